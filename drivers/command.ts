@@ -1,0 +1,48 @@
+// Programs of the host, run without a shell, with a bounded time and the C locale so that their words can be read.
+import { execFile } from 'node:child_process';
+import { DriverError } from './driver';
+import type { DriverContext } from './driver';
+
+/** A program that ended with another code than 0. `code` is null when a signal ended it. */
+export class CommandFailed extends DriverError {
+  constructor(readonly program: string, readonly code: number | null, readonly stdout: string, readonly stderr: string) {
+    super('transient', `${program} failed with code ${code ?? 'none'}`);
+  }
+}
+
+const systemPath = `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin`;
+
+/**
+ * Answers what the program printed. When the context ends the program is ended too.
+ * Throws CommandFailed, or DriverError `unsupported` when the host has no such program, `transient` when the time is over.
+ */
+export function run(program: string, args: string[], ctx: DriverContext): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const options = { signal: ctx.signal, env: { PATH: systemPath, LC_ALL: 'C' }, maxBuffer: 1 << 20, killSignal: 'SIGKILL' as const };
+    execFile(program, args, options, (error, stdout, stderr) => (error ? reject(failure(program, error, stdout, stderr)) : resolve(stdout)));
+  });
+}
+
+/**
+ * Like `run`, for a program that must not be cut off in the middle: when the context ends the waiting ends, the program
+ * goes on to its end.
+ */
+export function runToItsEnd(program: string, args: string[], ctx: DriverContext): Promise<string> {
+  const onItsOwn = { deadline: Infinity, signal: new AbortController().signal };
+  return Promise.race([run(program, args, onItsOwn), whenOver(ctx.signal)]);
+}
+
+function failure(program: string, error: Error, stdout: string, stderr: string): DriverError {
+  const code: unknown = (error as NodeJS.ErrnoException).code;
+  if (code === 'ENOENT') return new DriverError('unsupported', `the host has no program ${program}`);
+  if (error.name === 'AbortError') return new DriverError('transient', `${program} ran out of its time`);
+  return new CommandFailed(program, typeof code === 'number' ? code : null, stdout, stderr.trim());
+}
+
+function whenOver(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const over = () => reject(new DriverError('transient', 'the step ran out of its time'));
+    if (signal.aborted) return over();
+    signal.addEventListener('abort', over, { once: true });
+  });
+}

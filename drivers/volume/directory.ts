@@ -1,0 +1,113 @@
+// A volume as a plain directory. Works everywhere; the limit is soft: use is measured and shown, nothing stops a writer.
+import { lstat, mkdir, statfs } from 'node:fs/promises';
+import path from 'node:path';
+import { CommandFailed, run } from '../command';
+import { DriverError, asDriverErrors, checkpoint } from '../driver';
+import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
+import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
+import { absentIsNull, clearLeftOvers, clearOut, find, listOwned, lost, requireGrowth, settleIn, taken, writeMark } from './place';
+import type { Place } from './place';
+
+type Volume = Desired<VolumeSpec>;
+
+// One look at a volume takes 5 s at most; what is left of it is for the rest of the look.
+const measureWithinMs = 4_000;
+
+/** The driver on `directory`; `sizeUnitBytes` is what one GB counts. */
+export function directoryVolumes(options: { directory: string; sizeUnitBytes: number }): VolumeDriver {
+  const place: Place = { ...options, driver: 'directory' };
+  return {
+    name: place.driver,
+    enforcement: 'soft',
+    fingerprint: () => fingerprint(place),
+    observe: (r, ctx) => asDriverErrors(() => observe(place, r, ctx)),
+    ensure: (r, _obs, ctx) => asDriverErrors(() => ensure(place, r, ctx)),
+    remove: (r, _obs, ctx) => asDriverErrors(() => remove(place, r, ctx)),
+    list: (ctx) => listOwned(place, ctx),
+  };
+}
+
+async function fingerprint(place: Place): Promise<Fingerprint> {
+  try {
+    await mkdir(place.directory, { recursive: true, mode: 0o711 });
+    const disk = await statfs(place.directory);
+    return { healthy: true, reason: null, facts: { enforcement: 'soft', free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize } };
+  } catch (error) {
+    return { healthy: false, reason: `the volume directory cannot be used (${(error as NodeJS.ErrnoException).code})`, facts: {} };
+  }
+}
+
+async function observe(place: Place, r: Volume, ctx: DriverContext): Promise<Observation<VolumeObserved>> {
+  checkpoint(ctx);
+  const found = await find(place, r.id);
+  if (found.state !== 'ours') return found;
+  const size = found.mark.size_gb ?? 0;
+  const data = dataOf(found.home);
+  const whole = (await lstat(data).catch(absentIsNull))?.isDirectory() ?? false;
+  const used = whole ? await usedBytes(data, ctx) : 0;
+  const observed: VolumeObserved = { size_gb: size, used_bytes: used, over_quota: (used ?? 0) > size * place.sizeUnitBytes, enforcement: 'soft', path: data };
+  return { state: 'present', upToDate: whole && size === r.spec.size_gb, observed, diff: difference(whole, size, r) };
+}
+
+async function ensure(place: Place, r: Volume, ctx: DriverContext): Promise<Ensured> {
+  checkpoint(ctx);
+  const found = await find(place, r.id);
+  if (found.state === 'foreign') throw taken();
+  if (found.state === 'absent') await create(place, r, ctx);
+  else await repair(found.home, found.mark.size_gb ?? 0, r);
+  return { ref: { driver: place.driver, name: r.id } };
+}
+
+async function remove(place: Place, r: Volume, ctx: DriverContext): Promise<void> {
+  checkpoint(ctx);
+  const found = await find(place, r.id);
+  if (found.state === 'ours') return clearOut(place, r.id, ctx);
+  return clearLeftOvers(place, r.id, ctx);
+}
+
+async function create(place: Place, r: Volume, ctx: DriverContext): Promise<void> {
+  if (r.ref !== undefined) throw lost();
+  await clearLeftOvers(place, r.id, ctx);
+  await settleIn(place, { owner_id: r.id, driver: place.driver, size_gb: r.spec.size_gb }, makeData);
+}
+
+async function repair(home: string, presentGb: number, r: Volume): Promise<void> {
+  requireGrowth(presentGb, r.spec.size_gb);
+  await makeData(home);
+  if (presentGb < r.spec.size_gb) await writeMark(home, { owner_id: r.id, driver: 'directory', size_gb: r.spec.size_gb });
+}
+
+async function makeData(home: string): Promise<void> {
+  const stats = await lstat(dataOf(home)).catch(absentIsNull);
+  if (stats === null) return mkdir(dataOf(home), { mode: 0o700 });
+  if (!stats.isDirectory()) throw new DriverError('conflict', 'something else is in the place of the files of this volume');
+}
+
+// du counts the blocks that files take, follows no link, counts a hard link once and stays on one file system (POSIX du,
+// -s -k -x). It is its own process, so a tree of millions of files holds up nothing here.
+async function usedBytes(data: string, ctx: DriverContext): Promise<number | null> {
+  const within = AbortSignal.timeout(measureWithinMs);
+  try {
+    return kilobytes(await run('du', ['-skx', '--', data], { deadline: ctx.deadline, signal: AbortSignal.any([ctx.signal, within]) }));
+  } catch (error) {
+    checkpoint(ctx);
+    if (within.aborted) return null;
+    // A file that went away meanwhile makes du complain and end with 1, but it counts on.
+    if (error instanceof CommandFailed) return kilobytes(error.stdout);
+    throw error;
+  }
+}
+
+function kilobytes(line: string): number | null {
+  const count = parseInt(line, 10);
+  return Number.isNaN(count) ? null : count * 1024;
+}
+
+function difference(whole: boolean, size: number, r: Volume): string | undefined {
+  if (!whole) return 'the directory of the files is missing';
+  return size === r.spec.size_gb ? undefined : `size_gb is ${size}, wanted ${r.spec.size_gb}`;
+}
+
+function dataOf(home: string): string {
+  return path.join(home, 'data');
+}

@@ -1,0 +1,111 @@
+// An ext4 image on a loop device. Every program that changes one runs under a lock file of its volume, held by the
+// program itself: if we are killed while one is at work, the next call waits for it instead of starting a second.
+import { open, truncate } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CommandFailed, run, runToItsEnd } from '../command';
+import { DriverError } from '../driver';
+import type { DriverContext } from '../driver';
+import { mountAt } from './mounts';
+
+export interface Image { file: string; point: string; lock: string }
+
+const magicNumber = 0xef53;
+
+/** Makes a sparse image with a file system of `bytes`. No blocks kept for root: the size is the customer's. */
+export async function format(file: string, bytes: number, ctx: DriverContext): Promise<void> {
+  await (await open(file, 'wx', 0o600)).close();
+  await truncate(file, bytes);
+  await run('mkfs.ext4', ['-q', '-F', '-m', '0', file], ctx);
+}
+
+/**
+ * Size in bytes of the file system on a device or in an image; null when there is none.
+ * Superblock: linux/Documentation/filesystems/ext4/super.rst (at 1024: s_blocks_count_lo +0x4, s_log_block_size +0x18,
+ * s_magic +0x38, s_blocks_count_hi +0x150).
+ */
+export async function fileSystemBytes(source: string): Promise<number | null> {
+  const handle = await open(source, 'r');
+  try {
+    const block = Buffer.alloc(1024);
+    const { bytesRead } = await handle.read(block, 0, 1024, 1024);
+    if (bytesRead < 1024 || block.readUInt16LE(0x38) !== magicNumber) return null;
+    const blocks = block.readUInt32LE(0x4) + block.readUInt32LE(0x150) * 2 ** 32;
+    return blocks * 1024 * 2 ** block.readUInt32LE(0x18);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The loop devices that the image is attached to. */
+export async function loopsOf(file: string, ctx: DriverContext): Promise<string[]> {
+  const list = await run('losetup', ['--list', '--noheadings', '--output', 'NAME', '--associated', file], ctx);
+  return list.split('\n').map((line) => line.trim()).filter(Boolean);
+}
+
+/** The device that is mounted for this image, or null. Throws DriverError `conflict` when something else is mounted there. */
+export async function deviceAt(image: Image, ctx: DriverContext): Promise<string | null> {
+  const mounted = await mountAt(image.point);
+  if (mounted === null) return null;
+  if ((await loopsOf(image.file, ctx)).includes(mounted.source)) return mounted.source;
+  throw new DriverError('conflict', 'something else is mounted in the place of this volume');
+}
+
+/** Waits until a program that outlived an interrupted call has ended. Throws DriverError `transient` if it takes long. */
+export async function settle(image: Image, ctx: DriverContext): Promise<void> {
+  await locked(image, ['true'], ctx).catch((error: unknown) => {
+    if (error instanceof CommandFailed) throw new DriverError('transient', 'an earlier step is still at work on this volume', 2_000);
+    throw error;
+  });
+}
+
+export async function mount(image: Image, ctx: DriverContext): Promise<void> {
+  await locked(image, ['mount', '-t', 'ext4', '-o', 'loop,nosuid,nodev', image.file, image.point], ctx);
+}
+
+/**
+ * Unmounts and waits until no loop device has the image: one that stays is a mount in another name space, and then
+ * the image must not be touched. Throws DriverError `transient` while the volume is in use.
+ */
+export async function unmount(image: Image, ctx: DriverContext): Promise<void> {
+  while ((await deviceAt(image, ctx)) !== null) await locked(image, ['umount', image.point], ctx).catch(inUse);
+  for (const giveUp = Date.now() + 2_000; Date.now() < giveUp; await sleep(20)) {
+    if ((await loopsOf(image.file, ctx)).length === 0) return;
+  }
+  inUse();
+}
+
+/** Grows a mounted file system to the size of its image, where the kernel and our rights allow it. */
+export async function growOnline(image: Image, device: string, ctx: DriverContext): Promise<'grown' | 'refused'> {
+  try {
+    await locked(image, ['losetup', '--set-capacity', device], ctx);
+    await lockedToTheEnd(image, ['resize2fs', device], ctx);
+    return 'grown';
+  } catch (error) {
+    if (error instanceof CommandFailed) return 'refused';
+    throw error;
+  }
+}
+
+/** Grows an unmounted file system to the size of its image. Throws DriverError `conflict` when it is damaged. */
+export async function growOffline(image: Image, ctx: DriverContext): Promise<void> {
+  await lockedToTheEnd(image, ['e2fsck', '-f', '-p', image.file], ctx).catch(repaired);
+  await lockedToTheEnd(image, ['resize2fs', image.file], ctx);
+}
+
+// e2fsck(8): 1 and 2 mean that errors were corrected, 4 and more that they were not.
+function repaired(error: unknown): void {
+  if (!(error instanceof CommandFailed)) throw error;
+  if (error.code === null || error.code >= 4) throw new DriverError('conflict', 'the file system of this volume is damaged and needs e2fsck by hand');
+}
+
+function inUse(): never {
+  throw new DriverError('transient', 'the volume is in use; this goes on once it is free', 5_000);
+}
+
+function locked(image: Image, command: string[], ctx: DriverContext): Promise<string> {
+  return run('flock', ['--no-fork', '--timeout', '10', image.lock, ...command], ctx);
+}
+
+function lockedToTheEnd(image: Image, command: string[], ctx: DriverContext): Promise<string> {
+  return runToItsEnd('flock', ['--no-fork', '--timeout', '10', image.lock, ...command], ctx);
+}

@@ -1,0 +1,157 @@
+// A volume as an ext4 image on a loop device. The limit is hard: writes fail with ENOSPC. Needs the right to mount.
+import { lstat, mkdir, stat, statfs, truncate } from 'node:fs/promises';
+import path from 'node:path';
+import { asDriverErrors, checkpoint, DriverError } from '../driver';
+import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
+import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
+import { deviceAt, fileSystemBytes, format, growOffline, growOnline, mount, settle, unmount } from './ext4';
+import type { Image } from './ext4';
+import { absentIsNull, clearLeftOvers, clearOut, find, listOwned, lost, requireGrowth, settleIn, taken } from './place';
+import type { Place } from './place';
+import { tryMount } from './trial';
+
+type Volume = Desired<VolumeSpec>;
+
+/** `device` is the loop device when mounted. `bytes` is what both the image and its file system have. */
+interface State { fileBytes: number; bytes: number; device: string | null; whole: boolean }
+
+/** The driver on `directory`; `sizeUnitBytes` is what one GB counts. */
+export function loopImageVolumes(options: { directory: string; sizeUnitBytes: number }): VolumeDriver {
+  const place: Place = { ...options, driver: 'loop_image' };
+  return {
+    name: place.driver,
+    enforcement: 'hard',
+    fingerprint: (ctx) => fingerprint(place, ctx),
+    observe: (r, ctx) => asDriverErrors(() => observe(place, r, ctx)),
+    ensure: (r, _obs, ctx) => asDriverErrors(() => ensure(place, r, ctx)),
+    remove: (r, _obs, ctx) => asDriverErrors(() => remove(place, r, ctx)),
+    list: (ctx) => listOwned(place, ctx),
+  };
+}
+
+async function fingerprint(place: Place, ctx: DriverContext): Promise<Fingerprint> {
+  try {
+    await asDriverErrors(() => tryMount(place.directory, ctx));
+    const disk = await statfs(place.directory);
+    return { healthy: true, reason: null, facts: { enforcement: 'hard', free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize } };
+  } catch (error) {
+    return { healthy: false, reason: `a disk image cannot be mounted here (${(error as Error).message})`, facts: {} };
+  }
+}
+
+async function observe(place: Place, r: Volume, ctx: DriverContext): Promise<Observation<VolumeObserved>> {
+  checkpoint(ctx);
+  const found = await find(place, r.id);
+  if (found.state !== 'ours') return found;
+  try {
+    return await describe(place, r, imageIn(found.home), ctx);
+  } catch (error) {
+    if (error instanceof DriverError && error.reason === 'conflict') return damaged(imageIn(found.home), error.message);
+    throw error;
+  }
+}
+
+async function ensure(place: Place, r: Volume, ctx: DriverContext): Promise<Ensured> {
+  checkpoint(ctx);
+  const bytes = r.spec.size_gb * place.sizeUnitBytes;
+  const found = await find(place, r.id);
+  if (found.state === 'foreign') throw taken();
+  if (found.state === 'absent') await create(place, r, bytes, ctx);
+  await complete(place, r, bytes, ctx);
+  return { ref: { driver: place.driver, name: r.id } };
+}
+
+async function remove(place: Place, r: Volume, ctx: DriverContext): Promise<void> {
+  checkpoint(ctx);
+  const found = await find(place, r.id);
+  if (found.state !== 'ours') return clearLeftOvers(place, r.id, ctx);
+  const image = imageIn(found.home);
+  await settle(image, ctx);
+  await unmount(image, ctx);
+  await clearOut(place, r.id, ctx);
+}
+
+async function describe(place: Place, r: Volume, image: Image, ctx: DriverContext): Promise<Observation<VolumeObserved>> {
+  const state = await look(image, ctx);
+  const diff = difference(state, r.spec.size_gb * place.sizeUnitBytes);
+  const used = state.device === null ? null : await occupied(image.point);
+  return { state: 'present', upToDate: diff === undefined, observed: observedOf(image, Math.floor(state.bytes / place.sizeUnitBytes), used), diff };
+}
+
+// Only `ensure` complains about a damaged volume: it must still be possible to delete it.
+function damaged(image: Image, diff: string): Observation<VolumeObserved> {
+  return { state: 'present', upToDate: false, observed: observedOf(image, 0, null), diff };
+}
+
+function observedOf(image: Image, sizeGb: number, usedBytes: number | null): VolumeObserved {
+  return { size_gb: sizeGb, used_bytes: usedBytes, over_quota: false, enforcement: 'hard', path: filesOf(image) };
+}
+
+async function create(place: Place, r: Volume, bytes: number, ctx: DriverContext): Promise<void> {
+  if (r.ref !== undefined) throw lost();
+  await clearLeftOvers(place, r.id, ctx);
+  await settleIn(place, { owner_id: r.id, driver: place.driver }, async (home) => {
+    await format(imageIn(home).file, bytes, ctx);
+    await mkdir(imageIn(home).point, { mode: 0o711 });
+  });
+}
+
+async function complete(place: Place, r: Volume, bytes: number, ctx: DriverContext): Promise<void> {
+  const image = imageIn(path.join(place.directory, r.id));
+  await settle(image, ctx);
+  const state = await look(image, ctx);
+  requireGrowth(Math.floor(state.fileBytes / place.sizeUnitBytes), r.spec.size_gb);
+  await grow(image, state, bytes, ctx);
+  checkpoint(ctx);
+  await makePoint(image);
+  if ((await deviceAt(image, ctx)) === null) await mount(image, ctx);
+  await makeFiles(image);
+}
+
+async function grow(image: Image, state: State, bytes: number, ctx: DriverContext): Promise<void> {
+  if (state.fileBytes < bytes) await truncate(image.file, bytes);
+  if (state.bytes >= bytes) return;
+  if (state.device !== null && (await growOnline(image, state.device, ctx)) === 'grown') return;
+  await unmount(image, ctx);
+  await growOffline(image, ctx);
+}
+
+async function look(image: Image, ctx: DriverContext): Promise<State> {
+  const file = await stat(image.file).catch(absentIsNull);
+  if (file === null) throw lost();
+  const device = await deviceAt(image, ctx);
+  // On a mounted file system the device knows the size; the image may lag behind.
+  const bytes = await fileSystemBytes(device ?? image.file);
+  if (bytes === null) throw new DriverError('conflict', 'the image of this volume holds no file system');
+  const whole = device !== null && ((await lstat(filesOf(image)).catch(absentIsNull))?.isDirectory() ?? false);
+  return { fileBytes: file.size, bytes: Math.min(bytes, file.size), device, whole };
+}
+
+async function occupied(point: string): Promise<number> {
+  const disk = await statfs(point);
+  return (disk.blocks - disk.bfree) * disk.bsize;
+}
+
+async function makePoint(image: Image): Promise<void> {
+  if ((await lstat(image.point).catch(absentIsNull)) === null) await mkdir(image.point, { mode: 0o711 });
+}
+
+// A directory inside, so that lost+found stays out of sight and an unmounted volume cannot be written to by mistake.
+async function makeFiles(image: Image): Promise<void> {
+  if ((await lstat(filesOf(image)).catch(absentIsNull)) === null) await mkdir(filesOf(image), { mode: 0o700 });
+}
+
+function difference(state: State, bytes: number): string | undefined {
+  if (state.fileBytes !== bytes) return `the image has ${state.fileBytes} bytes, wanted ${bytes}`;
+  if (state.bytes !== bytes) return `the file system has ${state.bytes} bytes, wanted ${bytes}`;
+  if (state.device === null) return 'not mounted';
+  return state.whole ? undefined : 'the directory of the files is missing';
+}
+
+function imageIn(home: string): Image {
+  return { file: path.join(home, 'volume.ext4'), point: path.join(home, 'mount'), lock: path.join(home, '.lock') };
+}
+
+function filesOf(image: Image): string {
+  return path.join(image.point, 'data');
+}

@@ -1,0 +1,34 @@
+// What is mounted, from /proc/self/mountinfo (proc_pid_mountinfo(5)). Hosts without it mount nothing for us.
+import { readFile, realpath } from 'node:fs/promises';
+import path from 'node:path';
+
+export interface Mount { point: string; source: string }
+
+/** The mount that is seen at this very path, or null. */
+export async function mountAt(point: string): Promise<Mount | null> {
+  const wanted = await realpath(point).catch(() => null);
+  if (wanted === null) return null;
+  return (await mounts()).filter((mount) => mount.point === wanted).pop() ?? null;
+}
+
+/** Every mount at or below the path. */
+export async function mountsUnder(tree: string): Promise<Mount[]> {
+  const top = await realpath(tree).catch(() => null);
+  if (top === null) return [];
+  return (await mounts()).filter((mount) => mount.point === top || mount.point.startsWith(top + path.sep));
+}
+
+async function mounts(): Promise<Mount[]> {
+  const text = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
+  return text.split('\n').filter(Boolean).map(parse);
+}
+
+// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+function parse(line: string): Mount {
+  const [before = '', after = ''] = line.split(' - ');
+  return { point: unescape(before.split(' ')[4] ?? ''), source: unescape(after.split(' ')[1] ?? '') };
+}
+
+function unescape(text: string): string {
+  return text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8)));
+}

@@ -1,0 +1,160 @@
+// Where volumes lie: <directory>/<id>/ holds the mark of the owner and, beside it, the user's files. A volume is made
+// under a temporary name and renamed when complete, and renamed away before it is taken apart, so whatever bears its
+// real name is whole.
+import { randomBytes } from 'node:crypto';
+import { lstat, mkdir, open, readFile, readdir, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { run } from '../command';
+import { DriverError, checkpoint } from '../driver';
+import type { DriverContext, Owned } from '../driver';
+import { mountsUnder } from './mounts';
+
+/** `sizeUnitBytes`: what one GB of `size_gb` counts, 2^30 outside of tests. */
+export interface Place { directory: string; driver: string; sizeUnitBytes: number }
+
+/** `size_gb` is kept by the driver whose volumes have no size of their own. */
+export interface Mark { owner_id: string; driver: string; size_gb?: number }
+
+export type Found = { state: 'absent' } | { state: 'foreign'; detail: string } | { state: 'ours'; home: string; mark: Mark };
+
+const markName = '.svc-owner';
+
+// Others than we may pass through to a volume they know, not look around.
+const passable = 0o711;
+
+/** The directory of a volume. Throws DriverError `invalid` for an id that is no plain name. */
+export function homeOf(place: Place, id: string): string {
+  if (!/^[a-z][a-z0-9_]{0,63}$/.test(id)) throw new DriverError('invalid', 'the id is not one that a directory can be named after');
+  return path.join(place.directory, id);
+}
+
+/** What is at the name of this volume. Reads only. */
+export async function find(place: Place, id: string): Promise<Found> {
+  const home = homeOf(place, id);
+  const stats = await lstat(home).catch(absentIsNull);
+  if (stats === null) return { state: 'absent' };
+  const mark = stats.isDirectory() ? await readMark(home) : null;
+  if (mark?.owner_id === id && mark.driver === place.driver) return { state: 'ours', home, mark };
+  return { state: 'foreign', detail: 'something else has the name of this volume' };
+}
+
+/**
+ * Makes the volume's directory: `fill` works under a temporary name, the mark comes last, one rename makes it real.
+ * Throws DriverError `conflict` when the name got taken meanwhile.
+ */
+export async function settleIn(place: Place, mark: Mark, fill: (home: string) => Promise<void>): Promise<void> {
+  await mkdir(place.directory, { recursive: true, mode: passable });
+  const draft = temporaryName(place, 'new', mark.owner_id);
+  await mkdir(draft, { mode: passable });
+  await fill(draft);
+  await writeMark(draft, mark);
+  const home = homeOf(place, mark.owner_id);
+  // rename() would take the place of an empty directory that is not ours.
+  if ((await lstat(home).catch(absentIsNull)) !== null) throw taken();
+  await rename(draft, home);
+  await syncDirectory(place.directory);
+}
+
+/** Replaces the mark of a volume at once: there is never a moment without one. */
+export async function writeMark(home: string, mark: Mark): Promise<void> {
+  const draft = path.join(home, `${markName}.${randomBytes(4).toString('hex')}`);
+  await writeFile(draft, JSON.stringify(mark), { mode: 0o600, flush: true });
+  await rename(draft, path.join(home, markName));
+  await syncDirectory(home);
+}
+
+/** Takes a volume that is ours away: renamed first, so that a half-deleted one is never met under its name. */
+export async function clearOut(place: Place, id: string, ctx: DriverContext): Promise<void> {
+  const home = homeOf(place, id);
+  await requireNoMounts(home);
+  await rename(home, temporaryName(place, 'trash', id));
+  await clearLeftOvers(place, id, ctx);
+}
+
+/** Deletes what interrupted calls for this volume left under temporary names. */
+export async function clearLeftOvers(place: Place, id: string, ctx: DriverContext): Promise<void> {
+  for (const entry of await entriesOf(place)) {
+    if (leftOver(place, entry)?.owner_id !== id) continue;
+    checkpoint(ctx);
+    await erase(path.join(place.directory, entry), ctx);
+  }
+}
+
+/** Deletes a tree. Throws DriverError `transient` while something is mounted in it. */
+export async function erase(tree: string, ctx: DriverContext): Promise<void> {
+  await requireNoMounts(tree);
+  // rm walks by directory handles: it follows no link put in its way and no path is too long for it.
+  await run('rm', ['-rf', '--', tree], ctx);
+}
+
+/** Everything of this driver, left-overs included. */
+export async function* listOwned(place: Place, ctx: DriverContext): AsyncIterable<Owned> {
+  for (const entry of await entriesOf(place)) {
+    checkpoint(ctx);
+    const owned = leftOver(place, entry) ?? (await resident(place, entry));
+    if (owned !== null) yield owned;
+  }
+}
+
+export function absentIsNull(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+  throw error;
+}
+
+export function taken(): DriverError {
+  return new DriverError('conflict', 'something else has the name of this volume; it was left alone');
+}
+
+/** A volume that was made once and is gone is not replaced by an empty one: perhaps only its disk is not there. */
+export function lost(): DriverError {
+  return new DriverError('conflict', 'the files of this volume are gone from the host; bring them back or delete the volume');
+}
+
+/** Throws DriverError `invalid`: volumes only grow. */
+export function requireGrowth(presentGb: number, desiredGb: number): void {
+  if (desiredGb < presentGb) throw new DriverError('invalid', `a volume of ${presentGb} GB cannot shrink to ${desiredGb} GB`);
+}
+
+async function readMark(home: string): Promise<Mark | null> {
+  try {
+    const mark: unknown = JSON.parse(await readFile(path.join(home, markName), 'utf8'));
+    return typeof mark === 'object' ? (mark as Mark | null) : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    return absentIsNull(error as NodeJS.ErrnoException);
+  }
+}
+
+async function resident(place: Place, entry: string): Promise<Owned | null> {
+  if (entry.startsWith('.')) return null;
+  const mark = await readMark(path.join(place.directory, entry));
+  if (mark?.owner_id !== entry || mark.driver !== place.driver) return null;
+  return { ref: { driver: place.driver, name: entry }, owner_id: entry };
+}
+
+function leftOver(place: Place, entry: string): Owned | null {
+  const parts = /^\.([a-z_]+)-(?:new|trash)-([a-z0-9_]+)-[0-9a-f]{12}$/.exec(entry);
+  if (parts?.[1] !== place.driver || parts[2] === undefined) return null;
+  return { ref: { driver: place.driver, name: entry }, owner_id: parts[2] };
+}
+
+function temporaryName(place: Place, purpose: 'new' | 'trash', id: string): string {
+  return path.join(place.directory, `.${place.driver}-${purpose}-${id}-${randomBytes(6).toString('hex')}`);
+}
+
+async function entriesOf(place: Place): Promise<string[]> {
+  return (await readdir(place.directory).catch(absentIsNull)) ?? [];
+}
+
+async function requireNoMounts(tree: string): Promise<void> {
+  if ((await mountsUnder(tree)).length > 0) throw new DriverError('transient', 'something is still mounted in the volume', 5_000);
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
