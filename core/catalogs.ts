@@ -1,0 +1,133 @@
+// The Reference catalogs: definitions combined with what the host really has. Pure functions; rows come sorted by id.
+import {
+  applicationTypeDefinitions, builderDefinitions, builtFeatures, databasePackageDefinitions, defaultApplicationType, dnsRecordTypeRows, engineDefinitions,
+  languageDefinitions, presetDefinitions, prices as listPrices,
+} from './catalog_definitions';
+import type { EngineDefinition, FeatureDefinition, Needs, PresetDefinition, Prices } from './catalog_definitions';
+import type {
+  ApplicationTypeRow, BuildpackBuilderRow, DatabaseEngineRow, DatabasePackageRow, DnsRecordTypeRow, EngineFeature, EngineVersionRow, PackageAvailabilityRow,
+  PresetRow, RegionRow,
+} from './catalog_rows';
+import type { EngineFound, HostFacts, PostgresqlFound } from './host_facts';
+
+export * from './catalog_rows';
+export { defaultApplicationType, presetDefinitions, listPrices as prices };
+export type { HostFacts, Needs, PresetDefinition, Prices };
+
+/** The one region of an installation. */
+export interface RegionSettings { regionId: string; regionName: string; regionCountry?: string | null; regionCity?: string | null }
+
+/** What has been promised to databases: the sums of their packages. */
+export interface Promised { memory_mb: number; storage_gb: number }
+
+const megabyteBytes = 2 ** 20;
+const gigabyteBytes = 2 ** 30;
+
+export function regions(settings: RegionSettings): RegionRow[] {
+  const { regionId: id, regionName: name, regionCountry, regionCity } = settings;
+  return [{ id, name, country: regionCountry ?? null, city: regionCity ?? null, available: true, features: builtFeatures }];
+}
+
+/** `available`: the host has the memory for one instance at all. */
+export function applicationTypes(facts: HostFacts, region: string, prices: Prices = listPrices): ApplicationTypeRow[] {
+  return byId(applicationTypeDefinitions.map((type) => ({
+    ...type, ...priced(type.id, prices), regions: [region], default: type.id === defaultApplicationType, available: type.memory_mb * megabyteBytes <= facts.memory_total_bytes,
+  })));
+}
+
+/** Only builders that work here, with the languages whose runtime was found. */
+export function buildpackBuilders(facts: HostFacts): BuildpackBuilderRow[] {
+  const languages = languageDefinitions.filter(({ needs }) => meets(facts, needs)).map(({ language }) => language);
+  const working = builderDefinitions.filter(({ needs }) => meets(facts, needs));
+  return byId(working.map(({ needs: _, detects, ...builder }) => ({ ...builder, languages: detects ? languages : [] })));
+}
+
+/** Only packages of engines that were found. */
+export function databasePackages(facts: HostFacts, prices: Prices = listPrices): DatabasePackageRow[] {
+  const offered = new Set(engineDefinitions.filter(({ id }) => facts[id].length > 0).map(({ id }) => id as string));
+  const rows = databasePackageDefinitions.map((pack) => ({ ...pack, ...priced(pack.id, prices), engines: pack.engines.filter((engine) => offered.has(engine)) }));
+  return byId(rows.filter(({ engines }) => engines.length > 0));
+}
+
+/** Where each package fits now: in the free memory and disk, less what is promised. Cautious: promised and used counts twice. */
+export function packageAvailability(facts: HostFacts, promised: Promised, region: string): PackageAvailabilityRow[] {
+  const memory = facts.memory_available_bytes - promised.memory_mb * megabyteBytes;
+  const disk = facts.disk_free_bytes - promised.storage_gb * gigabyteBytes;
+  return databasePackages(facts).map(({ id, nodes, memory_mb, storage_gb }) => {
+    const fits = nodes * memory_mb * megabyteBytes <= memory && nodes * storage_gb * gigabyteBytes <= disk;
+    return { database_package: id, regions: fits ? [region] : [] };
+  });
+}
+
+/** Engines found, newest version first. The default is the supported version that can do most, the newer one of equals. */
+export function databaseEngines(facts: HostFacts, now = new Date()): DatabaseEngineRow[] {
+  return byId(engineDefinitions.filter(({ id }) => facts[id].length > 0).map((engine) => engineRow(engine, facts, now)));
+}
+
+/** Presets whose runtime, and whose engine if they need one, is here. */
+export function presets(facts: HostFacts): PresetRow[] {
+  const working = presetDefinitions.filter(({ needs }) => meets(facts, needs));
+  return byId(working.map(({ id, name, description, category, image, application_type, needs, variables }) => (
+    { id, name, description, category, icon_url: null, image, application_type, requires_engine: needs.engine ?? null, variables }
+  )));
+}
+
+export function dnsRecordTypes(): DnsRecordTypeRow[] {
+  return dnsRecordTypeRows;
+}
+
+/** Whether the host has all that is needed. */
+export function meets(facts: HostFacts, needs: Needs): boolean {
+  const programs = (needs.programs ?? []).every((name) => facts.programs[name] !== undefined);
+  const builder = needs.oci_builder_of === undefined || needs.oci_builder_of.some((name) => facts.oci_builders.includes(name));
+  const engine = needs.engine === undefined || engineDefinitions.some(({ id }) => id === needs.engine && facts[id].length > 0);
+  return programs && builder && engine;
+}
+
+/** 730 hours, the twelfth part of a year, rounded half up to cents. Decimal strings: money is never a float. */
+export function monthlyPrice(hourly: string): string {
+  const [whole = '0', fraction = ''] = hourly.split('.');
+  const scale = 10n ** BigInt(fraction.length);
+  const cents = (BigInt(whole + fraction) * 730n * 100n * 2n + scale) / (2n * scale);
+  return `${cents / 100n}.${String(cents % 100n).padStart(2, '0')}`;
+}
+
+function engineRow(engine: EngineDefinition, facts: HostFacts, now: Date): DatabaseEngineRow {
+  const found: EngineFound[] = [...facts[engine.id]].sort((a, b) => compareSeries(b.series, a.series));
+  const supported = found.filter(({ series }) => !isOver(engine, series, now));
+  const best = bestOf(supported.length > 0 ? supported : found, engine, facts);
+  const versions: EngineVersionRow[] = found.map(({ series }) => ({
+    version: series, default: series === best.series, status: isOver(engine, series, now) ? 'deprecated' : 'supported', end_of_life_on: engine.end_of_life[series] ?? null,
+  }));
+  return { id: engine.id, name: engine.name, versions, features: featuresOf(best, engine, facts), default_port: engine.default_port };
+}
+
+function bestOf(newestFirst: EngineFound[], engine: EngineDefinition, facts: HostFacts): EngineFound {
+  const abilities = (found: EngineFound) => featuresOf(found, engine, facts).length;
+  return newestFirst.reduce((best, one) => (abilities(one) > abilities(best) ? one : best));
+}
+
+function featuresOf(found: EngineFound, engine: EngineDefinition, facts: HostFacts): EngineFeature[] {
+  const tools = (found as Partial<PostgresqlFound>).tools ?? [];
+  const works = ({ tool, program }: FeatureDefinition) => (tool === undefined || tools.includes(tool)) && (program === undefined || facts.programs[program] !== undefined);
+  return engine.features.filter(works).map(({ feature }) => feature);
+}
+
+function isOver(engine: EngineDefinition, series: string, now: Date): boolean {
+  const end = engine.end_of_life[series];
+  return end !== undefined && now.toISOString().slice(0, 10) > end;
+}
+
+function compareSeries(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true });
+}
+
+function priced(id: string, prices: Prices): { price_hourly: string; price_monthly: string; currency: string } {
+  const hourly = prices.hourly[id];
+  if (hourly === undefined) throw new Error(`no price for ${id}`);
+  return { price_hourly: hourly, price_monthly: monthlyPrice(hourly), currency: prices.currency };
+}
+
+function byId<T extends { id: string }>(rows: T[]): T[] {
+  return [...rows].sort((a, b) => (a.id < b.id ? -1 : 1));
+}

@@ -1,0 +1,131 @@
+// What travels with a request through every layer. Types only: server/context.ts makes the values.
+import type { Config } from './config';
+import type { HostFacts } from './catalogs';
+import type { CursorCodec } from './cursor';
+import type { Scope } from './scopes';
+import type { SecretBox } from './secrets';
+
+export type Role = 'owner' | 'developer' | 'viewer';
+
+/** Who a request acts as: a personal key, a project key or a dashboard session. */
+export interface Identity {
+  kind: 'personal' | 'project' | 'session';
+  /** key_… of a key, ses_… of a session. */
+  id: string;
+  name: string;
+  /** First 12 characters of the token; empty for a session. */
+  prefix: string;
+  account_id: string;
+  account_status: 'active' | 'suspended';
+  user: { id: string; name: string; email: string } | null;
+  /** The one project of a project key. */
+  project_id: string | null;
+  /** null = every scope (project keys, sessions). */
+  scopes: Scope[] | null;
+  /** Projects a personal key is restricted to; null = not restricted. */
+  project_ids: string[] | null;
+  created_at: string;
+  expires_at: string | null;
+  last_used_at: string | null;
+}
+
+/** The project a request acts on, with the caller's role in it. */
+export interface ProjectAccess {
+  id: string;
+  name: string;
+  account_id: string;
+  default_region: string;
+  role: Role;
+}
+
+export interface RateAnswer {
+  allowed: boolean;
+  limit: number;
+  remaining: number;
+  /** Seconds until the window ends, at least 1. */
+  reset_seconds: number;
+}
+
+export type Budget = 'read' | 'write' | 'deploy';
+
+export interface Limiter {
+  take(account: string, budget: Budget, points: number): RateAnswer | Promise<RateAnswer>;
+  /** Gives points back (a 304 costs nothing). */
+  give(account: string, budget: Budget, points: number): void;
+}
+
+/** A statement with a stable name: PostgreSQL plans it once per connection. */
+export interface Statement {
+  name: string;
+  text: string;
+}
+
+/** The pool, or the transaction that the request is in. models/database.ts knows more of it. */
+export interface Sql {
+  readonly inTransaction: boolean;
+  query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
+}
+
+/** Time-limited, read-only questions to the outside world (decision 2). */
+export interface Probes {
+  dns: {
+    txt(name: string): Promise<string[]>;
+    cname(name: string): Promise<string[]>;
+    a(name: string): Promise<string[]>;
+    aaaa(name: string): Promise<string[]>;
+  };
+}
+
+/** What a mutation changed, for the activity entry: names, never values. */
+export interface ActivityDraft {
+  resource: { type: string; id: string; name: string | null; project_id: string | null } | null;
+  changed_fields: string[];
+}
+
+/** What the resolver or the wrapper wants in the REST answer beyond the body. */
+export interface Reply {
+  status: number | null;
+  etag: string | null;
+  headers: Record<string, string>;
+}
+
+export interface Context {
+  face: 'rest' | 'graphql' | 'system';
+  request_id: string;
+  /** Address of the caller after TRUST_PROXY. */
+  address: string;
+  user_agent: string;
+  config: Config;
+  secrets: SecretBox;
+  identity: Identity | null;
+  /** Value of X-Svc-Project, untouched. */
+  project_header: string | undefined;
+  /** Set by the guard; null for operations that act on no project. */
+  project: ProjectAccess | null;
+  /** If-Match as sent; checked by Resource.forUpdate. */
+  if_match: string | undefined;
+  reply: Reply;
+  activity: ActivityDraft;
+  sql: Sql;
+  limiter: Limiter;
+  probes: Probes;
+  /** What the operation's `prepare` hook found out before the transaction began. */
+  probed: unknown;
+  catalogs: CatalogSource;
+  cursors: CursorCodec;
+  /** DataLoaders of this request by name. */
+  loaders: Map<string, unknown>;
+  /** The caller's access to a project, null where it has none (cached for at most two seconds). */
+  access(project_id: string): Promise<ProjectAccess | null>;
+  /** Runs in one transaction; joins the one that is open. */
+  transact<T>(run: (ctx: Context) => Promise<T>): Promise<T>;
+  /** At commit: forget cached identities and accesses, here at once and on the other replicas. */
+  forget(what: { key_id?: string; user_id?: string; project_id?: string }): Promise<void>;
+  /** Counts an attempt (log-in, second factor). @throws rate_limited when the bucket had too many in a minute */
+  attempt(bucket: string): Promise<void>;
+}
+
+/** Catalog rows of this installation, see core/catalogs.ts. */
+export interface CatalogSource {
+  facts(): Promise<HostFacts>;
+}

@@ -1,0 +1,37 @@
+// The groups of operations, in the order of the specification. `operations` is the published count.
+
+export interface Group {
+  readonly name: string;
+  readonly description: string;
+  readonly operations: number;
+}
+
+export const groups = [
+  { name: 'Identity', operations: 4, description: 'Validate a token, discover reachable projects, list error codes.' },
+  { name: 'Projects', operations: 7, description: 'Projects, the container that every other resource belongs to.' },
+  { name: 'Applications', operations: 16, description: 'Deployable applications, their settings, logs and metrics.' },
+  { name: 'Previews', operations: 5, description: 'Ephemeral preview environments for a branch or pull request.' },
+  { name: 'Environment', operations: 3, description: 'Environment variables of an application.' },
+  { name: 'Deployments', operations: 7, description: 'Build-and-run deployments and auto-deploy.' },
+  { name: 'Processes', operations: 6, description: 'Process types of an application and their scaling.' },
+  { name: 'Domains', operations: 5, description: 'Custom domains for applications.' },
+  { name: 'Databases', operations: 42, description: 'Managed databases, replicas, endpoints and attachments.' },
+  { name: 'Volumes', operations: 8, description: 'Persistent storage volumes.' },
+  { name: 'Object storage', operations: 27, description: 'S3-style buckets and access keys.' },
+  { name: 'DNS', operations: 23, description: 'Authoritative DNS zones and records.' },
+  { name: 'CDN', operations: 16, description: 'CDN zones, custom domains and cache purging.' },
+  { name: 'Email', operations: 21, description: 'Email sending domains and relay zones.' },
+  { name: 'Observers', operations: 16, description: 'Uptime and metric monitors with notifiers.' },
+  { name: 'Integrations', operations: 25, description: 'Git provider integrations and shared repositories.' },
+  { name: 'Registries', operations: 11, description: 'Container registries and robot accounts of a project.' },
+  { name: 'AI', operations: 3, description: 'Model catalog and usage per project. Inference itself is a separate API.' },
+  { name: 'Reference', operations: 8, description: 'Read-only catalogs: regions, packages, engines and presets.' },
+] as const satisfies readonly Group[];
+
+export type GroupName = (typeof groups)[number]['name'];
+
+const names = new Set<string>(groups.map((group) => group.name));
+
+export function isGroup(text: string): text is GroupName {
+  return names.has(text);
+}

@@ -1,0 +1,101 @@
+// Numbers that bound the service. Units are in the names; those that an operator may change are in core/settings.ts.
+
+const MIB = 1024 * 1024;
+
+/** Limits of one project; null = none. `QUOTAS` changes them, GET /v2/projects/{id}/usage shows them. */
+export const projectQuotas = {
+  applications: 100,
+  previews: 50,
+  databases: 20,
+  database_storage_gb: 1000,
+  volumes: 100,
+  volume_storage_gb: 2000,
+  buckets: 50,
+  bucket_storage_bytes: 1_000_000_000_000,
+  bucket_access_keys: 100,
+  dns_zones: 100,
+  cdn_zones: 50,
+  email_domains: 50,
+  email_relay_zones: 20,
+  observers: 100,
+  notifiers: 50,
+  git_integrations: 20,
+  shared_repositories: 100,
+  registries: 10,
+  robot_accounts: 50,
+} as const satisfies Record<string, number | null>;
+
+export type QuotaName = keyof typeof projectQuotas;
+
+export const limits = {
+  // Lists
+  pageSizeDefault: 20,
+  /** Lists of small sets, which come in one page: catalogs, error codes, variables, DNS records. */
+  pageSizeDefaultSmall: 100,
+  pageSizeMax: 100,
+  logPageSizeDefault: 100,
+  logPageSizeMax: 1000,
+  cursorCharactersMax: 4096,
+
+  // Requests
+  bodyBytesMax: MIB,
+  zoneImportBodyBytesMax: 2 * MIB,
+  headerBytesMax: 16 * 1024,
+  pathParameterCharactersMax: 1024,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  keepAliveTimeoutMs: 65_000,
+  probeTimeoutMs: 5_000,
+  /** How long an operation that must change the world before it answers waits for the loop. */
+  operationWaitMs: 20_000,
+  idempotencyKeyCharactersMax: 255,
+  idempotencyTtlHours: 24,
+
+  // PostgreSQL
+  connectionTimeoutMs: 5_000,
+  statementTimeoutMs: 10_000,
+  lockTimeoutMs: 5_000,
+  idleTransactionTimeoutMs: 15_000,
+  databaseRetryAfterSeconds: 5,
+
+  // Calls of one account a minute, per budget
+  rateBudgetsPerMinute: { read: 1200, write: 300, deploy: 60 },
+  rateWindowSeconds: 60,
+  /** Failed authentications of one address a minute. */
+  failedAuthPerMinute: 30,
+
+  // Identity
+  identityCacheMs: 2_000,
+  sessionIdleHours: 24,
+  sessionTtlDays: 14,
+  passwordCharactersMin: 12,
+  passwordCharactersMax: 200,
+  recoveryCodesPerUser: 10,
+  keysPerUser: 100,
+  keysPerProject: 50,
+  membersPerProject: 200,
+  projectsPerAccount: 100,
+  activityRetentionDays: 90,
+
+  // GraphQL
+  graphqlBodyBytesMax: 256 * 1024,
+  /** The introspection query of common tools is 13 deep. */
+  graphqlDepthMax: 15,
+  graphqlAliasesMax: 20,
+  graphqlRootFieldsMax: 20,
+  graphqlFieldsMax: 500,
+  graphqlTokensMax: 4_000,
+  graphqlCostMax: 5_000,
+
+  // Kinds
+  volumeSizeMinGb: 1,
+  volumeSizeMaxGb: 1000,
+  volumeSizeStepGb: 1,
+  volumeSizeDefaultGb: 10,
+  envVariablesPerApplication: 500,
+  envKeyCharactersMax: 128,
+  envValueBytesMax: 32_768,
+  domainsPerApplication: 100,
+  domainVerificationHours: 72,
+  domainCheckIntervalSeconds: 300,
+} as const;

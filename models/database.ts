@@ -1,0 +1,129 @@
+// The control plane's PostgreSQL: the pool, named statements, transactions, and how its errors are told to a client.
+import knex, { type Knex } from 'knex';
+import pg from 'pg';
+import type { Sql, Statement } from '../core/context';
+import { errors, problem, Problem, type ErrorCode } from '../core/errors';
+import { limits } from '../core/limits';
+
+/** Columns of a table that statements select, and those that hold jsonb. */
+export interface TableInfo {
+  columns: string[];
+  json: Set<string>;
+  nullable: Set<string>;
+}
+
+/** Either the pool or one transaction. */
+export interface Session extends Sql {
+  readonly knex: Knex;
+  readonly tables: Map<string, TableInfo>;
+  transaction<T>(run: (session: Session) => Promise<T>): Promise<T>;
+}
+
+export interface Database extends Session {
+  close(): Promise<void>;
+}
+
+const TIMESTAMPTZ = 1184;
+const INT8 = 20;
+pg.types.setTypeParser(TIMESTAMPTZ, timestamp);
+pg.types.setTypeParser(INT8, Number);
+
+/**
+ * Opens the pool. Connections are made when needed, so an unreachable server shows at the first query.
+ * Sessions run in UTC with the statement time-out of core/limits.ts.
+ */
+export function openDatabase(url: string, options: { poolSize: number; name?: string }): Database {
+  const pool = knex({
+    client: 'pg',
+    connection: {
+      connectionString: url,
+      application_name: options.name ?? 'platform-api',
+      connectionTimeoutMillis: limits.connectionTimeoutMs,
+      keepAlive: true,
+      options: `-c timezone=UTC -c statement_timeout=${limits.statementTimeoutMs} -c idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
+    },
+    pool: { min: 0, max: options.poolSize },
+    acquireConnectionTimeout: limits.connectionTimeoutMs,
+  });
+  return { ...session(pool, new Map(), false), close: () => pool.destroy() };
+}
+
+/** Reads the columns of every table once, after the migrations, into `session.tables`. */
+export async function describeTables(database: Session): Promise<void> {
+  const rows = await database.query<{ table_name: string; column_name: string; udt_name: string; is_nullable: string }>(
+    { name: 'columns', text: `select table_name, column_name, udt_name, is_nullable from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position` },
+    [],
+  );
+  database.tables.clear();
+  for (const row of rows) {
+    const table = database.tables.get(row.table_name) ?? { columns: [], json: new Set(), nullable: new Set() };
+    table.columns.push(row.column_name);
+    if (row.udt_name === 'jsonb') table.json.add(row.column_name);
+    if (row.is_nullable === 'YES') table.nullable.add(row.column_name);
+    database.tables.set(row.table_name, table);
+  }
+}
+
+interface PgConnection {
+  query(config: { name?: string; text: string; values: readonly unknown[] }): Promise<{ rows: unknown[] }>;
+}
+
+function session(handle: Knex, tables: Map<string, TableInfo>, inTransaction: boolean): Session {
+  const client = handle.client as { acquireConnection(): Promise<PgConnection>; releaseConnection(connection: PgConnection): Promise<void> };
+  const self: Session = {
+    knex: handle,
+    tables,
+    inTransaction,
+    async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+      try {
+        const connection = await client.acquireConnection();
+        try {
+          return (await connection.query({ name: statement.name, text: statement.text, values })).rows as Row[];
+        } finally {
+          await client.releaseConnection(connection);
+        }
+      } catch (error) {
+        throw translate(error);
+      }
+    },
+    transaction: (run) =>
+      inTransaction ? run(self) : handle.transaction((trx) => run(session(trx, tables, true))).catch((error: unknown) => Promise.reject(translate(error))),
+  };
+  return self;
+}
+
+/** `2026-01-31 09:30:00.12+00` (a UTC session) to RFC 3339 with milliseconds, without a Date in between. */
+function timestamp(text: string): string {
+  const [date, time = ''] = text.split(' ');
+  const [clock, fraction = ''] = time.replace(/\+00$/, '').split('.');
+  return `${date}T${clock}.${fraction.padEnd(3, '0').slice(0, 3)}Z`;
+}
+
+const UNAVAILABLE = /^(08|53|57P|58)/;
+const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EHOSTUNREACH']);
+
+/**
+ * A database error as the problem that a client may see.
+ * Constraints are named `<table>__<error code>[__<field>]`, so a lost race answers like the check that it slipped past.
+ * Anything unknown is returned as it is (an internal error, logged, never shown).
+ */
+export function translate(error: unknown): unknown {
+  if (error instanceof Problem || !(error instanceof Error)) return error;
+  const native = ((error as { nativeError?: Error }).nativeError ?? error) as Error & { code?: string; constraint?: string };
+  const code = native.code ?? '';
+  if (code.startsWith('23') && native.constraint) return constraintProblem(native.constraint) ?? error;
+  if (UNAVAILABLE.test(code) || NETWORK.has(code) || code === '57014' || isTimeout(native)) {
+    return problem('service_unavailable', 'The database does not answer at the moment.', {}, { 'Retry-After': '5' });
+  }
+  return error;
+}
+
+function constraintProblem(constraint: string): Problem | null {
+  const [, code, field] = constraint.split('__');
+  if (!code || !(code in errors)) return null;
+  return problem(code as ErrorCode, undefined, field ? { field } : {});
+}
+
+function isTimeout(error: Error): boolean {
+  return error.name === 'KnexTimeoutError' || error.name === 'AggregateError' || /Connection terminated|timeout exceeded|Client has encountered a connection error/i.test(error.message);
+}

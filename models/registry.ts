@@ -1,0 +1,25 @@
+// The folder is the registry: every class that a file of this folder exports is a kind.
+import { readdirSync } from 'node:fs';
+import { Resource, type ResourceClass } from './base';
+
+let kinds: ResourceClass[] | null = null;
+
+/** Every kind, by file name. @throws Error where two kinds share a prefix or a table */
+export function allKinds(): ResourceClass[] {
+  kinds ??= loadKinds();
+  return kinds;
+}
+
+function loadKinds(): ResourceClass[] {
+  const files = readdirSync(__dirname).filter((file) => /^[a-z_]+\.(ts|js)$/.test(file) && !file.endsWith('.d.ts'));
+  const exported = files.sort().flatMap((file) => Object.values(require(`./${file.replace(/\.\w+$/, '')}`) as Record<string, unknown>));
+  const found = [...new Set(exported.filter(isKind))];
+  for (const key of ['idPrefix', 'table', 'kind'] as const) {
+    if (new Set(found.map((kind) => kind[key])).size < found.length) throw new Error(`models: two kinds share a ${key}`);
+  }
+  return found;
+}
+
+function isKind(value: unknown): value is ResourceClass {
+  return typeof value === 'function' && value.prototype instanceof Resource && 'table' in value;
+}

@@ -1,0 +1,16 @@
+import { createHash } from 'node:crypto';
+import type { Statement } from '../core/context';
+
+const statements = new Map<string, Statement>();
+
+/**
+ * A named statement for a text: the same text always gets the same name, so each connection plans it once.
+ * Texts must come from a bounded set (columns and filters of the SDL), never from a client.
+ */
+export function named(text: string): Statement {
+  const known = statements.get(text);
+  if (known) return known;
+  const statement = { name: createHash('sha256').update(text).digest('hex').slice(0, 24), text };
+  statements.set(text, statement);
+  return statement;
+}

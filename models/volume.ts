@@ -1,0 +1,110 @@
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
+import { limits } from '../core/limits';
+import { defineStates } from '../core/states';
+import type { CreateVolumeInput, UpdateVolumeInput } from '../schema/types';
+import { Application } from './application';
+import { Resource, type Values } from './base';
+import { requireRoom } from './quota';
+import { requireRegion } from './region';
+
+/** A persistent storage volume: grows only, attached to at most one application. */
+export class Volume extends Resource {
+  static readonly table = 'volumes';
+  static readonly kind = 'volume';
+  static readonly idPrefix = 'vol';
+  static override readonly projectChild = 'volumes';
+  static override readonly filters = { name: 'name = ?', status: 'status = ?', region: 'region = ?', application_id: 'application_id = ?' };
+  static override readonly sorts = ['name', 'size_gb'];
+  static override readonly quotas = [{ resource: 'volumes' }, { resource: 'volume_storage_gb', sum: 'size_gb' }];
+  static override readonly states = defineStates({
+    initial: ['provisioning'],
+    transitional: ['provisioning', 'resizing'],
+    moves: {
+      provisioning: ['available', 'in_use', 'failed'],
+      available: ['in_use', 'resizing'],
+      in_use: ['available', 'resizing'],
+      resizing: ['available', 'in_use', 'failed'],
+      failed: ['resizing', 'provisioning'],
+    },
+  });
+
+  declare name: string;
+  declare size_gb: number;
+  declare region: string;
+  declare application_id: string | null;
+  declare mount_path: string | null;
+  declare status: 'provisioning' | 'available' | 'in_use' | 'resizing' | 'failed';
+  declare status_reason: string | null;
+  declare enforcement: 'hard' | 'soft' | null;
+  declare used_bytes: number | null;
+  declare over_quota: boolean;
+
+  /** @throws volume_size_out_of_range, region_mismatch, reference_not_found, name_taken, mount_path_taken, quota_exceeded */
+  static async create(ctx: Context, input: CreateVolumeInput): Promise<Volume> {
+    const application = input.application_id ? await Application.referenced(ctx, input.application_id, 'application_id') : null;
+    const region = input.region ?? application?.region ?? ctx.project?.default_region ?? '';
+    requireRegion(ctx, region, 'region');
+    requireSize(input.size_gb);
+    if (application && application.region !== region) throw problem('region_mismatch');
+    return Volume.insert(ctx, { ...input, region, application_id: application?.id ?? null, mount_path: input.mount_path ?? null });
+  }
+
+  /** Name, size and attachment in one step. @throws as create, volume_size_must_increase, resource_busy, invalid_state */
+  async change(ctx: Context, input: UpdateVolumeInput): Promise<this> {
+    const changes: Values = {
+      ...(input.name != null && { name: input.name }),
+      ...(await this.attachment(ctx, input)),
+      ...(input.size_gb != null && (await this.growth(ctx, input.size_gb))),
+    };
+    return this.update(ctx, changes);
+  }
+
+  /** @throws resource_in_use while attached */
+  async destroy(ctx: Context): Promise<void> {
+    if (this.application_id) {
+      throw problem('resource_in_use', 'The volume is attached to an application.', { dependents: [{ type: 'application', id: this.application_id }] });
+    }
+    await this.remove(ctx);
+  }
+
+  /** The status of a volume that is ready. */
+  static settledStatus(row: { application_id: string | null }): 'available' | 'in_use' {
+    return row.application_id ? 'in_use' : 'available';
+  }
+
+  // A larger size sent while provisioning is simply the size that the volume is made with.
+  private async growth(ctx: Context, size_gb: number): Promise<Values> {
+    if (size_gb <= this.size_gb) {
+      throw problem('volume_size_must_increase', undefined, { current_size_gb: this.size_gb, requested_size_gb: size_gb });
+    }
+    requireSize(size_gb);
+    if (this.status !== 'provisioning') this.requireStatus(['available', 'in_use', 'failed']);
+    await requireRoom(ctx, Volume, this.project_id, { resource: 'volume_storage_gb', sum: 'size_gb' }, size_gb - this.size_gb);
+    return { size_gb, status_reason: null, ...(this.status !== 'provisioning' && { status: this.enforcement ? 'resizing' : 'provisioning' }) };
+  }
+
+  private async attachment(ctx: Context, input: UpdateVolumeInput): Promise<Values> {
+    if (input.application_id === undefined && input.mount_path === undefined) return {};
+    const id = input.application_id === undefined ? this.application_id : input.application_id;
+    const mount_path = input.application_id === null && input.mount_path === undefined ? null : (input.mount_path ?? this.mount_path);
+    requirePair(id, input.mount_path === null ? null : mount_path);
+    const application = id ? await Application.referenced(ctx, id, 'application_id') : null;
+    if (application && application.region !== this.region) throw problem('region_mismatch');
+    const settled = this.status === 'available' || this.status === 'in_use';
+    return { application_id: id, mount_path: id ? mount_path : null, ...(settled && { status: Volume.settledStatus({ application_id: id }) }) };
+  }
+}
+
+/** @throws volume_size_out_of_range with min_gb and max_gb */
+function requireSize(size_gb: number): void {
+  const { volumeSizeMinGb: min_gb, volumeSizeMaxGb: max_gb } = limits;
+  if (size_gb < min_gb || size_gb > max_gb) throw problem('volume_size_out_of_range', undefined, { min_gb, max_gb });
+}
+
+function requirePair(application_id: string | null | undefined, mount_path: string | null | undefined): void {
+  if (Boolean(application_id) === Boolean(mount_path)) return;
+  const field = application_id ? 'application_id' : 'mount_path';
+  const needs = application_id ? 'mount_path' : 'application_id';
+  throw problem('validation_failed', undefined, { errors: [{ field, code: 'depends_on', detail: `needs ${needs}` }] });
+}

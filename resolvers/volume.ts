@@ -1,0 +1,25 @@
+import { Volume } from '../models/volume';
+import { page } from '../models/page';
+import { loadOne } from '../models/load';
+import { Application } from '../models/application';
+import { volumeSizeLimits } from '../models/catalog';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listVolumes: (_, args, ctx) => page(Volume, ctx, args),
+    getVolume: (_, { id }, ctx) => Volume.get(ctx, id),
+    listVolumeSizeLimits: (_, args, ctx) => volumeSizeLimits(ctx, args),
+  },
+  Mutation: {
+    createVolume: (_, { input }, ctx) => Volume.create(ctx, input),
+    updateVolume: async (_, { id, input }, ctx) => (await Volume.forUpdate(ctx, id)).change(ctx, input),
+    deleteVolume: async (_, { id }, ctx) => {
+      await (await Volume.forUpdate(ctx, id)).destroy(ctx);
+      return true;
+    },
+  },
+  Volume: {
+    application: (volume, _, ctx) => loadOne(Application, ctx, volume.project_id, volume.application_id),
+  },
+};

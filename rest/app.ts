@@ -1,0 +1,188 @@
+// The REST face, in the order of decision 6. The page to read first.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Config } from '../core/config';
+import type { Context, Identity } from '../core/context';
+import { validationFailed } from '../core/errors';
+import type { FieldValidator } from '../core/field_validator';
+import { admit } from '../core/guard';
+import type { Operation, OperationTable } from '../core/operations';
+import { bearerToken } from './bearer';
+import { notModified, requireAcceptable, bodyTag } from './conditional';
+import type { Handler } from './facade';
+import { idempotencyKey, once, type Answer, type AnswerStore } from './idempotency';
+import { locations, type Locate } from './location';
+import { asProblem, writeProblem } from './problem';
+import { parseBody, parseQuery, parseTarget } from './request';
+import { buildRouter, type Match, type Router } from './router';
+
+export interface RestParts {
+  config: Config;
+  table: OperationTable;
+  validators: Map<string, FieldValidator>;
+  handlers: Map<string, Handler>;
+  /** Questions to the outside world that an operation asks before its transaction. */
+  prepare: Map<string, (args: Record<string, unknown>, ctx: Context) => Promise<unknown>>;
+  answers: AnswerStore;
+  /** A fresh context; nobody is known yet. */
+  context(request: IncomingMessage, requestId: string): Context;
+  /** @throws token_invalid, token_expired, rate_limited (failed attempts per address) */
+  authenticate(token: string, address: string): Promise<Identity>;
+  /** Documents matched before the operation table: OpenAPI, console. */
+  document(path: string, request: IncomingMessage): { type: string; body: string | Buffer; headers?: Record<string, string> } | null;
+  /** Called once per request for the log and the metrics. */
+  done(entry: RestEntry): void;
+}
+
+export interface RestEntry {
+  request: IncomingMessage;
+  request_id: string;
+  operation: string | null;
+  status: number;
+  identity: Identity | null;
+  code: string | null;
+  /** What was thrown, where it was not a problem: for the log only. */
+  cause: unknown;
+}
+
+export type RestHandler = (request: IncomingMessage, response: ServerResponse, requestId: string) => Promise<void>;
+
+interface Exchange {
+  parts: RestParts;
+  locate: Locate;
+  request: IncomingMessage;
+  response: ServerResponse;
+  ctx: Context;
+  operation: Operation | null;
+}
+
+/** The handler of every path under /v2. It answers each request exactly once and never throws. */
+export function restHandler(parts: RestParts): RestHandler {
+  const router = buildRouter(parts.table.operations);
+  const locate = locations(parts.table.operations, parts.config.baseUrl);
+  return async (request, response, requestId) => {
+    const exchange: Exchange = { parts, locate, request, response, ctx: parts.context(request, requestId), operation: null };
+    try {
+      await handle(exchange, router);
+      finish(exchange, null);
+    } catch (error) {
+      refuse(exchange, error);
+    }
+  };
+}
+
+async function handle(exchange: Exchange, router: Router): Promise<void> {
+  const { request } = exchange;
+  const { path, search } = parseTarget(request.url ?? '/');
+  if (sendDocument(exchange, path)) return;
+  if (request.method === 'OPTIONS') return sendOptions(exchange, router, path);
+  const match = router.match(request.method ?? 'GET', path);
+  exchange.operation = match.operation;
+  await identify(exchange, match.operation);
+  const args = await readArguments(exchange, match, search);
+  const answer = await run(exchange, match, path, args);
+  send(exchange, match.operation, answer);
+}
+
+async function identify({ parts, request, ctx }: Exchange, operation: Operation): Promise<void> {
+  if (operation.field.scope === 'none') return;
+  ctx.identity = await parts.authenticate(bearerToken(request.headers.authorization), ctx.address);
+}
+
+/** Rate limit, scope, project; then the syntax; then the fields. Strangers learn nothing of the later ones. */
+async function readArguments({ parts, request, ctx }: Exchange, match: Match, search: string): Promise<Record<string, unknown>> {
+  const { operation, params } = match;
+  const { field } = operation;
+  const inPath: Record<string, unknown> = {};
+  for (const { name, argument } of operation.params) inPath[argument] = params[name];
+  const projectId = field.projectArgument ? (inPath[field.projectArgument] as string | undefined) : undefined;
+  ctx.project = await admit(ctx, field, projectId);
+  requireAcceptable(request.headers.accept);
+  const query = parseQuery(search, operation);
+  const body = operation.method === 'GET' || operation.method === 'DELETE' ? {} : await parseBody(request);
+  if (!field.body) refuseFields(body);
+  const raw = field.body ? { ...query, ...inPath, [field.body.argument]: body } : { ...query, ...inPath };
+  return (parts.validators.get(field.name) as FieldValidator)(raw);
+}
+
+function refuseFields(body: Record<string, unknown>): void {
+  const names = Object.keys(body);
+  if (!names.length) return;
+  throw validationFailed(names.map((field) => ({ field, code: 'unknown_field', detail: 'is not a field of this body' })));
+}
+
+async function run(exchange: Exchange, match: Match, path: string, args: Record<string, unknown>): Promise<Answer> {
+  const { parts, request, ctx, locate } = exchange;
+  const { operation } = match;
+  const handler = parts.handlers.get(operation.id) as Handler;
+  if (operation.field.kind === 'query') return answerOf(ctx, operation, await handler(ctx, args), {});
+  ctx.if_match = operation.method === 'POST' ? undefined : request.headers['if-match'];
+  ctx.probed = await parts.prepare.get(operation.field.name)?.(args, ctx);
+  const key = operation.method === 'POST' ? idempotencyKey(request.headers['idempotency-key']) : null;
+  return ctx.transact(async (inner) => {
+    const effect = async (): Promise<Answer> => {
+      const body = await handler(inner, args);
+      return answerOf(inner, operation, body, locate(operation, match.params, body));
+    };
+    if (!key) return effect();
+    const sent = operation.field.body ? args[operation.field.body.argument] : {};
+    return once(inner, parts.answers, { key, operation, path, body: sent }, effect);
+  });
+}
+
+function answerOf(ctx: Context, operation: Operation, body: string, headers: Record<string, string>): Answer {
+  const status = ctx.reply.status ?? operation.status;
+  if (!operation.statuses.includes(status)) throw new Error(`${operation.id} may not answer ${status}`);
+  const etag = ctx.reply.etag ?? bodyTag(operation, body);
+  return { status, body: status === 204 ? '' : body, headers: etag && status !== 204 ? { ...headers, ETag: etag } : headers };
+}
+
+function send({ request, response, ctx }: Exchange, operation: Operation, answer: Answer): void {
+  const headers: Record<string, string | number> = { ...answer.headers, ...ctx.reply.headers };
+  if (operation.method === 'GET' && notModified(request.headers['if-none-match'], answer.headers.ETag)) {
+    if (ctx.identity) ctx.limiter.give(ctx.identity.account_id, operation.field.budget, 1);
+    response.writeHead(304, headers).end();
+    return;
+  }
+  if (answer.status === 204) {
+    response.writeHead(204, headers).end();
+    return;
+  }
+  headers['Content-Type'] = 'application/json';
+  headers['Content-Length'] = Buffer.byteLength(answer.body);
+  headers['Cache-Control'] = 'private, no-cache';
+  response.writeHead(answer.status, headers);
+  response.end(request.method === 'HEAD' ? undefined : answer.body);
+}
+
+function sendDocument({ parts, request, response }: Exchange, path: string): boolean {
+  const found = parts.document(path, request);
+  if (!found) return false;
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.writeHead(405, { Allow: 'GET, HEAD', 'Content-Length': 0 }).end();
+    return true;
+  }
+  response.writeHead(200, { 'Content-Type': found.type, 'Content-Length': Buffer.byteLength(found.body), 'Cache-Control': 'no-cache', ...found.headers });
+  response.end(request.method === 'HEAD' ? undefined : found.body);
+  return true;
+}
+
+function sendOptions({ response }: Exchange, router: Router, path: string): void {
+  const allowed = router.allowed(path);
+  if (!allowed.length) router.match('GET', path);
+  response.writeHead(204, { Allow: allowed.join(', ') }).end();
+}
+
+function refuse(exchange: Exchange, error: unknown): void {
+  const { parts, request, response, ctx } = exchange;
+  const failure = asProblem(error);
+  if (!response.headersSent) {
+    for (const [name, value] of Object.entries(ctx.reply.headers)) response.setHeader(name, value);
+    const instance = (request.url ?? '/').split('?')[0] as string;
+    writeProblem(response, failure, { base_url: parts.config.baseUrl, request_id: ctx.request_id, instance, head: request.method === 'HEAD' });
+  }
+  finish(exchange, failure.code, failure === error ? null : error);
+}
+
+function finish({ parts, request, response, ctx, operation }: Exchange, code: string | null, cause: unknown = null): void {
+  parts.done({ request, request_id: ctx.request_id, operation: operation?.id ?? null, status: response.statusCode, identity: ctx.identity, code, cause });
+}

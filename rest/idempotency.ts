@@ -1,0 +1,59 @@
+// Idempotency-Key (draft-ietf-httpapi-idempotency-key-header): a POST that is sent again is answered again, not done again.
+import { createHash } from 'node:crypto';
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
+import type { Operation } from '../core/operations';
+
+/** What was answered, kept sealed for a day. */
+export interface Answer {
+  status: number;
+  body: string;
+  headers: Record<string, string>;
+}
+
+/** Where answers are kept; every call is inside the transaction of the effect. */
+export interface AnswerStore {
+  /** false while a twin holds the scope. */
+  lock(ctx: Context, scope: string): Promise<boolean>;
+  find(ctx: Context, scope: string): Promise<{ fingerprint: string; answer: Answer } | null>;
+  save(ctx: Context, scope: string, fingerprint: string, answer: Answer): Promise<void>;
+}
+
+/** The checked key of a request, null where none was sent. @throws malformed_request */
+export function idempotencyKey(header: string | string[] | undefined): string | null {
+  if (header === undefined) return null;
+  if (typeof header !== 'string' || !/^[\x21-\x7e][\x20-\x7e]{0,254}$/.test(header)) {
+    throw problem('malformed_request', 'Idempotency-Key must be 1 to 255 printable ASCII characters.');
+  }
+  return header;
+}
+
+/**
+ * Runs the effect once per key, operation and path; a repetition gets the stored answer.
+ * @throws idempotency_in_progress while the first is under way, idempotency_key_reused with another body
+ */
+export async function once(ctx: Context, store: AnswerStore, request: { key: string; operation: Operation; path: string; body: unknown }, effect: () => Promise<Answer>): Promise<Answer> {
+  const scope = digest([ctx.identity?.id, request.operation.id, request.path, request.key]);
+  const fingerprint = digest([request.path, canonical(request.body)]);
+  if (!(await store.lock(ctx, scope))) throw problem('idempotency_in_progress', undefined, {}, { 'Retry-After': '1' });
+  const known = await store.find(ctx, scope);
+  if (!known) {
+    const answer = await effect();
+    await store.save(ctx, scope, fingerprint, answer);
+    return answer;
+  }
+  if (known.fingerprint !== fingerprint) throw problem('idempotency_key_reused');
+  return { ...known.answer, headers: { ...known.answer.headers, 'Idempotent-Replayed': 'true' } };
+}
+
+function digest(parts: unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+}
+
+// The order of keys and white space do not make another request.
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return entries.map(([key, entry]) => [key, canonical(entry)]);
+}
