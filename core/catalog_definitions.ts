@@ -1,5 +1,5 @@
 // What the platform knows how to offer. What of it an installation really offers, catalogs.ts finds out from the host.
-import type { DnsRecordTypeRow, EngineFeature, Feature, PresetVariable } from './catalog_rows';
+import type { BuildpackBuilderRow, DnsRecordTypeRow, EngineFeature, Feature, PresetVariable } from './catalog_rows';
 import type { OciBuilderName, ProgramName } from './host_facts';
 
 /** What a thing needs of the host. All programs; any of the OCI builders; the engine. */
@@ -97,13 +97,16 @@ export const languageDefinitions: { language: string; needs: Needs }[] = [
   { language: 'static', needs: {} },
 ];
 
-export const builderDefinitions = [
+/** `detects`: finds out the language by itself, so its languages are those of the host. */
+export interface BuilderDefinition extends Omit<BuildpackBuilderRow, 'languages'> { needs: Needs; detects: boolean }
+
+export const builderDefinitions: BuilderDefinition[] = [
   {
-    id: 'dockerfile', name: 'Dockerfile', image: null, needs: { oci_builder_of: ['podman', 'buildah', 'docker'] } satisfies Needs as Needs,
+    id: 'dockerfile', name: 'Dockerfile', image: null, needs: { oci_builder_of: ['podman', 'buildah', 'docker'] },
     description: 'Builds the image that the Dockerfile of the source describes.', detects: false, default: false, deprecated: false,
   },
   {
-    id: 'native', name: 'Native', image: null, needs: {} as Needs,
+    id: 'native', name: 'Native', image: null, needs: {},
     description: 'Finds out the language of the source and builds it with the runtimes of the platform.', detects: true, default: true, deprecated: false,
   },
 ];
