@@ -1,0 +1,102 @@
+// The settings of this process, read once at the start and handed on; nothing else reads the environment.
+import { join } from 'node:path';
+import { projectQuotas, type QuotaName } from './limits';
+import { settings } from './settings';
+import type { Setting } from './setting_types';
+import { StartupError } from './startup_error';
+
+export { settings };
+
+type Settings = typeof settings;
+type SettingName = keyof Settings;
+type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Lowercase<Head>}${Capitalize<Camel<Tail>>}` : Lowercase<Name>;
+type Key<Name extends string> = Name extends `PLATFORM_${infer Rest}` ? Camel<Rest> : Camel<Name>;
+type Value<S> = S extends Setting<infer V> & { readonly default: infer D } ? (D extends null ? V | null : V) : never;
+type Values = { readonly [Name in SettingName as Key<Name>]: Value<Settings[Name]> };
+
+/** Key of a setting = its name in camel case, without PLATFORM_: `dataDir`, `databasePoolSize`. */
+export type Config = Omit<Values, 'baseUrl' | 'ingressHost' | 'volumeDir' | 'quotas'> & {
+  /** Without a slash at its end. */
+  readonly baseUrl: string;
+  readonly ingressHost: string;
+  readonly volumeDir: string;
+  /** Limits of a project, built-in and changed ones together; null = none. */
+  readonly quotas: Readonly<Record<string, number | null>> & Readonly<Record<QuotaName, number | null>>;
+};
+
+const OURS = 'PLATFORM_';
+const table = Object.entries(settings) as [SettingName, Setting<unknown>][];
+
+/**
+ * Reads the settings. An empty value counts as not set.
+ * @throws StartupError naming every malformed setting and every unknown one that starts with PLATFORM_
+ */
+export function loadConfig(env: NodeJS.ProcessEnv): Config {
+  const mistakes = Object.keys(env).filter((name) => name.startsWith(OURS) && !(name in settings)).map((name) => `${name} is not a setting`);
+  const values: Record<string, unknown> = {};
+  for (const [name, setting] of table) {
+    const text = env[name]?.trim() || defaultOf(setting);
+    const value = text === null ? null : setting.parse(text);
+    if (text !== null && value === null) mistakes.push(malformed(name, setting, text));
+    values[keyOf(name)] = value;
+  }
+  if (mistakes.length) throw new StartupError(mistakes.join('; '));
+  return Object.freeze(derive(values as Values));
+}
+
+/** The same settings once the port is known; for PORT=0, whose free port the system picks. */
+export function withPort(config: Config, port: number): Config {
+  const baseUrl = config.baseUrl === addressOf(config) ? addressOf({ host: config.host, port }) : config.baseUrl;
+  return Object.freeze({ ...config, port, baseUrl });
+}
+
+/** The settings for a terminal. */
+export function helpText(): string {
+  const lines = table.flatMap(([name, setting]) => [`  ${name}  (${setting.type}; default: ${shownDefault(setting)})`, `      ${setting.description}`]);
+  return ['Settings (environment variables):', '', ...lines, ''].join('\n');
+}
+
+/** The settings as a Markdown table, for the documentation. */
+export function settingsMarkdown(): string {
+  const rows = table.map(([name, setting]) => `| \`${name}\` | ${cell(setting.type)} | ${cell(shownDefault(setting))} | ${cell(setting.description)} |`);
+  return ['| Setting | Type | Default | Meaning |', '|---|---|---|---|', ...rows, ''].join('\n');
+}
+
+function derive(values: Values): Config {
+  return {
+    ...values,
+    baseUrl: values.baseUrl ?? addressOf(values),
+    ingressHost: values.ingressHost ?? `ingress.${values.appsDomain}`,
+    volumeDir: values.volumeDir ?? join(values.dataDir, 'volumes'),
+    quotas: Object.freeze({ ...projectQuotas, ...values.quotas }),
+  };
+}
+
+function addressOf({ host, port }: { host: string; port: number }): string {
+  const everywhere = host === '0.0.0.0' || host === '::';
+  const name = everywhere ? 'localhost' : host;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`;
+}
+
+function defaultOf(setting: Setting<unknown>): string | null {
+  const root = process.getuid?.() === 0;
+  return root ? setting.defaultAsRoot ?? setting.default : setting.default;
+}
+
+function malformed(name: string, setting: Setting<unknown>, text: string): string {
+  const given = setting.secret ? '' : `: ${JSON.stringify(text)}`;
+  return `${name} is malformed${given} (expected ${setting.type})`;
+}
+
+function shownDefault(setting: Setting<unknown>): string {
+  const usual = setting.derived ?? setting.default ?? 'not set';
+  return setting.defaultAsRoot ? `${usual}, as root ${setting.defaultAsRoot}` : usual;
+}
+
+function keyOf(name: string): string {
+  return name.replace(OURS, '').toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|');
+}

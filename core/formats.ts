@@ -1,0 +1,118 @@
+// The formats of text fields. Each gives the value in its normal form, or null if the text does not fit.
+// Lengths that resources.md states per field are bounds of the SDL; lengths here belong to the format itself.
+import { isIPv4, isIPv6 } from 'node:net';
+import { domainToASCII } from 'node:url';
+import ipaddr from 'ipaddr.js';
+import { gitUrl, httpUrl, httpsUrl, ociReference } from './reference_formats';
+
+export type Format = (text: string) => { value: string } | null;
+
+/** Control characters, line separators, and halves of surrogate pairs (which UTF-8 can't carry). */
+const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]|\p{Surrogate}/u;
+
+const LABEL_MAX = 100;
+const HOSTNAME_MAX = 253;
+const EMAIL_MAX = 254;
+const PATH_MAX = 255;
+
+export const formats = {
+  slug: safe((text) => keep(text, /^(?=.{3,40}$)(?!.*--)[a-z][a-z0-9-]*[a-z0-9]$/)),
+  label: safe((text) => keep(text.trim(), new RegExp(`^.{1,${LABEL_MAX}}$`, 'u'))),
+  single_line: safe((text) => text),
+  hostname: safe(hostname),
+  wildcard_hostname: safe((text) => (text.startsWith('*.') ? prefixed('*.', hostname(text.slice(2))) : hostname(text))),
+  cidr: safe(cidr),
+  email: safe(email),
+  timestamp: safe(timestamp),
+  env_key: safe((text) => keep(text, /^[A-Za-z_][A-Za-z0-9_]{0,127}$/)),
+  mount_path: safe(mountPath),
+  relative_path: safe(relativePath),
+  url: safe(httpUrl),
+  https_url: safe(httpsUrl),
+  git_url: safe(gitUrl),
+  oci_reference: safe(ociReference),
+  commit_sha: safe((text) => keep(text.toLowerCase(), /^[0-9a-f]{7,40}$/)),
+} satisfies Record<string, Format>;
+
+export type FormatName = keyof typeof formats;
+
+export function isFormat(name: string): name is FormatName {
+  return Object.hasOwn(formats, name);
+}
+
+function safe(normal: (text: string) => string | null): Format {
+  return (text) => {
+    const value = FORBIDDEN.test(text) ? null : normal(text);
+    return value === null ? null : { value };
+  };
+}
+
+function keep(text: string, pattern: RegExp): string | null {
+  return pattern.test(text) ? text : null;
+}
+
+function prefixed(prefix: string, name: string | null): string | null {
+  return name !== null && name.length <= HOSTNAME_MAX - prefix.length ? prefix + name : null;
+}
+
+/** RFC 1123 section 2.1, at least two labels, IDN as punycode (UTS 46). */
+function hostname(text: string): string | null {
+  // domainToASCII also decodes percents and reads numbers as IPv4 addresses, so ASCII must be clean before it.
+  if (/[^a-zA-Z0-9.\u0080-\u{10ffff}-]/u.test(text)) return null;
+  const ascii = /^[a-zA-Z0-9.-]*$/.test(text) && !/xn--/i.test(text) ? text.toLowerCase() : domainToASCII(text);
+  if (ascii.length > HOSTNAME_MAX) return null;
+  return keep(ascii, /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/);
+}
+
+/** Canonical (RFC 5952 for IPv6), host bits zero; a bare address is a network of one. */
+function cidr(text: string): string | null {
+  const [address = '', length, ...rest] = text.split('/');
+  if (rest.length || address.includes('%') || !(isIPv4(address) || isIPv6(address))) return null;
+  const parsed = ipaddr.parse(address);
+  const bytes = parsed.toByteArray();
+  if (length !== undefined && !/^(0|[1-9]\d{0,2})$/.test(length)) return null;
+  const bits = length === undefined ? bytes.length * 8 : Number(length);
+  if (bits > bytes.length * 8 || bytes.some((byte, i) => byte & hostMask(bits - i * 8))) return null;
+  return `${parsed.toString()}/${bits}`;
+}
+
+/** The bits of a byte that belong to the host when `bits` of it and what follows are network. */
+function hostMask(bits: number): number {
+  return bits >= 8 ? 0 : 0xff >> Math.max(bits, 0);
+}
+
+/** The dot-atom of RFC 5322 section 3.4.1, without quoted parts, at a host name. */
+function email(text: string): string | null {
+  const at = text.lastIndexOf('@');
+  const local = text.slice(0, Math.max(at, 0));
+  const domain = hostname(text.slice(at + 1));
+  if (domain === null || !/^(?=.{1,64}$)[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/.test(local)) return null;
+  return local.length + 1 + domain.length <= EMAIL_MAX ? `${local}@${domain}` : null;
+}
+
+/** RFC 3339 to UTC with milliseconds; finer fractions are cut off. No leap seconds. */
+function timestamp(text: string): string | null {
+  const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i.exec(text);
+  if (!match) return null;
+  const [, date, time, fraction = '', sign, hours = '0', minutes = '0'] = match;
+  const local = `${date}T${time}.${fraction.slice(0, 3).padEnd(3, '0')}Z`;
+  const ms = Date.parse(local);
+  // Date.parse turns 30 February into 2 March.
+  if (Number.isNaN(ms) || new Date(ms).toISOString() !== local) return null;
+  const offset = (Number(hours) * 60 + Number(minutes)) * 60_000;
+  return keep(new Date(ms - (sign === '-' ? -offset : offset)).toISOString(), /^\d{4}-/);
+}
+
+function mountPath(text: string): string | null {
+  if (text.length > PATH_MAX || !text.startsWith('/') || /^\/(proc|sys|dev)(\/|$)/.test(text)) return null;
+  return segmentsFit(text.slice(1)) ? text : null;
+}
+
+/** `.` alone is the folder itself. */
+function relativePath(text: string): string | null {
+  return text.length <= PATH_MAX && (text === '.' || segmentsFit(text)) ? text : null;
+}
+
+function segmentsFit(path: string): boolean {
+  return path.split('/').every((segment) => segment !== '' && segment !== '.' && segment !== '..');
+}

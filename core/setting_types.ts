@@ -1,0 +1,130 @@
+// The forms that a setting can have. Each reads the text of an environment variable, or says what it expected.
+import { isIP } from 'node:net';
+import { resolve } from 'node:path';
+import { formats } from './formats';
+import { parseKeyRing } from './secrets';
+
+/** One row of the settings table. `Value` is what the program sees. */
+export interface Setting<Value> {
+  /** Shown in the help: what may be written. */
+  readonly type: string;
+  /** As one would write it in the environment; null = not set. */
+  readonly default: string | null;
+  /** Another default for a program that runs as root. */
+  readonly defaultAsRoot?: string;
+  /** In words, where the default is made from other settings. */
+  readonly derived?: string;
+  readonly description: string;
+  /** The value is never repeated in messages. */
+  readonly secret?: boolean;
+  /** null = malformed. */
+  readonly parse: (text: string) => Value | null;
+}
+
+export type Row = Omit<Setting<unknown>, 'type' | 'parse'>;
+
+/** A row with a form: the type of the value and whether it may be null come from here. */
+export type Typed<Value, R extends Row> = R & Setting<Value>;
+
+export function text<const R extends Row>(row: R): Typed<string, R> {
+  return { ...row, type: 'text', parse: (given) => (formats.single_line(given) ? given : null) };
+}
+
+/** Made absolute. */
+export function path<const R extends Row>(row: R): Typed<string, R> {
+  return { ...row, type: 'path', parse: (given) => (formats.single_line(given) ? resolve(given) : null) };
+}
+
+export function integer<const R extends Row & { min: number; max: number }>(row: R): Typed<number, R> {
+  const { min, max } = row;
+  const parse = (given: string): number | null => (/^\d{1,15}$/.test(given) && Number(given) >= min && Number(given) <= max ? Number(given) : null);
+  return { ...row, type: `integer from ${min} to ${max}`, parse };
+}
+
+export function flag<const R extends Row>(row: R): Typed<boolean, R> {
+  const words: Record<string, boolean> = { 1: true, true: true, 0: false, false: false };
+  return { ...row, type: '0 or 1', parse: (given) => words[given.toLowerCase()] ?? null };
+}
+
+export function oneOf<const Word extends string, const R extends Row>(words: readonly Word[], row: R): Typed<Word, R> {
+  return { ...row, type: words.join(' | '), parse: (given) => words.find((word) => word === given) ?? null };
+}
+
+/** Without a slash at its end. */
+export function httpUrl<const R extends Row>(row: R): Typed<string, R> {
+  const parse = (given: string): string | null => (formats.url(given) && !/[?#]/.test(given) ? given.replace(/\/+$/, '') : null);
+  return { ...row, type: 'http or https URL', parse };
+}
+
+export function postgresUrl<const R extends Row>(row: R): Typed<string, R> {
+  const parse = (given: string): string | null => (/^postgres(ql)?:\/\/\S+$/.test(given) && URL.canParse(given) ? given : null);
+  return { ...row, type: 'postgresql:// URL', parse };
+}
+
+/** A host name, which may be a single word like localhost. */
+export function hostname<const R extends Row>(row: R): Typed<string, R> {
+  return { ...row, type: 'host name', parse: hostnameOf };
+}
+
+/** What a server listens on. */
+export function listenHost<const R extends Row>(row: R): Typed<string, R> {
+  return { ...row, type: 'IP address or host name', parse: (given) => (isIP(given) ? given : hostnameOf(given)) };
+}
+
+export function email<const R extends Row>(row: R): Typed<string, R> {
+  return { ...row, type: 'e-mail address', parse: (given) => formats.email(given)?.value ?? null };
+}
+
+export function slug<const R extends Row>(row: R): Typed<string, R> {
+  return { ...row, type: 'slug', parse: (given) => formats.slug(given)?.value ?? null };
+}
+
+export function addresses<const R extends Row>(row: R): Typed<readonly string[], R> {
+  return { ...row, type: 'list of IP addresses', parse: (given) => list(given, (entry) => isIP(entry) > 0) };
+}
+
+/** As node:dns takes them: `192.0.2.1`, `192.0.2.1:53`, `[2001:db8::1]:53`. */
+export function resolvers<const R extends Row>(row: R): Typed<readonly string[], R> {
+  return { ...row, type: 'list of ip[:port]', parse: (given) => list(given, isResolver) };
+}
+
+/** The text of a key ring; core/secrets.ts reads it. */
+export function secretKeys<const R extends Row>(row: R): Typed<string, R> {
+  return { ...row, type: 'key or list of id:key', parse: (given) => (parseKeyRing(given) ? given : null) };
+}
+
+/** A JSON object whose keys are among `names`, with whole numbers from 0, or null for none. */
+export function amounts<const Name extends string, const R extends Row>(names: readonly Name[], row: R): Typed<Partial<Record<Name, number | null>>, R> {
+  return { ...row, type: 'JSON object', parse: (given) => amountsOf(names, given) };
+}
+
+function amountsOf<Name extends string>(names: readonly string[], given: string): Partial<Record<Name, number | null>> | null {
+  const object = parseJson(given);
+  if (typeof object !== 'object' || object === null || Array.isArray(object)) return null;
+  const fits = Object.entries(object).every(([name, amount]) => names.includes(name) && (amount === null || (Number.isSafeInteger(amount) && amount >= 0)));
+  return fits ? (object as Partial<Record<Name, number | null>>) : null;
+}
+
+function parseJson(given: string): unknown {
+  try {
+    return JSON.parse(given);
+  } catch {
+    return null;
+  }
+}
+
+function hostnameOf(given: string): string | null {
+  const lower = given.toLowerCase();
+  return /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/.test(lower) ? lower : null;
+}
+
+function list(given: string, fits: (entry: string) => boolean): readonly string[] | null {
+  const entries = given.split(',').map((entry) => entry.trim()).filter(Boolean);
+  return entries.every(fits) ? Object.freeze(entries) : null;
+}
+
+function isResolver(entry: string): boolean {
+  const match = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(entry) ?? /^([\d.]+)(?::(\d{1,5}))?$/.exec(entry);
+  if (!match) return isIP(entry) > 0;
+  return isIP(match[1] ?? '') > 0 && Number(match[2] ?? 53) > 0 && Number(match[2] ?? 53) < 65536;
+}
