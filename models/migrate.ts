@@ -1,0 +1,79 @@
+// The schema of the control plane's database: forward-only steps in migrations/NNNN_name.ts.
+import * as fs from 'node:fs';
+import { createRequire } from 'node:module';
+import * as path from 'node:path';
+import type { Knex } from 'knex';
+import { StartupError } from '../core/startup_error';
+
+/** What a file of migrations/ exports. It runs in a transaction, with all other pending ones. */
+export interface Migration {
+  up(knex: Knex): Promise<void>;
+}
+
+const LOCK = `hashtext('platform-api migrations')`;
+const NO_TABLE = '42P01';
+
+/**
+ * Brings the schema up to date. Processes that start together wait for each other, and a killed one is made good by the next.
+ * Needs a pool of at least two connections, without statement time-out, on sessions (no transaction-mode pooler).
+ * Throws StartupError when the schema is newer than this program.
+ */
+export async function migrate(knex: Knex, directory: string): Promise<void> {
+  const connection: unknown = await knex.client.acquireConnection();
+  try {
+    await knex.raw(`select pg_advisory_lock(${LOCK})`).connection(connection);
+    await assertNotNewer(knex, directory);
+    await freeDeadLock(knex, directory);
+    await knex.migrate.latest({ migrationSource: source(directory) });
+  } finally {
+    await knex.raw(`select pg_advisory_unlock(${LOCK})`).connection(connection).catch(() => {});
+    await knex.client.releaseConnection(connection);
+  }
+}
+
+/** Throws StartupError when the database has migrations that this program does not know: an older program may not write to it. */
+export async function assertNotNewer(knex: Knex, directory: string): Promise<void> {
+  const known = new Set(namesIn(directory));
+  const unknown = (await completed(knex)).filter((name) => !known.has(name));
+  if (unknown.length) throw new StartupError(`the database schema is newer than this program: it has ${unknown.join(', ')}`);
+}
+
+/** The migrations of the directory that the database does not have yet, in order. */
+export async function pendingMigrations(knex: Knex, directory: string): Promise<string[]> {
+  const done = new Set(await completed(knex));
+  return namesIn(directory).filter((name) => !done.has(name));
+}
+
+/** Names carry no extension (decision 32): the same database serves the sources in tests and the compiled files. */
+function source(directory: string): Knex.MigrationSource<string> {
+  const load = createRequire(__filename);
+  return {
+    getMigrations: () => Promise.resolve(namesIn(directory)),
+    getMigrationName: (name) => name,
+    getMigration: (name) => Promise.resolve({ down: refuse, ...(load(path.resolve(directory, name)) as Migration) }),
+  };
+}
+
+function namesIn(directory: string): string[] {
+  const names = fs.readdirSync(directory).flatMap((file) => /^(\d{4}_\w+)\.(?:ts|js)$/.exec(file)?.[1] ?? []);
+  return [...new Set(names)].sort();
+}
+
+async function completed(knex: Knex): Promise<string[]> {
+  try {
+    return await knex('knex_migrations').orderBy('id').pluck<string[]>('name');
+  } catch (error) {
+    if ((error as { code?: string }).code === NO_TABLE) return [];
+    throw error;
+  }
+}
+
+/** A killed migrator leaves knex's own lock row behind; the advisory lock, which dies with its session, proves that none runs. */
+async function freeDeadLock(knex: Knex, directory: string): Promise<void> {
+  const locked = (await knex.schema.hasTable('knex_migrations_lock')) && (await knex('knex_migrations_lock').where('is_locked', 1).first<object>());
+  if (locked) await knex.migrate.forceFreeMigrationsLock({ migrationSource: source(directory) });
+}
+
+function refuse(): Promise<void> {
+  return Promise.reject(new Error('migrations only go forward'));
+}

@@ -1,0 +1,166 @@
+// The PostgreSQL that runs with the platform when DATABASE_URL is not set: real, of this directory, shared by all processes.
+import * as fs from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { StartupError } from '../core/startup_error';
+import { type Cluster, prepareCluster } from './embedded/cluster';
+import { engineUser } from './embedded/engine_user';
+import { isKept, type Postmaster, runningServer, type Start, startServer, takeHold } from './embedded/keeper';
+
+export interface EmbeddedOptions {
+  /** Everything lies in its subfolder `postgres`. Made when missing. */
+  dataDir: string;
+  /** Further arguments for a server that this call starts, such as `-c`, `fsync=off`. */
+  flags?: string[];
+  /** As root: the user that runs the server. Default: PLATFORM_POSTGRES_USER, else nobody. */
+  user?: string;
+  /** The folder of postgres and initdb. Default: PG_BIN, else the npm package, else a server of this machine. */
+  binaries?: string;
+}
+
+export interface Embedded {
+  /** Address with password, of the superuser and the database postgres, on the loopback interface. */
+  url: string;
+  /** Lets go of the server. The last process to do so waits until it has stopped. */
+  close(): Promise<void>;
+}
+
+const POLL_MS = 25;
+// Recovery after a crash replays the log and may take minutes; a server that keeps ending at once is given up sooner.
+const START_LIMIT_MS = 300_000;
+const FAILED_STARTS = 10;
+const RETRY_MS = 300;
+const STOP_LIMIT_MS = 60_000;
+const STOP_SEEN_MS = 300;
+
+/**
+ * Starts the server of this directory, or attaches to it where another process runs it already.
+ * It stops within about two seconds when the last holder closes or dies, kill -9 included.
+ * Throws StartupError: directory not writable or not reachable for the engine's user, no programs found, data of another
+ * major version, server does not start.
+ */
+export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+  if (process.platform === 'win32') throw new StartupError('the embedded PostgreSQL needs Linux or macOS: set DATABASE_URL');
+  try {
+    const engine = engineUser(options.user ?? (process.env.PLATFORM_POSTGRES_USER || 'nobody'));
+    const cluster = await prepareCluster(options.dataDir, engine, options.binaries ?? (process.env.PG_BIN || undefined));
+    return await attachOrStart(cluster, options.flags ?? []);
+  } catch (error) {
+    throw readable(error, options.dataDir);
+  }
+}
+
+async function attachOrStart(cluster: Cluster, flags: string[]): Promise<Embedded> {
+  const attempt: Attempt = { failures: 0, until: Date.now() + START_LIMIT_MS };
+  try {
+    for (;;) {
+      const attached = await attach(cluster);
+      if (attached) return attached;
+      await startIfNeeded(cluster, flags, attempt);
+      await sleep(POLL_MS);
+    }
+  } finally {
+    attempt.start?.release();
+  }
+}
+
+interface Attempt {
+  start?: Start;
+  failures: number;
+  until: number;
+}
+
+/**
+ * One step of the wait. A start that ended is tried again: another process may have won, a port may have been taken, or a
+ * killed server is still a zombie, which PostgreSQL takes for alive. postmaster.pid is never deleted here: PostgreSQL knows best.
+ */
+async function startIfNeeded(cluster: Cluster, flags: string[], attempt: Attempt): Promise<void> {
+  if (attempt.start?.ended()) {
+    attempt.start.release();
+    attempt.start = undefined;
+    await sleep(RETRY_MS);
+    if (!runningServer(cluster.data)) attempt.failures++;
+  }
+  if (attempt.failures >= FAILED_STARTS || Date.now() > attempt.until) throw new StartupError(`PostgreSQL does not start: ${lastWords(cluster.log)}`);
+  if (!attempt.start && !runningServer(cluster.data)) attempt.start = startServer(cluster, await freePort(), flags);
+}
+
+async function attach(cluster: Cluster): Promise<Embedded | undefined> {
+  const server = runningServer(cluster.data);
+  if (server?.state !== 'ready') return undefined;
+  const hold = takeHold(cluster.fifo);
+  if (hold === undefined) return stopOrphan(server);
+  const url = `postgres://postgres:${cluster.password}@127.0.0.1:${server.port}/postgres`;
+  let attached = false;
+  try {
+    // The pipe is asked again after the connection: the keeper may have begun to stop the server just before our hold.
+    attached = (await answers(url, cluster)) && isKept(cluster.fifo);
+  } finally {
+    if (!attached) fs.closeSync(hold);
+  }
+  return attached ? { url, close: closer(cluster, hold) } : undefined;
+}
+
+/** A server whose keeper was killed would run for ever: stop it, and the next step starts one under a new keeper. */
+function stopOrphan(server: Postmaster): undefined {
+  try {
+    process.kill(server.pid, 'SIGINT');
+  } catch {
+    // It has ended meanwhile.
+  }
+  return undefined;
+}
+
+async function answers(url: string, cluster: Cluster): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000 });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return true;
+  } catch (error) {
+    if ((error as { code?: string }).code !== '28P01') return false;
+    throw new StartupError(`the database does not accept the password in ${cluster.passwordFile}: restore the file that belongs to ${cluster.data}`);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+function closer(cluster: Cluster, hold: number): () => Promise<void> {
+  let closing: Promise<void> | undefined;
+  return () => {
+    closing ??= letGo(cluster, hold);
+    return closing;
+  };
+}
+
+async function letGo(cluster: Cluster, hold: number): Promise<void> {
+  fs.closeSync(hold);
+  const seen = Date.now() + STOP_SEEN_MS;
+  while (isKept(cluster.fifo)) {
+    if (Date.now() > seen) return; // others hold it
+    await sleep(POLL_MS);
+  }
+  for (const until = Date.now() + STOP_LIMIT_MS; runningServer(cluster.data) && Date.now() < until; ) await sleep(POLL_MS);
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().on('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as AddressInfo;
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+function lastWords(log: string): string {
+  const fatal = fs.existsSync(log) && fs.readFileSync(log, 'utf8').split('\n').filter((line) => /FATAL|PANIC/.test(line)).pop();
+  return fatal ? `${fatal.replace(/^.*?(FATAL|PANIC):\s*/, '')} (${log})` : `see ${log}`;
+}
+
+function readable(error: unknown, dataDir: string): unknown {
+  const { code, syscall, message } = error as NodeJS.ErrnoException;
+  if (error instanceof StartupError || !code || !syscall) return error;
+  return new StartupError(`cannot use the data directory ${dataDir}: ${message.split('\n')[0]}`);
+}

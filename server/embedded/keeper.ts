@@ -1,0 +1,102 @@
+// One server for all processes that need it, stopped when the last of them is gone, even by kill -9.
+//
+// Each process holds the writing end of a named pipe. A small shell, the keeper, runs the server and reads from the pipe: the
+// kernel closes the ends of dead processes, so the end of the file means that nobody needs the server any more.
+import { spawn, spawnSync } from 'node:child_process';
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import type { Cluster } from './cluster';
+
+// stdin is the pipe. SIGINT is PostgreSQL's fast shutdown; it is sent again because a server that has just been started
+// ignores it until its handlers are set. The server must not inherit the pipe: a reader means that a keeper lives.
+const KEEPER = `
+exec 3<&0 </dev/null
+"$@" 3<&- & P=$!
+( while read -r _ <&3; do :; done; exec 3<&-; while kill -INT $P 2>/dev/null; do sleep 1; done ) & W=$!
+exec 3<&-
+wait $P; S=$?
+kill $W 2>/dev/null
+exit $S`;
+
+// Statements and details of errors may hold values of customers, so they stay out of the log; starts, stops and crashes are in it.
+const SETTINGS = ['log_min_messages=log', 'log_min_error_statement=panic', 'log_error_verbosity=terse', 'log_checkpoints=off', 'timezone=UTC'];
+
+export interface Start {
+  /** The keeper has ended: this server did not start, or it has stopped. */
+  ended(): boolean;
+  release(): void;
+}
+
+/** Starts a server under a keeper, held from its first moment, so that kill -9 of the starter cannot orphan it. */
+export function startServer(cluster: Cluster, port: number, flags: string[]): Start {
+  const { reader, writer } = openPipe(cluster.fifo);
+  const log = fs.openSync(cluster.log, 'a', 0o600);
+  const settings = SETTINGS.flatMap((setting) => ['-c', setting]);
+  const server = [path.join(cluster.bin, 'postgres'), '-D', cluster.data, '-p', String(port), '-h', '127.0.0.1', '-k', '', ...settings, ...flags];
+  // A session of its own: Ctrl-C reaches the platform alone, which stops in its order.
+  const keeper = spawn('/bin/sh', ['-c', KEEPER, 'sh', ...server], { ...cluster.engine.spawn, detached: true, stdio: [reader, log, log] });
+  let ended = false;
+  keeper.on('exit', () => (ended = true)).on('error', () => (ended = true));
+  keeper.unref();
+  for (const handle of [reader, log]) fs.closeSync(handle);
+  return { ended: () => ended, release: () => fs.closeSync(writer) };
+}
+
+/** The writing end of the pipe, or nothing when no keeper reads it. */
+export function takeHold(fifo: string): number | undefined {
+  try {
+    return fs.openSync(fifo, fs.constants.O_WRONLY | fs.constants.O_NONBLOCK);
+  } catch (error) {
+    if (['ENXIO', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+    throw error;
+  }
+}
+
+/** Whether a keeper still watches: false as soon as it has begun to stop the server. */
+export function isKept(fifo: string): boolean {
+  const probe = takeHold(fifo);
+  if (probe === undefined) return false;
+  fs.closeSync(probe);
+  return true;
+}
+
+/** Both ends. Neither alone opens without the other, hence the first handle, which is both. */
+function openPipe(fifo: string): { reader: number; writer: number } {
+  const both = fs.openSync(fifo, fs.constants.O_RDWR);
+  const reader = fs.openSync(fifo, fs.constants.O_RDONLY);
+  const writer = fs.openSync(fifo, fs.constants.O_WRONLY);
+  fs.closeSync(both);
+  return { reader, writer };
+}
+
+export interface Postmaster {
+  pid: number;
+  port: number;
+  state: string;
+}
+
+/** The running server of these data as postmaster.pid tells it, whoever started it. A file left by a dead server is nothing. */
+export function runningServer(data: string): Postmaster | undefined {
+  const lines = readLines(path.join(data, 'postmaster.pid'));
+  const pid = Number(lines[0]);
+  if (!pid || !isServerOf(pid, data)) return undefined;
+  return { pid, port: Number(lines[3]), state: (lines[7] ?? 'starting').trim() };
+}
+
+function readLines(file: string): string[] {
+  try {
+    return fs.readFileSync(file, 'utf8').split('\n');
+  } catch {
+    return [];
+  }
+}
+
+/** A server works in its data folder. The number alone may belong to another process by now, or to a zombie. */
+function isServerOf(pid: number, data: string): boolean {
+  try {
+    return fs.readlinkSync(`/proc/${pid}/cwd`) === data;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT' && fs.existsSync('/proc/self/cwd')) return false;
+    return spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout.includes(data); // macOS
+  }
+}
