@@ -107,11 +107,11 @@ export abstract class Resource {
     return this.update(ctx, { status: to, status_reason: null, ...changes });
   }
 
-  /** @throws resource_busy or invalid_state (members status, allowed_statuses) */
+  /** @throws resource_busy or invalid_state (members resource_status, allowed_statuses: decision note 0002) */
   requireStatus(allowed: readonly string[]): void {
     if (allowed.includes(this.status)) return;
-    if (stateMachine(this).transitional.includes(this.status)) throw problem('resource_busy', undefined, { status: this.status });
-    throw problem('invalid_state', undefined, { status: this.status, allowed_statuses: [...allowed] });
+    if (stateMachine(this).transitional.includes(this.status)) throw problem('resource_busy', undefined, { resource_status: this.status });
+    throw problem('invalid_state', undefined, { resource_status: this.status, allowed_statuses: [...allowed] });
   }
 }
 
