@@ -1,0 +1,81 @@
+// The OpenAPI 3.1 document, written from the operation table and the schema.
+import type { GraphQLSchema } from 'graphql';
+import { stringify } from 'yaml';
+import { groups } from '../core/groups';
+import { limits } from '../core/limits';
+import type { OperationTable } from '../core/operations';
+import { openBook, type Book } from './openapi/book';
+import type { OpenApiDocument } from './openapi/document';
+import { operationObject } from './openapi/operation';
+
+export type { OpenApiDocument } from './openapi/document';
+
+export interface OpenApiInput {
+  table: OperationTable;
+  schema: GraphQLSchema;
+  /** Address of this installation, without a slash at its end. */
+  baseUrl: string;
+  /** Version of the service. */
+  version: string;
+}
+
+/**
+ * The complete description of the REST face.
+ * @throws Error with one clear line on an unknown format, an unknown error code or an example that is not JSON
+ */
+export function openapiDocument({ table, schema, baseUrl, version }: OpenApiInput): OpenApiDocument {
+  const book = openBook(schema, table);
+  book.use('securitySchemes', 'bearer', () => ({ type: 'http', scheme: 'bearer', description: 'A personal key (`svc_…`) or a project key (`svc_proj_…`).' }));
+  const paths = pathsOf(book);
+  const used = new Set(table.operations.map((operation) => operation.group));
+  return {
+    openapi: '3.1.0',
+    info: infoOf(baseUrl, version),
+    servers: [{ url: baseUrl, description: 'This installation' }],
+    security: [{ bearer: [] }],
+    tags: groups.filter((group) => used.has(group.name)).map(({ name, description }) => ({ name, description })),
+    paths,
+    components: sorted(book),
+  };
+}
+
+/** The document as it is served. */
+export function renderOpenapi(document: OpenApiDocument): { json: string; yaml: string } {
+  // Clients of YAML anchors are rare and buggy, so equal parts are written out.
+  return { json: JSON.stringify(document), yaml: stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 }) };
+}
+
+function pathsOf(book: Book): OpenApiDocument['paths'] {
+  const paths: OpenApiDocument['paths'] = {};
+  for (const operation of book.table.operations) {
+    const path = (paths[operation.path] ??= {});
+    path[operation.method.toLowerCase()] = operationObject(book, operation);
+  }
+  return paths;
+}
+
+function sorted(book: Book): OpenApiDocument['components'] {
+  const entries = Object.entries(book.components).filter(([, parts]) => Object.keys(parts).length);
+  const byName = entries.map(([kind, parts]) => [kind, Object.fromEntries(Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1)))]);
+  return Object.fromEntries(byName) as OpenApiDocument['components'];
+}
+
+function infoOf(baseUrl: string, version: string): OpenApiDocument['info'] {
+  const { rateBudgetsPerMinute: budgets } = limits;
+  return {
+    title: 'Platform API',
+    version,
+    summary: 'The control plane of a hosting platform.',
+    description: [
+      'One JSON-over-HTTP API for projects, applications and the other resources of the platform.',
+      '**Keys.** Every request carries `Authorization: Bearer <key>`. A personal key acts as a person and has scopes; `x-required-scope` of an operation names the one it needs. A project key may do everything inside its project.',
+      '**Projects.** Paths below `/v2/projects/{id}` name the project. The other paths act on the project in the header `X-Svc-Project`.',
+      '**Lists** answer with `data` and `next_cursor`. Send `next_cursor` as `cursor` to get the next page; it is null on the last one.',
+      '**Errors** are problem documents (RFC 9457) with a stable `code`. `GET /v2/errors` lists all codes.',
+      '**Changes.** Absent fields stay as they are, null clears, lists are replaced whole. Unknown fields are refused.',
+      `**Rate limits** hold per account and minute: ${budgets.read} reads, ${budgets.write} writes and ${budgets.deploy} deploys unless the operator set others. Every answer to a key shows what is left in \`RateLimit-Remaining\`.`,
+    ].join('\n\n'),
+    contact: { name: 'Operator of this installation', url: baseUrl },
+    license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
+  };
+}

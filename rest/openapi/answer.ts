@@ -1,0 +1,28 @@
+// What operations answer with.
+import { getNullableType, isListType, isObjectType, type GraphQLObjectType } from 'graphql';
+import type { Operation } from '../../core/operations';
+
+/** The object type of the body; null where there is no body or no object. */
+export function answerType(operation: Operation): GraphQLObjectType | null {
+  const type = getNullableType(operation.field.definition.type);
+  return isObjectType(type) ? type : null;
+}
+
+/** The type of a list's rows. */
+export function rowType(operation: Operation): GraphQLObjectType | null {
+  const data = operation.field.list ? getNullableType(answerType(operation)?.getFields().data?.type) : null;
+  const row = isListType(data) ? getNullableType(data.ofType) : null;
+  return isObjectType(row) ? row : null;
+}
+
+/** An answer that carries an ETag: everything read that is not a list of rows which come and go. */
+export function isTagged(operation: Operation): boolean {
+  return operation.method === 'GET' && (!operation.field.list || operation.field.global);
+}
+
+/** The operation that reads the record which this operation creates; null where there is none. */
+export function readerOf(operation: Operation, operations: Operation[]): Operation | null {
+  const type = answerType(operation);
+  if (!type || !operation.statuses.includes(201)) return null;
+  return operations.find((other) => other.method === 'GET' && !other.field.list && other.path.endsWith('}') && answerType(other) === type) ?? null;
+}

@@ -1,0 +1,100 @@
+// The parts of an OpenAPI 3.1 document that we write, as types.
+
+/** A JSON Schema (2020-12) as OpenAPI 3.1 uses it. */
+export interface Schema {
+  $ref?: string;
+  type?: string | string[];
+  title?: string;
+  description?: string;
+  format?: string;
+  pattern?: string;
+  enum?: readonly (string | number)[];
+  const?: unknown;
+  default?: unknown;
+  examples?: unknown[];
+  minimum?: number;
+  maximum?: number;
+  minLength?: number;
+  maxLength?: number;
+  minItems?: number;
+  maxItems?: number;
+  uniqueItems?: boolean;
+  minProperties?: number;
+  items?: Schema;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  additionalProperties?: false;
+  allOf?: Schema[];
+  anyOf?: Schema[];
+  deprecated?: boolean;
+}
+
+export interface Ref {
+  $ref: string;
+}
+
+export interface Parameter {
+  name: string;
+  in: 'path' | 'query' | 'header';
+  description: string;
+  required: boolean;
+  style?: 'form';
+  explode?: false;
+  schema: Schema;
+  example?: unknown;
+}
+
+export interface Header {
+  description: string;
+  required?: boolean;
+  schema: Schema;
+}
+
+export interface Link {
+  operationId: string;
+  description: string;
+  parameters: Record<string, string>;
+}
+
+export interface Response {
+  description: string;
+  headers?: Record<string, Header | Ref>;
+  content?: Record<string, { schema: Schema; example?: unknown }>;
+  links?: Record<string, Link>;
+}
+
+export interface RequestBody {
+  description?: string;
+  required: boolean;
+  content: { 'application/json': { schema: Schema; example: unknown } };
+}
+
+export interface OperationObject {
+  operationId: string;
+  summary: string;
+  description: string;
+  tags: string[];
+  security: Record<string, string[]>[];
+  'x-required-scope': string;
+  parameters?: (Parameter | Ref)[];
+  requestBody?: RequestBody;
+  responses: Record<string, Response | Ref>;
+}
+
+export interface Components {
+  schemas: Record<string, Schema>;
+  parameters: Record<string, Parameter>;
+  headers: Record<string, Header>;
+  responses: Record<string, Response>;
+  securitySchemes: Record<string, { type: 'http'; scheme: 'bearer'; description: string }>;
+}
+
+export interface OpenApiDocument {
+  openapi: '3.1.0';
+  info: { title: string; version: string; summary: string; description: string; contact: { name: string; url: string }; license: { name: string; identifier: string } };
+  servers: { url: string; description: string }[];
+  security: Record<string, string[]>[];
+  tags: { name: string; description: string }[];
+  paths: Record<string, Record<string, OperationObject>>;
+  components: Components;
+}

@@ -1,0 +1,89 @@
+// What the format names of @spec and the scalars of the schema are in JSON Schema, each with an example.
+// The patterns describe; core/formats.ts decides. Where input is folded or trimmed first, the pattern takes it unfolded.
+import type { FormatName } from '../../core/formats';
+import { specOf, type Spec } from '../../core/spec';
+import type { Book } from './book';
+import type { Schema } from './document';
+
+export interface Form {
+  schema: Schema;
+  example: unknown;
+}
+
+// Names beyond ASCII are taken too and folded to punycode.
+const HOST = '[^\\s.:/@]+(?:\\.[^\\s.:/@]+)+';
+
+const stringForms: Record<FormatName | 'date-time', Form> = {
+  slug: { schema: { minLength: 3, maxLength: 40, pattern: '^[a-z](?:-?[a-z0-9])+$' }, example: 'my-name' },
+  label: { schema: { minLength: 1, maxLength: 100 }, example: 'My name' },
+  single_line: { schema: { pattern: '^[^\\u0000-\\u001f\\u007f]*$' }, example: 'One line of text' },
+  hostname: { schema: { maxLength: 253, pattern: `^${HOST}$` }, example: 'www.example.com' },
+  wildcard_hostname: { schema: { maxLength: 253, pattern: `^(?:\\*\\.)?${HOST}$` }, example: '*.example.com' },
+  cidr: { schema: { pattern: '^[0-9A-Fa-f:.]+(?:/[0-9]{1,3})?$' }, example: '192.0.2.0/24' },
+  url: { schema: { format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' }, example: 'https://www.example.com/' },
+  https_url: { schema: { format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]://' }, example: 'https://www.example.com/' },
+  email: { schema: { format: 'email', maxLength: 254 }, example: 'ada@example.com' },
+  timestamp: { schema: { format: 'date-time' }, example: '2026-01-31T09:30:00.000Z' },
+  'date-time': { schema: { format: 'date-time' }, example: '2026-01-31T09:30:00.000Z' },
+  env_key: { schema: { minLength: 1, maxLength: 128, pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }, example: 'LOG_LEVEL' },
+  mount_path: { schema: { maxLength: 255, pattern: '^/[^/\\u0000]' }, example: '/data' },
+  relative_path: { schema: { pattern: '^(?!/)[^\\u0000-\\u001f]*$' }, example: 'src/server' },
+  git_url: { schema: { pattern: '^(?:[a-z][a-z0-9+.-]*://|[^\\s@/:]+@[^\\s:/]+:)\\S+$' }, example: 'https://git.example.com/team/shop.git' },
+  oci_reference: { schema: { pattern: '^\\S+$' }, example: 'registry.example.com/team/shop:1.4.2' },
+  commit_sha: { schema: { pattern: '^[0-9A-Fa-f]{7,40}$' }, example: '9fceb02d0ae598e95dc970b74767f19372d61af8' },
+};
+
+const scalarForms: Record<string, Form> = {
+  ID: { schema: { type: 'string' }, example: undefined },
+  String: { schema: { type: 'string' }, example: 'text' },
+  Int: { schema: { type: 'integer', format: 'int32' }, example: 1 },
+  Float: { schema: { type: 'number', format: 'double' }, example: 1 },
+  Boolean: { schema: { type: 'boolean' }, example: true },
+  ByteCount: { schema: { type: 'integer', format: 'int64' }, example: 1048576 },
+};
+
+/** The form of a scalar by its name. A scalar that only the SDL knows is a string with its @spec. */
+export function scalarForm(book: Book, name: string): Form {
+  const type = book.schema.getType(name);
+  const spec = type ? specOf(book.schema, type) : {};
+  const form = scalarForms[name] ?? { schema: { type: 'string' }, example: undefined };
+  return { schema: { ...form.schema, ...leafBounds(spec) }, example: exampleIn(spec) ?? form.example };
+}
+
+/** The form of a format name. @throws Error on an unknown name */
+export function formatForm(name: string): Form {
+  const form = stringForms[name as FormatName] as Form | undefined;
+  if (!form) throw new Error(`schema: unknown format "${name}" in @spec`);
+  return form;
+}
+
+/** The bounds of one value. A page size above the largest is taken as the largest, so the largest is its bound here. */
+export function leafBounds(spec: Spec): Schema {
+  const named = spec.format ? formatForm(spec.format) : undefined;
+  const bounds: Schema = {
+    ...named?.schema,
+    minimum: spec.page === undefined ? spec.min : 1,
+    maximum: spec.maxPage ?? spec.max,
+    minLength: spec.minLength ?? named?.schema.minLength,
+    maxLength: spec.maxLength ?? named?.schema.maxLength,
+    pattern: spec.pattern ?? named?.schema.pattern,
+    enum: spec.sorts?.flatMap((key) => [key, `-${key}`]),
+    default: spec.page,
+  };
+  return given(bounds);
+}
+
+/** The bounds of a list, without those of its entries. */
+export function listBounds(spec: Spec): Schema {
+  return given({ minItems: spec.minItems, maxItems: spec.maxItems, uniqueItems: spec.unique });
+}
+
+/** The example that a @spec gives, undefined where it gives none. */
+export function exampleIn(spec: Spec): unknown {
+  return spec.example === undefined ? undefined : (JSON.parse(spec.example) as unknown);
+}
+
+/** The same object without its undefined members. */
+export function given<T extends object>(values: T): T {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as T;
+}

@@ -1,0 +1,95 @@
+// Headers of answers and requests.
+import { limits } from '../../core/limits';
+import type { Operation } from '../../core/operations';
+import { isTagged, readerOf } from './answer';
+import type { Book } from './book';
+import { usesProjectHeader } from './codes';
+import type { Header, Parameter, Ref } from './document';
+import { idForm } from './ids';
+
+const integer = (description: string): Header => ({ description, schema: { type: 'integer', minimum: 0 } });
+
+const RATE_HEADERS: Record<string, Header> = {
+  'RateLimit-Limit': integer('Calls a window that the budget of this operation has.'),
+  'RateLimit-Remaining': integer('Calls left in this window.'),
+  'RateLimit-Reset': integer('Seconds until the window ends.'),
+  'RateLimit-Policy': { description: 'Calls and seconds of the window.', schema: { type: 'string', examples: ['1200;w=60'] } },
+};
+
+const REQUEST_ID: Header = {
+  description: 'Id of the request; problem documents carry the same.',
+  required: true,
+  schema: { type: 'string', pattern: '^req_[0-9a-hjkmnp-tv-z]{26}$' },
+};
+const ETAG: Header = { description: 'Version of what was answered, for If-None-Match and If-Match.', schema: { type: 'string', pattern: '^"[\\x21\\x23-\\x7e]*"$' } };
+const LOCATION: Header = { description: 'Address of the new record.', schema: { type: 'string', format: 'uri' } };
+const REPLAYED: Header = { description: '`true` where the answer of an earlier request with the same Idempotency-Key is repeated.', schema: { type: 'string', enum: ['true'] } };
+const RETRY_AFTER: Header = { description: 'Seconds to wait before the next try.', required: true, schema: { type: 'integer', minimum: 0 } };
+
+/** Headers of a problem document. */
+export function commonHeaders(book: Book, status: number): Record<string, Ref> {
+  const beforeAccount = status === 401 || status === 431;
+  const headers = { 'X-Request-Id': REQUEST_ID, ...(!beforeAccount && RATE_HEADERS) };
+  const retry = status === 429 || status === 503;
+  return refer(book, retry ? { ...headers, 'Retry-After': RETRY_AFTER } : headers);
+}
+
+/** Headers of a success. */
+export function successHeaders(book: Book, operation: Operation, status: number): Record<string, Ref> {
+  const headers: Record<string, Header> = { 'X-Request-Id': REQUEST_ID };
+  if (operation.field.scope !== 'none') Object.assign(headers, RATE_HEADERS);
+  if (isTagged(operation) || (operation.method !== 'GET' && status !== 204)) headers.ETag = ETAG;
+  if (status === 201 && readerOf(operation, book.table.operations)) headers.Location = LOCATION;
+  if (operation.method === 'POST') headers['Idempotent-Replayed'] = REPLAYED;
+  return refer(book, headers);
+}
+
+function refer(book: Book, headers: Record<string, Header>): Record<string, Ref> {
+  return Object.fromEntries(Object.entries(headers).map(([name, header]) => [name, book.use('headers', name, () => header)]));
+}
+
+/** Headers that a request of this operation may carry. */
+export function requestHeaders(book: Book, operation: Operation): Ref[] {
+  const wanted: Parameter[] = [];
+  if (usesProjectHeader(operation)) wanted.push(projectHeader(book));
+  if (operation.method === 'POST') wanted.push(IDEMPOTENCY_KEY);
+  if (operation.method !== 'GET' && operation.method !== 'POST') wanted.push(IF_MATCH);
+  if (isTagged(operation)) wanted.push(IF_NONE_MATCH);
+  return wanted.map((parameter) => book.use('parameters', parameter.name, () => parameter));
+}
+
+function projectHeader(book: Book): Parameter {
+  const form = idForm(book, '', 'project_id');
+  return {
+    name: 'X-Svc-Project',
+    in: 'header',
+    description: 'Id of the project to act on. Required with a personal key; a project key may leave it out.',
+    required: false,
+    schema: form?.schema ?? { type: 'string' },
+    ...(form && { example: form.example }),
+  };
+}
+
+const IDEMPOTENCY_KEY: Parameter = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description: `Makes a repetition safe: for ${limits.idempotencyTtlHours} hours the same key gets the same answer, and nothing is done twice.`,
+  required: false,
+  schema: { type: 'string', minLength: 1, maxLength: limits.idempotencyKeyCharactersMax, pattern: '^[\\x21-\\x7e][\\x20-\\x7e]*$' },
+};
+
+const IF_MATCH: Parameter = {
+  name: 'If-Match',
+  in: 'header',
+  description: 'ETag of the version that is to be changed; refused with `precondition_failed` if it has changed since.',
+  required: false,
+  schema: { type: 'string' },
+};
+
+const IF_NONE_MATCH: Parameter = {
+  name: 'If-None-Match',
+  in: 'header',
+  description: 'ETag of the version that the client has; answered with 304 if it is still the present one. A 304 costs nothing of the rate limit.',
+  required: false,
+  schema: { type: 'string' },
+};

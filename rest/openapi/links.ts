@@ -1,0 +1,45 @@
+// Links from the operation that creates a record to those that get, update and delete it.
+import type { Operation } from '../../core/operations';
+import { readerOf } from './answer';
+import type { Book } from './book';
+import { usesProjectHeader } from './codes';
+import type { Link } from './document';
+
+const VERBS: Record<string, string> = { GET: 'Reads', PATCH: 'Updates', PUT: 'Replaces', DELETE: 'Deletes' };
+
+/** The links of a 201, undefined where the new record has no path of its own. */
+export function linksOf(book: Book, operation: Operation): Record<string, Link> | undefined {
+  const path = itemPath(book, operation);
+  if (!path || operation.method !== 'POST') return undefined;
+  const targets = book.table.operations.filter((other) => other.path === path && other.method !== 'POST');
+  const links = targets.flatMap((target) => {
+    const parameters = parametersFor(operation, target);
+    return parameters ? [[target.id, { operationId: target.id, description: `${VERBS[target.method]} the new record.`, parameters }] as const] : [];
+  });
+  return links.length ? Object.fromEntries(links) : undefined;
+}
+
+// Where no operation reads a single record (custom domains), the path below the collection is its own.
+function itemPath(book: Book, operation: Operation): string | undefined {
+  const reader = readerOf(operation, book.table.operations);
+  if (reader) return reader.path;
+  const below = book.table.operations.find((other) => other.path.startsWith(`${operation.path}/{`) && other.path.endsWith('}'));
+  return operation.statuses.includes(201) ? below?.path : undefined;
+}
+
+function parametersFor(operation: Operation, target: Operation): Record<string, string> | null {
+  const parameters: Record<string, string> = {};
+  const last = target.params[target.params.length - 1]?.name;
+  for (const { name } of target.params) {
+    if (name === last) parameters[name] = '$response.body#/id';
+    else if (operation.params.some((param) => param.name === name)) parameters[name] = `$request.path.${name}`;
+    else return null;
+  }
+  if (usesProjectHeader(target)) parameters['X-Svc-Project'] = projectOf(operation);
+  return parameters;
+}
+
+function projectOf(operation: Operation): string {
+  const inPath = operation.params.find((param) => param.argument === operation.field.projectArgument);
+  return inPath ? `$request.path.${inPath.name}` : '$request.header.X-Svc-Project';
+}

@@ -1,0 +1,57 @@
+// One operation of the document.
+import type { Operation } from '../../core/operations';
+import { answerType, isTagged } from './answer';
+import type { Book } from './book';
+import { codesOf } from './codes';
+import type { OperationObject, Ref, RequestBody, Response } from './document';
+import { bodyExample } from './examples';
+import { given } from './forms';
+import { successHeaders } from './headers';
+import { linksOf } from './links';
+import { parametersOf } from './parameters';
+import { problemResponse } from './problems';
+import { answerSchema, inputRef } from './schemas';
+
+export function operationObject(book: Book, operation: Operation): OperationObject {
+  const { field } = operation;
+  const parameters = parametersOf(book, operation);
+  return given({
+    operationId: operation.id,
+    summary: operation.summary,
+    description: field.definition.description ?? operation.summary,
+    tags: [operation.group],
+    security: field.scope === 'none' ? [] : [{ bearer: [] }],
+    'x-required-scope': field.scope,
+    parameters: parameters.length ? parameters : undefined,
+    requestBody: requestBody(book, operation),
+    responses: responsesOf(book, operation),
+  });
+}
+
+function requestBody(book: Book, { field }: Operation): RequestBody | undefined {
+  if (!field.body) return undefined;
+  const { type, required } = field.body;
+  return { required, content: { 'application/json': { schema: inputRef(book, type), example: bodyExample(book, type) } } };
+}
+
+function responsesOf(book: Book, operation: Operation): Record<string, Response | Ref> {
+  const responses: Record<string, Response | Ref> = {};
+  for (const status of [...operation.statuses].sort()) responses[status] = success(book, operation, status);
+  if (isTagged(operation)) responses[304] = { description: 'Not modified: the version in If-None-Match is the present one.', headers: successHeaders(book, operation, 304) };
+  for (const [status, codes] of codesOf(book, operation)) responses[status] = problemResponse(book, status, codes);
+  return responses;
+}
+
+function success(book: Book, operation: Operation, status: number): Response {
+  const bare = { description: describe(operation, status), headers: successHeaders(book, operation, status) };
+  if (status === 204) return bare;
+  const content = { 'application/json': { schema: answerSchema(book, operation.field.definition.type) } };
+  return given({ ...bare, content, links: status === 201 ? linksOf(book, operation) : undefined });
+}
+
+function describe(operation: Operation, status: number): string {
+  if (status === 201) return 'Created: the new record.';
+  if (status === 202) return 'Accepted: the change goes on in the background. The body shows the resource with its transitional status.';
+  if (status === 204) return 'Deleted. No content.';
+  return answerType(operation)?.description ?? (operation.method === 'GET' ? 'What was asked for.' : 'The resource after the change.');
+}

@@ -1,0 +1,74 @@
+// Parameters in path and query.
+import { getNullableType, isListType, isNonNullType, type GraphQLArgument } from 'graphql';
+import type { Operation } from '../../core/operations';
+import { specOf } from '../../core/spec';
+import { rowType } from './answer';
+import type { Book } from './book';
+import type { Parameter, Ref } from './document';
+import { leafExample } from './examples';
+import { exampleIn, given } from './forms';
+import { requestHeaders } from './headers';
+import { pathIdForm } from './ids';
+import { parameterSchema } from './schemas';
+
+/** Path, query and headers of an operation, in this order. */
+export function parametersOf(book: Book, operation: Operation): (Parameter | Ref)[] {
+  return [
+    ...operation.params.map((param) => pathParameter(book, operation, param)),
+    ...operation.query.map((argument) => queryParameter(book, operation, argument)),
+    ...requestHeaders(book, operation),
+  ];
+}
+
+function pathParameter(book: Book, operation: Operation, param: { name: string; argument: string }): Parameter {
+  const argument = operation.field.definition.args.find((candidate) => candidate.name === param.argument) as GraphQLArgument;
+  const own = exampleIn(specOf(book.schema, argument));
+  const id = own === undefined ? pathIdForm(book, operation, param.name) : null;
+  const schema = id?.schema ?? parameterSchema(book, '', argument);
+  return given({
+    name: param.name,
+    in: 'path' as const,
+    description: argument.description ?? `The ${partBefore(operation.path, param.name)} to act on.`,
+    required: true,
+    schema,
+    example: own ?? id?.example,
+  });
+}
+
+/** `/v2/applications/{id}` -> "application". */
+function partBefore(path: string, name: string): string {
+  const word = path.slice(0, path.indexOf(`/{${name}}`)).split('/').pop() ?? '';
+  return word.replaceAll('_', ' ').replace(/ies$/, 'y').replace(/(?<!s)s$/, '');
+}
+
+function queryParameter(book: Book, operation: Operation, argument: GraphQLArgument): Parameter | Ref {
+  const parameter = makeQuery(book, operation, argument);
+  return argument.name === 'cursor' ? book.use('parameters', 'Cursor', () => parameter) : parameter;
+}
+
+function makeQuery(book: Book, operation: Operation, argument: GraphQLArgument): Parameter {
+  const list = isListType(getNullableType(argument.type));
+  const own = exampleIn(specOf(book.schema, argument));
+  return given({
+    name: argument.name,
+    in: 'query' as const,
+    description: argument.description ?? wordsFor(operation, argument.name, list),
+    required: isNonNullType(argument.type) && argument.defaultValue === undefined,
+    style: list ? ('form' as const) : undefined,
+    explode: list ? (false as const) : undefined,
+    schema: parameterSchema(book, rowType(operation)?.name ?? '', argument),
+    example: own ?? (argument.name === 'limit' ? leafExample(book, '', argument) : undefined),
+  });
+}
+
+const PAGING: Record<string, string> = {
+  limit: 'Rows on a page. A larger number is taken as the largest.',
+  cursor: '`next_cursor` of the page before; it carries sort order and filters.',
+  sort: 'Sort key, with `-` in front for descending.',
+};
+
+function wordsFor(operation: Operation, name: string, list: boolean): string {
+  const known = operation.field.list ? PAGING[name] : undefined;
+  if (known) return known;
+  return list ? `Comma list of \`${name}\`.` : `Only what has this \`${name}\`.`;
+}

@@ -1,0 +1,35 @@
+// @rule in words: JSON Schema can't say "given and not null" without making every client type a puzzle.
+import { getDirective } from '@graphql-tools/utils';
+import type { GraphQLInputObjectType } from 'graphql';
+import type { Book } from './book';
+
+export interface Rule {
+  exactlyOne?: string[];
+  atMostOne?: string[];
+  notEmpty?: boolean;
+  field?: string;
+  needs?: string;
+  value?: string;
+}
+
+export function rulesOf(book: Book, type: GraphQLInputObjectType): Rule[] {
+  return (getDirective(book.schema, type, 'rule') ?? []) as Rule[];
+}
+
+export function isNotEmpty(book: Book, type: GraphQLInputObjectType): boolean {
+  return rulesOf(book, type).some((rule) => rule.notEmpty);
+}
+
+/** One sentence per rule. */
+export function describeRules(book: Book, type: GraphQLInputObjectType): string[] {
+  return rulesOf(book, type).map((rule) => {
+    if (rule.exactlyOne) return `Exactly one of ${listed(rule.exactlyOne)} must be given.`;
+    if (rule.atMostOne) return `At most one of ${listed(rule.atMostOne)} may be given.`;
+    if (rule.notEmpty) return 'At least one field must be given.';
+    return `\`${rule.field}\` needs \`${rule.needs}\`${rule.value === undefined ? '' : ` to be \`${rule.value}\``}.`;
+  });
+}
+
+function listed(names: string[]): string {
+  return names.map((name) => `\`${name}\``).join(', ');
+}

@@ -1,0 +1,138 @@
+// Components of the GraphQL types as REST shows them: without relations, nullable as a type array, inputs closed.
+import { getDirective } from '@graphql-tools/utils';
+import {
+  getNullableType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+  type GraphQLArgument,
+  type GraphQLEnumType,
+  type GraphQLField,
+  type GraphQLInputField,
+  type GraphQLInputObjectType,
+  type GraphQLObjectType,
+  type GraphQLType,
+} from 'graphql';
+import { specOf, type Spec } from '../../core/spec';
+import type { Book } from './book';
+import type { Schema } from './document';
+import { leafExample } from './examples';
+import { given, leafBounds, listBounds, scalarForm } from './forms';
+import { idForm } from './ids';
+import { describeRules, isNotEmpty } from './rules';
+
+export type Node = GraphQLField<unknown, unknown> | GraphQLInputField | GraphQLArgument;
+
+/** The schema of an answer's body. */
+export function answerSchema(book: Book, type: GraphQLType): Schema {
+  return typeSchema(book, getNullableType(type) as GraphQLType, {}, null);
+}
+
+/** The schema of a parameter, which can't be null: bounds, default. */
+export function parameterSchema(book: Book, owner: string, node: Node): Schema {
+  const spec = specOf(book.schema, node);
+  const base = baseSchema(book, owner, node, spec);
+  return given({ ...base, default: readDefault(node, spec, base).fallback ?? base.default });
+}
+
+/** The schema of a field: bounds, description, default, example. */
+function memberSchema(book: Book, owner: string, node: Node): Schema {
+  const spec = specOf(book.schema, node);
+  const nullable = !isNonNullType(node.type) && !spec.notNull;
+  const base = baseSchema(book, owner, node, spec);
+  const { fallback, note } = readDefault(node, spec, base);
+  const example = leafExample(book, owner, node);
+  return given({
+    ...(nullable ? orNull(base) : base),
+    description: [node.description, note].filter(Boolean).join(' ') || undefined,
+    default: fallback ?? base.default,
+    examples: example === undefined ? undefined : [example],
+    deprecated: node.deprecationReason ? true : undefined,
+  });
+}
+
+/** The component of an input type. */
+export function inputRef(book: Book, type: GraphQLInputObjectType): Schema {
+  return book.use('schemas', type.name, () => {
+    const fields = Object.values(type.getFields());
+    const required = fields.filter((field) => isNonNullType(field.type) && field.defaultValue === undefined);
+    return given({
+      type: 'object',
+      description: [type.description, ...describeRules(book, type)].filter(Boolean).join(' ') || undefined,
+      properties: propertiesOf(book, type),
+      required: required.length ? required.map((field) => field.name) : undefined,
+      minProperties: isNotEmpty(book, type) ? 1 : undefined,
+      additionalProperties: false as const,
+    });
+  });
+}
+
+function baseSchema(book: Book, owner: string, node: Node, spec: Spec): Schema {
+  return typeSchema(book, getNullableType(node.type) as GraphQLType, spec, idForm(book, owner, node.name)?.schema ?? null);
+}
+
+function typeSchema(book: Book, type: GraphQLType, spec: Spec, id: Schema | null): Schema {
+  if (isListType(type)) {
+    const items = typeSchema(book, getNullableType(type.ofType) as GraphQLType, spec, id);
+    return { type: 'array', items: isNonNullType(type.ofType) ? items : orNull(items), ...listBounds(spec) };
+  }
+  if (isObjectType(type)) return outputRef(book, type);
+  if (isInputObjectType(type)) return inputRef(book, type);
+  if (isEnumType(type)) return enumRef(book, type);
+  return { ...scalarForm(book, String(type)).schema, ...id, ...leafBounds(spec) };
+}
+
+function outputRef(book: Book, type: GraphQLObjectType): Schema {
+  return book.use('schemas', type.name, () => {
+    const properties = propertiesOf(book, type);
+    return given({ type: 'object', description: type.description ?? undefined, properties, required: Object.keys(properties) });
+  });
+}
+
+function propertiesOf(book: Book, type: GraphQLObjectType | GraphQLInputObjectType): Record<string, Schema> {
+  const fields: Node[] = Object.values(type.getFields());
+  const shown = fields.filter((field) => !getDirective(book.schema, field as GraphQLInputField, 'graphqlOnly'));
+  return Object.fromEntries(shown.map((field) => [field.name, memberSchema(book, type.name, field)]));
+}
+
+function enumRef(book: Book, type: GraphQLEnumType): Schema {
+  return book.use('schemas', type.name, () => {
+    const values = type.getValues();
+    const lines = values.filter((value) => value.description).map((value) => `* \`${value.name}\`: ${value.description}`);
+    const description = [type.description, lines.join('\n')].filter(Boolean).join('\n\n');
+    return given({ type: 'string', description: description || undefined, enum: values.map((value) => value.name) });
+  });
+}
+
+function orNull(schema: Schema): Schema {
+  if (schema.$ref) return { anyOf: [schema, { type: 'null' }] };
+  return { ...schema, type: [schema.type as string, 'null'] };
+}
+
+/** A default of the SDL, or the one that @spec documents: a value where it is one, else a sentence. */
+function readDefault(node: Node, spec: Spec, base: Schema): { fallback?: unknown; note?: string } {
+  if ('defaultValue' in node && node.defaultValue !== undefined) return { fallback: node.defaultValue };
+  if (spec.default === undefined) return {};
+  const value = parsed(spec.default);
+  if (isValueOf(value, base)) return { fallback: value };
+  if (base.type === 'string' && /^\S+$/.test(spec.default)) return { fallback: spec.default };
+  return { note: `Default: ${spec.default.replace(/\.$/, '')}.` };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function isValueOf(value: unknown, { type, enum: values, $ref }: Schema): boolean {
+  if (value === undefined || $ref) return $ref !== undefined && typeof value === 'string';
+  if (values) return values.includes(value as string);
+  if (Array.isArray(value)) return type === 'array';
+  if (typeof value === 'number') return type === 'integer' || type === 'number';
+  return typeof value === type;
+}
