@@ -1,7 +1,8 @@
 // A volume as an ext4 image on a loop device. The limit is hard: writes fail with ENOSPC. Needs the right to mount.
 import { lstat, mkdir, stat, statfs, truncate } from 'node:fs/promises';
 import path from 'node:path';
-import { asDriverErrors, checkpoint, DriverError } from '../driver';
+import { CommandFailed } from '../command';
+import { DriverError, asDriverErrors, checkpoint } from '../driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
 import { deviceAt, fileSystemBytes, format, growOffline, growOnline, mount, settle, unmount } from './ext4';
@@ -35,8 +36,13 @@ async function fingerprint(place: Place, ctx: DriverContext): Promise<Fingerprin
     const disk = await statfs(place.directory);
     return { healthy: true, reason: null, facts: { enforcement: 'hard', free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize } };
   } catch (error) {
-    return { healthy: false, reason: `a disk image cannot be mounted here (${(error as Error).message})`, facts: {} };
+    return { healthy: false, reason: `a disk image cannot be mounted here: ${wordsOf(error)}`, facts: {} };
   }
+}
+
+function wordsOf(error: unknown): string {
+  const said = error instanceof CommandFailed ? error.stderr.split('\n')[0] : '';
+  return said || (error as Error).message;
 }
 
 async function observe(place: Place, r: Volume, ctx: DriverContext): Promise<Observation<VolumeObserved>> {

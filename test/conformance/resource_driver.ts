@@ -1,0 +1,257 @@
+// What every ResourceDriver must do, whatever it drives. A driver ships only if it passes.
+// CONFORMANCE_KILLS=all kills at every single continuation instead of at a sample of them.
+import { DriverError, driverContext } from '../../drivers/driver';
+import type { Desired, DriverContext, Observation, Owned, ResourceDriver } from '../../drivers/driver';
+import { countContinuations, killAfter, killAtContinuation } from './child';
+import type { Recipe } from './child';
+
+export interface ResourceFixture<S, O> {
+  driver: ResourceDriver<S, O>;
+  /** The same driver for another process. */
+  recipe: Recipe;
+  spec: S;
+  /** A spec that a resource made with `spec` can be brought to. */
+  changed: S;
+  /** Everything in the outside world that the driver could have changed: equal means that it changed nothing. */
+  snapshot(): Promise<unknown>;
+  /** Puts something into the resource that must survive, and looks whether it did. */
+  use(observed: O): Promise<void>;
+  check(observed: O): Promise<void>;
+  /** Ways in which the world gets out of step by itself. */
+  drifts: Record<string, (id: string) => Promise<void>>;
+  /** Puts something that is not ours where the resource would be, and takes it away. */
+  plantForeign(id: string): Promise<void>;
+  uprootForeign(id: string): Promise<void>;
+  /** Fails when anything is left over. */
+  close(): Promise<void>;
+}
+
+const killsOfASample = 24;
+const randomKills = 8;
+const stepMs = 20_000;
+
+let minted = 0;
+
+export function describeResourceDriver<S, O>(name: string, makeFixture: () => Promise<ResourceFixture<S, O>>): void {
+  describe(name, () => {
+    let fixture: ResourceFixture<S, O>;
+    beforeAll(async () => void (fixture = await makeFixture()));
+    afterAll(() => fixture.close());
+
+    test('ensure makes it; a second one changes nothing', async () => {
+      const r = await made(fixture);
+      const before = await fixture.snapshot();
+      await step(fixture, r);
+      expect(await fixture.snapshot()).toEqual(before);
+      await destroyed(fixture, r);
+    });
+
+    test('ensure brings it to a changed spec and keeps what is in it', async () => {
+      const r = await made(fixture);
+      await fixture.use(observedOf(await look(fixture, r)));
+      const changed = { ...r, spec: fixture.changed };
+      expect(await look(fixture, changed)).toMatchObject({ state: 'present', upToDate: false });
+      await converged(fixture, changed);
+      await fixture.check(observedOf(await look(fixture, changed)));
+      await destroyed(fixture, changed);
+    });
+
+    test('observe never modifies', async () => {
+      const [present, foreign, absent] = [await made(fixture), mint(fixture), mint(fixture)];
+      await fixture.plantForeign(foreign.id);
+      const before = await fixture.snapshot();
+      expect(await look(fixture, present)).toMatchObject({ state: 'present', upToDate: true });
+      expect(await look(fixture, { ...present, spec: fixture.changed })).toMatchObject({ state: 'present', upToDate: false });
+      expect(await look(fixture, foreign)).toMatchObject({ state: 'foreign' });
+      expect(await look(fixture, absent)).toEqual({ state: 'absent' });
+      expect(await fixture.snapshot()).toEqual(before);
+      await fixture.uprootForeign(foreign.id);
+      await destroyed(fixture, present);
+    });
+
+    test('remove twice, and remove what never was', async () => {
+      const before = await fixture.snapshot();
+      const r = await made(fixture);
+      await destroyed(fixture, r);
+      await destroyed(fixture, r);
+      await destroyed(fixture, mint(fixture));
+      expect(await fixture.snapshot()).toEqual(before);
+    });
+
+    test('drift is seen and repaired', async () => {
+      for (const [kind, drift] of Object.entries(fixture.drifts)) {
+        const r = await made(fixture);
+        await drift(r.id);
+        expect({ kind, ...(await look(fixture, r)) }).toMatchObject({ kind, state: 'present', upToDate: false });
+        await converged(fixture, r);
+        await destroyed(fixture, r);
+      }
+    });
+
+    test('a foreign object at our name is refused and never touched', async () => {
+      const r = mint(fixture);
+      await fixture.plantForeign(r.id);
+      const before = await fixture.snapshot();
+      await expect(step(fixture, r)).rejects.toMatchObject({ name: 'DriverError', reason: 'conflict' });
+      await removed(fixture, r);
+      expect((await listed(fixture)).map((owned) => owned.owner_id)).not.toContain(r.id);
+      expect(await fixture.snapshot()).toEqual(before);
+      await fixture.uprootForeign(r.id);
+    });
+
+    test('a step whose time is over does nothing', async () => {
+      const [present, absent] = [await made(fixture), mint(fixture)];
+      const before = await fixture.snapshot();
+      const over = { name: 'DriverError', reason: 'transient' };
+      for (const ctx of [aborted(), { ...driverContext(stepMs), deadline: Date.now() - 1 }]) {
+        await expect(fixture.driver.observe(present, ctx)).rejects.toMatchObject(over);
+        await expect(fixture.driver.ensure(absent, { state: 'absent' }, ctx)).rejects.toMatchObject(over);
+        await expect(fixture.driver.remove(present, await look(fixture, present), ctx)).rejects.toMatchObject(over);
+      }
+      expect(await fixture.snapshot()).toEqual(before);
+      await destroyed(fixture, present);
+    });
+
+    test('a step that is aborted in the middle ends soon, and the next one goes on', async () => {
+      for (const ms of [1, 3, 6, 10, 20, 40]) {
+        const r = mint(fixture);
+        const begin = Date.now();
+        const end = await fixture.driver.ensure(r, { state: 'absent' }, driverContext(ms)).catch((error: unknown) => error);
+        expect(Date.now() - begin).toBeLessThan(ms + 1_000);
+        if (end instanceof Error) expect(end).toMatchObject({ name: 'DriverError', reason: 'transient' });
+        await converged(fixture, r);
+        await destroyed(fixture, r);
+      }
+    });
+
+    test('list finds orphans', async () => {
+      const [one, two] = [await made(fixture), await made(fixture)];
+      const found = await listed(fixture);
+      for (const r of [one, two]) expect(found).toContainEqual({ ref: r.ref, owner_id: r.id });
+      await destroyed(fixture, one);
+      expect((await listed(fixture)).map((owned) => owned.owner_id)).toEqual([two.id]);
+      await destroyed(fixture, two);
+      expect(await listed(fixture)).toEqual([]);
+    });
+
+    test('killed while it makes: the next step goes on', async () => {
+      await killedEverywhere(fixture, 'ensure', async () => mint(fixture), (r) => converged(fixture, r));
+    }, 300_000);
+
+    test('killed while it changes: the next step goes on, nothing is lost', async () => {
+      const inUse = async () => {
+        const r = await made(fixture);
+        await fixture.use(observedOf(await look(fixture, r)));
+        return { ...r, spec: fixture.changed };
+      };
+      await killedEverywhere(fixture, 'ensure', inUse, async (r) => {
+        await converged(fixture, r);
+        await fixture.check(observedOf(await look(fixture, r)));
+      });
+    }, 300_000);
+
+    test('killed while it removes: the next step ends it', async () => {
+      await killedEverywhere(fixture, 'remove', () => made(fixture), (r) => removed(fixture, r));
+    }, 300_000);
+
+    test('killed while it makes and then not wanted any more: nothing is left', async () => {
+      await killedEverywhere(fixture, 'ensure', async () => mint(fixture), async () => {
+        for (const { owner_id } of await listed(fixture)) await removed(fixture, { ...mint(fixture), id: owner_id });
+      });
+    }, 300_000);
+  });
+}
+
+// Real SIGKILLs of a child: at its continuations, counted, and at random moments, when a program it started is at work.
+async function killedEverywhere<S, O>(fixture: ResourceFixture<S, O>, verb: 'ensure' | 'remove', prepare: () => Promise<Desired<S>>, goOn: (r: Desired<S>) => Promise<void>): Promise<void> {
+  const empty = await fixture.snapshot();
+  const first = await prepare();
+  const begin = Date.now();
+  const total = await countContinuations({ recipe: fixture.recipe, verb, desired: first });
+  const span = Date.now() - begin;
+  await destroyed(fixture, first);
+  let kills = 0;
+  const killed = async (kill: (r: Desired<S>) => Promise<boolean>) => {
+    const r = await prepare();
+    if (await kill(r)) kills++;
+    await goOn(r);
+    await destroyed(fixture, r);
+  };
+  for (const n of sample(total)) await killed((r) => killAtContinuation({ recipe: fixture.recipe, verb, desired: r }, n)).catch(withContext(`killed at continuation ${n} of ${total}`));
+  for (let i = 0; i < randomKills; i++) {
+    const ms = span * (0.4 + 0.6 * Math.random());
+    await killed((r) => killAfter({ recipe: fixture.recipe, verb, desired: r }, ms)).catch(withContext(`killed after ${ms} ms of ${span}`));
+  }
+  expect(kills).toBeGreaterThan(killsOfASample / 2);
+  expect(await listed(fixture)).toEqual([]);
+  expect(await fixture.snapshot()).toEqual(empty);
+}
+
+function sample(total: number): number[] {
+  if (process.env.CONFORMANCE_KILLS === 'all') return Array.from({ length: total }, (_, i) => i + 1);
+  const stride = total / killsOfASample;
+  return Array.from({ length: killsOfASample }, (_, i) => 1 + Math.floor((i + Math.random()) * stride));
+}
+
+function withContext(where: string): (error: unknown) => never {
+  return (error) => {
+    throw new Error(`${where}: ${(error as Error).message}`, { cause: error });
+  };
+}
+
+async function made<S, O>(fixture: ResourceFixture<S, O>): Promise<Desired<S>> {
+  const r = mint(fixture);
+  await converged(fixture, r);
+  return { ...r, ref: { driver: fixture.driver.name, name: r.id } };
+}
+
+// As the loop does it: look, step, look, a few times; only what passes by itself may fail on the way.
+async function converged<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
+  for (let round = 0; round < 5; round++) {
+    await step(fixture, r).catch(onlyTransient);
+    const seen = await look(fixture, r);
+    if (seen.state === 'present' && seen.upToDate) return;
+  }
+  expect(await look(fixture, r)).toMatchObject({ state: 'present', upToDate: true });
+}
+
+async function removed<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
+  await fixture.driver.remove(r, await look(fixture, r), driverContext(stepMs));
+}
+
+async function destroyed<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
+  await removed(fixture, r);
+  expect(await look(fixture, r)).toEqual({ state: 'absent' });
+}
+
+async function step<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
+  const { ref } = await fixture.driver.ensure(r, await look(fixture, r), driverContext(stepMs));
+  expect(ref).toEqual({ driver: fixture.driver.name, name: r.id });
+}
+
+function look<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<Observation<O>> {
+  return fixture.driver.observe(r, driverContext(stepMs));
+}
+
+async function listed<S, O>(fixture: ResourceFixture<S, O>): Promise<Owned[]> {
+  const found: Owned[] = [];
+  for await (const owned of fixture.driver.list(driverContext(stepMs))) found.push(owned);
+  return found;
+}
+
+function mint<S, O>(fixture: ResourceFixture<S, O>): Desired<S> {
+  return { id: `res_${process.pid}x${++minted}`, spec: fixture.spec };
+}
+
+function observedOf<O>(seen: Observation<O>): O {
+  if (seen.state !== 'present') throw new Error(`it is ${seen.state}`);
+  return seen.observed;
+}
+
+function aborted(): DriverContext {
+  return { deadline: Date.now() + stepMs, signal: AbortSignal.abort() };
+}
+
+function onlyTransient(error: unknown): void {
+  if (!(error instanceof DriverError) || error.reason !== 'transient') throw error;
+}
