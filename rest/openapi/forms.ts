@@ -38,7 +38,7 @@ const scalarForms: Record<string, Form> = {
   String: { schema: { type: 'string' }, example: 'text' },
   Int: { schema: { type: 'integer', format: 'int32' }, example: 1 },
   Float: { schema: { type: 'number', format: 'double' }, example: 1 },
-  Boolean: { schema: { type: 'boolean' }, example: true },
+  Boolean: { schema: { type: 'boolean' }, example: false },
   ByteCount: { schema: { type: 'integer', format: 'int64' }, example: 1048576 },
 };
 

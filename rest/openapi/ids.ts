@@ -8,11 +8,12 @@ import { answerType } from './answer';
 
 const FORM = /^([a-z]+)_[0-9a-hjkmnp-tv-z]{26}$/;
 
-/** The form of a field `id` or `<kind>_id` of a type; null where the kind has no id of this form. */
+/** The form of a field `id`, `<kind>_id` or `<kind>_ids` of a type; null where the kind has no id of this form. */
 export function idForm(book: Book, owner: string, field: string): Form | null {
   if (field === 'id') return formOfKind(book, owner);
-  if (!field.endsWith('_id')) return null;
-  const words = field.slice(0, -3).split('_');
+  const kind = /^(\w+)_ids?$/.exec(field)?.[1];
+  if (!kind) return null;
+  const words = kind.split('_');
   return formOfKind(book, words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(''));
 }
 

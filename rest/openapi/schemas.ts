@@ -19,7 +19,7 @@ import { specOf, type Spec } from '../../core/spec';
 import type { Book } from './book';
 import type { Schema } from './document';
 import { leafExample } from './examples';
-import { given, leafBounds, listBounds, scalarForm } from './forms';
+import { exampleIn, given, leafBounds, listBounds, scalarForm } from './forms';
 import { idForm } from './ids';
 import { describeRules, isNotEmpty } from './rules';
 
@@ -43,7 +43,7 @@ function memberSchema(book: Book, owner: string, node: Node): Schema {
   const nullable = !isNonNullType(node.type) && !spec.notNull;
   const base = baseSchema(book, owner, node, spec);
   const { fallback, note } = readDefault(node, spec, base);
-  const example = leafExample(book, owner, node);
+  const example = exampleIn(spec) ?? (isObvious(base) ? undefined : leafExample(book, owner, node));
   return given({
     ...(nullable ? orNull(base) : base),
     description: [node.description, note].filter(Boolean).join(' ') || undefined,
@@ -104,6 +104,11 @@ function enumRef(book: Book, type: GraphQLEnumType): Schema {
     const description = [type.description, lines.join('\n')].filter(Boolean).join('\n\n');
     return given({ type: 'string', description: description || undefined, enum: values.map((value) => value.name) });
   });
+}
+
+// An enum or a boolean shows its values by itself.
+function isObvious(base: Schema): boolean {
+  return base.$ref !== undefined || base.type === 'boolean' || base.items?.$ref !== undefined;
 }
 
 function orNull(schema: Schema): Schema {
