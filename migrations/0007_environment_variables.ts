@@ -13,6 +13,7 @@ export async function up(knex: Knex): Promise<void> {
     table.text('managed_by');
     table.unique(['application_id', 'key'], { indexName: 'environment_variables_key' });
     table.index(['application_id', 'id'], 'environment_variables_by_id');
+    table.index(['application_id', 'available_at', 'id'], 'environment_variables_by_available_at');
     table.check(`available_at in ('build', 'runtime', 'both')`, [], 'environment_variables_available_at');
   });
 }

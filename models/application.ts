@@ -1,0 +1,93 @@
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
+import { defineStates } from '../core/states';
+import type { CreateApplicationInput, UpdateApplicationInput } from '../schema/types';
+import { planApplication, requireType } from './application/plan';
+import { releaseDependents } from './application/release';
+import type { StoredSettings } from './application_settings';
+import { changedSource, type Source } from './application/source';
+import { Resource, type Values } from './base';
+import { EnvironmentVariable } from './environment_variable';
+import { Process } from './process';
+import { named } from './statement';
+
+const LOCK = named('select 1 from applications where id = $1 and deleted_at is null for no key update');
+
+/** A source, built and run as processes behind a host name. */
+export class Application extends Resource {
+  static readonly table = 'applications';
+  static readonly kind = 'application';
+  static readonly idPrefix = 'app';
+  static override readonly projectChild = 'applications';
+  static override readonly filters = { name: 'name = ?', status: 'status = ?', region: 'region = ?', application_type: 'application_type = ?' };
+  static override readonly sorts = ['name', 'updated_at'];
+  static override readonly quotas = [{ resource: 'applications' }];
+  static override readonly states = defineStates({
+    initial: ['new'],
+    transitional: ['deploying', 'restarting', 'stopping', 'starting'],
+    moves: {
+      new: ['deploying'],
+      deploying: ['running', 'new'],
+      running: ['restarting', 'stopping', 'crashed'],
+      crashed: ['running', 'restarting', 'stopping'],
+      restarting: ['running'],
+      stopping: ['stopped'],
+      stopped: ['starting'],
+      starting: ['running'],
+    },
+  });
+
+  declare name: string;
+  declare description: string | null;
+  declare region: string;
+  declare application_type: string;
+  declare source: Source | null;
+  declare preset: string | null;
+  declare default_hostname: string;
+  declare status: 'new' | 'deploying' | 'running' | 'restarting' | 'stopping' | 'stopped' | 'starting' | 'crashed';
+  declare status_reason: string | null;
+  declare current_deployment_id: string | null;
+  declare auto_deploy_enabled: boolean;
+  /** What was set; models/application_settings.ts knows the defaults. */
+  declare settings: StoredSettings;
+
+  /**
+   * With its process types and, from a preset, its variables. Deploys nothing.
+   * @throws validation_failed, reference_not_found, capacity_unavailable, name_taken, quota_exceeded
+   */
+  static async create(ctx: Context, input: CreateApplicationInput): Promise<Application> {
+    const plan = await planApplication(ctx, input);
+    const application = await Application.insert(ctx, plan.values);
+    for (const process of plan.processes) await Process.insert(ctx, { ...process, application_id: application.id });
+    for (const { key, value } of plan.variables) await EnvironmentVariable.add(ctx, application, key, { value });
+    return application;
+  }
+
+  /**
+   * The application, locked against changes of its children. For operations that address a child, whose If-Match is meant.
+   * @throws not_found
+   */
+  static async ofChild(ctx: Context, id: string): Promise<Application> {
+    const application = await Application.get(ctx, id);
+    const [held] = await ctx.sql.query(LOCK, [id]);
+    if (!held) throw problem('not_found');
+    return application;
+  }
+
+  /** @throws validation_failed, reference_not_found, capacity_unavailable, name_taken */
+  async change(ctx: Context, input: UpdateApplicationInput): Promise<this> {
+    const changes: Values = {
+      ...(input.source !== undefined && { source: await changedSource(ctx, this.source, input.source) }),
+      ...(input.application_type != null && { application_type: await requireType(ctx, input.application_type, this.region) }),
+      ...(input.description !== undefined && { description: input.description }),
+      ...(input.name != null && { name: input.name }),
+    };
+    return this.update(ctx, changes);
+  }
+
+  /** Takes variables, process types and custom domains along, and sets its volumes free. */
+  async destroy(ctx: Context): Promise<void> {
+    await this.remove(ctx);
+    await releaseDependents(ctx, this.id);
+  }
+}

@@ -1,0 +1,19 @@
+// What stands by an application and goes, or becomes free, with it.
+import type { Context } from '../../core/context';
+import { named } from '../statement';
+
+// The loop tears domains down; until then their host names stay taken (decision 4).
+const DOMAINS = named(`update domains set deleted_at = now(), version = version + 1, updated_at = greatest(now(), updated_at),
+  generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where application_id = $1 and deleted_at is null`);
+const VOLUMES = named(`update volumes set application_id = null, mount_path = null, status = case when status = 'in_use' then 'available' else status end,
+  version = version + 1, updated_at = greatest(now(), updated_at), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
+  where application_id = $1`);
+const VARIABLES = named('delete from environment_variables where application_id = $1');
+const PROCESSES = named('delete from processes where application_id = $1');
+const WAKE = named(`select pg_notify('due', 'domains'), pg_notify('due', 'volumes')`);
+
+/** Variables and process types go at once, domains behind the answer; volumes stay with their data. */
+export async function releaseDependents(ctx: Context, applicationId: string): Promise<void> {
+  for (const statement of [VOLUMES, DOMAINS, VARIABLES, PROCESSES]) await ctx.sql.query(statement, [applicationId]);
+  await ctx.sql.query(WAKE, []);
+}

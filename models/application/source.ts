@@ -1,0 +1,104 @@
+// The source of an application: what a body says of it, merged into what it was, and the rules that hold for the whole.
+import { meets, presetDefinitions } from '../../core/catalogs';
+import type { Context } from '../../core/context';
+import { problem, validationFailed, type FieldError } from '../../core/errors';
+import type { CreateApplicationSourceInput, UpdateApplicationSourceInput } from '../../schema/types';
+import { addressMistake } from './git_address';
+
+export interface Source {
+  type: 'git' | 'image' | 'template';
+  git_integration_id: string | null;
+  repository_id: string | null;
+  shared_repository_id: string | null;
+  repository_url: string | null;
+  branch: string | null;
+  image: string | null;
+  registry_id: string | null;
+  template: string | null;
+}
+
+type SourceField = Exclude<keyof Source, 'type'>;
+
+const NO_REPOSITORY = { git_integration_id: null, repository_id: null, shared_repository_id: null, repository_url: null };
+const EMPTY = { ...NO_REPOSITORY, branch: null, image: null, registry_id: null, template: null };
+const FIELDS: Record<Source['type'], readonly SourceField[]> = {
+  git: ['git_integration_id', 'repository_id', 'shared_repository_id', 'repository_url', 'branch'],
+  image: ['image', 'registry_id'],
+  template: ['template'],
+};
+
+/** The source that a preset fills in. */
+export function templateSource(template: string): Source {
+  return { ...EMPTY, type: 'template', template };
+}
+
+/** @throws validation_failed, reference_not_found */
+export async function newSource(ctx: Context, input: CreateApplicationSourceInput): Promise<Source> {
+  return checked(ctx, { ...EMPTY, ...given(input), type: input.type });
+}
+
+/**
+ * The present source with the changes of a PATCH: absent fields stay, another type or repository replaces the old one.
+ * @throws validation_failed, reference_not_found
+ */
+export async function changedSource(ctx: Context, current: Source | null, input: UpdateApplicationSourceInput | null): Promise<Source | null> {
+  if (input === null) return null;
+  const changes = given(input);
+  const kept = changes.type === undefined || changes.type === current?.type ? current : null;
+  const moved = changes.git_integration_id ?? changes.shared_repository_id ?? changes.repository_url;
+  const merged = { ...EMPTY, ...kept, ...(moved && NO_REPOSITORY), ...changes };
+  if (!merged.type) throw validationFailed([{ field: 'source.type', code: 'required', detail: 'is required' }]);
+  return checked(ctx, { ...merged, type: merged.type });
+}
+
+function given(input: UpdateApplicationSourceInput): Partial<Source> {
+  return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)) as Partial<Source>;
+}
+
+async function checked(ctx: Context, source: Source): Promise<Source> {
+  const mistakes = [...foreignFields(source), ...missingFields(source), ...addressMistakes(ctx, source)];
+  if (mistakes.length) throw validationFailed(mistakes);
+  await requireReferences(ctx, source);
+  return source;
+}
+
+function foreignFields(source: Source): FieldError[] {
+  const { type } = source;
+  const others = (Object.keys(EMPTY) as SourceField[]).filter((field) => source[field] !== null && !FIELDS[type].includes(field));
+  return others.map((field) => ({ field: `source.${field}`, code: 'depends_on', detail: `is not for the type ${type}` }));
+}
+
+function missingFields(source: Source): FieldError[] {
+  if (source.type !== 'git') return source[source.type] === null ? [required(source.type, `is required for the type ${source.type}`)] : [];
+  if (source.repository_id !== null && source.git_integration_id === null) {
+    return [{ field: 'source.repository_id', code: 'depends_on', detail: 'needs git_integration_id' }];
+  }
+  if (source.git_integration_id !== null && source.repository_id === null) {
+    return [{ field: 'source.git_integration_id', code: 'depends_on', detail: 'needs repository_id' }];
+  }
+  const repository = source.git_integration_id ?? source.shared_repository_id ?? source.repository_url;
+  return repository === null ? [required('repository_url', 'one of git_integration_id, shared_repository_id, repository_url is required for the type git')] : [];
+}
+
+function required(field: SourceField, detail: string): FieldError {
+  return { field: `source.${field}`, code: 'required', detail };
+}
+
+function addressMistakes(ctx: Context, source: Source): FieldError[] {
+  const detail = source.repository_url === null ? null : addressMistake(source.repository_url, ctx.config);
+  return detail === null ? [] : [{ field: 'source.repository_url', code: 'invalid_format', detail }];
+}
+
+// Integrations, shared repositories and registries come with their groups (decision 26): until then no id names one.
+async function requireReferences(ctx: Context, source: Source): Promise<void> {
+  const unknown = (['git_integration_id', 'shared_repository_id', 'registry_id'] as const).find((field) => source[field] !== null);
+  if (unknown) throw notFound(unknown);
+  if (source.template === null) return;
+  const facts = await ctx.catalogs.facts();
+  const shipped = presetDefinitions.some(({ template, needs }) => template === source.template && meets(facts, needs));
+  if (!shipped) throw notFound('template');
+}
+
+function notFound(field: SourceField): Error {
+  return problem('reference_not_found', `source.${field} names nothing usable in this project.`, { field: `source.${field}` });
+}

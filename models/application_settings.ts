@@ -1,0 +1,78 @@
+// Settings are a document in the application's row: only what was set is stored, the defaults stand here.
+import { buildpackBuilders } from '../core/catalogs';
+import type { Context } from '../core/context';
+import { problem, validationFailed, type FieldError } from '../core/errors';
+import type { ApplicationSettings, UpdateApplicationSettingsInput } from '../schema/types';
+import type { Application } from './application';
+
+type Settings = Omit<ApplicationSettings, 'application_id'>;
+type Sections = { [Name in keyof Settings as Settings[Name] extends object ? Name : never]: Settings[Name] };
+
+/** As in the row: sections and fields that were never set are missing. */
+export type StoredSettings = Partial<Omit<Settings, keyof Sections>> & { [Name in keyof Sections]?: Partial<Sections[Name]> };
+
+const DEFAULTS: Settings = {
+  build: { builder: 'buildpack', buildpack_builder: null, buildpacks: [], dockerfile_path: 'Dockerfile', root_directory: '.', build_command: null },
+  run: { release_command: null, shutdown_grace_seconds: 30 },
+  http: { port: 8080, force_https: true, request_timeout_seconds: 60, sticky_sessions: false },
+  health_check: { type: 'tcp', path: null, interval_seconds: 10, timeout_seconds: 5, failure_threshold: 3, grace_period_seconds: 60 },
+  previews: { auto_create: false, expire_after_days: 7 },
+  maintenance_mode: false,
+  log_retention_days: 7,
+};
+
+/** Every setting of an application, defaults filled in. */
+export function settingsOf(application: Application): ApplicationSettings {
+  return { application_id: application.id, ...(merge(DEFAULTS, application.settings) as Settings) };
+}
+
+/**
+ * Merges a change into the settings: sections field by field, lists whole. The rules hold for the result.
+ * @throws validation_failed, reference_not_found
+ */
+export async function changeSettings(ctx: Context, application: Application, input: UpdateApplicationSettingsInput): Promise<Application> {
+  const settings = merge(application.settings, input) as StoredSettings;
+  const mistakes = healthCheckMistakes((merge(DEFAULTS, settings) as Settings).health_check);
+  if (mistakes.length) throw validationFailed(mistakes);
+  if (input.build?.buildpack_builder) await requireBuilder(ctx, input.build.buildpack_builder);
+  await application.update(ctx, { settings });
+  ctx.activity.changed_fields = pathsOf(input);
+  return application;
+}
+
+type Document = Record<string, unknown>;
+
+function merge(base: object, change: object): object {
+  const result: Document = { ...base };
+  for (const [name, value] of Object.entries(change)) {
+    if (value === undefined) continue;
+    result[name] = isDocument(value) ? merge((result[name] ?? {}) as Document, value) : value;
+  }
+  return result;
+}
+
+function isDocument(value: unknown): value is Document {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function healthCheckMistakes(check: Settings['health_check']): FieldError[] {
+  const mistakes: FieldError[] = [];
+  if (check.type === 'http' && check.path == null) {
+    mistakes.push({ field: 'health_check.path', code: 'depends_on', detail: 'is needed by the type http' });
+  }
+  if (check.timeout_seconds >= check.interval_seconds) {
+    mistakes.push({ field: 'health_check.timeout_seconds', code: 'too_large', detail: `must be less than interval_seconds (${check.interval_seconds})` });
+  }
+  return mistakes;
+}
+
+async function requireBuilder(ctx: Context, id: string): Promise<void> {
+  const builders = buildpackBuilders(await ctx.catalogs.facts());
+  if (builders.some((builder) => builder.id === id)) return;
+  throw problem('reference_not_found', 'build.buildpack_builder names no builder of this platform.', { field: 'build.buildpack_builder' });
+}
+
+/** The dotted names of what a body sets: they go into the activity, values never do. */
+function pathsOf(document: object, path = ''): string[] {
+  return Object.entries(document).flatMap(([name, value]) => (isDocument(value) ? pathsOf(value, `${path}${name}.`) : [path + name]));
+}

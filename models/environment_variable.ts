@@ -1,0 +1,115 @@
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
+import { limits } from '../core/limits';
+import { Resource, type Values } from './base';
+import { named } from './statement';
+
+const FIND = named('select id from environment_variables where application_id = $1 and key = $2');
+const COUNT = named('select count(*) as used from environment_variables where application_id = $1');
+
+/** What a variable says of itself beside its key. */
+interface Setting {
+  value: string;
+  available_at?: EnvironmentVariable['available_at'] | null;
+}
+
+interface Parent {
+  id: string;
+}
+
+/** A variable of an application, addressed by its key. The value is sealed; only `reveal` opens it. */
+export class EnvironmentVariable extends Resource {
+  static readonly table = 'environment_variables';
+  static readonly kind = 'environment_variable';
+  static readonly idPrefix = 'env';
+  static override readonly filters = { key: 'key = ?', available_at: 'available_at = ?' };
+  static override readonly sorts = ['key'];
+
+  declare application_id: string;
+  declare key: string;
+  /** Sealed. */
+  declare value: string;
+  declare value_hash: string;
+  declare available_at: 'build' | 'runtime' | 'both';
+  declare managed_by: string | null;
+
+  /** The variable of that key. @throws not_found */
+  static async ofKey(ctx: Context, application: Parent, key: string): Promise<EnvironmentVariable> {
+    const id = (await idOf(ctx, application, key)) ?? '';
+    return EnvironmentVariable.forUpdate(ctx, id, { application_id: application.id });
+  }
+
+  /**
+   * Creates or updates; the application must be locked. Answers 201 where it created.
+   * @throws env_key_reserved, env_key_managed, quota_exceeded, precondition_failed
+   */
+  static async put(ctx: Context, application: Parent, key: string, setting: Setting): Promise<EnvironmentVariable> {
+    requireFree(key);
+    if (await idOf(ctx, application, key)) return (await EnvironmentVariable.ofKey(ctx, application, key)).change(ctx, setting);
+    if (ctx.if_match !== undefined) throw problem('precondition_failed');
+    ctx.reply.status = 201;
+    return EnvironmentVariable.add(ctx, application, key, setting);
+  }
+
+  /** A variable that is not there yet. @throws quota_exceeded */
+  static async add(ctx: Context, application: Parent, key: string, setting: Setting): Promise<EnvironmentVariable> {
+    await requireRoom(ctx, application);
+    const place = { application_id: application.id, key };
+    return EnvironmentVariable.insert(ctx, { ...place, ...sealed(ctx, place, setting.value), available_at: setting.available_at ?? 'both' });
+  }
+
+  /** @throws env_key_managed */
+  async change(ctx: Context, setting: Setting): Promise<this> {
+    this.requireUnmanaged();
+    return this.update(ctx, { ...sealed(ctx, this, setting.value), ...(setting.available_at && { available_at: setting.available_at }) });
+  }
+
+  /** @throws env_key_managed */
+  async destroy(ctx: Context): Promise<void> {
+    this.requireUnmanaged();
+    await this.remove(ctx);
+  }
+
+  /** The value itself. */
+  reveal(ctx: Context): string {
+    return ctx.secrets.open(this.value, placeOf(this));
+  }
+
+  private requireUnmanaged(): void {
+    if (this.managed_by === null) return;
+    throw problem('env_key_managed', `An attachment manages ${this.key}.`, { managed_by: this.managed_by });
+  }
+}
+
+interface Place {
+  application_id: string;
+  key: string;
+}
+
+/** Binds a sealed value to its variable: copied into another row it can't be opened. */
+function placeOf({ application_id, key }: Place): string {
+  return `environment_variables:${application_id}:${key}`;
+}
+
+// The place is hashed along, else equal values of two variables would show in the table.
+function sealed(ctx: Context, place: Place, value: string): Values {
+  const context = placeOf(place);
+  return { value: ctx.secrets.seal(value, context), value_hash: ctx.secrets.hmac(`${context}\0${value}`, 'environment_variables') };
+}
+
+async function idOf(ctx: Context, application: Parent, key: string): Promise<string | null> {
+  const [row] = await ctx.sql.query<{ id: string }>(FIND, [application.id, key]);
+  return row?.id ?? null;
+}
+
+function requireFree(key: string): void {
+  if (key !== 'PORT' && !key.startsWith('SVC_')) return;
+  throw problem('env_key_reserved', `${key} belongs to the platform.`);
+}
+
+async function requireRoom(ctx: Context, application: Parent): Promise<void> {
+  const limit = limits.envVariablesPerApplication;
+  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [application.id]);
+  const used = Number(row?.used ?? 0);
+  if (used >= limit) throw problem('quota_exceeded', `An application may have ${limit} environment variables.`, { resource: 'environment_variables', used, limit });
+}

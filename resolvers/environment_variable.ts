@@ -1,0 +1,23 @@
+import { Application } from '../models/application';
+import { EnvironmentVariable } from '../models/environment_variable';
+import { page } from '../models/page';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listEnvironmentVariables: async (_, { id, ...args }, ctx) => {
+      const application = await Application.get(ctx, id);
+      return page(EnvironmentVariable, ctx, { ...args, sort: args.sort ?? 'key' }, { application_id: application.id });
+    },
+  },
+  Mutation: {
+    setEnvironmentVariable: async (_, { id, key, input }, ctx) => EnvironmentVariable.put(ctx, await Application.ofChild(ctx, id), key, input),
+    deleteEnvironmentVariable: async (_, { id, key }, ctx) => {
+      await (await EnvironmentVariable.ofKey(ctx, await Application.ofChild(ctx, id), key)).destroy(ctx);
+      return true;
+    },
+  },
+  EnvironmentVariable: {
+    value: (variable, _, ctx) => variable.reveal(ctx),
+  },
+};
