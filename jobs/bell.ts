@@ -1,0 +1,31 @@
+// A wait that can be cut short. A ring while nobody waits is remembered.
+
+export interface Bell {
+  ring(): void;
+  /** Until the next ring, at most `ms`. */
+  wait(ms: number): Promise<void>;
+}
+
+export function openBell(): Bell {
+  let rung = false;
+  let wake: (() => void) | null = null;
+  return {
+    ring() {
+      rung = true;
+      wake?.();
+    },
+    async wait(ms) {
+      if (!rung) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, ms);
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+      }
+      rung = false;
+      wake = null;
+    },
+  };
+}

@@ -1,0 +1,97 @@
+// What a job is: it brings one kind's rows from the desired to the observed state. Every file of this folder that
+// exports `job` is one. A job is called at any time and any number of times, also after a crash in the middle of it.
+import type { Config } from '../core/config';
+import type { Probes } from '../core/context';
+import type { Logger } from '../core/log';
+import type { SecretBox } from '../core/secrets';
+import type { StateMachine } from '../core/states';
+import type { DriverContext } from '../drivers/driver';
+import type { VolumeDrivers } from '../drivers/volume';
+import type { Values } from '../models/base';
+import type { Database, Session } from '../models/database';
+import type { LoopRow } from '../models/lease';
+
+export type { LoopRow, Values };
+
+/** The drivers of this host, by kind. */
+export interface Drivers {
+  volumes: VolumeDrivers;
+}
+
+/** What the loop is given by the process that it runs in. */
+export interface LoopParts {
+  database: Database;
+  config: Config;
+  secrets: SecretBox;
+  drivers: Drivers;
+  probes: Probes;
+  log: Logger;
+  /** Calls the handler of a channel with the payload of each notification, see server/listener.ts. */
+  listen(handlers: Record<string, (payload: string) => void>): { close(): Promise<void> };
+}
+
+/** Travels with one step. `signal` and `deadline` (ms since the epoch) bound it: it is a DriverContext too. */
+export interface JobContext extends DriverContext {
+  sql: Session;
+  config: Config;
+  secrets: SecretBox;
+  drivers: Drivers;
+  probes: Probes;
+  log: Logger;
+  /** The row has failed for good: a job may look, and answer that all is well again, but not act. */
+  gaveUp: boolean;
+  /** Writes columns of the row before the step ends. @throws LeaseLost when another worker has the row */
+  record(columns: Values): Promise<void>;
+}
+
+export interface Job<Row extends LoopRow = LoopRow> {
+  table: string;
+  /** States of the kind. Without them, or without `failed` among them, a row is tried for ever. */
+  states?: StateMachine;
+  /** How long transient failures are retried before the row is `failed`. Default 10 minutes. */
+  deadlineMs?: number;
+  /** How long one step may take. Default: the lease less its margin. */
+  stepMs?: number;
+  /** A failed row is looked at again after this time, with `gaveUp`. Default: never. */
+  watchFailedMs?: number;
+  /** Runs once before the first claim. */
+  prepare?(sql: Session): Promise<void>;
+  /**
+   * One step. Errors: a DriverError is handled by its reason (decision 3), its message is shown to users as
+   * status_reason; any other error is a mistake of ours, logged and tried again.
+   */
+  reconcile(row: Row, ctx: JobContext): Promise<Outcome>;
+}
+
+export type Outcome =
+  | { kind: 'settled' | 'progressing'; columns: Values; nextMs: number | null }
+  | { kind: 'failed'; columns: Values; reason: string; nextMs: number | null }
+  | { kind: 'gone' };
+
+/** As desired. `nextMs`: when to look again without being asked; null = when the row is changed. */
+export function settled(columns: Values = {}, nextMs: number | null = null): Outcome {
+  return { kind: 'settled', columns, nextMs };
+}
+
+/** On the way: the next step comes after `nextMs`. The deadline runs on. */
+export function progressing(nextMs: number, columns: Values = {}): Outcome {
+  return { kind: 'progressing', columns, nextMs };
+}
+
+/** Not possible, and not to be tried again before the row is changed. `reason` is a sentence for users. */
+export function failed(reason: string, columns: Values = {}, nextMs: number | null = null): Outcome {
+  return { kind: 'failed', reason, columns: { status: 'failed', status_reason: reason, ...columns }, nextMs };
+}
+
+/** Torn down: the row is deleted. */
+export const gone: Outcome = { kind: 'gone' };
+
+/** A time around `ms`, so that rows made together are not due together. */
+export function around(ms: number): number {
+  return Math.round(ms * (0.9 + Math.random() * 0.2));
+}
+
+/** Another worker has the row: whatever this step found is void. */
+export class LeaseLost extends Error {
+  override readonly name = 'LeaseLost';
+}

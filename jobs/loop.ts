@@ -1,0 +1,187 @@
+// The reconcile loop: claims due rows of all jobs' tables and runs a step on each. It is the only queue there is.
+// Nothing in memory matters: a process that dies here costs its rows the rest of their lease.
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { claim, dueTables, lagSeconds, renew } from '../models/lease';
+import { openBell, type Bell } from './bell';
+import { openBreaker, type Breaker } from './breaker';
+import type { Job, LoopParts } from './job';
+import { allJobs } from './registry';
+import { beginStep, cutStep, runStep, type Step, type StepLimits } from './step';
+import { DEADLINE_MS } from './verdict';
+
+export type { Job, JobContext, LoopParts, LoopRow, Outcome } from './job';
+
+export interface Loop {
+  /** Lets running steps finish for a while, gives back what it holds, and ends. */
+  stop(): Promise<void>;
+  /** Seconds since the longest waiting row became due; 0 when none waits. */
+  lagSeconds(): Promise<number>;
+}
+
+export interface LoopOptions extends StepLimits {
+  /** Steps at a time in this process. */
+  concurrency: number;
+  /** How often leases are renewed. */
+  heartbeatMs: number;
+  /** How often due rows are looked for without a notification. */
+  pollMs: number;
+  /** How long stop() waits for steps before it aborts them. */
+  graceMs: number;
+  jobs: readonly Job[];
+}
+
+const DEFAULTS = { concurrency: 4, leaseMs: 30_000, heartbeatMs: 10_000, marginMs: 5_000, pollMs: 1_000, graceMs: 10_000 };
+const BREAKER = { threshold: 5, openMs: 30_000 };
+const OUTAGE_MS = { first: 200, max: 2_000 };
+
+interface State {
+  parts: LoopParts;
+  options: LoopOptions;
+  owner: string;
+  jobs: Map<string, Job>;
+  /** Tables that may have due rows, in the order in which they get their turn. */
+  hot: Set<string>;
+  running: Map<Step, Promise<void>>;
+  breaker: Breaker;
+  bell: Bell;
+  /** Aborted by stop(). */
+  stopping: AbortController;
+  lookedAt: number;
+}
+
+/** Starts working in the background. A database that is away is waited for. */
+export function startLoop(parts: LoopParts, options: Partial<LoopOptions> = {}): Loop {
+  const state = open(parts, { ...DEFAULTS, jobs: options.jobs ?? allJobs(), ...options });
+  const listener = parts.listen({ due: (table) => wake(state, table) });
+  const beat = setInterval(() => void heartbeat(state), state.options.heartbeatMs);
+  const ended = run(state);
+  const close = async (): Promise<void> => {
+    state.stopping.abort();
+    state.bell.ring();
+    await ended;
+    await listener.close();
+    await drain(state);
+    clearInterval(beat);
+  };
+  let closed: Promise<void> | undefined;
+  return { stop: () => (closed ??= close()), lagSeconds: () => lagSeconds(parts.database, [...state.jobs.keys()]) };
+}
+
+function open(parts: LoopParts, options: LoopOptions): State {
+  return {
+    parts,
+    options,
+    owner: `${hostname()}:${process.pid}:${randomBytes(6).toString('hex')}`,
+    jobs: new Map(options.jobs.map((job) => [job.table, job])),
+    hot: new Set(),
+    running: new Map(),
+    breaker: openBreaker(BREAKER),
+    bell: openBell(),
+    stopping: new AbortController(),
+    lookedAt: -Infinity,
+  };
+}
+
+async function run(state: State): Promise<void> {
+  const { signal } = state.stopping;
+  let prepared = false;
+  let outageMs = OUTAGE_MS.first;
+  while (!signal.aborted) {
+    try {
+      if (!prepared) await prepare(state);
+      prepared = true;
+      await look(state);
+      await fill(state);
+      outageMs = OUTAGE_MS.first;
+      await state.bell.wait(state.options.pollMs);
+    } catch (error) {
+      state.parts.log.warn({ err: error, retry_ms: outageMs }, 'the loop could not look for work');
+      await sleep(outageMs, undefined, { signal }).catch(() => {});
+      outageMs = Math.min(outageMs * 2, OUTAGE_MS.max);
+    }
+  }
+}
+
+async function prepare({ jobs, parts }: State): Promise<void> {
+  for (const job of jobs.values()) await job.prepare?.(parts.database);
+}
+
+/** Insurance against a lost notification, and the way in for rows whose time has come or whose worker died. */
+async function look(state: State): Promise<void> {
+  if (performance.now() - state.lookedAt < state.options.pollMs) return;
+  for (const table of await dueTables(state.parts.database, [...state.jobs.keys()])) state.hot.add(table);
+  state.lookedAt = performance.now();
+}
+
+/** Claims one row of each table in turn until every slot is taken or nothing is due. */
+async function fill(state: State): Promise<void> {
+  const { hot, running, options, stopping } = state;
+  while (running.size < options.concurrency && !stopping.signal.aborted) {
+    const [table] = hot;
+    if (table === undefined) return;
+    hot.delete(table);
+    if (await start(state, state.jobs.get(table) as Job)) hot.add(table);
+  }
+}
+
+async function start(state: State, job: Job): Promise<boolean> {
+  const { parts, options, owner, breaker } = state;
+  const claimedAt = performance.now();
+  const avoid = breaker.open(job.table);
+  const found = await claim(parts.database, job.table, { owner, leaseMs: options.leaseMs, deadlineMs: job.deadlineMs ?? DEADLINE_MS, avoid });
+  if (!found) return false;
+  const step = beginStep(job, found, claimedAt, options);
+  const end = runStep(parts, step, options, breaker).then((nextMs) => {
+    state.running.delete(step);
+    soon(state, job.table, nextMs);
+    state.bell.ring();
+  });
+  state.running.set(step, end);
+  return true;
+}
+
+/** A look that is due before the next poll. */
+function soon(state: State, table: string, nextMs: number | null): void {
+  if (nextMs === null || nextMs > state.options.pollMs) return;
+  if (nextMs <= 0) return wake(state, table);
+  setTimeout(() => wake(state, table), nextMs).unref();
+}
+
+function wake(state: State, table: string): void {
+  if (!state.jobs.has(table)) return;
+  state.hot.add(table);
+  state.bell.ring();
+}
+
+/** Extends the leases of all running steps; those that are lost, or will be before the next beat, are aborted. */
+async function heartbeat(state: State): Promise<void> {
+  const { parts, options, owner } = state;
+  for (const table of new Set([...state.running.keys()].map((step) => step.job.table))) {
+    const steps = [...state.running.keys()].filter((step) => step.job.table === table);
+    const sentAt = performance.now();
+    try {
+      const held = await renew(parts.database, table, owner, steps.map((step) => step.claim.lease.id), options.leaseMs);
+      for (const step of steps) extend(step, held, sentAt + options.leaseMs);
+    } catch (error) {
+      parts.log.warn({ err: error, table }, 'leases could not be renewed');
+      const needed = performance.now() + options.heartbeatMs + options.marginMs;
+      for (const step of steps) if (step.heldUntil < needed) cutStep(step, 'overrun');
+    }
+  }
+}
+
+function extend(step: Step, held: Map<string, number>, until: number): void {
+  const { id, fence } = step.claim.lease;
+  if (held.get(id) === fence) step.heldUntil = until;
+  else cutStep(step, 'lost');
+}
+
+async function drain({ running, options, parts }: State): Promise<void> {
+  const all = Promise.all(running.values());
+  await Promise.race([all, sleep(options.graceMs, undefined, { ref: false })]);
+  for (const step of running.keys()) cutStep(step, 'stopping');
+  await Promise.race([all, sleep(options.marginMs * 2, undefined, { ref: false })]);
+  if (running.size) parts.log.warn({ steps: running.size }, 'stopped with steps still running; their rows are taken up when the leases end');
+}

@@ -1,0 +1,69 @@
+// Periodic work as rows with a due time: what is to be cleared away, and the look for orphans. One worker at a time does
+// a task, whichever comes first.
+import type { Owned } from '../drivers/driver';
+import { ensureSchedules, sweepActivity, sweepIdempotencyRecords, sweepRateWindows, sweepSessions, withoutVolumeRow, type Swept } from '../models/schedule';
+import type { Session } from '../models/database';
+import { around, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome, type Values } from './job';
+
+interface Task {
+  everyMs: number;
+  /** Bounded; answers whether there is more to do at once, and what to keep in the row for the operator. */
+  run(ctx: JobContext): Promise<{ more: boolean; report: Values }>;
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const BETWEEN_BATCHES_MS = 100;
+const OWNED_BATCH = 500;
+const REPORTED_MAX = 100;
+
+const tasks: Record<string, Task> = {
+  sweep_activity: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepActivity) },
+  sweep_idempotency_records: { everyMs: 10 * MINUTE_MS, run: (ctx) => swept(ctx, sweepIdempotencyRecords) },
+  sweep_sessions: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepSessions) },
+  sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => swept(ctx, sweepRateWindows) },
+  find_orphans: { everyMs: HOUR_MS, run: findOrphans },
+};
+
+export const job: Job = {
+  table: 'schedules',
+  prepare: (sql) => ensureSchedules(sql, Object.keys(tasks)),
+  reconcile,
+};
+
+async function reconcile(row: LoopRow, ctx: JobContext): Promise<Outcome> {
+  const task = tasks[row.id];
+  // Of another version of the program: its workers know what to do.
+  if (!task) return progressing(HOUR_MS);
+  const { more, report } = await task.run(ctx);
+  return settled({ observed: { ...report, at: new Date().toISOString() } }, more ? BETWEEN_BATCHES_MS : around(task.everyMs));
+}
+
+async function swept(ctx: JobContext, sweep: (sql: Session) => Promise<Swept>): Promise<{ more: boolean; report: Values }> {
+  const { rows, full } = await sweep(ctx.sql);
+  if (rows) ctx.log.info({ rows }, 'swept');
+  return { more: full, report: { rows } };
+}
+
+/** Things of ours on the host whose row is gone. They are reported, never touched: an operator decides. */
+async function findOrphans(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+  const orphans: Values[] = [];
+  for (const driver of ctx.drivers.volumes.byName.values()) {
+    for await (const batch of batches(driver.list(ctx))) {
+      const lost = new Set(await withoutVolumeRow(ctx.sql, batch.map(({ owner_id }) => owner_id)));
+      orphans.push(...batch.filter(({ owner_id }) => lost.has(owner_id)).map(({ ref, owner_id }) => ({ ...ref, owner_id })));
+    }
+  }
+  for (const orphan of orphans) ctx.log.warn({ orphan }, 'an orphan: its resource is gone');
+  return { more: false, report: { count: orphans.length, orphans: orphans.slice(0, REPORTED_MAX) } };
+}
+
+async function* batches(owned: AsyncIterable<Owned>): AsyncIterable<Owned[]> {
+  let batch: Owned[] = [];
+  for await (const one of owned) {
+    if (batch.push(one) < OWNED_BATCH) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length) yield batch;
+}

@@ -1,0 +1,62 @@
+// What follows from the end of a step: the failure policy of decision 3.
+import { DriverError, type DriverErrorReason } from '../drivers/driver';
+import type { Claim, WriteBack } from '../models/lease';
+import type { Job, Outcome } from './job';
+
+const BACKOFF_FIRST_MS = 200;
+const BACKOFF_MAX_MS = 60_000;
+/** The same values would fail again. */
+const FINAL: ReadonlySet<DriverErrorReason> = new Set(['invalid', 'unsupported', 'conflict']);
+
+export const DEADLINE_MS = 600_000;
+
+/** The write-back of an outcome other than `gone`. */
+export function writeBackOf(outcome: Exclude<Outcome, { kind: 'gone' }>): WriteBack {
+  const { columns, nextMs } = outcome;
+  if (outcome.kind === 'failed') return { ending: 'gave_up', columns, nextMs, error: outcome.reason };
+  return { ending: outcome.kind === 'settled' ? 'done' : 'going', columns, nextMs, error: null };
+}
+
+/**
+ * The write-back of a failed step: another try after a growing pause, or `failed` with a reason for users.
+ * Tear-down, and kinds without the status `failed`, are tried for ever.
+ * @param claim as it was taken; `deadlineInMs` counted from now
+ */
+export function judge(error: unknown, job: Job, claim: Claim): WriteBack {
+  const known = error instanceof DriverError ? error : null;
+  const internal = error instanceof Error ? [error.message, reasonBehind(error)].filter(Boolean).join(': ') : String(error);
+  const final = known !== null && FINAL.has(known.reason);
+  if (!(final || claim.deadlineInMs <= 0) || !mayFail(job, claim)) {
+    const nextMs = Math.max(known?.retryAfterMs ?? 0, final ? BACKOFF_MAX_MS : backoffMs(claim.row.attempts));
+    return { ending: 'failed', columns: {}, nextMs, error: internal };
+  }
+  const columns = { status: 'failed', status_reason: reasonFor(known, job, final ? 'at_once' : 'in_time') };
+  return { ending: 'gave_up', columns, nextMs: job.watchFailedMs ?? null, error: internal };
+}
+
+/** 0.2 s doubled with every attempt up to 60 s, half to one and a half times of it at random. */
+export function backoffMs(attempts: number): number {
+  const base = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** Math.min(attempts, 20));
+  return Math.round(base * (0.5 + Math.random()));
+}
+
+function mayFail(job: Job, { row }: Claim): boolean {
+  if (row.deleted_at !== null || !job.states?.all.includes('failed')) return false;
+  return row.status === 'failed' || job.states.predecessors('failed').includes(row.status as string);
+}
+
+// Messages of drivers are made for users; those of other errors may tell of our insides.
+function reasonFor(known: DriverError | null, job: Job, when: 'at_once' | 'in_time'): string {
+  const text = sentence(known?.message ?? 'the platform met an internal error');
+  if (when === 'at_once') return text;
+  const minutes = Math.max(1, Math.round((job.deadlineMs ?? DEADLINE_MS) / 60_000));
+  return `Given up after ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} of tries. ${text}`;
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+}
+
+function reasonBehind(error: Error): string | null {
+  return error.cause instanceof Error ? error.cause.message : null;
+}

@@ -1,0 +1,78 @@
+// Volumes: made, grown, measured, repaired and taken away through the driver that each was made with.
+import { driverContext, DriverError, type Desired, type ExternalRef, type Observation } from '../drivers/driver';
+import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../drivers/volume';
+import type { LoopRow } from '../models/lease';
+import { Volume } from '../models/volume';
+import { around, gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from './job';
+
+interface VolumeRow extends LoopRow {
+  size_gb: number;
+  application_id: string | null;
+  ref: ExternalRef | null;
+}
+
+type Seen = Observation<VolumeObserved>;
+
+const MEASURE_MS = 60_000;
+const OBSERVE_MS = 5_000;
+
+export const job: Job<VolumeRow> = {
+  table: Volume.table,
+  states: Volume.states,
+  watchFailedMs: MEASURE_MS,
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : bringUp(row, ctx)),
+};
+
+async function bringUp(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
+  const driver = driverOf(row, ctx);
+  const before = await observe(driver, row, ctx);
+  if (before.state === 'present' && before.upToDate) return settledAs(row, driver, before.observed);
+  // Its files may come back by themselves, for instance with the disk that they are on.
+  if (ctx.gaveUp) return progressing(around(MEASURE_MS));
+  // Before anything is made: after a crash it must be known where to look, whatever driver is the default then.
+  if (row.driver === null) await ctx.record({ driver: driver.name });
+  const made = await driver.ensure(desired(row), before, ctx);
+  if (made.requeueMs !== undefined) return progressing(made.requeueMs, { ref: made.ref });
+  const after = await observe(driver, row, ctx);
+  if (after.state === 'present' && after.upToDate) return settledAs({ ...row, ref: made.ref }, driver, after.observed);
+  throw new DriverError('transient', 'the volume is not yet as wanted');
+}
+
+async function tearDown(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
+  // No driver: nothing was ever made.
+  if (row.driver === null) return gone;
+  const driver = driverOf(row, ctx);
+  await driver.remove(desired(row), await observe(driver, row, ctx), ctx);
+  return gone;
+}
+
+function settledAs(row: VolumeRow, driver: VolumeDriver, observed: VolumeObserved): Outcome {
+  const columns: Values = {
+    driver: driver.name,
+    ref: row.ref ?? { driver: driver.name, name: row.id },
+    observed: { ...observed },
+    status: Volume.settledStatus(row),
+    status_reason: null,
+    enforcement: observed.enforcement,
+    over_quota: observed.over_quota,
+    // Not measured in time: the last number stays.
+    used_bytes: observed.used_bytes ?? undefined,
+  };
+  return settled(columns, around(MEASURE_MS));
+}
+
+// The driver that a volume was made with stays, whatever is the default of this host by now.
+function driverOf(row: VolumeRow, ctx: JobContext): VolumeDriver {
+  const { volumes } = ctx.drivers;
+  const driver = row.driver === null ? volumes.default : volumes.byName.get(row.driver);
+  if (!driver) throw new DriverError('unsupported', 'the engine that this volume was made with is not available here');
+  return driver;
+}
+
+function observe(driver: VolumeDriver, row: VolumeRow, ctx: JobContext): Promise<Seen> {
+  return driver.observe(desired(row), driverContext(OBSERVE_MS, ctx.signal));
+}
+
+function desired(row: VolumeRow): Desired<VolumeSpec> {
+  return { id: row.id, spec: { size_gb: row.size_gb }, ...(row.ref && { ref: row.ref }) };
+}
