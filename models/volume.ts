@@ -22,10 +22,10 @@ export class Volume extends Resource {
     transitional: ['provisioning', 'resizing'],
     moves: {
       provisioning: ['available', 'in_use', 'failed'],
-      available: ['in_use', 'resizing'],
-      in_use: ['available', 'resizing'],
+      available: ['in_use', 'resizing', 'failed'],
+      in_use: ['available', 'resizing', 'failed'],
       resizing: ['available', 'in_use', 'failed'],
-      failed: ['resizing', 'provisioning'],
+      failed: ['resizing', 'provisioning', 'available', 'in_use'],
     },
   });
 
