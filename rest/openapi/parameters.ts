@@ -28,11 +28,18 @@ function pathParameter(book: Book, operation: Operation, param: { name: string; 
   return given({
     name: param.name,
     in: 'path' as const,
-    description: argument.description ?? `The ${partBefore(operation.path, param.name)} to act on.`,
+    description: pathWords(operation, param.name, argument),
     required: true,
     schema,
     example: own ?? id?.example,
   });
+}
+
+// The description of an optional argument says what its absence means; in a path it can't be absent.
+function pathWords({ path }: Operation, name: string, argument: GraphQLArgument): string {
+  if (argument.description && isNonNullType(argument.type)) return argument.description;
+  const thing = partBefore(path, name);
+  return /^id$|Id$/.test(name) ? `The ${thing} to act on.` : `The ${name} of the ${thing}.`;
 }
 
 /** `/v2/applications/{id}` -> "application". */
@@ -70,5 +77,6 @@ const PAGING: Record<string, string> = {
 function wordsFor(operation: Operation, name: string, list: boolean): string {
   const known = operation.field.list ? PAGING[name] : undefined;
   if (known) return known;
-  return list ? `Comma list of \`${name}\`.` : `Only what has this \`${name}\`.`;
+  if (list) return `Comma list of \`${name}\`.`;
+  return operation.field.list ? `Only rows with this \`${name}\`.` : `Value of \`${name}\`.`;
 }

@@ -43,7 +43,7 @@ function extraMembers(book: Book): Record<string, Schema> {
     limit: count('`quota_exceeded`: how much is allowed.'),
     field: text('`name_taken`, `reference_not_found`: the field of the body.'),
     resource_id: text('`already_exists`: the id of what exists.'),
-    current_status: text('`invalid_state`, `resource_busy`: the present status of the resource.'),
+    resource_status: text('`invalid_state`, `resource_busy`: the present status of the resource.'),
     allowed_statuses: words('`invalid_state`: statuses in which this is possible.'),
     dependents: { type: 'array', items: dependentRef(book, 'ProblemDependent'), description: '`resource_in_use`: what depends on the resource.' },
     resources: { type: 'array', items: countRef(book), description: '`project_not_empty`: what the project still holds.' },
