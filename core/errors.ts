@@ -67,7 +67,7 @@ export interface ProblemDocument {
 /**
  * A problem, to be thrown.
  * @param detail default: the first sentence of the code's description
- * @param members shown in the document and in GraphQL extensions, as resources.md names them per code
+ * @param members shown in the document and in GraphQL extensions, as the description of the code names them
  * @param headers sent with the answer, e.g. Retry-After (seconds) or Allow
  */
 export function problem(code: ErrorCode, detail?: string, members: Members = {}, headers: Record<string, string> = {}): Problem {

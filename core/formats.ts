@@ -1,5 +1,5 @@
 // The formats of text fields. Each gives the value in its normal form, or null if the text does not fit.
-// Lengths that resources.md states per field are bounds of the SDL; lengths here belong to the format itself.
+// Lengths of single fields are bounds of the SDL; lengths here belong to the format itself.
 import { isIPv4, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
