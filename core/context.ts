@@ -118,7 +118,7 @@ export interface Context {
   /** The caller's access to a project, null where it has none (cached for at most two seconds). */
   access(project_id: string): Promise<ProjectAccess | null>;
   /** Runs in one transaction; joins the one that is open. */
-  transact<T>(run: (ctx: Context) => Promise<T>): Promise<T>;
+  transact<T>(this: Context, run: (ctx: Context) => Promise<T>): Promise<T>;
   /** At commit: forget cached identities and accesses, here at once and on the other replicas. */
   forget(what: { key_id?: string; user_id?: string; project_id?: string }): Promise<void>;
   /** Counts an attempt (log-in, second factor). @throws rate_limited when the bucket had too many in a minute */

@@ -23,6 +23,7 @@ export interface ResourceClass<R extends Resource = Resource> {
   readonly filters: Record<string, string>;
   /** Columns a list may be sorted by, `id` (= creation time) apart. */
   readonly sorts: readonly string[];
+  readonly defaultSort: string;
   readonly states: StateMachine | null;
   readonly quotas: readonly Quota[];
   /** Counted in usage and in project_not_empty; null for children of other kinds. */
@@ -32,6 +33,7 @@ export interface ResourceClass<R extends Resource = Resource> {
 export abstract class Resource {
   static readonly filters: Record<string, string> = {};
   static readonly sorts: readonly string[] = [];
+  static readonly defaultSort: string = '-created_at';
   static readonly states: StateMachine | null = null;
   static readonly quotas: readonly Quota[] = [];
   static readonly projectChild: string | null = null;
@@ -56,9 +58,7 @@ export abstract class Resource {
 
   /** As get, locked for the rest of the transaction, every column. Checks If-Match: for the row that the request addresses. */
   static async forUpdate<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string, fixed: Values = {}): Promise<R> {
-    const found = (await select(this, ctx, id, fixed, 'for update')) ?? notFound();
-    requireMatch(ctx, found);
-    return found;
+    return ((await select(this, ctx, id, fixed, 'for update')) ?? notFound()).requireMatch(ctx);
   }
 
   /** A row that a body refers to, kept from vanishing until the end of the transaction. @throws reference_not_found with `field` */
@@ -105,6 +105,15 @@ export abstract class Resource {
   async move(ctx: Context, to: string, changes: Values = {}): Promise<this> {
     this.requireStatus(stateMachine(this).predecessors(to));
     return this.update(ctx, { status: to, status_reason: null, ...changes });
+  }
+
+  /** Compares the version part of If-Match (decision 18), where one was sent. @throws precondition_failed */
+  requireMatch(ctx: Context): this {
+    const wanted = ctx.if_match;
+    if (wanted === undefined || wanted.trim() === '*') return this;
+    const versions = wanted.split(',').map((tag) => /^\s*"(\d+)(?:-\d+)?"\s*$/.exec(tag)?.[1]);
+    if (!versions.includes(String(this.version))) throw problem('precondition_failed');
+    return this;
   }
 
   /** @throws resource_busy or invalid_state (members resource_status, allowed_statuses: decision note 0002) */
@@ -159,13 +168,6 @@ async function select<R extends Resource>(kind: ResourceClass<R>, ctx: Context, 
   const text = `select ${columns} from ${kind.table} where ${conditions.join(' and ')} ${lock}`;
   const [row] = await ctx.sql.query<object>(named(text), [id, ctx.project?.id, ...Object.values(fixed)]);
   return row ? hydrate(kind, row) : null;
-}
-
-function requireMatch(ctx: Context, found: Resource): void {
-  const wanted = ctx.if_match;
-  if (wanted === undefined || wanted.trim() === '*') return;
-  const versions = wanted.split(',').map((tag) => /^\s*"(\d+)(?:-\d+)?"\s*$/.exec(tag)?.[1]);
-  if (!versions.includes(String(found.version))) throw problem('precondition_failed');
 }
 
 /** Remembers the first row that a mutation changed, for its activity entry. */

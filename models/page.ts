@@ -1,6 +1,7 @@
 // Keyset pages: flat however far a client has walked.
 import type { Context } from '../core/context';
 import { hashFilters } from '../core/cursor';
+import { limits } from '../core/limits';
 import { columnsOf, hydrate, tableOf, type Resource, type ResourceClass, type Values } from './base';
 import { named } from './statement';
 
@@ -11,9 +12,17 @@ export interface Page<R> {
 
 /** Arguments of every list; filters come beside them. */
 export interface PageArguments {
-  limit: number;
+  limit?: number | null;
   cursor?: string | null;
   sort?: string | null;
+}
+
+/** Where rows come from when it isn't simply the kind's table in the selected project. */
+export interface Source {
+  /** Table or subquery, then `where` and a condition that authorises the rows; its parameters are $1 ... */
+  from: string;
+  columns: string;
+  values: unknown[];
 }
 
 interface Plan {
@@ -27,19 +36,26 @@ interface Plan {
  * @param fixed conditions that the caller can't change (`application_id` of the path)
  * @throws invalid_cursor for an altered cursor, or one of another sort or filter
  */
-export async function page<R extends Resource>(kind: ResourceClass<R>, ctx: Context, args: PageArguments, fixed: Values = {}): Promise<Page<R>> {
-  const sort = args.sort ?? '-created_at';
+export async function page<R extends Resource>(kind: ResourceClass<R>, ctx: Context, args: PageArguments, fixed: Values = {}, source = tenantSource(kind, ctx)): Promise<Page<R>> {
+  const sort = args.sort ?? kind.defaultSort;
   const filters = filterValues(kind, args as unknown as Values);
-  const expect = { sort, filters: hashFilters({ ...filters, ...fixed, project: ctx.project?.id }) };
+  const values = [...source.values];
+  const expect = { sort, filters: hashFilters({ ...filters, ...fixed, source: values }) };
   const plan = planOf(kind, ctx, sort);
   const after = args.cursor ? ctx.cursors.decode(args.cursor, expect) : null;
-  const values: unknown[] = [ctx.project?.id];
-  const conditions = ['project_id = $1', ...conditionsOf(kind, ctx, filters, fixed, values)];
+  const limit = args.limit ?? limits.pageSizeDefault;
+  const conditions = conditionsOf(kind, filters, fixed, values);
   if (after) conditions.push(keyset(plan, after.key, after.id, values));
-  values.push(args.limit + 1);
-  const text = `select ${columnsOf(tableOf(ctx, kind.table))} from ${kind.table} where ${conditions.join(' and ')} ${orderOf(plan)} limit $${values.length}`;
+  const where = conditions.map((condition) => ` and ${condition}`).join('');
+  const text = `select ${source.columns} from ${source.from}${where} ${orderOf(plan)} limit $${values.push(limit + 1)}`;
   const rows = await ctx.sql.query<Values>(named(text), values);
-  return envelope(kind, ctx, rows, args.limit, plan, expect);
+  return envelope(kind, ctx, rows, limit, plan, expect);
+}
+
+function tenantSource(kind: ResourceClass, ctx: Context): Source {
+  const info = tableOf(ctx, kind.table);
+  const alive = info.columns.includes('deleted_at') ? ' and deleted_at is null' : '';
+  return { from: `${kind.table} where project_id = $1${alive}`, columns: columnsOf(info), values: [ctx.project?.id] };
 }
 
 function envelope<R extends Resource>(kind: ResourceClass<R>, ctx: Context, rows: Values[], limit: number, plan: Plan, expect: { sort: string; filters: string }): Page<R> {
@@ -57,8 +73,8 @@ function filterValues(kind: ResourceClass, args: Values): Values {
   return result;
 }
 
-function conditionsOf(kind: ResourceClass, ctx: Context, filters: Values, fixed: Values, values: unknown[]): string[] {
-  const conditions = tableOf(ctx, kind.table).columns.includes('deleted_at') ? ['deleted_at is null'] : [];
+function conditionsOf(kind: ResourceClass, filters: Values, fixed: Values, values: unknown[]): string[] {
+  const conditions: string[] = [];
   for (const [name, value] of Object.entries(fixed)) conditions.push(`${name} = $${values.push(value)}`);
   for (const [name, value] of Object.entries(filters)) {
     conditions.push((kind.filters[name] as string).replace('?', `$${values.push(value)}`));

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { makeExecutableSchema } from '@graphql-tools/schema';
-import { getDirective, mapSchema, MapperKind } from '@graphql-tools/utils';
+import { getDirective, mapSchema, MapperKind, type IResolvers } from '@graphql-tools/utils';
 import { mergeResolvers, mergeTypeDefs } from '@graphql-tools/merge';
 import { defaultFieldResolver, type GraphQLFieldConfig, type GraphQLFieldResolver, type GraphQLSchema } from 'graphql';
 import type { Context } from '../core/context';
@@ -49,7 +49,7 @@ export function buildCore(): Core {
 }
 
 interface ResolverModule {
-  resolvers: Parameters<typeof mergeResolvers>[0];
+  resolvers: IResolvers;
   prepare?: Record<string, Prepare>;
 }
 

@@ -35,6 +35,8 @@ export interface RestParts {
 
 export interface RestEntry {
   request: IncomingMessage;
+  /** performance.now() when it came. */
+  started: number;
   request_id: string;
   operation: string | null;
   status: number;
@@ -51,6 +53,7 @@ interface Exchange {
   locate: Locate;
   request: IncomingMessage;
   response: ServerResponse;
+  started: number;
   ctx: Context;
   operation: Operation | null;
 }
@@ -60,7 +63,7 @@ export function restHandler(parts: RestParts): RestHandler {
   const router = buildRouter(parts.table.operations);
   const locate = locations(parts.table.operations, parts.config.baseUrl);
   return async (request, response, requestId) => {
-    const exchange: Exchange = { parts, locate, request, response, ctx: parts.context(request, requestId), operation: null };
+    const exchange: Exchange = { parts, locate, request, response, started: performance.now(), ctx: parts.context(request, requestId), operation: null };
     try {
       await handle(exchange, router);
       finish(exchange, null);
@@ -183,6 +186,6 @@ function refuse(exchange: Exchange, error: unknown): void {
   finish(exchange, failure.code, failure === error ? null : error);
 }
 
-function finish({ parts, request, response, ctx, operation }: Exchange, code: string | null, cause: unknown = null): void {
-  parts.done({ request, request_id: ctx.request_id, operation: operation?.id ?? null, status: response.statusCode, identity: ctx.identity, code, cause });
+function finish({ parts, request, started, response, ctx, operation }: Exchange, code: string | null, cause: unknown = null): void {
+  parts.done({ request, started, request_id: ctx.request_id, operation: operation?.id ?? null, status: response.statusCode, identity: ctx.identity, code, cause });
 }

@@ -10,7 +10,7 @@ export function locations(operations: Operation[], baseUrl: string): Locate {
   for (const operation of operations) {
     if (operation.method === 'GET' && !operation.field.list && operation.path.endsWith('}')) getters.set(typeOf(operation), operation);
   }
-  return (operation, params, body) => {
+  return (operation, params, body): Record<string, string> => {
     const getter = operation.statuses.includes(201) ? getters.get(typeOf(operation)) : undefined;
     if (!getter) return {};
     const { id } = JSON.parse(body) as { id?: string };

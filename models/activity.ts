@@ -1,0 +1,68 @@
+import type { Context, Identity } from '../core/context';
+import { mintId, timeOfId } from '../core/ids';
+import { Resource, type Values } from './base';
+import { named } from './statement';
+
+/** What happened in a project: one entry per successful mutation and per platform event. Names of fields, never values. */
+export class Activity extends Resource {
+  static readonly table = 'activity';
+  static readonly kind = 'activity';
+  static readonly idPrefix = 'act';
+  static override readonly filters = {
+    action: 'action = ?',
+    actor_id: 'actor_id = ?',
+    resource_type: 'resource_type = ?',
+    resource_id: 'resource_id = ?',
+    since: 'created_at >= ?',
+    until: 'created_at < ?',
+  };
+
+  declare action: string;
+  declare outcome: string;
+  declare actor: { type: 'user' | 'project_key' | 'system'; id: string | null; name: string };
+  declare key_id: string | null;
+  declare resource_type: string;
+  declare resource_id: string;
+  declare resource_name: string | null;
+  declare changed_fields: string[];
+  declare request_id: string | null;
+
+  /** The resource as the answer nests it. */
+  get resource(): { type: string; id: string; name: string | null } {
+    return { type: this.resource_type, id: this.resource_id, name: this.resource_name };
+  }
+}
+
+const INSERT = named(`insert into activity (id, project_id, account_id, action, actor, actor_id, key_id, resource_type, resource_id, resource_name, changed_fields, request_id, created_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`);
+
+/** Writes the entry of a mutation into its transaction; what it changed stands in `ctx.activity`. */
+export async function recordActivity(ctx: Context, action: string): Promise<void> {
+  const { resource, changed_fields } = ctx.activity;
+  const { identity } = ctx;
+  if (!resource || !identity) return;
+  await insertEntry(ctx, {
+    project_id: resource.project_id ?? ctx.project?.id ?? null,
+    account_id: ctx.project?.account_id ?? identity.account_id,
+    action,
+    actor: actorOf(identity),
+    key_id: identity.kind === 'session' ? null : identity.id,
+    resource,
+    changed_fields,
+    request_id: ctx.request_id,
+  });
+}
+
+/** The actor of an identity, as entries and `created_by` fields show it. */
+export function actorOf(identity: Identity): Activity['actor'] {
+  if (identity.user) return { type: 'user', id: identity.user.id, name: identity.user.name };
+  return { type: 'project_key', id: identity.id, name: identity.name };
+}
+
+async function insertEntry(ctx: Context, entry: Values & { actor: Activity['actor']; resource: { type: string; id: string; name: string | null } }): Promise<void> {
+  const id = mintId('act');
+  await ctx.sql.query(INSERT, [
+    id, entry.project_id, entry.account_id, entry.action, JSON.stringify(entry.actor), entry.actor.id, entry.key_id,
+    entry.resource.type, entry.resource.id, entry.resource.name, entry.changed_fields, entry.request_id, timeOfId(id).toISOString(),
+  ]);
+}

@@ -1,0 +1,101 @@
+import type { Context, ProjectAccess, Role } from '../core/context';
+import { problem } from '../core/errors';
+import { limits } from '../core/limits';
+import type { CreateProjectInput, UpdateProjectInput } from '../schema/types';
+import { Resource } from './base';
+import { usedOf } from './quota';
+import { requireRegion } from './region';
+import { allKinds } from './registry';
+import { named } from './statement';
+
+/** The container of every other resource. Its rows are not tenants of a project, so it reads itself. */
+export class Project extends Resource {
+  static readonly table = 'projects';
+  static readonly kind = 'project';
+  static readonly idPrefix = 'prj';
+  static override readonly filters = { name: 'name = ?', role: 'role = ?' };
+  static override readonly sorts = ['name', 'updated_at'];
+
+  declare account_id: string;
+  declare name: string;
+  declare description: string | null;
+  declare default_region: string;
+  /** Role of the caller, null for a project key. */
+  declare role: Role | null;
+
+  /** The project that the guard selected. @throws project_not_found where it has just gone */
+  static async selected(ctx: Context): Promise<Project> {
+    const access = ctx.project as ProjectAccess;
+    const [row] = await ctx.sql.query<object>(GET, [access.id]);
+    if (!row) throw problem('project_not_found');
+    return asSeen(ctx, row, access.role);
+  }
+
+  /** As selected, locked, with If-Match checked. */
+  static async selectedForUpdate(ctx: Context): Promise<Project> {
+    const { id, role } = ctx.project as ProjectAccess;
+    await ctx.sql.query(LOCK, [id]);
+    const project = await Project.selected(ctx);
+    return asSeen(ctx, project.requireMatch(ctx), role);
+  }
+
+  /** A project of the caller's account, with the caller as its owner. @throws quota_exceeded, reference_not_found */
+  static async create(ctx: Context, input: CreateProjectInput): Promise<Project> {
+    const { account_id, user } = ctx.identity as NonNullable<Context['identity']>;
+    const default_region = input.default_region ?? ctx.config.regionId;
+    requireRegion(ctx, default_region, 'default_region');
+    await requireProjectRoom(ctx, account_id);
+    const project = await Project.insert(ctx, { ...input, account_id, default_region });
+    await ctx.sql.query(JOIN, [project.id, user?.id, 'owner']);
+    if (ctx.activity.resource) ctx.activity.resource.project_id = project.id;
+    return asSeen(ctx, project, 'owner');
+  }
+
+  /** @throws reference_not_found */
+  async change(ctx: Context, input: UpdateProjectInput): Promise<Project> {
+    if (input.default_region != null) requireRegion(ctx, input.default_region, 'default_region');
+    const { role } = this;
+    await this.update(ctx, { ...input });
+    await ctx.forget({ project_id: this.id });
+    this.role = role;
+    return this;
+  }
+
+  /** Its keys stop working at once. @throws project_not_empty with the counts per kind */
+  async destroy(ctx: Context): Promise<void> {
+    const resources = await contentsOf(ctx, this.id);
+    if (resources.length) throw problem('project_not_empty', undefined, { resources });
+    await this.remove(ctx);
+    await ctx.sql.query(REVOKE, [this.id]);
+    await ctx.forget({ project_id: this.id });
+  }
+}
+
+const GET = named('select id, account_id, name, description, default_region, version, created_at, updated_at from projects where id = $1 and deleted_at is null');
+const LOCK = named('select 1 from projects where id = $1 for update');
+const JOIN = named('insert into members (project_id, user_id, role) values ($1, $2, $3)');
+const REVOKE = named('update api_keys set revoked_at = now() where project_id = $1 and revoked_at is null');
+const COUNT = named('select count(*) as used from projects where account_id = $1 and deleted_at is null');
+
+function asSeen(ctx: Context, row: object, role: Role): Project {
+  return Object.assign(new Project(), row, { role: ctx.identity?.kind === 'project' ? null : role });
+}
+
+async function requireProjectRoom(ctx: Context, accountId: string): Promise<void> {
+  await ctx.sql.query(named('select 1 from accounts where id = $1 for update'), [accountId]);
+  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [accountId]);
+  const limit = limits.projectsPerAccount;
+  const used = row?.used ?? 0;
+  if (used >= limit) throw problem('quota_exceeded', `The account may have ${limit} projects.`, { resource: 'projects', used, limit });
+}
+
+async function contentsOf(ctx: Context, projectId: string): Promise<{ resource: string; count: number }[]> {
+  const found: { resource: string; count: number }[] = [];
+  for (const kind of allKinds()) {
+    if (!kind.projectChild) continue;
+    const count = await usedOf(ctx, kind, projectId, { resource: kind.projectChild });
+    if (count) found.push({ resource: kind.projectChild, count });
+  }
+  return found;
+}
+

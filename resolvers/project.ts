@@ -1,0 +1,23 @@
+import { Activity } from '../models/activity';
+import { page } from '../models/page';
+import { Project } from '../models/project';
+import { reachableProjects } from '../models/reach';
+import { projectUsage } from '../models/usage';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listProjects: (_, args, ctx) => reachableProjects(ctx, args),
+    getProject: (_, __, ctx) => Project.selected(ctx),
+    getProjectUsage: (_, __, ctx) => projectUsage(ctx),
+    listProjectActivity: (_, args, ctx) => page(Activity, ctx, args),
+  },
+  Mutation: {
+    createProject: (_, { input }, ctx) => Project.create(ctx, input),
+    updateProject: async (_, { input }, ctx) => (await Project.selectedForUpdate(ctx)).change(ctx, input),
+    deleteProject: async (_, __, ctx) => {
+      await (await Project.selectedForUpdate(ctx)).destroy(ctx);
+      return true;
+    },
+  },
+};

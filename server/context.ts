@@ -1,0 +1,88 @@
+// Makes the context of a request: see core/context.ts for what travels in it.
+import type { IncomingMessage } from 'node:http';
+import type { Context, Sql } from '../core/context';
+import type { Session } from '../models/database';
+import { named } from '../models/statement';
+import type { Platform } from './platform';
+
+const NOTIFY = named(`select pg_notify('forget', $1)`);
+
+/** The context of one HTTP request before anybody is known. */
+export function requestContext(platform: Platform, face: 'rest' | 'graphql', request: IncomingMessage, requestId: string): Context {
+  const header = request.headers['x-svc-project'];
+  return makeContext(platform, {
+    face,
+    request_id: requestId,
+    address: clientAddress(request, platform.config.trustProxy),
+    user_agent: String(request.headers['user-agent'] ?? '').slice(0, 200),
+    project_header: typeof header === 'string' ? header : undefined,
+  });
+}
+
+type Origin = Pick<Context, 'face' | 'request_id' | 'address' | 'user_agent' | 'project_header'>;
+
+/** A context over the pool; `transact` derives those of transactions. */
+export function makeContext(platform: Platform, origin: Origin): Context {
+  const { config, secrets, limiter, probes, cursors, facts, identities, attempts } = platform;
+  const ctx: Context = {
+    ...origin,
+    config,
+    secrets,
+    limiter,
+    probes,
+    cursors,
+    catalogs: { facts },
+    identity: null,
+    project: null,
+    probed: undefined,
+    if_match: undefined,
+    reply: { status: null, etag: null, headers: {} },
+    activity: { resource: null, changed_fields: [] },
+    sql: platform.database,
+    loaders: new Map(),
+    access: (id) => (ctx.identity ? identities.access(ctx.identity, id) : Promise.resolve(null)),
+    // `this`: the GraphQL face derives a context per root field, with a project of its own.
+    transact(this: Context, run) {
+      return transact(platform, this, run);
+    },
+    forget: (what) => forgetNow(platform, platform.database, what),
+    attempt: async (bucket) => {
+      attempts.require(bucket);
+      attempts.count(bucket);
+    },
+  };
+  return ctx;
+}
+
+/** Runs in a transaction of its own; what is to be forgotten is forgotten after the commit. */
+async function transact<T>(platform: Platform, ctx: Context, run: (inner: Context) => Promise<T>): Promise<T> {
+  const forgotten: Parameters<Context['forget']>[0][] = [];
+  const result = await (ctx.sql as Session).transaction((session) => {
+    const inner: Context = {
+      ...ctx,
+      sql: session,
+      loaders: new Map(),
+      transact: (nested) => nested(inner),
+      forget: async (what) => {
+        forgotten.push(what);
+        await session.query(NOTIFY, [JSON.stringify(what)]);
+      },
+    };
+    return run(inner);
+  });
+  for (const what of forgotten) platform.identities.forget(what);
+  return result;
+}
+
+async function forgetNow(platform: Platform, sql: Sql, what: Parameters<Context['forget']>[0]): Promise<void> {
+  platform.identities.forget(what);
+  await sql.query(NOTIFY, [JSON.stringify(what)]);
+}
+
+/** The caller's address: as many entries from the right of X-Forwarded-For are believed as there are proxies. */
+export function clientAddress(request: IncomingMessage, proxies: number): string {
+  const direct = request.socket.remoteAddress ?? '';
+  if (!proxies) return direct;
+  const chain = [...String(request.headers['x-forwarded-for'] ?? '').split(',').map((entry) => entry.trim()).filter(Boolean), direct];
+  return chain[Math.max(0, chain.length - 1 - proxies)] ?? direct;
+}

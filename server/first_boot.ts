@@ -1,0 +1,61 @@
+// The first start on an empty database: an owner, a project, a key with every scope, told once.
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { mintId } from '../core/ids';
+import { scopes } from '../core/scopes';
+import { mintToken } from '../core/tokens';
+import type { Session } from '../models/database';
+import { named } from '../models/statement';
+import type { Platform } from './platform';
+
+export interface FirstKey {
+  key: string;
+  project_id: string;
+  base_url: string;
+}
+
+/** Creates them unless there is an account already; replicas that start together agree on one. Null where it was not the first start. */
+export async function firstBoot({ database, config }: Pick<Platform, 'database' | 'config'>): Promise<FirstKey | null> {
+  const made = await database.transaction(async (session) => {
+    await session.query(named(`select pg_advisory_xact_lock(hashtext('platform-api first boot'))`), []);
+    const [row] = await session.query<{ found: boolean }>(named('select exists (select 1 from accounts) as found'), []);
+    return row?.found ? null : create(session, config.ownerEmail, config.regionId);
+  });
+  if (!made) return null;
+  const first = { ...made, base_url: config.baseUrl };
+  await mkdir(config.dataDir, { recursive: true });
+  await writeFile(path.join(config.dataDir, 'first-key.json'), `${JSON.stringify(first, null, 2)}\n`, { mode: 0o600 });
+  return first;
+}
+
+async function create(session: Session, email: string, region: string): Promise<{ key: string; project_id: string }> {
+  const [account, user, project, key] = [mintId('acc'), mintId('usr'), mintId('prj'), mintId('key')];
+  const { token, prefix, hash } = mintToken('personal');
+  const run = (text: string, values: unknown[]): Promise<unknown[]> => session.query(named(text), values);
+  await run('insert into accounts (id, name) values ($1, $2)', [account, 'Owner']);
+  await run('insert into users (id, account_id, email, name) values ($1, $2, $3, $4)', [user, account, email, 'Owner']);
+  await run('insert into projects (id, account_id, name, default_region, created_at, updated_at) values ($1, $2, $3, $4, now(), now())', [project, account, 'First project', region]);
+  await run('insert into members (project_id, user_id, role) values ($1, $2, $3)', [project, user, 'owner']);
+  await run(`insert into api_keys (id, kind, name, prefix, hash, user_id, scopes, created_by) values ($1, 'personal', 'First key', $2, $3, $4, $5, $4)`, [key, prefix, hash, user, Object.keys(scopes)]);
+  return { key: token, project_id: project };
+}
+
+/** What the operator sees once, ready to paste. */
+export function firstBootText({ key, project_id, base_url }: FirstKey): string {
+  return [
+    '',
+    'Welcome. This is shown once; it is also in first-key.json in the data directory.',
+    '',
+    `  key      ${key}`,
+    `  project  ${project_id}`,
+    `  address  ${base_url}`,
+    '',
+    'Try it:',
+    '',
+    `  curl ${base_url}/v2/me -H 'Authorization: Bearer ${key}'`,
+    `  curl ${base_url}/v2/volumes -H 'Authorization: Bearer ${key}' -H 'X-Svc-Project: ${project_id}'`,
+    '',
+    `Console: ${base_url}/v2/docs   GraphQL: ${base_url}/graphql`,
+    '',
+  ].join('\n');
+}

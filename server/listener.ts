@@ -1,0 +1,47 @@
+// One connection that listens to NOTIFY and comes back by itself.
+import { Client } from 'pg';
+import type { Logger } from '../core/log';
+
+export interface Listener {
+  close(): Promise<void>;
+}
+
+const RETRY_MS = 1_000;
+
+/** Calls `handlers[channel]` with the payload of each notification. A lost connection is made again every second. */
+export function listen(url: string, handlers: Record<string, (payload: string) => void>, log: Logger): Listener {
+  let client: Client | null = null;
+  let closed = false;
+  let timer: NodeJS.Timeout | undefined;
+  const again = (): void => {
+    client = null;
+    if (!closed) timer = setTimeout(() => void connect(), RETRY_MS).unref();
+  };
+  const connect = async (): Promise<void> => {
+    const fresh = new Client({ connectionString: url, application_name: 'platform-api listener', keepAlive: true, connectionTimeoutMillis: 5_000 });
+    let lost = false;
+    fresh.on('error', () => {
+      if (!lost) again();
+      lost = true;
+    });
+    fresh.on('notification', ({ channel, payload }) => handlers[channel]?.(payload ?? ''));
+    try {
+      await fresh.connect();
+      for (const channel of Object.keys(handlers)) await fresh.query(`listen ${channel}`);
+      client = fresh;
+    } catch (error) {
+      log.warn({ err: error }, 'listening to the database failed');
+      await fresh.end().catch(() => {});
+      if (!lost) again();
+    }
+  };
+  const first = connect();
+  return {
+    async close() {
+      closed = true;
+      clearTimeout(timer);
+      await first;
+      await client?.end().catch(() => {});
+    },
+  };
+}

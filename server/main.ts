@@ -1,0 +1,45 @@
+// npm start: settings, database, migrations, first boot, service. One line and exit code 1 when it can't.
+import { helpText, loadConfig } from '../core/config';
+import { StartupError } from '../core/startup_error';
+import { firstBoot, firstBootText } from './first_boot';
+import { openPlatform, type Platform } from './platform';
+import { startService, type Service } from './service';
+
+async function main(): Promise<void> {
+  const words = process.argv.slice(2);
+  if (words.includes('--help') || words.includes('-h')) return void process.stdout.write(helpText());
+  if (words.length) throw new StartupError(`unknown argument ${words[0]}; settings are environment variables, see npm start -- --help`);
+  const platform = await openPlatform(loadConfig(process.env));
+  try {
+    const service = await startService(platform);
+    const first = await firstBoot(platform);
+    if (first) process.stdout.write(firstBootText(first));
+    platform.log.info({ address: service.config.baseUrl, admin_port: service.adminPort }, 'ready');
+    stopOnSignal(platform, service);
+  } catch (error) {
+    await platform.close();
+    throw error;
+  }
+}
+
+function stopOnSignal(platform: Platform, service: Service): void {
+  let stopping = false;
+  const stop = async (signal: string): Promise<void> => {
+    if (stopping) return;
+    stopping = true;
+    platform.log.info({ signal }, 'stopping');
+    await service.close();
+    await platform.close();
+    platform.log.info('stopped');
+    platform.log.flush();
+    process.exit(0);
+  };
+  process.on('SIGTERM', (signal) => void stop(signal));
+  process.on('SIGINT', (signal) => void stop(signal));
+}
+
+main().catch((error: unknown) => {
+  if (error instanceof StartupError) process.stderr.write(`platform-api: ${error.message}\n`);
+  else process.stderr.write(`platform-api: ${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exit(1);
+});

@@ -1,0 +1,115 @@
+// Everything that a process holds while it runs: database, secrets, caches, probes. Opened once, closed in reverse.
+import path from 'node:path';
+import type { Config } from '../core/config';
+import type { Limiter, Probes } from '../core/context';
+import type { HostFacts } from '../core/catalogs';
+import { cursorCodec, type CursorCodec } from '../core/cursor';
+import { createLog, type Logger } from '../core/log';
+import { loadKeyRing, secretBox, type SecretBox } from '../core/secrets';
+import { StartupError } from '../core/startup_error';
+import { dnsQuestions } from '../drivers/dns';
+import { hostFacts } from '../drivers/host';
+import { allJobs } from '../jobs/registry';
+import { describeTables, openDatabase, type Database } from '../models/database';
+import { lagSeconds } from '../models/lease';
+import { migrate } from '../models/migrate';
+import { named } from '../models/statement';
+import { memoryLimiter, openAttempts, sharedLimiter, type Attempts } from '../rest/rate_limit';
+import { openEmbedded } from './embedded';
+import { openIdentities, type Identities } from './identities';
+import { listen, type Listener } from './listener';
+
+export interface Platform {
+  config: Config;
+  log: Logger;
+  database: Database;
+  /** Address of the database, for connections of their own (LISTEN). */
+  databaseUrl: string;
+  secrets: SecretBox;
+  cursors: CursorCodec;
+  identities: Identities;
+  limiter: Limiter;
+  attempts: Attempts;
+  probes: Probes;
+  facts(): Promise<HostFacts>;
+  /** Age in seconds of the oldest work that is due and that nobody has taken. */
+  workerLag(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export const MIGRATIONS = path.resolve(__dirname, '../migrations');
+
+/**
+ * Opens the database (embedded without DATABASE_URL), migrates it, and everything on top.
+ * @throws StartupError with one line: unreachable database, newer schema, unwritable directory, ...
+ */
+export async function openPlatform(config: Config, log: Logger = createLog(config.logLevel)): Promise<Platform> {
+  const engine = config.databaseUrl ? { url: config.databaseUrl, close: async () => {} } : await openEmbedded({ dataDir: config.dataDir });
+  const database = openDatabase(engine.url, { poolSize: config.databasePoolSize });
+  try {
+    await requireDatabase(database);
+    await migrate(database.knex, MIGRATIONS);
+    await describeTables(database);
+  } catch (error) {
+    await database.close();
+    await engine.close();
+    throw error;
+  }
+  const secrets = secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir }));
+  const identities = openIdentities(database, log);
+  const listener = listen(engine.url, { forget: (text) => identities.forget(JSON.parse(text)) }, log);
+  return {
+    ...assemble(config, log, database, secrets, identities),
+    databaseUrl: engine.url,
+    close: () => closeAll(listener, identities, database, engine),
+  };
+}
+
+function assemble(config: Config, log: Logger, database: Database, secrets: SecretBox, identities: Identities): Omit<Platform, 'close' | 'databaseUrl'> {
+  const tables = allJobs().map((job) => job.table);
+  const dns = dnsQuestions({ resolvers: [...config.dnsResolvers] });
+  return {
+    config,
+    log,
+    database,
+    secrets,
+    identities,
+    cursors: cursorCodec(secrets.subKey('cursor')),
+    limiter: openLimiter(config, database),
+    attempts: openAttempts(config.rateLimitFailedAuth),
+    probes: { dns },
+    facts: () => hostFacts({ directory: config.dataDir }),
+    workerLag: () => lagSeconds(database, tables),
+  };
+}
+
+async function closeAll(listener: Listener, identities: Identities, database: Database, engine: { close(): Promise<void> }): Promise<void> {
+  await listener.close();
+  await identities.close();
+  await database.close();
+  await engine.close();
+}
+
+function openLimiter(config: Config, database: Database): Limiter {
+  const budgets = { read: config.rateLimitRead, write: config.rateLimitWrite, deploy: config.rateLimitDeploy };
+  if (config.rateLimitStore === 'memory') return memoryLimiter(budgets);
+  return sharedLimiter(budgets, {
+    async add(bucket, windowStart, points) {
+      const [row] = await database.query<{ used: number }>(COUNT, [bucket, windowStart, points]);
+      return row?.used ?? points;
+    },
+  });
+}
+
+const COUNT = named(`insert into rate_windows as w (bucket, window_start, used) values ($1, $2, $3)
+  on conflict (bucket) do update set window_start = excluded.window_start, used = case when w.window_start = excluded.window_start then w.used + excluded.used else excluded.used end
+  returning used`);
+
+async function requireDatabase(database: Database): Promise<void> {
+  try {
+    await database.knex.raw('select 1');
+  } catch (error) {
+    const { code, message } = error as Error & { code?: string };
+    throw new StartupError(`the database does not answer: ${code ?? message}`);
+  }
+}

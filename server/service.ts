@@ -1,0 +1,141 @@
+// The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts.
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import express, { type Express } from 'express';
+import { stringify } from 'yaml';
+import type { Config } from '../core/config';
+import { withPort } from '../core/config';
+import { problem } from '../core/errors';
+import { version } from '../package.json';
+import { answers } from '../models/answers';
+import { pendingMigrations } from '../models/migrate';
+import { buildCore, type Core } from '../resolvers';
+import { restHandler, type RestEntry, type RestHandler, type RestParts } from '../rest/app';
+import { consolePages, graphiqlPage } from '../rest/console';
+import { buildFacade } from '../rest/facade';
+import { openapiDocument } from '../rest/openapi';
+import { writeProblem } from '../rest/problem';
+import { listenAdmin, openMetrics, type Metrics } from './admin';
+import { authenticate } from './authenticate';
+import { requestContext } from './context';
+import { graphqlRouter } from './graphql';
+import { listenHttp } from './http';
+import { MIGRATIONS, type Platform } from './platform';
+import { startWorker } from './work';
+
+export interface Service {
+  config: Config;
+  adminPort: number;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts to serve on an open platform.
+ * @throws StartupError for a taken port; Error for a contradiction in the schema
+ */
+export async function startService(platform: Platform): Promise<Service> {
+  const core = buildCore();
+  const handlers = await buildFacade(core.schema, core.table);
+  const worker = platform.config.worker === 'in_process' ? await startWorker(platform) : null;
+  const metrics = openMetrics(() => platform.workerLag());
+  const state = { draining: false };
+  // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
+  const faces = lazyFaces();
+  const http = await listenHttp(platform.config, (request, response, id) => faces.rest(request, response, id), (request, response) => faces.express(request, response));
+  const config = withPort(platform.config, http.port);
+  platform.config = config;
+  const graphql = await graphqlRouter(platform, core.schema, graphiqlPage);
+  faces.rest = restHandler(restParts(platform, core, handlers, metrics));
+  faces.express = expressApp(platform, graphql.router, state);
+  const admin = await listenAdmin(config, metrics);
+  return {
+    config,
+    adminPort: admin.port,
+    async close() {
+      state.draining = true;
+      await http.close(config.shutdownGraceSeconds);
+      await graphql.stop();
+      await worker?.stop();
+      await admin.close();
+    },
+  };
+}
+
+interface Faces {
+  rest: RestHandler;
+  express: RequestListener;
+}
+
+function lazyFaces(): Faces {
+  const starting = (response: ServerResponse): void => void response.writeHead(503, { 'Retry-After': '1' }).end();
+  return { rest: async (_, response) => starting(response), express: (_, response) => starting(response) };
+}
+
+function restParts(platform: Platform, core: Core, handlers: RestParts['handlers'], metrics: Metrics): RestParts {
+  const { config } = platform;
+  const openapi = openapiDocument({ table: core.table, schema: core.schema, baseUrl: config.baseUrl, version });
+  const json = JSON.stringify(openapi);
+  const yaml = stringify(openapi, { aliasDuplicateObjects: false });
+  const pages = consolePages();
+  return {
+    config,
+    table: core.table,
+    validators: core.validators,
+    prepare: core.prepare,
+    handlers,
+    answers,
+    context: (request, requestId) => requestContext(platform, 'rest', request, requestId),
+    authenticate: (token, address) => authenticate(platform, token, address),
+    document(path) {
+      if (path === '/v2/openapi.json') return { type: 'application/json', body: json };
+      if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: yaml };
+      return path.startsWith('/v2/docs') ? pages(path) : null;
+    },
+    done: (entry) => logRequest(platform, metrics, entry),
+  };
+}
+
+function logRequest(platform: Platform, metrics: Metrics, entry: RestEntry): void {
+  const { request, operation, status, identity, request_id, code, cause } = entry;
+  const ms = Math.round((performance.now() - entry.started) * 100) / 100;
+  metrics.observe(operation, status, ms / 1000);
+  if (cause) platform.log.error({ err: cause, request_id }, 'request failed');
+  const client_request_id = clientRequestId(request);
+  platform.log.info({ request_id, operation, method: request.method, status, ms, account: identity?.account_id, key_id: identity?.id, code: code ?? undefined, client_request_id }, 'request');
+}
+
+/** A well-formed X-Request-Id of the client's own: kept for the log only. */
+function clientRequestId(request: IncomingMessage): string | undefined {
+  const sent = request.headers['x-request-id'];
+  return typeof sent === 'string' && /^[\w.:-]{1,128}$/.test(sent) ? sent : undefined;
+}
+
+function expressApp(platform: Platform, graphql: express.Router, state: { draining: boolean }): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.get('/', (_, response) => response.redirect(302, '/v2/docs'));
+  app.get('/healthz', (_, response) => void response.json({ status: 'ok' }));
+  app.get('/readyz', async (_, response) => {
+    const reasons = state.draining ? ['draining'] : await notReady(platform);
+    response.status(reasons.length ? 503 : 200).json({ status: reasons.length ? 'not_ready' : 'ready', reasons });
+  });
+  app.use('/graphql', graphql);
+  app.use((request, response) => {
+    const request_id = String(response.getHeader('X-Request-Id'));
+    writeProblem(response, problem('route_not_found'), { base_url: platform.config.baseUrl, request_id, instance: request.path, head: request.method === 'HEAD' });
+  });
+  return app;
+}
+
+const LAG_SECONDS_MAX = 60;
+
+/** Why this process should get no requests; empty when it is ready. */
+async function notReady(platform: Platform): Promise<string[]> {
+  try {
+    const pending = await pendingMigrations(platform.database.knex, MIGRATIONS);
+    const lag = await platform.workerLag();
+    return [...(pending.length ? ['migrations are pending'] : []), ...(lag > LAG_SECONDS_MAX ? ['the worker lags behind'] : [])];
+  } catch {
+    return ['the database does not answer'];
+  }
+}
