@@ -5,9 +5,13 @@ import * as path from 'node:path';
 import type { Knex } from 'knex';
 import { StartupError } from '../core/startup_error';
 
-/** What a file of migrations/ exports. It runs in a transaction, with all other pending ones. */
+/**
+ * What a file of migrations/ exports. All pending ones run in one transaction, unless one of them must not
+ * (`create index concurrently`): then each runs in its own, and that one must bear to be run again after a crash.
+ */
 export interface Migration {
   up(knex: Knex): Promise<void>;
+  config?: { transaction: boolean };
 }
 
 const LOCK = `hashtext('platform-api migrations')`;
@@ -68,7 +72,7 @@ async function completed(knex: Knex): Promise<string[]> {
   }
 }
 
-/** A killed migrator leaves knex's own lock row behind; the advisory lock, which dies with its session, proves that none runs. */
+/** A migrator killed outside of a transaction leaves knex's lock row; the advisory lock, which dies with its session, proves that none runs. */
 async function freeDeadLock(knex: Knex, directory: string): Promise<void> {
   const locked = (await knex.schema.hasTable('knex_migrations_lock')) && (await knex('knex_migrations_lock').where('is_locked', 1).first<object>());
   if (locked) await knex.migrate.forceFreeMigrationsLock({ migrationSource: source(directory) });

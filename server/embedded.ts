@@ -30,6 +30,7 @@ const POLL_MS = 25;
 // Recovery after a crash replays the log and may take minutes; a server that keeps ending at once is given up sooner.
 const START_LIMIT_MS = 300_000;
 const FAILED_STARTS = 10;
+const FAILED_STARTS_BESIDE_THE_DEAD = 150;
 const RETRY_MS = 300;
 const STOP_LIMIT_MS = 60_000;
 const STOP_SEEN_MS = 300;
@@ -82,8 +83,16 @@ async function startIfNeeded(cluster: Cluster, flags: string[], attempt: Attempt
     await sleep(RETRY_MS);
     if (!runningServer(cluster.data)) attempt.failures++;
   }
-  if (attempt.failures >= FAILED_STARTS || Date.now() > attempt.until) throw new StartupError(`PostgreSQL does not start: ${lastWords(cluster.log)}`);
+  if (attempt.failures >= FAILED_STARTS) giveUpUnlessBlocked(cluster, attempt);
+  if (Date.now() > attempt.until) throw new StartupError(`PostgreSQL does not answer: ${lastWords(cluster.log)}`);
   if (!attempt.start && !runningServer(cluster.data)) attempt.start = startServer(cluster, await freePort(), flags);
+}
+
+/** A killed server can stay a zombie, or keep its memory, for some seconds. */
+function giveUpUnlessBlocked(cluster: Cluster, { failures }: Attempt): void {
+  const words = lastWords(cluster.log);
+  const blocked = /lock file|shared memory block/.test(words);
+  if (!blocked || failures >= FAILED_STARTS_BESIDE_THE_DEAD) throw new StartupError(`PostgreSQL does not start: ${words}`);
 }
 
 async function attach(cluster: Cluster): Promise<Embedded | undefined> {

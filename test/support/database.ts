@@ -45,10 +45,13 @@ export async function openTestServer(): Promise<void> {
   process.env.TEST_TEMPLATE = await prepareTemplate(url);
 }
 
-/** Memory where there is room: containers often have 64 MB there. */
+/** Where temporary data are fastest: memory if there is room, since containers often have 64 MB there. */
+export function fastDirectory(): string {
+  return hasRoom('/dev/shm') ? '/dev/shm' : os.tmpdir();
+}
+
 function scratch(): string {
-  const base = hasRoom('/dev/shm') ? '/dev/shm' : os.tmpdir();
-  return path.join(base, `platform-api-test-${os.userInfo().uid}`);
+  return path.join(fastDirectory(), `platform-api-test-${os.userInfo().uid}`);
 }
 
 function hasRoom(directory: string): boolean {

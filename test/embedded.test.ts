@@ -1,0 +1,295 @@
+// The embedded server under everything that can happen to the processes that hold it.
+import { type ChildProcess, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { StartupError } from '../core/startup_error';
+import { type Embedded, openEmbedded } from '../server/embedded';
+import { copyPackage, linkLibraries, packagedNative } from '../server/embedded/binaries';
+import { runningServer } from '../server/embedded/keeper';
+import { fastDirectory } from './support/database';
+import { firstOutput, kill, processesWith, spawnProgram, unprivileged } from './support/processes';
+
+const FLAGS = ['-c', 'fsync=off', '-c', 'max_connections=20', '-c', 'shared_buffers=16MB'];
+const isRoot = process.getuid?.() === 0;
+const asRoot = isRoot ? it : it.skip;
+const native = packagedNative();
+const withPackage = native ? it : it.skip;
+
+const holders: ChildProcess[] = [];
+const opened: Embedded[] = [];
+let dataDir: string;
+
+beforeEach(() => {
+  dataDir = temporary();
+});
+
+afterEach(async () => {
+  for (const holder of holders.splice(0)) holder.kill('SIGKILL');
+  await Promise.all(opened.splice(0).map((server) => server.close()));
+  await stopped();
+  fs.rmSync(dataDir, { recursive: true, force: true });
+});
+
+describe('one process', () => {
+  it('starts in an empty directory, on the loopback interface, with a password that nobody else sees', async () => {
+    const { url } = await open();
+    const { password, hostname } = new URL(url);
+    const [row] = await query(url, `select current_setting('listen_addresses') listen, current_setting('unix_socket_directories') sockets, current_setting('server_encoding') encoding, current_setting('timezone') zone`);
+    expect(row).toEqual({ listen: '127.0.0.1', sockets: '', encoding: 'UTF8', zone: 'UTC' });
+    expect(hostname).toBe('127.0.0.1');
+    expect(password).toHaveLength(48);
+    expect(fs.statSync(inside('password')).mode & 0o777).toBe(0o600);
+    expect(fs.readFileSync(inside('postgres.log'), 'utf8')).not.toContain(password);
+    expect(processesWith(dataDir).length).toBeGreaterThan(1);
+    expect(processesWith(password)).toEqual([]);
+    expect(leftovers()).toEqual([]);
+    await expect(query(url.replace(password, 'wrong'), 'select 1')).rejects.toThrow('password authentication failed');
+  });
+
+  it('keeps rows, stops with close, and starts again', async () => {
+    const first = await open();
+    await query(first.url, `create table notes as select 'kept' as text`);
+    await first.close();
+    expect(server()).toBeUndefined();
+    const { url } = await open();
+    expect(await query(url, 'select text from notes')).toEqual([{ text: 'kept' }]);
+  });
+
+  it('keeps values out of its log when a statement fails', async () => {
+    const { url } = await open();
+    await query(url, 'create table keys (value text primary key)');
+    await query(url, `insert into keys values ('confidential')`);
+    await expect(query(url, `insert into keys values ('confidential')`)).rejects.toThrow('duplicate key');
+    expect(fs.readFileSync(inside('postgres.log'), 'utf8')).not.toContain('confidential');
+  });
+
+  asRoot('runs the server as another user than root', async () => {
+    await open();
+    expect(fs.statSync(`/proc/${server()!.pid}`).uid).not.toBe(0);
+    expect(fs.statSync(server()!.data).uid).toBe(fs.statSync(`/proc/${server()!.pid}`).uid);
+  });
+});
+
+describe('several processes', () => {
+  it('share one server, which ends when kill -9 has taken the last of them', async () => {
+    const first = hold();
+    const url = await first.url;
+    const second = hold();
+    expect(await second.url).toBe(url);
+    await kill(first.process);
+    await sleep(500);
+    expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    await kill(second.process);
+    const since = Date.now();
+    await stopped();
+    expect(Date.now() - since).toBeLessThan(5000);
+    await expect(query(url, 'select 1')).rejects.toThrow('ECONNREFUSED');
+  });
+
+  it('race on an empty directory: one server', async () => {
+    const urls = await Promise.all([hold().url, hold().url, hold().url]);
+    expect(new Set(urls).size).toBe(1);
+    expect(leftovers()).toEqual([]);
+    await query(urls[0]!, `create table notes as select 'kept' as text`);
+    await Promise.all(holders.splice(0).map(kill));
+    const { url } = await open();
+    expect(await query(url, 'select text from notes')).toEqual([{ text: 'kept' }]);
+  });
+
+  it('close in one leaves the server to the other', async () => {
+    const [first, second] = [await open(), await open()];
+    await first.close();
+    expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+});
+
+describe('kill -9', () => {
+  it('of a process that starts the server, at any moment, loses no row and leaves no server', async () => {
+    const first = await open();
+    await query(first.url, 'create table notes (n int)');
+    await first.close();
+    for (const [n, delay] of [90, 130, 160, 190, 220, 260].entries()) {
+      const { process: starter, url } = hold();
+      url.catch(() => {});
+      await sleep(delay);
+      await kill(starter);
+      const next = await open();
+      await query(next.url, 'insert into notes values ($1)', [n]);
+      await next.close();
+    }
+    const { url } = await open();
+    expect(await query(url, 'select count(*)::int as count from notes')).toEqual([{ count: 6 }]);
+  });
+
+  it('during the first start leaves a directory that starts', async () => {
+    for (const delay of [150, 300, 450]) {
+      const { process: starter, url } = hold();
+      url.catch(() => {});
+      await sleep(delay);
+      await kill(starter);
+    }
+    const { url } = await open();
+    expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  it('of the server itself: a stale postmaster.pid is no obstacle', async () => {
+    const first = await open();
+    await query(first.url, `create table notes as select 'kept' as text`);
+    process.kill(server()!.pid, 'SIGKILL');
+    const { url } = await open();
+    expect(await query(url, 'select text from notes')).toEqual([{ text: 'kept' }]);
+  });
+
+  it('of the keeper: the next process replaces the server, which then ends with it', async () => {
+    const first = await open();
+    const orphan = server()!.pid;
+    const keeper = processesWith(dataDir).filter(({ args }) => args.startsWith('/bin/sh'));
+    expect(keeper).toHaveLength(2);
+    for (const { pid } of keeper) process.kill(pid, 'SIGKILL');
+    const { url, close } = await open();
+    expect(server()!.pid).not.toBe(orphan);
+    expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    await Promise.all([first.close(), close()]);
+    expect(server()).toBeUndefined();
+  });
+
+  it('of everything at once', async () => {
+    const { process: holder, url } = hold();
+    await query(await url, `create table notes as select 'kept' as text`);
+    for (const { pid } of processesWith(dataDir)) process.kill(pid, 'SIGKILL');
+    await once(holder, 'exit');
+    const again = await open();
+    expect(await query(again.url, 'select text from notes')).toEqual([{ text: 'kept' }]);
+  });
+});
+
+describe('the npm package', () => {
+  withPackage('runs without the links of its install script, from a place of the engine\'s user', async () => {
+    const hidden = path.join(dataDir, 'hidden');
+    fs.mkdirSync(hidden, { mode: 0o700 });
+    fs.copyFileSync(path.join(native!, '../package.json'), path.join(hidden, 'package.json'));
+    fs.cpSync(native!, path.join(hidden, 'native'), { recursive: true, verbatimSymlinks: true, filter: (file) => !fs.lstatSync(file).isSymbolicLink() });
+    const bin = path.join(copyPackage(path.join(hidden, 'native'), path.join(dataDir, 'programs')), 'bin');
+    fs.rmSync(hidden, { recursive: true });
+    const { url } = await open({ binaries: bin });
+    expect(await query(url, 'select upper($1) as text', ['é'])).toEqual([{ text: 'É' }]);
+  });
+
+  withPackage('gets its links where it lies', () => {
+    const copy = path.join(dataDir, 'native');
+    fs.cpSync(native!, copy, { recursive: true, filter: (file) => !fs.lstatSync(file).isSymbolicLink() });
+    expect(spawnSync(path.join(copy, 'bin/postgres'), ['--version']).status).not.toBe(0);
+    expect(linkLibraries(copy)).toBe(true);
+    expect(spawnSync(path.join(copy, 'bin/postgres'), ['--version']).status).toBe(0);
+    expect(linkLibraries(copy)).toBe(true);
+  });
+});
+
+describe('refuses with one line', () => {
+  it('the data of another major version', async () => {
+    fs.mkdirSync(path.join(dataDir, 'postgres/data-9'), { recursive: true });
+    await refused(/holds the data of PostgreSQL 9, but this is PostgreSQL \d+/);
+    expect(fs.readdirSync(path.join(dataDir, 'postgres')).filter((name) => name.startsWith('data-'))).toEqual(['data-9']);
+  });
+
+  it('a directory that cannot be written', async () => {
+    fs.chmodSync(dataDir, 0o555);
+    const child = hold(unprivileged());
+    const ended = once(child.process, 'exit');
+    await expect(child.url).rejects.toThrow(/^StartupError: cannot use the data directory [^\n]*EACCES[^\n]*$/);
+    expect((await ended)[0]).toBe(1);
+  });
+
+  it('a file in place of the directory', async () => {
+    fs.writeFileSync(path.join(dataDir, 'file'), '');
+    await expect(openEmbedded({ dataDir: path.join(dataDir, 'file') })).rejects.toThrow(/^cannot use the data directory .*file/);
+  });
+
+  asRoot('a directory that the engine\'s user cannot reach', async () => {
+    fs.chmodSync(dataDir, 0o700);
+    await refused(/^PostgreSQL runs as the user nobody, who cannot reach /);
+  });
+
+  asRoot('a user that does not exist, and root', async () => {
+    await refused(/^PLATFORM_POSTGRES_USER: this machine has no user no-such-user/, { user: 'no-such-user' });
+    await refused(/^PLATFORM_POSTGRES_USER must not be root/, { user: 'root' });
+  });
+
+  it('a PG_BIN without programs', () => refused(/^PG_BIN: no PostgreSQL runs from \/nowhere/, { binaries: '/nowhere' }));
+
+  it('a password file of other data, which the message does not quote', async () => {
+    await open();
+    fs.writeFileSync(inside('password'), 'exchanged');
+    await refused(/^the database does not accept the password in [^\n]*password: restore/);
+    await expect(open()).rejects.not.toThrow('exchanged');
+  });
+
+  it('a server that does not start, with its reason', () => refused(/^PostgreSQL does not start: unrecognized configuration parameter "no_such_setting"/, { flags: ['-c', 'no_such_setting=1'] }));
+});
+
+async function open(options: { binaries?: string } = {}): Promise<Embedded> {
+  const server = await openEmbedded({ dataDir, flags: FLAGS, ...options });
+  opened.push(server);
+  return server;
+}
+
+async function refused(message: RegExp, options: { user?: string; binaries?: string; flags?: string[] } = {}): Promise<void> {
+  const refusal = await openEmbedded({ dataDir, ...options }).catch((error: unknown) => error);
+  expect(refusal).toBeInstanceOf(StartupError);
+  expect((refusal as Error).message).toMatch(message);
+  expect((refusal as Error).message).not.toContain('\n');
+}
+
+/** Another process that opens the server and stays. */
+function hold(user: { uid?: number; gid?: number } = {}): { process: ChildProcess; url: Promise<string> } {
+  const program = `
+    require('./server/embedded.ts').openEmbedded({ dataDir: process.argv[1], flags: ${JSON.stringify(FLAGS)} })
+      .then(({ url }) => console.log(url), (error) => { console.error(error.constructor.name + ': ' + error.message); process.exit(1); });
+    setInterval(() => {}, 1000);`;
+  const child = spawnProgram(program, [dataDir], user);
+  holders.push(child);
+  return { process: child, url: firstOutput(child) };
+}
+
+async function query(url: string, text: string, values: unknown[] = []): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return (await client.query(text, values)).rows as unknown[];
+  } finally {
+    await client.end();
+  }
+}
+
+function server(): { pid: number; data: string } | undefined {
+  const home = path.join(dataDir, 'postgres');
+  const name = fs.existsSync(home) && fs.readdirSync(home).find((entry) => /^data-\d\d$/.test(entry));
+  if (!name) return undefined;
+  const data = path.join(fs.realpathSync(home), name);
+  const running = runningServer(data);
+  return running && { pid: running.pid, data };
+}
+
+async function stopped(): Promise<void> {
+  for (const until = Date.now() + 10_000; server() && Date.now() < until; ) await sleep(20);
+  expect(server()).toBeUndefined();
+}
+
+function inside(name: string): string {
+  return path.join(dataDir, 'postgres', name);
+}
+
+function leftovers(): string[] {
+  return fs.readdirSync(path.join(dataDir, 'postgres')).filter((name) => /^(init|copy)-/.test(name));
+}
+
+/** A directory that the engine's user may enter. */
+function temporary(): string {
+  const directory = fs.mkdtempSync(path.join(fastDirectory(), 'embedded-test-'));
+  fs.chmodSync(directory, 0o755);
+  return directory;
+}
