@@ -10,7 +10,8 @@ export async function up(knex: Knex): Promise<void> {
     table.text('type').notNullable();
     table.text('status').notNullable().defaultTo('pending');
     table.text('status_reason');
-    table.jsonb('dns_instructions').notNullable();
+    // What the last check found in the DNS; the instructions are made of it when they are read.
+    table.jsonb('findings');
     table.jsonb('certificate').notNullable();
     table.text('verification_token').notNullable();
     table.specificType('last_checked_at', 'timestamptz(3)');

@@ -3,6 +3,8 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { Activity as ActivityModel } from '../models/activity';
 import type { Application as ApplicationModel } from '../models/application';
+import type { Domain as DomainModel } from '../models/domain';
+import type { EnvironmentVariable as EnvironmentVariableModel } from '../models/environment_variable';
 import type { Project as ProjectModel } from '../models/project';
 import type { Volume as VolumeModel } from '../models/volume';
 import type { Context } from '../core/context';
@@ -24,10 +26,22 @@ export type Scalars = {
 };
 
 export type Query = {
+  /** Describes who is logged in: the person, the account, the session, and whether two-factor is on. */
+  viewer: Viewer;
+  /** Lists the sessions of the person who is logged in, newest first. Ended ones are not shown. */
+  listSessions: SessionList;
+  /** Lists the personal keys of the person who is logged in, newest first. Revoked ones are not shown. */
+  listPersonalKeys: ApiKeyList;
+  /** Lists the keys of a project, newest first. Revoked ones are not shown. */
+  listProjectKeys: ApiKeyList;
   /** Lists the applications of a project, newest first. */
   listApplications: ApplicationList;
   /** Gets one application with its source and its status. */
   getApplication: Application;
+  /** Gets the settings of an application, with the default of each one that was never set. */
+  getApplicationSettings: ApplicationSettings;
+  /** What the projects of the account cost, this month so far and last month: the hours that rows existed times the present prices of the catalogs. Months are those of UTC. A summary, not an invoice. */
+  billingSummary: BillingSummary;
   /** Lists the regions of this installation, with the groups of resources that each one offers. */
   listRegions: RegionList;
   /** Lists the sizes that the instances of an application may have. */
@@ -46,6 +60,8 @@ export type Query = {
   listDnsRecordTypes: DnsRecordTypeList;
   /** Lists the custom domains of an application with the DNS records that each one needs. */
   listApplicationDomains: DomainList;
+  /** Lists the environment variables of an application with their values, by key. */
+  listEnvironmentVariables: EnvironmentVariableList;
   /** Describes the token: what it acts as and what it may do. Answers whatever the token's scopes are. */
   getMe: Me;
   /** Lists the projects that the token can reach, with the role in each. */
@@ -54,6 +70,10 @@ export type Query = {
   listErrors: ErrorList;
   /** Gets one error code. The `type` of every problem document leads here. Public. */
   getError: Error;
+  /** Lists the members of a project with their roles. Every member may. */
+  listMembers: MemberList;
+  /** Lists the open invitations to a project, newest first. Owners only. */
+  listInvitations: InvitationList;
   /** Lists the projects that the caller can reach. */
   listProjects: ProjectList;
   /** Gets one project with the caller's role in it. */
@@ -71,6 +91,25 @@ export type Query = {
 };
 
 
+export type QueryListSessionsArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListPersonalKeysArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListProjectKeysArgs = {
+  project_id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+};
+
+
 export type QueryListApplicationsArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   limit?: InputMaybe<Scalars['Int']['input']>;
@@ -84,6 +123,11 @@ export type QueryListApplicationsArgs = {
 
 
 export type QueryGetApplicationArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryGetApplicationSettingsArgs = {
   id: Scalars['ID']['input'];
 };
 
@@ -162,6 +206,16 @@ export type QueryListApplicationDomainsArgs = {
 };
 
 
+export type QueryListEnvironmentVariablesArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  key?: InputMaybe<Scalars['String']['input']>;
+  available_at?: InputMaybe<EnvironmentVariableAvailability>;
+};
+
+
 export type QueryListMyProjectsArgs = {
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
@@ -179,6 +233,20 @@ export type QueryListErrorsArgs = {
 
 export type QueryGetErrorArgs = {
   code: Scalars['String']['input'];
+};
+
+
+export type QueryListMembersArgs = {
+  project_id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListInvitationsArgs = {
+  project_id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -240,12 +308,38 @@ export type QueryListVolumeSizeLimitsArgs = {
 };
 
 export type Mutation = {
+  /** Logs in with e-mail and password, and with `code` where two-factor is on. Sets the session cookie. */
+  login: Viewer;
+  /** Ends the session and clears its cookie. */
+  logout: Scalars['Boolean']['output'];
+  /** Ends another session of the person who is logged in. */
+  revokeSession: Scalars['Boolean']['output'];
+  /** Sets a new password of 12 to 200 characters and ends all other sessions. */
+  changePassword: Scalars['Boolean']['output'];
+  /** Begins two-factor: answers the secret for an authenticator. It counts from `confirmTwoFactor` on; a second call replaces the secret. */
+  enrolTwoFactor: TwoFactorEnrolment;
+  /** Turns two-factor on with a code of the authenticator. Answers ten recovery codes, which are shown this once. */
+  confirmTwoFactor: RecoveryCodes;
+  /** Turns two-factor off. Needs the password and a code of the authenticator, or a recovery code. */
+  disableTwoFactor: Scalars['Boolean']['output'];
+  /** Replaces all recovery codes by ten new ones, which are shown this once. Needs a code of the authenticator, or a recovery code. */
+  regenerateRecoveryCodes: RecoveryCodes;
+  /** Creates a personal key, which acts as the person who is logged in. The token is shown this once. */
+  createPersonalKey: CreatedApiKey;
+  /** Revokes a personal key. It stops working at once. */
+  revokePersonalKey: Scalars['Boolean']['output'];
+  /** Creates a key of a project, which acts as the project. The token is shown this once. Owners and developers. */
+  createProjectKey: CreatedApiKey;
+  /** Revokes a key of a project. It stops working at once. Owners and developers. */
+  revokeProjectKey: Scalars['Boolean']['output'];
   /** Creates an application with one process type `web`. Nothing is deployed yet: the first deployment does that. */
   createApplication: Application;
   /** Changes an application. A new source or size takes effect with the next deployment; renaming keeps `default_hostname`. */
   updateApplication: Application;
   /** Deletes an application with its variables, process types and custom domains. Its volumes are detached and keep their data. */
   deleteApplication: Scalars['Boolean']['output'];
+  /** Changes settings. Nested objects are merged, lists replaced. `maintenance_mode`, `previews` and `log_retention_days` act at once, the rest with the next deployment or restart. */
+  updateApplicationSettings: ApplicationSettings;
   /**
    * Adds a custom domain. It is `pending` until the records of `dns_instructions` are found: the routing and the proof of
    * ownership. They are looked for once a minute in the first hour, then every ten minutes, for 72 hours; `verify` looks at once.
@@ -260,6 +354,20 @@ export type Mutation = {
   moveApplicationDomain: Domain;
   /** Removes a custom domain: its name is no longer served. The DNS records are yours to remove. */
   removeApplicationDomain: Scalars['Boolean']['output'];
+  /** Creates or updates an environment variable. It takes effect with the next deployment or restart. */
+  setEnvironmentVariable: EnvironmentVariable;
+  /** Deletes an environment variable. It takes effect with the next deployment or restart. */
+  deleteEnvironmentVariable: Scalars['Boolean']['output'];
+  /** Invites somebody to a project. The token is shown this once: hand it to the person, who accepts with it within seven days. A second invitation of the same e-mail replaces the first. Owners only. */
+  inviteMember: CreatedInvitation;
+  /** Withdraws an open invitation. Owners only. */
+  revokeInvitation: Scalars['Boolean']['output'];
+  /** Accepts an invitation. Logged in: the person joins the project. Not logged in: a user with name and password is made for the invited e-mail, joins the project, and is logged in. */
+  acceptInvitation: Viewer;
+  /** Changes the role of a member. Owners only; the last owner stays one. */
+  changeMemberRole: Member;
+  /** Removes a member. Owners remove everybody, others may leave; the last owner stays. Project keys go on working. */
+  removeMember: Scalars['Boolean']['output'];
   /** Creates a project; the caller becomes its owner. Needs a personal key that is not restricted to projects. */
   createProject: Project;
   /** Renames a project, describes it, or changes its default region. Owners only; a project key may change its own project. */
@@ -272,6 +380,64 @@ export type Mutation = {
   updateVolume: Volume;
   /** Deletes a volume and destroys its data. Refused while it is attached to an application. */
   deleteVolume: Scalars['Boolean']['output'];
+};
+
+
+export type MutationLoginArgs = {
+  input: LoginInput;
+};
+
+
+export type MutationRevokeSessionArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationChangePasswordArgs = {
+  input: ChangePasswordInput;
+};
+
+
+export type MutationEnrolTwoFactorArgs = {
+  password: Scalars['String']['input'];
+};
+
+
+export type MutationConfirmTwoFactorArgs = {
+  code: Scalars['String']['input'];
+};
+
+
+export type MutationDisableTwoFactorArgs = {
+  password: Scalars['String']['input'];
+  code: Scalars['String']['input'];
+};
+
+
+export type MutationRegenerateRecoveryCodesArgs = {
+  code: Scalars['String']['input'];
+};
+
+
+export type MutationCreatePersonalKeyArgs = {
+  input: CreatePersonalKeyInput;
+};
+
+
+export type MutationRevokePersonalKeyArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationCreateProjectKeyArgs = {
+  project_id: Scalars['ID']['input'];
+  input: CreateProjectKeyInput;
+};
+
+
+export type MutationRevokeProjectKeyArgs = {
+  project_id: Scalars['ID']['input'];
+  id: Scalars['ID']['input'];
 };
 
 
@@ -289,6 +455,12 @@ export type MutationUpdateApplicationArgs = {
 
 export type MutationDeleteApplicationArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type MutationUpdateApplicationSettingsArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateApplicationSettingsInput;
 };
 
 
@@ -314,6 +486,49 @@ export type MutationMoveApplicationDomainArgs = {
 export type MutationRemoveApplicationDomainArgs = {
   id: Scalars['ID']['input'];
   domain_id: Scalars['ID']['input'];
+};
+
+
+export type MutationSetEnvironmentVariableArgs = {
+  id: Scalars['ID']['input'];
+  key: Scalars['String']['input'];
+  input: SetEnvironmentVariableInput;
+};
+
+
+export type MutationDeleteEnvironmentVariableArgs = {
+  id: Scalars['ID']['input'];
+  key: Scalars['String']['input'];
+};
+
+
+export type MutationInviteMemberArgs = {
+  project_id: Scalars['ID']['input'];
+  input: InviteMemberInput;
+};
+
+
+export type MutationRevokeInvitationArgs = {
+  project_id: Scalars['ID']['input'];
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationAcceptInvitationArgs = {
+  input: AcceptInvitationInput;
+};
+
+
+export type MutationChangeMemberRoleArgs = {
+  project_id: Scalars['ID']['input'];
+  user_id: Scalars['ID']['input'];
+  role: Role;
+};
+
+
+export type MutationRemoveMemberArgs = {
+  project_id: Scalars['ID']['input'];
+  user_id: Scalars['ID']['input'];
 };
 
 
@@ -349,6 +564,132 @@ export type MutationDeleteVolumeArgs = {
   id: Scalars['ID']['input'];
 };
 
+/** Who is logged in. */
+export type Viewer = {
+  user: User;
+  account: Account;
+  session: Session;
+  /** Whether a login needs a code. */
+  two_factor_enabled: Scalars['Boolean']['output'];
+  /** Recovery codes that are not used yet. */
+  recovery_codes_left: Scalars['Int']['output'];
+};
+
+/** Owns users and projects. Rate limits, suspension and billing are per account. */
+export type Account = {
+  id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  status: AccountStatus;
+};
+
+export type AccountStatus =
+  /** In use. */
+  | 'active'
+  /** Refused everywhere. */
+  | 'suspended';
+
+/** A login of the dashboard. */
+export type Session = {
+  id: Scalars['ID']['output'];
+  /** Address that logged in. */
+  address: Scalars['String']['output'];
+  /** User-Agent that logged in. */
+  user_agent: Scalars['String']['output'];
+  /** Whether it is the session of this request. */
+  current: Scalars['Boolean']['output'];
+  created_at: Scalars['DateTime']['output'];
+  /** Last use, noted every few seconds. A session ends 24 hours after it. */
+  last_seen_at: Scalars['DateTime']['output'];
+  /** End of the session, however much it is used. */
+  expires_at: Scalars['DateTime']['output'];
+};
+
+/** One page of sessions. */
+export type SessionList = {
+  data: Array<Session>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** The secret of an authenticator (RFC 6238: SHA-1, 6 digits, 30 seconds). */
+export type TwoFactorEnrolment = {
+  /** Secret in base32, for typing. */
+  secret: Scalars['String']['output'];
+  /** The same as an address, for a QR code. */
+  otpauth_url: Scalars['String']['output'];
+};
+
+/** Codes that each replace the authenticator once. */
+export type RecoveryCodes = {
+  codes: Array<Scalars['String']['output']>;
+};
+
+export type LoginInput = {
+  email: Scalars['String']['input'];
+  password: Scalars['String']['input'];
+  /** Code of the authenticator, or a recovery code; needed where two-factor is on. */
+  code?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type ChangePasswordInput = {
+  /** The present password. */
+  password: Scalars['String']['input'];
+  /** 12 to 200 characters. */
+  new_password: Scalars['String']['input'];
+};
+
+/** An API key, without its value. */
+export type ApiKey = {
+  id: Scalars['ID']['output'];
+  kind: TokenKind;
+  name: Scalars['String']['output'];
+  /** First 12 characters of the token. */
+  prefix: Scalars['String']['output'];
+  /** null for a project key, which is not scoped. */
+  scopes?: Maybe<Array<Scalars['String']['output']>>;
+  /** Projects that a personal key is restricted to; null = not restricted. */
+  project_ids?: Maybe<Array<Scalars['ID']['output']>>;
+  /** Project of a project key; null for a personal key. */
+  project_id?: Maybe<Scalars['ID']['output']>;
+  /** User who created it; null where the operator did. */
+  created_by?: Maybe<Scalars['ID']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  /** null = no end. */
+  expires_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Last use, noted every few seconds; null = never. */
+  last_used_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+/** A new key with its value. */
+export type CreatedApiKey = {
+  key: ApiKey;
+  /** The value. Shown this once. */
+  token: Scalars['String']['output'];
+};
+
+/** One page of keys. */
+export type ApiKeyList = {
+  data: Array<ApiKey>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type CreatePersonalKeyInput = {
+  /** What the key is for. */
+  name: Scalars['String']['input'];
+  /** One or more of read, write, deploy, env:read, env:write, logs:read. */
+  scopes: Array<Scalars['String']['input']>;
+  /** Projects to restrict the key to; without them it reaches all of the person's projects. */
+  project_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
+  /** End of the key, in the future. */
+  expires_at?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+export type CreateProjectKeyInput = {
+  /** What the key is for. */
+  name: Scalars['String']['input'];
+};
+
 /** An application: a source, built and run as processes behind a host name. */
 export type Application = {
   id: Scalars['ID']['output'];
@@ -375,6 +716,30 @@ export type Application = {
   auto_deploy_enabled: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
+  /** Volumes attached to the application, oldest first. `limit` is 1 to 100 and must be given: it counts in the cost of the query. */
+  volumes: Array<Volume>;
+  /** Custom domains of the application, oldest first. */
+  domains: Array<Domain>;
+  /** Variables of the application with their values, oldest first. */
+  environment_variables: Array<EnvironmentVariable>;
+};
+
+
+/** An application: a source, built and run as processes behind a host name. */
+export type ApplicationVolumesArgs = {
+  limit: Scalars['Int']['input'];
+};
+
+
+/** An application: a source, built and run as processes behind a host name. */
+export type ApplicationDomainsArgs = {
+  limit: Scalars['Int']['input'];
+};
+
+
+/** An application: a source, built and run as processes behind a host name. */
+export type ApplicationEnvironment_VariablesArgs = {
+  limit: Scalars['Int']['input'];
 };
 
 /** Where the code comes from. */
@@ -495,6 +860,192 @@ export type UpdateApplicationSourceInput = {
   registry_id?: InputMaybe<Scalars['ID']['input']>;
   /** Template that the platform ships. */
   template?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** How an application is built, run and watched. Its ETag is that of the application. */
+export type ApplicationSettings = {
+  application_id: Scalars['ID']['output'];
+  build: ApplicationBuildSettings;
+  run: ApplicationRunSettings;
+  http: ApplicationHttpSettings;
+  health_check: ApplicationHealthCheckSettings;
+  previews: ApplicationPreviewSettings;
+  /** Visitors get 503; acts at once. */
+  maintenance_mode: Scalars['Boolean']['output'];
+  /** Days that log lines are kept; acts at once. */
+  log_retention_days: Scalars['Int']['output'];
+};
+
+/** How the source becomes an image. */
+export type ApplicationBuildSettings = {
+  builder: ApplicationBuilder;
+  /** Entry of /v2/buildpack_builders; null is its default entry. */
+  buildpack_builder?: Maybe<Scalars['String']['output']>;
+  /** Buildpacks in their order; empty finds them out. */
+  buildpacks: Array<Scalars['String']['output']>;
+  /** Path of the Dockerfile below the root directory. */
+  dockerfile_path: Scalars['String']['output'];
+  /** Folder of the repository that is built. */
+  root_directory: Scalars['String']['output'];
+  /** Command that builds, in place of the builder's own. */
+  build_command?: Maybe<Scalars['String']['output']>;
+};
+
+/** How a version starts and stops. */
+export type ApplicationRunSettings = {
+  /** Runs once before the new version serves. */
+  release_command?: Maybe<Scalars['String']['output']>;
+  /** Seconds between the request to stop and the end of a process. */
+  shutdown_grace_seconds: Scalars['Int']['output'];
+};
+
+/** How requests reach the application. */
+export type ApplicationHttpSettings = {
+  /** Port that the application listens on; handed to the process as PORT. */
+  port: Scalars['Int']['output'];
+  /** http requests are redirected to https. */
+  force_https: Scalars['Boolean']['output'];
+  request_timeout_seconds: Scalars['Int']['output'];
+  /** A visitor's requests go to the same instance. */
+  sticky_sessions: Scalars['Boolean']['output'];
+};
+
+/** How the platform finds out that an instance works. */
+export type ApplicationHealthCheckSettings = {
+  type: ApplicationHealthCheckType;
+  /** Path that is asked; the type http needs it. */
+  path?: Maybe<Scalars['String']['output']>;
+  interval_seconds: Scalars['Int']['output'];
+  /** Always less than the interval. */
+  timeout_seconds: Scalars['Int']['output'];
+  /** Failures in a row that make an instance unhealthy. */
+  failure_threshold: Scalars['Int']['output'];
+  /** Seconds after the start in which failures do not count. */
+  grace_period_seconds: Scalars['Int']['output'];
+};
+
+/** Previews of branches and pull requests; acts at once. */
+export type ApplicationPreviewSettings = {
+  /** Makes a preview for every pull request. */
+  auto_create: Scalars['Boolean']['output'];
+  /** Days until a preview is removed; null is never. */
+  expire_after_days?: Maybe<Scalars['Int']['output']>;
+};
+
+export type ApplicationBuilder =
+  /** Finds out the language and builds it. */
+  | 'buildpack'
+  /** Builds what a Dockerfile describes. */
+  | 'dockerfile';
+
+export type ApplicationHealthCheckType =
+  /** A GET on `path` must answer with 2xx or 3xx. */
+  | 'http'
+  /** The port must accept a connection. */
+  | 'tcp'
+  /** No check: a running process counts as healthy. */
+  | 'none';
+
+export type UpdateApplicationSettingsInput = {
+  build?: InputMaybe<ApplicationBuildSettingsInput>;
+  run?: InputMaybe<ApplicationRunSettingsInput>;
+  http?: InputMaybe<ApplicationHttpSettingsInput>;
+  health_check?: InputMaybe<ApplicationHealthCheckSettingsInput>;
+  previews?: InputMaybe<ApplicationPreviewSettingsInput>;
+  /** Visitors get 503; acts at once. */
+  maintenance_mode?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Days that log lines are kept; acts at once. */
+  log_retention_days?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** How the source becomes an image. */
+export type ApplicationBuildSettingsInput = {
+  builder?: InputMaybe<ApplicationBuilder>;
+  /** Entry of /v2/buildpack_builders; null is its default entry. */
+  buildpack_builder?: InputMaybe<Scalars['String']['input']>;
+  /** Buildpacks in their order; empty finds them out. */
+  buildpacks?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** Path of the Dockerfile below the root directory. */
+  dockerfile_path?: InputMaybe<Scalars['String']['input']>;
+  /** Folder of the repository that is built. */
+  root_directory?: InputMaybe<Scalars['String']['input']>;
+  /** Command that builds, in place of the builder's own; null removes it. */
+  build_command?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** How a version starts and stops. */
+export type ApplicationRunSettingsInput = {
+  /** Runs once before the new version serves; null removes it. */
+  release_command?: InputMaybe<Scalars['String']['input']>;
+  /** Seconds between the request to stop and the end of a process. */
+  shutdown_grace_seconds?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** How requests reach the application. */
+export type ApplicationHttpSettingsInput = {
+  /** Port that the application listens on; handed to the process as PORT. */
+  port?: InputMaybe<Scalars['Int']['input']>;
+  /** Redirects http requests to https. */
+  force_https?: InputMaybe<Scalars['Boolean']['input']>;
+  request_timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
+  /** Sends a visitor's requests to the same instance. */
+  sticky_sessions?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+/** How the platform finds out that an instance works. The type http needs a path; the timeout must be less than the interval. */
+export type ApplicationHealthCheckSettingsInput = {
+  type?: InputMaybe<ApplicationHealthCheckType>;
+  /** Path that is asked; the type http needs it. */
+  path?: InputMaybe<Scalars['String']['input']>;
+  interval_seconds?: InputMaybe<Scalars['Int']['input']>;
+  /** Less than the interval. */
+  timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
+  /** Failures in a row that make an instance unhealthy. */
+  failure_threshold?: InputMaybe<Scalars['Int']['input']>;
+  /** Seconds after the start in which failures do not count. */
+  grace_period_seconds?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** Previews of branches and pull requests; acts at once. */
+export type ApplicationPreviewSettingsInput = {
+  /** Makes a preview for every pull request. */
+  auto_create?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Days until a preview is removed; null is never. */
+  expire_after_days?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** Costs of an account. */
+export type BillingSummary = {
+  account_id: Scalars['ID']['output'];
+  currency: Scalars['String']['output'];
+  current_month: BillingMonth;
+  last_month: BillingMonth;
+};
+
+/** Costs of a month. Amounts are decimal strings. */
+export type BillingMonth = {
+  from: Scalars['DateTime']['output'];
+  /** End of the month; for the current one, now. */
+  to: Scalars['DateTime']['output'];
+  /** Sum of the lines. */
+  total: Scalars['String']['output'];
+  lines: Array<BillingLine>;
+};
+
+/** What one kind cost in one project. */
+export type BillingLine = {
+  project_id: Scalars['ID']['output'];
+  project_name: Scalars['String']['output'];
+  /** Kind of the resources. */
+  kind: Scalars['String']['output'];
+  /** What is charged by the hour, e.g. `volume_gb`. */
+  price_id: Scalars['String']['output'];
+  /** Units times hours. */
+  hours: Scalars['String']['output'];
+  /** Price of one unit for one hour. */
+  price_hourly: Scalars['String']['output'];
+  /** `hours` times `price_hourly`, rounded half up. */
+  amount: Scalars['String']['output'];
 };
 
 /** A place where resources live. */
@@ -834,6 +1385,42 @@ export type MoveDomainInput = {
   application_id: Scalars['ID']['input'];
 };
 
+/** A variable of an application's processes or of their build. Its value is kept encrypted. */
+export type EnvironmentVariable = {
+  application_id: Scalars['ID']['output'];
+  key: Scalars['String']['output'];
+  value: Scalars['String']['output'];
+  /** Tells two values apart without showing them: a keyed hash, 64 hex characters. Differs between variables of equal value. */
+  value_hash: Scalars['String']['output'];
+  available_at: EnvironmentVariableAvailability;
+  /** Attachment that set the variable; it can't be changed then. */
+  managed_by?: Maybe<Scalars['ID']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** One page of environment variables. */
+export type EnvironmentVariableList = {
+  data: Array<EnvironmentVariable>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type EnvironmentVariableAvailability =
+  /** While the application is built. */
+  | 'build'
+  /** While it runs. */
+  | 'runtime'
+  /** While it is built and while it runs. */
+  | 'both';
+
+export type SetEnvironmentVariableInput = {
+  /** At most 32768 bytes of UTF-8; may be empty. */
+  value: Scalars['String']['input'];
+  /** Without it `both`, on an update what it was. */
+  available_at?: InputMaybe<EnvironmentVariableAvailability>;
+};
+
 /** What a token acts as. */
 export type Me = {
   token: Token;
@@ -911,6 +1498,62 @@ export type ErrorList = {
   data: Array<Error>;
   /** Cursor of the next page; null on the last one. */
   next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A person's place in a project. */
+export type Member = {
+  user_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  email: Scalars['String']['output'];
+  role: Role;
+  /** When the person joined. */
+  created_at: Scalars['DateTime']['output'];
+};
+
+/** One page of members. */
+export type MemberList = {
+  data: Array<Member>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** An invitation that waits to be accepted. */
+export type Invitation = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  email: Scalars['String']['output'];
+  role: Role;
+  /** User who invited. */
+  invited_by: Scalars['ID']['output'];
+  created_at: Scalars['DateTime']['output'];
+  expires_at: Scalars['DateTime']['output'];
+};
+
+/** One page of invitations. */
+export type InvitationList = {
+  data: Array<Invitation>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A new invitation with its token. */
+export type CreatedInvitation = {
+  invitation: Invitation;
+  /** The value to accept with. Shown this once. */
+  token: Scalars['String']['output'];
+};
+
+export type InviteMemberInput = {
+  email: Scalars['String']['input'];
+  role: Role;
+};
+
+export type AcceptInvitationInput = {
+  token: Scalars['String']['input'];
+  /** Name of the new user; for those who are not logged in. */
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** Password of the new user, 12 to 200 characters; for those who are not logged in. */
+  password?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** The container that every other resource belongs to. */
@@ -1198,11 +1841,25 @@ export type ResolversTypes = {
   DateTime: ResolverTypeWrapper<Scalars['DateTime']['output']>;
   ByteCount: ResolverTypeWrapper<Scalars['ByteCount']['output']>;
   Query: ResolverTypeWrapper<Record<PropertyKey, never>>;
-  ID: ResolverTypeWrapper<Scalars['ID']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   String: ResolverTypeWrapper<Scalars['String']['output']>;
+  ID: ResolverTypeWrapper<Scalars['ID']['output']>;
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
+  Viewer: ResolverTypeWrapper<Viewer>;
+  Account: ResolverTypeWrapper<Account>;
+  AccountStatus: AccountStatus;
+  Session: ResolverTypeWrapper<Session>;
+  SessionList: ResolverTypeWrapper<SessionList>;
+  TwoFactorEnrolment: ResolverTypeWrapper<TwoFactorEnrolment>;
+  RecoveryCodes: ResolverTypeWrapper<RecoveryCodes>;
+  LoginInput: LoginInput;
+  ChangePasswordInput: ChangePasswordInput;
+  ApiKey: ResolverTypeWrapper<ApiKey>;
+  CreatedApiKey: ResolverTypeWrapper<CreatedApiKey>;
+  ApiKeyList: ResolverTypeWrapper<ApiKeyList>;
+  CreatePersonalKeyInput: CreatePersonalKeyInput;
+  CreateProjectKeyInput: CreateProjectKeyInput;
   Application: ResolverTypeWrapper<ApplicationModel>;
   ApplicationSource: ResolverTypeWrapper<ApplicationSource>;
   ApplicationList: ResolverTypeWrapper<Omit<ApplicationList, 'data'> & { data: Array<ResolversTypes['Application']> }>;
@@ -1212,6 +1869,23 @@ export type ResolversTypes = {
   UpdateApplicationInput: UpdateApplicationInput;
   CreateApplicationSourceInput: CreateApplicationSourceInput;
   UpdateApplicationSourceInput: UpdateApplicationSourceInput;
+  ApplicationSettings: ResolverTypeWrapper<ApplicationSettings>;
+  ApplicationBuildSettings: ResolverTypeWrapper<ApplicationBuildSettings>;
+  ApplicationRunSettings: ResolverTypeWrapper<ApplicationRunSettings>;
+  ApplicationHttpSettings: ResolverTypeWrapper<ApplicationHttpSettings>;
+  ApplicationHealthCheckSettings: ResolverTypeWrapper<ApplicationHealthCheckSettings>;
+  ApplicationPreviewSettings: ResolverTypeWrapper<ApplicationPreviewSettings>;
+  ApplicationBuilder: ApplicationBuilder;
+  ApplicationHealthCheckType: ApplicationHealthCheckType;
+  UpdateApplicationSettingsInput: UpdateApplicationSettingsInput;
+  ApplicationBuildSettingsInput: ApplicationBuildSettingsInput;
+  ApplicationRunSettingsInput: ApplicationRunSettingsInput;
+  ApplicationHttpSettingsInput: ApplicationHttpSettingsInput;
+  ApplicationHealthCheckSettingsInput: ApplicationHealthCheckSettingsInput;
+  ApplicationPreviewSettingsInput: ApplicationPreviewSettingsInput;
+  BillingSummary: ResolverTypeWrapper<BillingSummary>;
+  BillingMonth: ResolverTypeWrapper<BillingMonth>;
+  BillingLine: ResolverTypeWrapper<BillingLine>;
   Region: ResolverTypeWrapper<Region>;
   RegionFeature: RegionFeature;
   ApplicationType: ResolverTypeWrapper<ApplicationType>;
@@ -1235,7 +1909,7 @@ export type ResolversTypes = {
   DatabaseEngineList: ResolverTypeWrapper<DatabaseEngineList>;
   PresetList: ResolverTypeWrapper<PresetList>;
   DnsRecordTypeList: ResolverTypeWrapper<DnsRecordTypeList>;
-  Domain: ResolverTypeWrapper<Omit<Domain, 'application'> & { application?: Maybe<ResolversTypes['Application']> }>;
+  Domain: ResolverTypeWrapper<DomainModel>;
   DomainList: ResolverTypeWrapper<Omit<DomainList, 'data'> & { data: Array<ResolversTypes['Domain']> }>;
   DomainType: DomainType;
   DomainStatus: DomainStatus;
@@ -1246,6 +1920,10 @@ export type ResolversTypes = {
   CertificateStatus: CertificateStatus;
   AddDomainInput: AddDomainInput;
   MoveDomainInput: MoveDomainInput;
+  EnvironmentVariable: ResolverTypeWrapper<EnvironmentVariableModel>;
+  EnvironmentVariableList: ResolverTypeWrapper<Omit<EnvironmentVariableList, 'data'> & { data: Array<ResolversTypes['EnvironmentVariable']> }>;
+  EnvironmentVariableAvailability: EnvironmentVariableAvailability;
+  SetEnvironmentVariableInput: SetEnvironmentVariableInput;
   Me: ResolverTypeWrapper<Me>;
   Token: ResolverTypeWrapper<Token>;
   TokenKind: TokenKind;
@@ -1255,6 +1933,13 @@ export type ResolversTypes = {
   MyProjectList: ResolverTypeWrapper<MyProjectList>;
   Error: ResolverTypeWrapper<Error>;
   ErrorList: ResolverTypeWrapper<ErrorList>;
+  Member: ResolverTypeWrapper<Member>;
+  MemberList: ResolverTypeWrapper<MemberList>;
+  Invitation: ResolverTypeWrapper<Invitation>;
+  InvitationList: ResolverTypeWrapper<InvitationList>;
+  CreatedInvitation: ResolverTypeWrapper<CreatedInvitation>;
+  InviteMemberInput: InviteMemberInput;
+  AcceptInvitationInput: AcceptInvitationInput;
   Project: ResolverTypeWrapper<ProjectModel>;
   Role: Role;
   ProjectList: ResolverTypeWrapper<Omit<ProjectList, 'data'> & { data: Array<ResolversTypes['Project']> }>;
@@ -1283,11 +1968,24 @@ export type ResolversParentTypes = {
   DateTime: Scalars['DateTime']['output'];
   ByteCount: Scalars['ByteCount']['output'];
   Query: Record<PropertyKey, never>;
-  ID: Scalars['ID']['output'];
   Int: Scalars['Int']['output'];
   String: Scalars['String']['output'];
+  ID: Scalars['ID']['output'];
   Boolean: Scalars['Boolean']['output'];
   Mutation: Record<PropertyKey, never>;
+  Viewer: Viewer;
+  Account: Account;
+  Session: Session;
+  SessionList: SessionList;
+  TwoFactorEnrolment: TwoFactorEnrolment;
+  RecoveryCodes: RecoveryCodes;
+  LoginInput: LoginInput;
+  ChangePasswordInput: ChangePasswordInput;
+  ApiKey: ApiKey;
+  CreatedApiKey: CreatedApiKey;
+  ApiKeyList: ApiKeyList;
+  CreatePersonalKeyInput: CreatePersonalKeyInput;
+  CreateProjectKeyInput: CreateProjectKeyInput;
   Application: ApplicationModel;
   ApplicationSource: ApplicationSource;
   ApplicationList: Omit<ApplicationList, 'data'> & { data: Array<ResolversParentTypes['Application']> };
@@ -1295,6 +1993,21 @@ export type ResolversParentTypes = {
   UpdateApplicationInput: UpdateApplicationInput;
   CreateApplicationSourceInput: CreateApplicationSourceInput;
   UpdateApplicationSourceInput: UpdateApplicationSourceInput;
+  ApplicationSettings: ApplicationSettings;
+  ApplicationBuildSettings: ApplicationBuildSettings;
+  ApplicationRunSettings: ApplicationRunSettings;
+  ApplicationHttpSettings: ApplicationHttpSettings;
+  ApplicationHealthCheckSettings: ApplicationHealthCheckSettings;
+  ApplicationPreviewSettings: ApplicationPreviewSettings;
+  UpdateApplicationSettingsInput: UpdateApplicationSettingsInput;
+  ApplicationBuildSettingsInput: ApplicationBuildSettingsInput;
+  ApplicationRunSettingsInput: ApplicationRunSettingsInput;
+  ApplicationHttpSettingsInput: ApplicationHttpSettingsInput;
+  ApplicationHealthCheckSettingsInput: ApplicationHealthCheckSettingsInput;
+  ApplicationPreviewSettingsInput: ApplicationPreviewSettingsInput;
+  BillingSummary: BillingSummary;
+  BillingMonth: BillingMonth;
+  BillingLine: BillingLine;
   Region: Region;
   ApplicationType: ApplicationType;
   Float: Scalars['Float']['output'];
@@ -1314,12 +2027,15 @@ export type ResolversParentTypes = {
   DatabaseEngineList: DatabaseEngineList;
   PresetList: PresetList;
   DnsRecordTypeList: DnsRecordTypeList;
-  Domain: Omit<Domain, 'application'> & { application?: Maybe<ResolversParentTypes['Application']> };
+  Domain: DomainModel;
   DomainList: Omit<DomainList, 'data'> & { data: Array<ResolversParentTypes['Domain']> };
   DnsInstruction: DnsInstruction;
   Certificate: Certificate;
   AddDomainInput: AddDomainInput;
   MoveDomainInput: MoveDomainInput;
+  EnvironmentVariable: EnvironmentVariableModel;
+  EnvironmentVariableList: Omit<EnvironmentVariableList, 'data'> & { data: Array<ResolversParentTypes['EnvironmentVariable']> };
+  SetEnvironmentVariableInput: SetEnvironmentVariableInput;
   Me: Me;
   Token: Token;
   User: User;
@@ -1328,6 +2044,13 @@ export type ResolversParentTypes = {
   MyProjectList: MyProjectList;
   Error: Error;
   ErrorList: ErrorList;
+  Member: Member;
+  MemberList: MemberList;
+  Invitation: Invitation;
+  InvitationList: InvitationList;
+  CreatedInvitation: CreatedInvitation;
+  InviteMemberInput: InviteMemberInput;
+  AcceptInvitationInput: AcceptInvitationInput;
   Project: ProjectModel;
   ProjectList: Omit<ProjectList, 'data'> & { data: Array<ResolversParentTypes['Project']> };
   ProjectUsage: ProjectUsage;
@@ -1355,8 +2078,14 @@ export interface ByteCountScalarConfig extends GraphQLScalarTypeConfig<Resolvers
 }
 
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
+  viewer?: Resolver<ResolversTypes['Viewer'], ParentType, ContextType>;
+  listSessions?: Resolver<ResolversTypes['SessionList'], ParentType, ContextType, RequireFields<QueryListSessionsArgs, 'limit'>>;
+  listPersonalKeys?: Resolver<ResolversTypes['ApiKeyList'], ParentType, ContextType, RequireFields<QueryListPersonalKeysArgs, 'limit'>>;
+  listProjectKeys?: Resolver<ResolversTypes['ApiKeyList'], ParentType, ContextType, RequireFields<QueryListProjectKeysArgs, 'project_id' | 'limit'>>;
   listApplications?: Resolver<ResolversTypes['ApplicationList'], ParentType, ContextType, RequireFields<QueryListApplicationsArgs, 'limit'>>;
   getApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<QueryGetApplicationArgs, 'id'>>;
+  getApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<QueryGetApplicationSettingsArgs, 'id'>>;
+  billingSummary?: Resolver<ResolversTypes['BillingSummary'], ParentType, ContextType>;
   listRegions?: Resolver<ResolversTypes['RegionList'], ParentType, ContextType, RequireFields<QueryListRegionsArgs, 'limit'>>;
   listApplicationTypes?: Resolver<ResolversTypes['ApplicationTypeList'], ParentType, ContextType, RequireFields<QueryListApplicationTypesArgs, 'limit'>>;
   listBuildpackBuilders?: Resolver<ResolversTypes['BuildpackBuilderList'], ParentType, ContextType, RequireFields<QueryListBuildpackBuildersArgs, 'limit'>>;
@@ -1366,10 +2095,13 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listPresets?: Resolver<ResolversTypes['PresetList'], ParentType, ContextType, RequireFields<QueryListPresetsArgs, 'limit'>>;
   listDnsRecordTypes?: Resolver<ResolversTypes['DnsRecordTypeList'], ParentType, ContextType, RequireFields<QueryListDnsRecordTypesArgs, 'limit'>>;
   listApplicationDomains?: Resolver<ResolversTypes['DomainList'], ParentType, ContextType, RequireFields<QueryListApplicationDomainsArgs, 'id' | 'limit'>>;
+  listEnvironmentVariables?: Resolver<ResolversTypes['EnvironmentVariableList'], ParentType, ContextType, RequireFields<QueryListEnvironmentVariablesArgs, 'id' | 'limit'>>;
   getMe?: Resolver<ResolversTypes['Me'], ParentType, ContextType>;
   listMyProjects?: Resolver<ResolversTypes['MyProjectList'], ParentType, ContextType, RequireFields<QueryListMyProjectsArgs, 'limit'>>;
   listErrors?: Resolver<ResolversTypes['ErrorList'], ParentType, ContextType, RequireFields<QueryListErrorsArgs, 'limit'>>;
   getError?: Resolver<ResolversTypes['Error'], ParentType, ContextType, RequireFields<QueryGetErrorArgs, 'code'>>;
+  listMembers?: Resolver<ResolversTypes['MemberList'], ParentType, ContextType, RequireFields<QueryListMembersArgs, 'project_id' | 'limit'>>;
+  listInvitations?: Resolver<ResolversTypes['InvitationList'], ParentType, ContextType, RequireFields<QueryListInvitationsArgs, 'project_id' | 'limit'>>;
   listProjects?: Resolver<ResolversTypes['ProjectList'], ParentType, ContextType, RequireFields<QueryListProjectsArgs, 'limit'>>;
   getProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<QueryGetProjectArgs, 'id'>>;
   getProjectUsage?: Resolver<ResolversTypes['ProjectUsage'], ParentType, ContextType, RequireFields<QueryGetProjectUsageArgs, 'id'>>;
@@ -1380,19 +2112,101 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
 };
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
+  login?: Resolver<ResolversTypes['Viewer'], ParentType, ContextType, RequireFields<MutationLoginArgs, 'input'>>;
+  logout?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  revokeSession?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRevokeSessionArgs, 'id'>>;
+  changePassword?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationChangePasswordArgs, 'input'>>;
+  enrolTwoFactor?: Resolver<ResolversTypes['TwoFactorEnrolment'], ParentType, ContextType, RequireFields<MutationEnrolTwoFactorArgs, 'password'>>;
+  confirmTwoFactor?: Resolver<ResolversTypes['RecoveryCodes'], ParentType, ContextType, RequireFields<MutationConfirmTwoFactorArgs, 'code'>>;
+  disableTwoFactor?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDisableTwoFactorArgs, 'password' | 'code'>>;
+  regenerateRecoveryCodes?: Resolver<ResolversTypes['RecoveryCodes'], ParentType, ContextType, RequireFields<MutationRegenerateRecoveryCodesArgs, 'code'>>;
+  createPersonalKey?: Resolver<ResolversTypes['CreatedApiKey'], ParentType, ContextType, RequireFields<MutationCreatePersonalKeyArgs, 'input'>>;
+  revokePersonalKey?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRevokePersonalKeyArgs, 'id'>>;
+  createProjectKey?: Resolver<ResolversTypes['CreatedApiKey'], ParentType, ContextType, RequireFields<MutationCreateProjectKeyArgs, 'project_id' | 'input'>>;
+  revokeProjectKey?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRevokeProjectKeyArgs, 'project_id' | 'id'>>;
   createApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<MutationCreateApplicationArgs, 'input'>>;
   updateApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<MutationUpdateApplicationArgs, 'id' | 'input'>>;
   deleteApplication?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteApplicationArgs, 'id'>>;
+  updateApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<MutationUpdateApplicationSettingsArgs, 'id' | 'input'>>;
   addApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationAddApplicationDomainArgs, 'id' | 'input'>>;
   verifyApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationVerifyApplicationDomainArgs, 'id' | 'domain_id'>>;
   moveApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationMoveApplicationDomainArgs, 'id' | 'domain_id' | 'input'>>;
   removeApplicationDomain?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRemoveApplicationDomainArgs, 'id' | 'domain_id'>>;
+  setEnvironmentVariable?: Resolver<ResolversTypes['EnvironmentVariable'], ParentType, ContextType, RequireFields<MutationSetEnvironmentVariableArgs, 'id' | 'key' | 'input'>>;
+  deleteEnvironmentVariable?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteEnvironmentVariableArgs, 'id' | 'key'>>;
+  inviteMember?: Resolver<ResolversTypes['CreatedInvitation'], ParentType, ContextType, RequireFields<MutationInviteMemberArgs, 'project_id' | 'input'>>;
+  revokeInvitation?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRevokeInvitationArgs, 'project_id' | 'id'>>;
+  acceptInvitation?: Resolver<ResolversTypes['Viewer'], ParentType, ContextType, RequireFields<MutationAcceptInvitationArgs, 'input'>>;
+  changeMemberRole?: Resolver<ResolversTypes['Member'], ParentType, ContextType, RequireFields<MutationChangeMemberRoleArgs, 'project_id' | 'user_id' | 'role'>>;
+  removeMember?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRemoveMemberArgs, 'project_id' | 'user_id'>>;
   createProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<MutationCreateProjectArgs, 'input'>>;
   updateProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<MutationUpdateProjectArgs, 'id' | 'input'>>;
   deleteProject?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteProjectArgs, 'id'>>;
   createVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<MutationCreateVolumeArgs, 'input'>>;
   updateVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<MutationUpdateVolumeArgs, 'id' | 'input'>>;
   deleteVolume?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteVolumeArgs, 'id'>>;
+};
+
+export type ViewerResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Viewer'] = ResolversParentTypes['Viewer']> = {
+  user?: Resolver<ResolversTypes['User'], ParentType, ContextType>;
+  account?: Resolver<ResolversTypes['Account'], ParentType, ContextType>;
+  session?: Resolver<ResolversTypes['Session'], ParentType, ContextType>;
+  two_factor_enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  recovery_codes_left?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type AccountResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Account'] = ResolversParentTypes['Account']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['AccountStatus'], ParentType, ContextType>;
+};
+
+export type SessionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Session'] = ResolversParentTypes['Session']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  address?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  user_agent?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  current?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  last_seen_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type SessionListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SessionList'] = ResolversParentTypes['SessionList']> = {
+  data?: Resolver<Array<ResolversTypes['Session']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type TwoFactorEnrolmentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TwoFactorEnrolment'] = ResolversParentTypes['TwoFactorEnrolment']> = {
+  secret?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  otpauth_url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type RecoveryCodesResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RecoveryCodes'] = ResolversParentTypes['RecoveryCodes']> = {
+  codes?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKey'] = ResolversParentTypes['ApiKey']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  kind?: Resolver<ResolversTypes['TokenKind'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  prefix?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  scopes?: Resolver<Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
+  project_ids?: Resolver<Maybe<Array<ResolversTypes['ID']>>, ParentType, ContextType>;
+  project_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  created_by?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  expires_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  last_used_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
+export type CreatedApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CreatedApiKey'] = ResolversParentTypes['CreatedApiKey']> = {
+  key?: Resolver<ResolversTypes['ApiKey'], ParentType, ContextType>;
+  token?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type ApiKeyListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKeyList'] = ResolversParentTypes['ApiKeyList']> = {
+  data?: Resolver<Array<ResolversTypes['ApiKey']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type ApplicationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Application'] = ResolversParentTypes['Application']> = {
@@ -1411,6 +2225,9 @@ export type ApplicationResolvers<ContextType = Context, ParentType extends Resol
   auto_deploy_enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  volumes?: Resolver<Array<ResolversTypes['Volume']>, ParentType, ContextType, RequireFields<ApplicationVolumesArgs, 'limit'>>;
+  domains?: Resolver<Array<ResolversTypes['Domain']>, ParentType, ContextType, RequireFields<ApplicationDomainsArgs, 'limit'>>;
+  environment_variables?: Resolver<Array<ResolversTypes['EnvironmentVariable']>, ParentType, ContextType, RequireFields<ApplicationEnvironment_VariablesArgs, 'limit'>>;
 };
 
 export type ApplicationSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationSource'] = ResolversParentTypes['ApplicationSource']> = {
@@ -1428,6 +2245,76 @@ export type ApplicationSourceResolvers<ContextType = Context, ParentType extends
 export type ApplicationListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationList'] = ResolversParentTypes['ApplicationList']> = {
   data?: Resolver<Array<ResolversTypes['Application']>, ParentType, ContextType>;
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type ApplicationSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationSettings'] = ResolversParentTypes['ApplicationSettings']> = {
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  build?: Resolver<ResolversTypes['ApplicationBuildSettings'], ParentType, ContextType>;
+  run?: Resolver<ResolversTypes['ApplicationRunSettings'], ParentType, ContextType>;
+  http?: Resolver<ResolversTypes['ApplicationHttpSettings'], ParentType, ContextType>;
+  health_check?: Resolver<ResolversTypes['ApplicationHealthCheckSettings'], ParentType, ContextType>;
+  previews?: Resolver<ResolversTypes['ApplicationPreviewSettings'], ParentType, ContextType>;
+  maintenance_mode?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  log_retention_days?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type ApplicationBuildSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationBuildSettings'] = ResolversParentTypes['ApplicationBuildSettings']> = {
+  builder?: Resolver<ResolversTypes['ApplicationBuilder'], ParentType, ContextType>;
+  buildpack_builder?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  buildpacks?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  dockerfile_path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  root_directory?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  build_command?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type ApplicationRunSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationRunSettings'] = ResolversParentTypes['ApplicationRunSettings']> = {
+  release_command?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  shutdown_grace_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type ApplicationHttpSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationHttpSettings'] = ResolversParentTypes['ApplicationHttpSettings']> = {
+  port?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  force_https?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  request_timeout_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  sticky_sessions?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+};
+
+export type ApplicationHealthCheckSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationHealthCheckSettings'] = ResolversParentTypes['ApplicationHealthCheckSettings']> = {
+  type?: Resolver<ResolversTypes['ApplicationHealthCheckType'], ParentType, ContextType>;
+  path?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  interval_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  timeout_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  failure_threshold?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  grace_period_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type ApplicationPreviewSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationPreviewSettings'] = ResolversParentTypes['ApplicationPreviewSettings']> = {
+  auto_create?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  expire_after_days?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+};
+
+export type BillingSummaryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BillingSummary'] = ResolversParentTypes['BillingSummary']> = {
+  account_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  currency?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  current_month?: Resolver<ResolversTypes['BillingMonth'], ParentType, ContextType>;
+  last_month?: Resolver<ResolversTypes['BillingMonth'], ParentType, ContextType>;
+};
+
+export type BillingMonthResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BillingMonth'] = ResolversParentTypes['BillingMonth']> = {
+  from?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  to?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  total?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  lines?: Resolver<Array<ResolversTypes['BillingLine']>, ParentType, ContextType>;
+};
+
+export type BillingLineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BillingLine'] = ResolversParentTypes['BillingLine']> = {
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  kind?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  price_id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  hours?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  price_hourly?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  amount?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
 export type RegionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Region'] = ResolversParentTypes['Region']> = {
@@ -1604,6 +2491,22 @@ export type CertificateResolvers<ContextType = Context, ParentType extends Resol
   error?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type EnvironmentVariableResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EnvironmentVariable'] = ResolversParentTypes['EnvironmentVariable']> = {
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  key?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  value?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  value_hash?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  available_at?: Resolver<ResolversTypes['EnvironmentVariableAvailability'], ParentType, ContextType>;
+  managed_by?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type EnvironmentVariableListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EnvironmentVariableList'] = ResolversParentTypes['EnvironmentVariableList']> = {
+  data?: Resolver<Array<ResolversTypes['EnvironmentVariable']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type MeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Me'] = ResolversParentTypes['Me']> = {
   token?: Resolver<ResolversTypes['Token'], ParentType, ContextType>;
   user?: Resolver<Maybe<ResolversTypes['User']>, ParentType, ContextType>;
@@ -1656,6 +2559,39 @@ export type ErrorResolvers<ContextType = Context, ParentType extends ResolversPa
 export type ErrorListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ErrorList'] = ResolversParentTypes['ErrorList']> = {
   data?: Resolver<Array<ResolversTypes['Error']>, ParentType, ContextType>;
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type MemberResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Member'] = ResolversParentTypes['Member']> = {
+  user_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  email?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  role?: Resolver<ResolversTypes['Role'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type MemberListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['MemberList'] = ResolversParentTypes['MemberList']> = {
+  data?: Resolver<Array<ResolversTypes['Member']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type InvitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Invitation'] = ResolversParentTypes['Invitation']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  email?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  role?: Resolver<ResolversTypes['Role'], ParentType, ContextType>;
+  invited_by?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type InvitationListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InvitationList'] = ResolversParentTypes['InvitationList']> = {
+  data?: Resolver<Array<ResolversTypes['Invitation']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type CreatedInvitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CreatedInvitation'] = ResolversParentTypes['CreatedInvitation']> = {
+  invitation?: Resolver<ResolversTypes['Invitation'], ParentType, ContextType>;
+  token?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
 export type ProjectResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Project'] = ResolversParentTypes['Project']> = {
@@ -1756,9 +2692,27 @@ export type Resolvers<ContextType = Context> = {
   ByteCount?: GraphQLScalarType;
   Query?: QueryResolvers<ContextType>;
   Mutation?: MutationResolvers<ContextType>;
+  Viewer?: ViewerResolvers<ContextType>;
+  Account?: AccountResolvers<ContextType>;
+  Session?: SessionResolvers<ContextType>;
+  SessionList?: SessionListResolvers<ContextType>;
+  TwoFactorEnrolment?: TwoFactorEnrolmentResolvers<ContextType>;
+  RecoveryCodes?: RecoveryCodesResolvers<ContextType>;
+  ApiKey?: ApiKeyResolvers<ContextType>;
+  CreatedApiKey?: CreatedApiKeyResolvers<ContextType>;
+  ApiKeyList?: ApiKeyListResolvers<ContextType>;
   Application?: ApplicationResolvers<ContextType>;
   ApplicationSource?: ApplicationSourceResolvers<ContextType>;
   ApplicationList?: ApplicationListResolvers<ContextType>;
+  ApplicationSettings?: ApplicationSettingsResolvers<ContextType>;
+  ApplicationBuildSettings?: ApplicationBuildSettingsResolvers<ContextType>;
+  ApplicationRunSettings?: ApplicationRunSettingsResolvers<ContextType>;
+  ApplicationHttpSettings?: ApplicationHttpSettingsResolvers<ContextType>;
+  ApplicationHealthCheckSettings?: ApplicationHealthCheckSettingsResolvers<ContextType>;
+  ApplicationPreviewSettings?: ApplicationPreviewSettingsResolvers<ContextType>;
+  BillingSummary?: BillingSummaryResolvers<ContextType>;
+  BillingMonth?: BillingMonthResolvers<ContextType>;
+  BillingLine?: BillingLineResolvers<ContextType>;
   Region?: RegionResolvers<ContextType>;
   ApplicationType?: ApplicationTypeResolvers<ContextType>;
   BuildpackBuilder?: BuildpackBuilderResolvers<ContextType>;
@@ -1781,6 +2735,8 @@ export type Resolvers<ContextType = Context> = {
   DomainList?: DomainListResolvers<ContextType>;
   DnsInstruction?: DnsInstructionResolvers<ContextType>;
   Certificate?: CertificateResolvers<ContextType>;
+  EnvironmentVariable?: EnvironmentVariableResolvers<ContextType>;
+  EnvironmentVariableList?: EnvironmentVariableListResolvers<ContextType>;
   Me?: MeResolvers<ContextType>;
   Token?: TokenResolvers<ContextType>;
   User?: UserResolvers<ContextType>;
@@ -1789,6 +2745,11 @@ export type Resolvers<ContextType = Context> = {
   MyProjectList?: MyProjectListResolvers<ContextType>;
   Error?: ErrorResolvers<ContextType>;
   ErrorList?: ErrorListResolvers<ContextType>;
+  Member?: MemberResolvers<ContextType>;
+  MemberList?: MemberListResolvers<ContextType>;
+  Invitation?: InvitationResolvers<ContextType>;
+  InvitationList?: InvitationListResolvers<ContextType>;
+  CreatedInvitation?: CreatedInvitationResolvers<ContextType>;
   Project?: ProjectResolvers<ContextType>;
   ProjectList?: ProjectListResolvers<ContextType>;
   ProjectUsage?: ProjectUsageResolvers<ContextType>;

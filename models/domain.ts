@@ -1,0 +1,115 @@
+// Custom domains of applications: whose they are is proven by the DNS, and looked at again and again.
+import { randomBytes } from 'node:crypto';
+import type { Context } from '../core/context';
+import { problem, validationFailed } from '../core/errors';
+import { limits } from '../core/limits';
+import { defineStates } from '../core/states';
+import type { AddDomainInput, Certificate, DnsInstruction, MoveDomainInput } from '../schema/types';
+import { Application } from './application';
+import { Resource } from './base';
+import { askDns, judge, nextCheckMs, type Verdict } from './domain/check';
+import { requireForeign, typeOf, type DomainType } from './domain/hostname';
+import { ingressOf, instructionsFor, type Findings } from './domain/instructions';
+import { named } from './statement';
+
+/** A host name of a customer that leads to an application. */
+export class Domain extends Resource {
+  static readonly table = 'domains';
+  static readonly kind = 'domain';
+  static readonly idPrefix = 'dom';
+  static override readonly filters = { hostname: 'hostname = lower(?)', status: 'status = ?' };
+  static override readonly sorts = ['hostname'];
+  static override readonly states = defineStates({
+    initial: ['pending'],
+    moves: { pending: ['active', 'failed'], failed: ['active'], active: ['failed'] },
+  });
+
+  declare application_id: string;
+  declare hostname: string;
+  declare type: DomainType;
+  declare status: 'pending' | 'active' | 'failed';
+  declare status_reason: string | null;
+  declare findings: Findings | null;
+  declare certificate: Certificate;
+  declare verification_token: string;
+  declare last_checked_at: string | null;
+  declare verified_at: string | null;
+  declare missing_since: string | null;
+
+  /** @throws not_found (application), validation_failed, quota_exceeded, domain_taken */
+  static async add(ctx: Context, applicationId: string, { hostname }: AddDomainInput): Promise<Domain> {
+    requireForeign(ctx.config, hostname);
+    await Application.ofChild(ctx, applicationId);
+    await requireRoom(ctx, applicationId);
+    return Domain.insert(ctx, {
+      application_id: applicationId,
+      hostname,
+      type: typeOf(hostname),
+      status: 'pending',
+      certificate: { status: 'none', issuer: null, expires_at: null, error: null },
+      verification_token: randomBytes(16).toString('hex'),
+    });
+  }
+
+  /** What the DNS says of a domain now, for `verify`. Null where it gave no answer, or where there is no such domain. */
+  static async probe(ctx: Context, applicationId: string, id: string): Promise<Findings | null> {
+    const domain = await Domain.get(ctx, id, { application_id: applicationId }).catch(() => null);
+    return domain && askDns(ctx.probes.dns, domain, ingressOf(ctx.config));
+  }
+
+  /** Takes over what a probe has found. @throws provider_error where it found out nothing */
+  async verify(ctx: Context, findings: Findings | null): Promise<this> {
+    if (!findings) throw problem('provider_error', 'The DNS gave no answer about the domain. Try again in a moment.');
+    const verdict = judge(this, findings, ingressOf(ctx.config), new Date());
+    ctx.activity.resource = { type: Domain.kind, id: this.id, name: this.hostname, project_id: this.project_id };
+    ctx.activity.changed_fields = verdict.status === this.status ? [] : ['status'];
+    return this.record(ctx, verdict);
+  }
+
+  /** @throws validation_failed for the present application, reference_not_found, quota_exceeded */
+  async moveTo(ctx: Context, { application_id }: MoveDomainInput): Promise<this> {
+    if (application_id === this.application_id) {
+      throw validationFailed([{ field: 'application_id', code: 'depends_on', detail: 'needs another application than the present one' }]);
+    }
+    await lockTarget(ctx, application_id);
+    await requireRoom(ctx, application_id);
+    return this.update(ctx, { application_id });
+  }
+
+  /** The records that its owner has to create, as the last check found them. */
+  instructions(ctx: Context): DnsInstruction[] {
+    return instructionsFor(this, ingressOf(ctx.config), this.findings);
+  }
+
+  // Observed, not desired: the version stays. A step of the loop that asked the DNS earlier loses its lease.
+  private async record(ctx: Context, verdict: Verdict): Promise<this> {
+    const now = new Date();
+    const next_at = new Date(now.getTime() + nextCheckMs({ ...verdict, created_at: this.created_at }, now));
+    const { status, status_reason, findings, last_checked_at, verified_at, missing_since } = verdict;
+    const values = [this.id, status, status_reason, JSON.stringify(findings), last_checked_at, verified_at, missing_since, next_at.toISOString()];
+    const [row] = await ctx.sql.query<object>(RECORD, values);
+    return Object.assign(this, row);
+  }
+}
+
+const RECORD = named(`update domains set status = $2, status_reason = $3, findings = $4, last_checked_at = $5, verified_at = $6, missing_since = $7, next_at = $8,
+  updated_at = case when status = $2 then updated_at else greatest(now(), updated_at) end,
+  observed_generation = observed_generation + 1, fence = fence + 1, lease_owner = null, lease_until = null, attempts = 0, deadline_at = null, last_error = null
+  where id = $1 returning *`);
+
+const LOCK_TARGET = named('select id from applications where id = $1 and project_id = $2 and deleted_at is null for no key update');
+const COUNT_DOMAINS = named('select count(*) as used from domains where application_id = $1 and deleted_at is null');
+
+/** Keeps the application from vanishing, and from filling up, until the end of the transaction. @throws reference_not_found */
+async function lockTarget(ctx: Context, application_id: string): Promise<void> {
+  const [target] = await ctx.sql.query(LOCK_TARGET, [application_id, ctx.project?.id]);
+  if (!target) throw problem('reference_not_found', 'application_id names nothing usable in this project.', { field: 'application_id' });
+}
+
+/** Counted under the lock of the application, so that a race can't pass the limit. @throws quota_exceeded */
+async function requireRoom(ctx: Context, applicationId: string): Promise<void> {
+  const [row] = await ctx.sql.query<{ used: number }>(COUNT_DOMAINS, [applicationId]);
+  const used = row?.used ?? 0;
+  const limit = limits.domainsPerApplication;
+  if (used >= limit) throw problem('quota_exceeded', `An application may have ${limit} custom domains.`, { resource: 'domains', used, limit });
+}

@@ -1,0 +1,45 @@
+// What a host name is, in the eyes of the DNS and of the platform.
+import { getDomain, getPublicSuffix } from 'tldts';
+import type { Config } from '../../core/config';
+import { validationFailed } from '../../core/errors';
+
+export type DomainType = 'apex' | 'subdomain' | 'wildcard';
+
+const asGiven = { extractHostname: false, validateHostname: false };
+
+/**
+ * Tells the top of a registrable domain from a name below it, by the public suffix list (publicsuffix.org), whose
+ * private part counts too: shop.uk.com is an apex, and so is uk.com itself.
+ */
+export function typeOf(hostname: string): DomainType {
+  if (hostname.startsWith('*.')) return 'wildcard';
+  const registrable = getDomain(hostname, { ...asGiven, allowPrivateDomains: true });
+  return registrable === null || registrable === hostname ? 'apex' : 'subdomain';
+}
+
+/** The name that a wildcard stands on; of other names the name itself. */
+export function baseOf(hostname: string): string {
+  return hostname.replace(/^\*\./, '');
+}
+
+/** Refuses names that can belong to no customer. @throws validation_failed (hostname, invalid_format) */
+export function requireForeign(config: Config, hostname: string): void {
+  const base = baseOf(hostname);
+  if (getPublicSuffix(base, asGiven) === base) refuse('is a public suffix');
+  if (ownDomains(config).some((own) => covers(own, hostname))) refuse('belongs to the platform');
+}
+
+function ownDomains(config: Config): string[] {
+  return [config.appsDomain, config.ingressHost, new URL(config.baseUrl).hostname];
+}
+
+// A wildcard one level above would take the platform's own name as well.
+function covers(own: string, hostname: string): boolean {
+  const base = baseOf(hostname);
+  const takesOwn = hostname !== base && own.slice(own.indexOf('.') + 1) === base;
+  return takesOwn || base === own || base.endsWith(`.${own}`);
+}
+
+function refuse(detail: string): never {
+  throw validationFailed([{ field: 'hostname', code: 'invalid_format', detail }]);
+}

@@ -1,0 +1,118 @@
+// The DNS records that a customer has to create for a custom domain, and how far they are.
+import ipaddr from 'ipaddr.js';
+import type { Config } from '../../core/config';
+import type { DnsInstruction } from '../../schema/types';
+import { baseOf, type DomainType } from './hostname';
+
+/** What a domain has to point to and to prove. */
+export interface Target {
+  hostname: string;
+  type: DomainType;
+  verification_token: string;
+}
+
+/** Where custom domains have to lead. Without addresses, those that `host` resolves to count. */
+export interface Ingress {
+  host: string;
+  addresses: readonly string[];
+}
+
+/** What the DNS answered. `ingress`: the addresses of the ingress' name, where they were needed. */
+export interface Findings {
+  txt: string[];
+  cname: string[];
+  a: string[];
+  aaaa: string[];
+  acme: string[];
+  ingress: string[];
+}
+
+type Wanted = Pick<DnsInstruction, 'purpose' | 'type' | 'name' | 'value'>;
+
+export function ingressOf(config: Config): Ingress {
+  return { host: config.ingressHost, addresses: config.ingressIps };
+}
+
+/** Name of the TXT record that proves ownership. */
+export function ownershipName(hostname: string): string {
+  return `_platform-verification.${baseOf(hostname)}`;
+}
+
+/** Name at which a certificate authority looks for the proof of a wildcard (RFC 8555 section 8.4). */
+export function challengeName(hostname: string): string {
+  return `_acme-challenge.${baseOf(hostname)}`;
+}
+
+/** Every record to create, with its status after the last check; `findings` null = never checked. */
+export function instructionsFor(target: Target, ingress: Ingress, findings: Findings | null): DnsInstruction[] {
+  return wantedRecords(target, ingress).map((wanted) => {
+    const observed_values = findings ? observedFor(wanted, findings) : [];
+    const verified = findings !== null && isThere(wanted, target, ingress, findings);
+    return { ...wanted, priority: null, status: verified ? 'verified' : observed_values.length ? 'failed' : 'pending', observed_values };
+  });
+}
+
+/** Visitors reach the platform: by a CNAME to the ingress, or because all addresses of the name are the ingress'. */
+export function isRouted(target: Target, ingress: Ingress, findings: Findings): boolean {
+  if (target.type !== 'apex' && findings.cname.includes(ingress.host)) return true;
+  const observed = [...findings.a, ...findings.aaaa];
+  return observed.length > 0 && strangers(observed, ingress, findings).length === 0;
+}
+
+export function isOwned(target: Target, findings: Findings): boolean {
+  return findings.txt.includes(target.verification_token);
+}
+
+/** What is missing before the domain can be active, in sentences for its owner; null if nothing is. */
+export function missingOf(target: Target, ingress: Ingress, findings: Findings): string | null {
+  const routed = isRouted(target, ingress, findings);
+  const owned = isOwned(target, findings);
+  if (routed && owned) return null;
+  const needed = instructionsFor(target, ingress, findings).filter(({ purpose, status }) => status !== 'verified' && ((purpose === 'routing' && !routed) || purpose === 'ownership'));
+  if (!needed.length) return `${target.hostname} also leads to addresses that are not the platform's.`;
+  return needed.map(({ type, name, status }) => `The ${type} record of ${name} ${status === 'pending' ? 'was not found' : 'has another value'}.`).join(' ');
+}
+
+function wantedRecords(target: Target, ingress: Ingress): Wanted[] {
+  const { hostname, type, verification_token } = target;
+  const ownership: Wanted = { purpose: 'ownership', type: 'TXT', name: ownershipName(hostname), value: verification_token };
+  if (type === 'apex') return [...apexRecords(hostname, ingress), ownership];
+  const routing: Wanted = { purpose: 'routing', type: 'CNAME', name: hostname, value: ingress.host };
+  if (type === 'subdomain') return [routing, ownership];
+  return [routing, { purpose: 'certificate', type: 'CNAME', name: challengeName(hostname), value: challengeTarget(target, ingress) }, ownership];
+}
+
+// An apex can't have a CNAME (RFC 1034 section 3.6.2). Without known addresses the provider has to follow the name.
+function apexRecords(name: string, ingress: Ingress): Wanted[] {
+  if (!ingress.addresses.length) return [{ purpose: 'routing', type: 'ALIAS', name, value: ingress.host }];
+  return ingress.addresses.map((value) => ({ purpose: 'routing', type: ipaddr.parse(value).kind() === 'ipv4' ? 'A' : 'AAAA', name, value }));
+}
+
+function challengeTarget({ verification_token }: Target, ingress: Ingress): string {
+  return `${verification_token}.acme.${ingress.host}`;
+}
+
+function observedFor({ purpose, type }: Wanted, findings: Findings): string[] {
+  if (purpose === 'ownership') return findings.txt;
+  if (purpose === 'certificate') return findings.acme;
+  if (type === 'A') return findings.a;
+  if (type === 'AAAA') return findings.aaaa;
+  return findings.cname.length ? findings.cname : [...findings.a, ...findings.aaaa];
+}
+
+function isThere(wanted: Wanted, target: Target, ingress: Ingress, findings: Findings): boolean {
+  const observed = observedFor(wanted, findings);
+  if (wanted.purpose !== 'routing') return observed.includes(wanted.value);
+  if (wanted.type === 'CNAME' || wanted.type === 'ALIAS') return isRouted(target, ingress, findings);
+  return observed.map(canonical).includes(canonical(wanted.value)) && strangers(observed, ingress, findings).length === 0;
+}
+
+/** Addresses that are not the ingress': some visitors would go there. */
+function strangers(observed: string[], ingress: Ingress, findings: Findings): string[] {
+  const own = new Set((ingress.addresses.length ? ingress.addresses : findings.ingress).map(canonical));
+  return observed.filter((address) => !own.has(canonical(address)));
+}
+
+function canonical(address: string): string {
+  return ipaddr.parse(address).toString();
+}

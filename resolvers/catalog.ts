@@ -1,0 +1,15 @@
+import * as catalog from '../models/catalog';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listRegions: (_, args, ctx) => catalog.regions(ctx, args),
+    listApplicationTypes: (_, args, ctx) => catalog.applicationTypes(ctx, args),
+    listBuildpackBuilders: (_, args, ctx) => catalog.buildpackBuilders(ctx, args),
+    listDatabasePackages: (_, args, ctx) => catalog.databasePackages(ctx, args),
+    listDatabasePackageAvailability: (_, args, ctx) => catalog.packageAvailability(ctx, args),
+    listDatabaseEngines: (_, args, ctx) => catalog.databaseEngines(ctx, args),
+    listPresets: (_, args, ctx) => catalog.presets(ctx, args),
+    listDnsRecordTypes: (_, args, ctx) => catalog.dnsRecordTypes(ctx, args),
+  },
+};

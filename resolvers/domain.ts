@@ -1,0 +1,33 @@
+import type { Prepare } from './index';
+import { Application } from '../models/application';
+import { Domain } from '../models/domain';
+import type { Findings } from '../models/domain/instructions';
+import { loadOne } from '../models/load';
+import { page } from '../models/page';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listApplicationDomains: async (_, { id, ...args }, ctx) => {
+      await Application.get(ctx, id);
+      return page(Domain, ctx, args, { application_id: id });
+    },
+  },
+  Mutation: {
+    addApplicationDomain: (_, { id, input }, ctx) => Domain.add(ctx, id, input),
+    verifyApplicationDomain: async (_, { id, domain_id }, ctx) => (await Domain.forUpdate(ctx, domain_id, { application_id: id })).verify(ctx, ctx.probed as Findings | null),
+    moveApplicationDomain: async (_, { id, domain_id, input }, ctx) => (await Domain.forUpdate(ctx, domain_id, { application_id: id })).moveTo(ctx, input),
+    removeApplicationDomain: async (_, { id, domain_id }, ctx) => {
+      await (await Domain.forUpdate(ctx, domain_id, { application_id: id })).remove(ctx);
+      return true;
+    },
+  },
+  Domain: {
+    dns_instructions: (domain, _, ctx) => domain.instructions(ctx),
+    application: (domain, _, ctx) => loadOne(Application, ctx, domain.project_id, domain.application_id),
+  },
+};
+
+export const prepare: Record<string, Prepare> = {
+  verifyApplicationDomain: ({ id, domain_id }, ctx) => Domain.probe(ctx, id as string, domain_id as string),
+};
