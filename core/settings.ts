@@ -39,7 +39,7 @@ export const settings = {
 
   APPS_DOMAIN: hostname({ default: 'localhost', description: 'Domain below which every application gets its default host name.' }),
   INGRESS_HOST: hostname({ default: null, derived: 'ingress. and APPS_DOMAIN', description: 'Name that custom domains point to with a CNAME.' }),
-  INGRESS_IPS: addresses({ default: '127.0.0.1', description: 'Addresses that custom domains at an apex point to with A and AAAA.' }),
+  INGRESS_IPS: addresses({ default: '', derived: 'those of INGRESS_HOST', description: 'Addresses that custom domains at an apex point to with A and AAAA.' }),
   DNS_RESOLVERS: resolvers({ default: '', derived: "the system's", description: 'Resolvers that are asked when a domain is verified.' }),
 
   VOLUME_DRIVER: oneOf(['auto', 'directory', 'loop_image'], { default: 'auto', description: 'How volumes are kept: directories (soft limit) or mounted images (hard limit). auto takes images where the process may mount.' }),

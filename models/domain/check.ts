@@ -79,13 +79,15 @@ function unanswered({ status, status_reason, findings, last_checked_at, verified
   return { ...last, status: 'failed', status_reason: status_reason ?? 'The DNS gave no answer about the domain.' };
 }
 
+const NONE: string[] = [];
+
 // Addresses are asked for only where no CNAME settles it: the ingress' own name may be unknown to these resolvers.
 async function ask(dns: Probes['dns'], target: Target, ingress: Ingress): Promise<Findings> {
   const { hostname, type } = target;
   const [txt, cname, acme] = await Promise.all([
     dns.txt(ownershipName(hostname)),
-    type === 'apex' ? [] : dns.cname(hostname),
-    type === 'wildcard' ? dns.cname(challengeName(hostname)) : [],
+    type === 'apex' ? NONE : dns.cname(hostname),
+    type === 'wildcard' ? dns.cname(challengeName(hostname)) : NONE,
   ]);
   const found: Findings = { txt: stored(txt), cname: stored(cname), acme: stored(acme), a: [], aaaa: [], ingress: [] };
   if (cname.includes(ingress.host)) return found;
