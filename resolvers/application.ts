@@ -1,5 +1,9 @@
 import { Application } from '../models/application';
+import { childrenOf } from '../models/application/children';
+import { Domain } from '../models/domain';
+import { EnvironmentVariable } from '../models/environment_variable';
 import { page } from '../models/page';
+import { Volume } from '../models/volume';
 import type { Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {
@@ -14,5 +18,10 @@ export const resolvers: Resolvers = {
       await (await Application.forUpdate(ctx, id)).destroy(ctx);
       return true;
     },
+  },
+  Application: {
+    volumes: (application, { limit }, ctx) => childrenOf(Volume, ctx, application, limit),
+    domains: (application, { limit }, ctx) => childrenOf(Domain, ctx, application, limit),
+    environment_variables: (application, { limit }, ctx) => childrenOf(EnvironmentVariable, ctx, application, limit),
   },
 };
