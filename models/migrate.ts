@@ -2,6 +2,7 @@
 import * as fs from 'node:fs';
 import { createRequire } from 'node:module';
 import * as path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { StartupError } from '../core/startup_error';
 
@@ -15,20 +16,21 @@ export interface Migration {
 }
 
 const LOCK = `hashtext('platform-api migrations')`;
+const LOCK_POLL_MS = 200;
 const NO_TABLE = '42P01';
 
 /**
  * Brings the schema up to date. Processes that start together wait for each other, and a killed one is made good by the next.
- * Needs a pool of at least two connections, without statement time-out, on sessions (no transaction-mode pooler).
+ * Needs a pool of at least two connections, on sessions (no transaction-mode pooler). Its time-outs do not bind migrations.
  * Throws StartupError when the schema is newer than this program.
  */
 export async function migrate(knex: Knex, directory: string): Promise<void> {
   const connection: unknown = await knex.client.acquireConnection();
   try {
-    await knex.raw(`select pg_advisory_lock(${LOCK})`).connection(connection);
+    await lock(knex, connection);
     await assertNotNewer(knex, directory);
     await freeDeadLock(knex, directory);
-    await knex.migrate.latest({ migrationSource: source(directory) });
+    await knex.migrate.latest({ migrationSource: source(directory), beforeAll: withoutTimeouts });
   } finally {
     await knex.raw(`select pg_advisory_unlock(${LOCK})`).connection(connection).catch(() => {});
     await knex.client.releaseConnection(connection);
@@ -76,6 +78,19 @@ async function completed(knex: Knex): Promise<string[]> {
 async function freeDeadLock(knex: Knex, directory: string): Promise<void> {
   const locked = (await knex.schema.hasTable('knex_migrations_lock')) && (await knex('knex_migrations_lock').where('is_locked', 1).first<object>());
   if (locked) await knex.migrate.forceFreeMigrationsLock({ migrationSource: source(directory) });
+}
+
+/** Asks again and again: a long wait in one statement would run into the pool's statement time-out. */
+async function lock(knex: Knex, connection: unknown): Promise<void> {
+  for (;;) {
+    const { rows } = await knex.raw<{ rows: { locked: boolean }[] }>(`select pg_try_advisory_lock(${LOCK}) as locked`).connection(connection);
+    if (rows[0]?.locked) return;
+    await sleep(LOCK_POLL_MS);
+  }
+}
+
+async function withoutTimeouts(transaction: Knex | Knex.Transaction): Promise<void> {
+  if (transaction.isTransaction) await transaction.raw('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
 }
 
 function refuse(): Promise<void> {

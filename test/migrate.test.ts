@@ -46,6 +46,14 @@ it('applies only what is missing, by name, without extension', async () => {
   expect(await connect()('log').pluck('step')).toEqual([2, 3]);
 });
 
+it('is not bound by the time-outs of the pool, nor is the wait for another process', async () => {
+  step('0001_slow', `await knex.raw('select pg_sleep(0.6)');`);
+  const url = `${database.url}?options=-c%20statement_timeout%3D300`;
+  await Promise.all([migrate(connect(url), directory), migrate(connect(url), directory)]);
+  expect(await applied()).toEqual(['0001_slow']);
+  await expect(connect(url).raw('select pg_sleep(0.6)')).rejects.toThrow('statement timeout');
+});
+
 it('takes sources and compiled files for the same', async () => {
   step('0001_first', `await knex.schema.createTable('first', (t) => t.text('a'));`);
   await migrate(connect(), directory);
