@@ -67,7 +67,7 @@ export const limits = {
   // Identity
   identityCacheMs: 2_000,
   sessionIdleHours: 24,
-  sessionTtlDays: 14,
+  sessionTtlDays: 30,
   passwordCharactersMin: 12,
   passwordCharactersMax: 200,
   recoveryCodesPerUser: 10,

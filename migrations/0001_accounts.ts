@@ -18,6 +18,9 @@ export async function up(knex: Knex): Promise<void> {
     table.text('totp_secret');
     table.specificType('totp_confirmed_at', 'timestamptz(3)');
     table.bigInteger('totp_last_step').notNullable().defaultTo(0);
+    // Two-factor codes tried since the last good one, and when the next may be tried.
+    table.integer('code_failures').notNullable().defaultTo(0);
+    table.specificType('code_retry_at', 'timestamptz(3)');
     table.specificType('created_at', 'timestamptz(3)').notNullable().defaultTo(knex.raw('now()'));
     table.unique(['email'], { indexName: 'users__already_exists__email' });
   });

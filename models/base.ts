@@ -3,6 +3,7 @@ import type { Context } from '../core/context';
 import { isId, mintId, timeOfId } from '../core/ids';
 import { problem } from '../core/errors';
 import type { StateMachine } from '../core/states';
+import { meter } from './billing';
 import { LOOP_ONLY } from './columns';
 import type { Session, TableInfo } from './database';
 import { named } from './statement';
@@ -77,6 +78,7 @@ export abstract class Resource {
     const row = await insertRow(ctx, this.table, { id, project_id, created_at, updated_at: created_at, ...values });
     const made = hydrate(this, row);
     touch(ctx, this.kind, made, Object.keys(values));
+    await meter(ctx, made, values);
     return made;
   }
 
@@ -86,6 +88,7 @@ export abstract class Resource {
     const row = await updateRow(ctx, table, this.id, changes);
     Object.assign(this, row);
     touch(ctx, kind, this, Object.keys(changes));
+    await meter(ctx, this, changes);
     return this;
   }
 
@@ -93,6 +96,7 @@ export abstract class Resource {
   async remove(ctx: Context): Promise<void> {
     const { table, kind } = this.constructor as unknown as ResourceClass;
     touch(ctx, kind, this, []);
+    await meter(ctx, this, null);
     const info = tableOf(ctx, table);
     if (info.columns.includes('deleted_at')) await updateRow(ctx, table, this.id, { deleted_at: new Date().toISOString() });
     else await ctx.sql.query(named(`delete from ${table} where id = $1`), [this.id]);

@@ -5,6 +5,7 @@ import { defineStates } from '../core/states';
 import type { CreateVolumeInput, UpdateVolumeInput } from '../schema/types';
 import { Application } from './application';
 import { Resource, type Values } from './base';
+import type { Billing } from './billing';
 import { requireRoom } from './quota';
 import { requireRegion } from './region';
 
@@ -17,6 +18,7 @@ export class Volume extends Resource {
   static override readonly filters = { name: 'name = ?', status: 'status = ?', region: 'region = ?', application_id: 'application_id = ?' };
   static override readonly sorts = ['name', 'size_gb'];
   static override readonly quotas = [{ resource: 'volumes' }, { resource: 'volume_storage_gb', sum: 'size_gb' }];
+  static readonly billing: Billing = { price: 'volume_gb', quantity: 'size_gb' };
   static override readonly states = defineStates({
     initial: ['provisioning'],
     transitional: ['provisioning', 'resizing'],

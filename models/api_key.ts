@@ -1,0 +1,129 @@
+// API keys as the dashboard and the operator make them. How a request is recognised by one: models/identity.ts.
+import type { Context } from '../core/context';
+import { problem, validationFailed, type FieldError } from '../core/errors';
+import { mintId } from '../core/ids';
+import { limits } from '../core/limits';
+import { isScope, scopes as knownScopes } from '../core/scopes';
+import { mintToken, type TokenKind } from '../core/tokens';
+import type { CreatePersonalKeyInput, CreateProjectKeyInput } from '../schema/types';
+import { requireRole } from './member';
+import type { Page } from './page';
+import { newest, noteChange, type NewestArguments } from './row';
+import { named } from './statement';
+import { sessionUser } from './user';
+
+export interface ApiKeyRow {
+  id: string;
+  kind: TokenKind;
+  name: string;
+  prefix: string;
+  scopes: string[] | null;
+  project_ids: string[] | null;
+  project_id: string | null;
+  created_by: string | null;
+  created_at: string;
+  expires_at: string | null;
+  last_used_at: string | null;
+}
+
+/** A new key; `token` is its value, which is stored nowhere. */
+export interface CreatedKey {
+  key: ApiKeyRow;
+  token: string;
+}
+
+const COLUMNS = 'id, kind, name, prefix, scopes, project_ids, project_id, created_by, created_at, expires_at, last_used_at';
+const OF_USER = `select ${COLUMNS} from api_keys where user_id = $1 and revoked_at is null`;
+const OF_PROJECT = `select ${COLUMNS} from api_keys where project_id = $1 and revoked_at is null`;
+const LOCK_USER = named('select 1 from users where id = $1 for update');
+const LOCK_PROJECT = named('select 1 from projects where id = $1 for update');
+const COUNT_OF_USER = named('select count(*)::int as used from api_keys where user_id = $1 and revoked_at is null');
+const COUNT_OF_PROJECT = named('select count(*)::int as used from api_keys where project_id = $1 and revoked_at is null');
+const INSERT = named(`insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, created_by, expires_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`);
+const REVOKE = named(`update api_keys set revoked_at = now() where id = $1 and revoked_at is null and (user_id = $2 or project_id = $3) returning id, name`);
+
+/** One page of the person's own keys. */
+export function listPersonalKeys(ctx: Context, args: NewestArguments): Promise<Page<ApiKeyRow>> {
+  return newest<ApiKeyRow>(ctx, args, { text: OF_USER, values: [sessionUser(ctx).id], id: 'id', idOf: (row) => row.id });
+}
+
+/** One page of a project's keys, for its members. @throws project_not_found */
+export async function listProjectKeys(ctx: Context, projectId: string, args: NewestArguments): Promise<Page<ApiKeyRow>> {
+  await requireRole(ctx, projectId, 'viewer');
+  return newest<ApiKeyRow>(ctx, args, { text: OF_PROJECT, values: [projectId], id: 'id', idOf: (row) => row.id });
+}
+
+/** A key that acts as the person. @throws validation_failed, reference_not_found (a project that is out of reach), quota_exceeded */
+export async function createPersonalKey(ctx: Context, input: CreatePersonalKeyInput): Promise<CreatedKey> {
+  const user_id = sessionUser(ctx).id;
+  checkInput(input);
+  for (const [index, id] of (input.project_ids ?? []).entries()) {
+    if (await ctx.access(id)) continue;
+    throw problem('reference_not_found', 'The key can only be restricted to projects that you are a member of.', { field: `project_ids.${index}` });
+  }
+  await ctx.sql.query(LOCK_USER, [user_id]);
+  await requireRoom(ctx, COUNT_OF_USER, user_id, { resource: 'personal_keys', limit: limits.keysPerUser });
+  return insertKey(ctx, 'personal', { ...input, user_id });
+}
+
+/** A key that acts as the project. @throws project_not_found, role_not_permitted, quota_exceeded */
+export async function createProjectKey(ctx: Context, projectId: string, input: CreateProjectKeyInput): Promise<CreatedKey> {
+  await requireRole(ctx, projectId, 'developer');
+  return mintProjectKey(ctx, projectId, input.name);
+}
+
+/** As createProjectKey, for the operator: no role is asked. @throws quota_exceeded */
+export async function mintProjectKey(ctx: Context, projectId: string, name: string): Promise<CreatedKey> {
+  await ctx.sql.query(LOCK_PROJECT, [projectId]);
+  await requireRoom(ctx, COUNT_OF_PROJECT, projectId, { resource: 'project_keys', limit: limits.keysPerProject });
+  return insertKey(ctx, 'project', { name, project_id: projectId });
+}
+
+/** Stops one of the person's keys at once. @throws not_found */
+export function revokePersonalKey(ctx: Context, id: string): Promise<void> {
+  return revoke(ctx, id, { user_id: sessionUser(ctx).id });
+}
+
+/** Stops a key of the project at once. @throws project_not_found, role_not_permitted, not_found */
+export async function revokeProjectKey(ctx: Context, projectId: string, id: string): Promise<void> {
+  await requireRole(ctx, projectId, 'developer');
+  await revoke(ctx, id, { project_id: projectId });
+}
+
+interface KeyOwner {
+  user_id?: string;
+  project_id?: string;
+}
+
+async function insertKey(ctx: Context, kind: TokenKind, values: Partial<CreatePersonalKeyInput> & KeyOwner): Promise<CreatedKey> {
+  const { token, prefix, hash } = mintToken(kind);
+  const { name, user_id = null, project_id = null, scopes = null, project_ids = null, expires_at = null } = values;
+  const id = mintId('key');
+  const [key] = await ctx.sql.query<ApiKeyRow>(INSERT, [id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, ctx.identity?.user?.id ?? null, expires_at]);
+  noteChange(ctx, { type: 'api_key', id, name: name ?? null }, ['name', 'scopes', 'project_ids', 'expires_at'].filter((field) => field in values));
+  return { key: key as ApiKeyRow, token };
+}
+
+async function revoke(ctx: Context, id: string, owner: KeyOwner): Promise<void> {
+  const [row] = await ctx.sql.query<{ id: string; name: string }>(REVOKE, [id, owner.user_id ?? null, owner.project_id ?? null]);
+  if (!row) throw problem('not_found', 'There is no such key.');
+  await ctx.forget({ key_id: id });
+  noteChange(ctx, { type: 'api_key', ...row });
+}
+
+async function requireRoom(ctx: Context, count: ReturnType<typeof named>, owner: string, quota: { resource: string; limit: number }): Promise<void> {
+  const [row] = await ctx.sql.query<{ used: number }>(count, [owner]);
+  const used = row?.used ?? 0;
+  if (used >= quota.limit) throw problem('quota_exceeded', `There may be ${quota.limit} keys.`, { ...quota, used });
+}
+
+/** What the SDL does not say: scopes are those of core/scopes.ts, the end lies ahead. */
+function checkInput({ scopes, expires_at }: CreatePersonalKeyInput): void {
+  const errors: FieldError[] = [];
+  for (const [index, scope] of scopes.entries()) {
+    if (!isScope(scope)) errors.push({ field: `scopes.${index}`, code: 'not_in_enum', detail: `must be one of ${Object.keys(knownScopes).join(', ')}` });
+  }
+  if (expires_at != null && Date.parse(expires_at) <= Date.now()) errors.push({ field: 'expires_at', code: 'too_small', detail: 'must be in the future' });
+  if (errors.length) throw validationFailed(errors);
+}

@@ -1,0 +1,92 @@
+// People who log in. A user belongs to the account that owns what they make.
+import type { Context, Identity } from '../core/context';
+import { problem } from '../core/errors';
+import { mintId } from '../core/ids';
+import { hashPassword, passwordProblem, verifyPassword } from '../core/passwords';
+import { noteChange } from './row';
+import { named } from './statement';
+
+export interface UserRow {
+  id: string;
+  account_id: string;
+  email: string;
+  name: string;
+  password_hash: string | null;
+  /** Sealed. */
+  totp_secret: string | null;
+  totp_confirmed_at: string | null;
+  created_at: string;
+  account_name: string;
+  account_status: 'active' | 'suspended';
+}
+
+const SELECT = `select u.id, u.account_id, u.email, u.name, u.password_hash, u.totp_secret, u.totp_confirmed_at, u.created_at, a.name as account_name, a.status as account_status
+  from users u join accounts a on a.id = u.account_id`;
+const BY_EMAIL = named(`${SELECT} where u.email = $1`);
+const BY_ID = named(`${SELECT} where u.id = $1`);
+const INSERT_ACCOUNT = named('insert into accounts (id, name) values ($1, $2)');
+const INSERT = named('insert into users (id, account_id, email, name, password_hash) values ($1, $2, $3, $4, $5)');
+const SET_PASSWORD = named('update users set password_hash = $2 where id = $1');
+const END_OTHERS = named('delete from sessions where user_id = $1 and id <> $2');
+
+/** E-mails are compared without case. */
+export function normalEmail(email: string): string {
+  return email.trim().toLowerCase();
+}
+
+export async function findUser(ctx: Context, email: string): Promise<UserRow | null> {
+  const [row] = await ctx.sql.query<UserRow>(BY_EMAIL, [normalEmail(email)]);
+  return row ?? null;
+}
+
+/** The person of the session. @throws session_required where the user has gone */
+export async function currentUser(ctx: Context): Promise<UserRow> {
+  const [row] = await ctx.sql.query<UserRow>(BY_ID, [sessionUser(ctx).id]);
+  if (!row) throw problem('session_required');
+  return row;
+}
+
+/** Who the session acts as. @throws session_required */
+export function sessionUser(ctx: Context): NonNullable<Identity['user']> {
+  const user = ctx.identity?.user;
+  if (!user) throw problem('session_required');
+  return user;
+}
+
+/** A user with an account of their own. @throws already_exists with field email */
+export async function createUser(ctx: Context, input: { email: string; name: string; password_hash: string | null }): Promise<UserRow> {
+  const account_id = mintId('acc');
+  const email = normalEmail(input.email);
+  await ctx.sql.query(INSERT_ACCOUNT, [account_id, input.name]);
+  await ctx.sql.query(INSERT, [mintId('usr'), account_id, email, input.name, input.password_hash]);
+  return (await findUser(ctx, email)) as UserRow;
+}
+
+/** Checks the person's password anew, before something that a stolen session must not do. @throws validation_failed on `password`, rate_limited */
+export async function requirePassword(ctx: Context, password: string): Promise<UserRow> {
+  const user = await currentUser(ctx);
+  await ctx.attempt(`password ${user.id}`);
+  if (!(await verifyPassword(password, user.password_hash))) throw wrongField('password', 'is wrong');
+  return user;
+}
+
+/** The hash of a new password. @throws validation_failed on `field` where it is too short or too long */
+export async function hashNewPassword(password: string, field: string): Promise<string> {
+  const wrong = passwordProblem(password);
+  if (wrong) throw problem('validation_failed', undefined, { errors: [{ field, ...wrong }] });
+  return hashPassword(password);
+}
+
+/** Sets the password and ends all other sessions. */
+export async function changePassword(ctx: Context, hash: string): Promise<void> {
+  const { id, name } = sessionUser(ctx);
+  await ctx.sql.query(SET_PASSWORD, [id, hash]);
+  await ctx.sql.query(END_OTHERS, [id, ctx.identity?.id]);
+  await ctx.forget({ user_id: id });
+  noteChange(ctx, { type: 'user', id, name }, ['password']);
+}
+
+/** A 422 about one field. */
+export function wrongField(field: string, detail: string): Error {
+  return problem('validation_failed', undefined, { errors: [{ field, code: 'invalid_format', detail }] });
+}

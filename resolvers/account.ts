@@ -1,0 +1,50 @@
+import * as sessions from '../models/session';
+import * as twoFactor from '../models/two_factor';
+import { changePassword, hashNewPassword, requirePassword, type UserRow } from '../models/user';
+import type { ChangePasswordInput, LoginInput, MutationDisableTwoFactorArgs, Resolvers } from '../schema/types';
+import type { Prepare } from '.';
+
+export const resolvers: Resolvers = {
+  Query: {
+    viewer: (_, __, ctx) => sessions.viewer(ctx),
+    listSessions: (_, args, ctx) => sessions.listSessions(ctx, args),
+  },
+  Mutation: {
+    login: (_, __, ctx) => sessions.startSession(ctx, ctx.probed as UserRow),
+    logout: async (_, __, ctx) => {
+      await sessions.logout(ctx);
+      return true;
+    },
+    revokeSession: async (_, { id }, ctx) => {
+      await sessions.revokeSession(ctx, id);
+      return true;
+    },
+    changePassword: async (_, __, ctx) => {
+      await changePassword(ctx, ctx.probed as string);
+      return true;
+    },
+    enrolTwoFactor: (_, __, ctx) => twoFactor.enrolTwoFactor(ctx),
+    confirmTwoFactor: async (_, { code }, ctx) => ({ codes: await twoFactor.confirmTwoFactor(ctx, code) }),
+    disableTwoFactor: async (_, __, ctx) => {
+      await twoFactor.disableTwoFactor(ctx);
+      return true;
+    },
+    regenerateRecoveryCodes: async (_, __, ctx) => ({ codes: await twoFactor.regenerateRecoveryCodes(ctx) }),
+  },
+};
+
+// Passwords take half a second of work, and a refused code must stay counted: neither belongs into the transaction.
+export const prepare: Record<string, Prepare> = {
+  login: (args, ctx) => sessions.authenticate(ctx, args.input as LoginInput),
+  changePassword: async (args, ctx) => {
+    const { password, new_password } = args.input as ChangePasswordInput;
+    await requirePassword(ctx, password);
+    return hashNewPassword(new_password, 'new_password');
+  },
+  enrolTwoFactor: (args, ctx) => requirePassword(ctx, args.password as string),
+  disableTwoFactor: (args, ctx) => {
+    const { password, code } = args as MutationDisableTwoFactorArgs;
+    return twoFactor.requirePasswordAndCode(ctx, password, code);
+  },
+  regenerateRecoveryCodes: (args, ctx) => twoFactor.requireCode(ctx, args.code as string),
+};
