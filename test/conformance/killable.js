@@ -1,6 +1,6 @@
 // Runs one verb of a driver, and kills itself with SIGKILL at the n-th continuation of a promise: after every await
 // there is one. Argument: {module, factory, options, verb, desired, killAt}. Prints the number of continuations.
-require('./register');
+require('../support/typescript');
 const { createHook } = require('node:async_hooks');
 const path = require('node:path');
 

@@ -26,8 +26,8 @@ export interface ResourceFixture<S, O> {
   close(): Promise<void>;
 }
 
-const killsOfASample = 24;
-const randomKills = 8;
+const killsOfASample = 16;
+const randomKills = 6;
 const stepMs = 20_000;
 
 let minted = 0;

@@ -182,7 +182,6 @@ async function makeFixture(name: VolumeDriverName, drifts: Record<string, (data:
   const directory = await mkdtemp(path.join(os.tmpdir(), 'volumes-'));
   const drivers = await openVolumeDrivers({ directory, choice: name, sizeUnitBytes });
   const driver = drivers.default;
-  const loopsBefore = await loopDevices();
   return {
     directory,
     driver,
@@ -207,7 +206,7 @@ async function makeFixture(name: VolumeDriverName, drifts: Record<string, (data:
     uprootForeign: (id) => rm(path.join(directory, id), { recursive: true }),
     close: async () => {
       expect((await readFile('/proc/self/mountinfo', 'utf8').catch(() => '')).includes(directory)).toBe(false);
-      expect(await loopDevices()).toEqual(loopsBefore);
+      expect(await loopDevices(directory)).toEqual([]);
       await rm(directory, { recursive: true });
     },
   };
@@ -222,7 +221,7 @@ async function snapshot(directory: string): Promise<unknown> {
   const names = (await readdir(directory, { recursive: true })).sort();
   const entries = await Promise.all(names.map(async (name) => [name, await stateOf(path.join(directory, name))]));
   const mounts = (await readFile('/proc/self/mountinfo', 'utf8').catch(() => '')).split('\n').filter((line) => line.includes(directory));
-  return { entries, mounts, loops: await loopDevices() };
+  return { entries, mounts, loops: await loopDevices(directory) };
 }
 
 // The kernel itself writes into the image of a mounted file system, so its times say nothing.
@@ -231,10 +230,9 @@ async function stateOf(file: string): Promise<unknown> {
   return file.endsWith('.ext4') ? { ino, mode, size } : { ino, mode, size, mtimeMs, ctimeMs };
 }
 
-// Of this process tree only: other suites may hold loop devices of their own.
-async function loopDevices(): Promise<string[]> {
+async function loopDevices(directory: string): Promise<string[]> {
   const { stdout } = await execute('losetup', ['--list', '--noheadings', '--output', 'BACK-FILE']).catch(() => ({ stdout: '' }));
-  return stdout.split('\n').filter((line) => line.includes(`${os.tmpdir()}/volumes-`)).sort();
+  return stdout.split('\n').filter((line) => line.includes(directory)).sort();
 }
 
 async function ensured(driver: VolumeDriver, r: { id: string; spec: VolumeSpec }): Promise<VolumeObserved> {
