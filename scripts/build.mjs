@@ -1,0 +1,158 @@
+// Compiles the sources to dist/ and copies what is no TypeScript beside them.
+//   node scripts/build.mjs            builds if dist/ is absent or older than the sources
+//   node scripts/build.mjs --force    always builds
+import { spawnSync } from 'node:child_process';
+import * as fs from 'node:fs';
+import { createRequire } from 'node:module';
+import * as path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = path.resolve(import.meta.dirname, '..');
+const DIST = path.join(ROOT, 'dist');
+/** Its time is the start of the last good build. */
+const STAMP = path.join(DIST, '.built');
+const LOCK = path.join(ROOT, '.cache/build.lock');
+const LOCK_LIMIT_MS = 600_000;
+const SOURCE = /\.(?:ts|graphql)$/;
+const ASSETS = [['schema', /\.graphql$/], ['rest/console', /\.(?:html|css|js|svg)$/]];
+
+if (process.argv[1] && fs.realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  process.exitCode = process.argv.includes('--force') ? rebuild() : buildIfStale();
+}
+
+/** Builds where needed. Answers with an exit code; the compiler has said what is wrong. */
+export function buildIfStale() {
+  if (!isStale()) return 0;
+  return findCompiler() ? alone(() => (isStale() ? build() : 0)) : useAsItIs();
+}
+
+function rebuild() {
+  if (!findCompiler()) return useAsItIs();
+  return alone(() => {
+    fs.rmSync(path.join(DIST, '.tsbuildinfo'), { force: true }); // else the compiler trusts its notes on what is there
+    return build();
+  });
+}
+
+function isStale() {
+  const built = fs.statSync(STAMP, { throwIfNoEntry: false })?.mtimeMs;
+  return built === undefined || newestSource() > built;
+}
+
+/** A folder's own time tells of files that were added, renamed or removed. */
+function newestSource() {
+  const times = ['package.json', 'tsconfig.json'].map((file) => fs.statSync(path.join(ROOT, file)).mtimeMs);
+  for (const folder of sourceFolders()) {
+    for (const { file, time, isFolder } of walk(path.join(ROOT, folder))) {
+      if (isFolder || SOURCE.test(file) || isAsset(path.relative(ROOT, file))) times.push(time);
+    }
+  }
+  return Math.max(...times);
+}
+
+function sourceFolders() {
+  const { include } = JSON.parse(fs.readFileSync(path.join(ROOT, 'tsconfig.json'), 'utf8'));
+  return include.map((pattern) => pattern.split('/')[0]);
+}
+
+/** Processes that start together: one compiles, the others wait and find the work done. */
+function alone(work) {
+  lock();
+  try {
+    return work();
+  } finally {
+    fs.rmSync(LOCK, { force: true });
+  }
+}
+
+function lock() {
+  fs.mkdirSync(path.dirname(LOCK), { recursive: true });
+  while (!tryLock()) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+}
+
+function tryLock() {
+  try {
+    fs.writeFileSync(LOCK, String(process.pid), { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error;
+    if (!holderLives()) fs.rmSync(LOCK, { force: true });
+    return false;
+  }
+}
+
+function holderLives() {
+  try {
+    if (fs.statSync(LOCK).mtimeMs < Date.now() - LOCK_LIMIT_MS) return false;
+    const pid = Number(fs.readFileSync(LOCK, 'utf8'));
+    if (pid) process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+function build() {
+  const started = new Date();
+  fs.rmSync(STAMP, { force: true });
+  const { status } = spawnSync(process.execPath, [findCompiler(), '-p', 'tsconfig.json'], { cwd: ROOT, stdio: ['ignore', 2, 2] });
+  if (status !== 0) return 1;
+  copyAssets();
+  prune();
+  makeProgramsExecutable();
+  fs.writeFileSync(STAMP, '');
+  fs.utimesSync(STAMP, started, started);
+  return 0;
+}
+
+function findCompiler() {
+  try {
+    return createRequire(import.meta.url).resolve('typescript/bin/tsc');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Installed without development packages (npm ci --omit=dev): whoever did it brought a built dist/. */
+function useAsItIs() {
+  if (fs.existsSync(DIST)) return 0;
+  process.stderr.write('dist/ is missing and TypeScript is not installed: run npm ci, or bring a built dist/\n');
+  return 1;
+}
+
+function copyAssets() {
+  for (const { file, isFolder } of ASSETS.flatMap(([folder]) => walk(path.join(ROOT, folder)))) {
+    const name = path.relative(ROOT, file);
+    if (isFolder || !isAsset(name)) continue;
+    fs.mkdirSync(path.dirname(path.join(DIST, name)), { recursive: true });
+    fs.copyFileSync(file, path.join(DIST, name));
+  }
+}
+
+function isAsset(name) {
+  return ASSETS.some(([folder, kind]) => name.startsWith(`${folder}/`) && kind.test(name));
+}
+
+/** Folders are registries: what was compiled from a source that is gone would be loaded as if it were there. */
+function prune() {
+  for (const { file, isFolder } of walk(DIST)) {
+    const name = path.relative(DIST, file);
+    const isMine = !isFolder && /\.(?:js|js\.map|graphql|html|css|svg)$/.test(name);
+    const sources = [name, name.replace(/\.js(?:\.map)?$/, '.ts')];
+    if (isMine && !sources.some((source) => fs.existsSync(path.join(ROOT, source)))) fs.rmSync(file);
+  }
+}
+
+function makeProgramsExecutable() {
+  const { bin = {} } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
+  for (const file of Object.values(bin)) if (fs.existsSync(path.join(ROOT, file))) fs.chmodSync(path.join(ROOT, file), 0o755);
+}
+
+function walk(folder) {
+  if (!fs.existsSync(folder)) return [];
+  const entries = fs.readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry) => path.join(entry.parentPath, entry.name));
+  return [folder, ...entries].map((file) => {
+    const stat = fs.statSync(file);
+    return { file, time: stat.mtimeMs, isFolder: stat.isDirectory() };
+  });
+}
