@@ -1,0 +1,90 @@
+// The console at /v2/docs and GraphiQL at /graphql: every file comes from here, nothing from another host.
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+export interface Page {
+  type: string;
+  body: Buffer;
+  headers: Record<string, string>;
+}
+
+const TYPES: Record<string, string> = {
+  html: 'text/html; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  png: 'image/png',
+};
+
+const SWAGGER = dirname(require.resolve('swagger-ui-dist/package.json'));
+
+/** Name in the address -> file. */
+const ASSETS: Record<string, string> = {
+  'swagger-ui-bundle.js': join(SWAGGER, 'swagger-ui-bundle.js'),
+  'swagger-ui.css': join(SWAGGER, 'swagger-ui.css'),
+  'favicon.png': join(SWAGGER, 'favicon-32x32.png'),
+  ...inFolder('graphiql', ['react.min.js', 'react-dom.min.js', 'graphiql.min.js', 'graphiql.min.css']),
+  ...inFolder('browser', ['docs.js', 'docs_spec.js', 'docs.css', 'graphiql_page.js', 'graphiql_page.css']),
+};
+
+// Both pages set styles from script, which needs 'unsafe-inline' for styles; scripts are only ever files of ours.
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const PAGE_HEADERS = {
+  'Content-Security-Policy': POLICY,
+  'Cache-Control': 'no-cache',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+};
+
+// The address of an asset holds a digest of all of them, so it never changes what it means.
+const ASSET_HEADERS = { 'Cache-Control': 'public, max-age=31536000, immutable', 'X-Content-Type-Options': 'nosniff' };
+
+/** Pages and assets below /v2/docs by path; null for any other path. All are in memory. */
+export function consolePages(): (path: string) => Page | null {
+  const { base, files } = assets();
+  const pages = new Map<string, Page>();
+  for (const [name, body] of files) pages.set(`${base}/${name}`, { type: typeOf(name), body, headers: ASSET_HEADERS });
+  const page = htmlPage('docs.html', base);
+  pages.set('/v2/docs', page).set('/v2/docs/', page);
+  return (path) => pages.get(path) ?? null;
+}
+
+/** GraphiQL, for GET /graphql of a browser. Its assets are among those of consolePages(). */
+export function graphiqlPage(): Page {
+  return htmlPage('graphiql_page.html', assets().base);
+}
+
+let loaded: { base: string; files: Map<string, Buffer> } | undefined;
+
+function assets(): { base: string; files: Map<string, Buffer> } {
+  if (loaded) return loaded;
+  const files = new Map(Object.entries(ASSETS).map(([name, file]) => [name, readFileSync(file)]));
+  const digest = createHash('sha256');
+  for (const [name, body] of files) digest.update(name).update(body);
+  loaded = { base: `/v2/docs/assets/${digest.digest('hex').slice(0, 16)}`, files };
+  return loaded;
+}
+
+function htmlPage(name: string, base: string): Page {
+  const text = readFileSync(join(__dirname, 'browser', name), 'utf8').replaceAll('{{assets}}', base);
+  return { type: typeOf(name), body: Buffer.from(text), headers: PAGE_HEADERS };
+}
+
+function typeOf(name: string): string {
+  return TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream';
+}
+
+function inFolder(folder: string, names: string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, join(__dirname, folder, name)]));
+}
