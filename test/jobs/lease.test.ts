@@ -1,0 +1,102 @@
+// One row, one worker: also when workers stop, stall and come back.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startWorkerProcess, type WorkerProcess } from '../support/worker_process';
+import { openWorkshop, until, type Workshop } from '../support/workshop';
+
+const LEASE_MS = 900;
+const LOOP = { concurrency: 3, leaseMs: LEASE_MS, heartbeatMs: 250, marginMs: 200, pollMs: 100 };
+
+let workshop: Workshop;
+const workers: WorkerProcess[] = [];
+
+beforeAll(async () => {
+  workshop = await openWorkshop();
+  await workshop.rows('create table probe_log (id text, worker text, fence bigint, began_at timestamptz, ended_at timestamptz)');
+});
+beforeEach(async () => {
+  await workshop.rows('delete from probe_log');
+  await workshop.rows('delete from schedules');
+});
+afterEach(async () => {
+  for (const worker of workers.splice(0)) await worker.kill();
+});
+afterAll(() => workshop.close());
+
+async function startProbe(stepMs: number): Promise<WorkerProcess> {
+  const worker = await startWorkerProcess({ url: workshop.url, directory: workshop.directory, loop: LOOP, probe: { stepMs } });
+  workers.push(worker);
+  return worker;
+}
+
+async function addProbes(count: number): Promise<void> {
+  await workshop.rows(`insert into schedules (id) select 'probe_' || n from generate_series(1, ?) as n`, [count]);
+  await workshop.rows(`select pg_notify('due', 'schedules')`);
+}
+
+async function finished(): Promise<number> {
+  return (await workshop.rows('select 1 from schedules where next_at is null')).length;
+}
+
+test('two workers share the rows and never work on one at the same time', async () => {
+  const pair = [await startProbe(30), await startProbe(30)];
+  await addProbes(12);
+  // Changed while it is worked on, again and again: due at once, yet not for the other worker.
+  for (let round = 0; round < 40; round++) {
+    await workshop.change('schedules', `probe_${1 + (round % 12)}`, {});
+    await sleep(15);
+  }
+  await until('all are settled', async () => (await finished()) === 12);
+  const overlaps = `select a.id from probe_log a join probe_log b on a.id = b.id and a.fence < b.fence where b.began_at < coalesce(a.ended_at, 'infinity')`;
+  expect(await workshop.rows(overlaps)).toEqual([]);
+  const work = await workshop.rows<{ worker: string; steps: string }>('select worker, count(*) as steps from probe_log group by worker');
+  expect(work.map(({ worker }) => worker).sort()).toEqual(pair.map(({ pid }) => String(pid)).sort());
+  expect(await workshop.rows('select 1 from (select id, fence from probe_log group by 1, 2 having count(*) > 1) as twice')).toEqual([]);
+  const [sum] = await workshop.rows<{ steps: string }>('select count(*) as steps from probe_log');
+  expect(Number(sum?.steps)).toBeGreaterThan(25);
+});
+
+test('steps that are longer than the lease keep it by heartbeat', async () => {
+  await startProbe(2 * LEASE_MS);
+  await startProbe(2 * LEASE_MS);
+  await addProbes(2);
+  await until('both are settled', async () => (await finished()) === 2);
+  expect(await workshop.rows('select fence from schedules')).toEqual([{ fence: 1 }, { fence: 1 }]);
+});
+
+test('the rows of a killed worker are taken up when its lease has ended', async () => {
+  const first = await startProbe(500);
+  await addProbes(1);
+  await until('it is at work', async () => (await workshop.rows('select 1 from probe_log')).length === 1);
+  await first.kill();
+  const second = await startProbe(50);
+  await until('another took over', async () => (await finished()) === 1);
+  const log = await workshop.rows<{ worker: string; fence: number; ended_at: string | null }>('select * from probe_log order by fence');
+  expect(log.map(({ worker, fence, ended_at }) => [worker, fence, ended_at !== null])).toEqual([
+    [String(first.pid), 1, false],
+    [String(second.pid), 2, true],
+  ]);
+  const [gap] = await workshop.rows<{ ms: number }>('select extract(epoch from max(began_at) - min(began_at))::float8 * 1000 as ms from probe_log');
+  expect(gap?.ms).toBeGreaterThan(LEASE_MS - 50);
+});
+
+test('a stalled worker that comes back writes nothing: the fence is another', async () => {
+  const stalled = await startProbe(500);
+  await addProbes(1);
+  await until('it is at work', async () => (await workshop.rows('select 1 from probe_log')).length === 1);
+  stalled.signal('SIGSTOP');
+  const other = await startProbe(50);
+  await until('another took over', async () => (await finished()) === 1);
+  const before = await workshop.row('schedules', 'probe_1');
+  stalled.signal('SIGCONT');
+  await until('it sees that its lease is lost', async () => stalled.output().includes('another worker has the row'));
+  expect(await workshop.row('schedules', 'probe_1')).toEqual(before);
+  expect(before).toMatchObject({ observed: { worker: String(other.pid) }, fence: 2, lease_owner: null });
+});
+
+test('a worker that is told to stop finishes its step and gives everything back', async () => {
+  const worker = await startProbe(400);
+  await addProbes(1);
+  await until('it is at work', async () => (await workshop.rows('select 1 from probe_log')).length === 1);
+  expect(await worker.stop()).toBe(0);
+  expect(await workshop.row('schedules', 'probe_1')).toMatchObject({ next_at: null, lease_owner: null, observed: { worker: String(worker.pid) } });
+});
