@@ -27,7 +27,7 @@ const ROOT_HOME = '/var/lib/platform-api/postgres';
 /** The first programs that run as the engine's user. Throws StartupError when none do. */
 export function findBinaries(search: Search): Binaries {
   let first: Binaries | undefined;
-  for (const bin of search.chosen ? [search.chosen] : candidates(search)) {
+  for (const bin of search.chosen ? [path.resolve(search.chosen)] : candidates(search)) {
     const major = majorOf(bin, search.engine);
     if (major === undefined) continue;
     if (!search.existing.length || search.existing.includes(major)) return { bin, major };
