@@ -1,0 +1,44 @@
+import { openBreaker } from '../../jobs/breaker';
+import { backoffMs, judge } from '../../jobs/verdict';
+import { DriverError } from '../../drivers/driver';
+import type { Claim, LoopRow } from '../../models/lease';
+
+const claim: Claim = {
+  lease: { table: 'things', id: 'a', owner: 'w', fence: 1, generation: 1 },
+  row: { id: 'a', attempts: 3, deleted_at: null, driver: null } as LoopRow,
+  deadlineInMs: -1,
+};
+
+test('the pause doubles from 0.2 s to 60 s, give or take a half', () => {
+  for (let attempts = 0; attempts < 40; attempts++) {
+    const base = Math.min(60_000, 200 * 2 ** attempts);
+    for (let n = 0; n < 50; n++) {
+      const pause = backoffMs(attempts);
+      expect(pause).toBeGreaterThanOrEqual(base * 0.5);
+      expect(pause).toBeLessThanOrEqual(base * 1.5);
+    }
+  }
+});
+
+test('a kind without the status failed is tried for ever, at the longest pause where the values cannot work', () => {
+  const job = { table: 'things', reconcile: () => Promise.reject(new Error()) };
+  expect(judge(new DriverError('transient', 'x', 90_000), job, claim)).toMatchObject({ ending: 'failed', nextMs: 90_000, columns: {} });
+  expect(judge(new DriverError('invalid', 'x'), job, claim)).toMatchObject({ ending: 'failed', nextMs: 60_000 });
+});
+
+test('the breaker opens when several rows in a row fail, for their driver alone, and not for one bad row', async () => {
+  const breaker = openBreaker({ threshold: 3, openMs: 50 });
+  for (let n = 0; n < 10; n++) breaker.failed('volumes', 'directory', 'one');
+  expect(breaker.open('volumes')).toEqual([]);
+  breaker.failed('volumes', 'directory', 'two');
+  breaker.succeeded('volumes', 'directory');
+  breaker.failed('volumes', 'directory', 'three');
+  expect(breaker.open('volumes')).toEqual([]);
+  for (const id of ['four', 'five']) breaker.failed('volumes', 'directory', id);
+  expect(breaker.open('volumes')).toEqual(['directory']);
+  expect(breaker.open('domains')).toEqual([]);
+  await new Promise((resolve) => setTimeout(resolve, 80));
+  expect(breaker.open('volumes')).toEqual([]);
+  breaker.failed('volumes', 'directory', 'four');
+  expect(breaker.open('volumes')).toEqual(['directory']);
+});
