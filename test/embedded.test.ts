@@ -131,8 +131,11 @@ describe('kill -9', () => {
       await sleep(delay);
       await kill(starter);
     }
+    fs.mkdirSync(inside('init-old/data'), { recursive: true });
+    fs.utimesSync(inside('init-old'), 0, 0);
     const { url } = await open();
     expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect(leftovers()).not.toContain('init-old');
   });
 
   it('of the server itself: a stale postmaster.pid is no obstacle', async () => {

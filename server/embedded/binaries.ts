@@ -85,7 +85,7 @@ export function copyPackage(native: string, home: string): string {
   const target = path.join(home, `pgsql-${version}`);
   if (fs.existsSync(target)) return target;
   fs.mkdirSync(home, { recursive: true, mode: 0o755 });
-  const aside = fs.mkdtempSync(path.join(home, `copy-${process.pid}-`));
+  const aside = fs.mkdtempSync(path.join(home, 'copy-'));
   fs.cpSync(native, aside, { recursive: true, verbatimSymlinks: true });
   linkLibraries(aside);
   spawnSync('chmod', ['-R', 'a+rX', aside]);

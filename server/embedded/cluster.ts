@@ -19,6 +19,8 @@ export interface Cluster {
   passwordFile: string;
 }
 
+const LEFTOVER_MS = 300_000;
+
 /** The folder, the password, the pipe and the data of the server below `dataDir`, made as far as they are missing. */
 export async function prepareCluster(dataDir: string, engine: EngineUser, chosen?: string): Promise<Cluster> {
   const home = prepareHome(dataDir, engine);
@@ -54,22 +56,12 @@ function prepareHome(dataDir: string, engine: EngineUser): string {
   );
 }
 
-/** Removes what killed processes left half made. */
+/** Removes what killed processes left half made; not at once, since an initdb outlives its killed parent for some seconds. */
 function sweep(home: string): void {
   for (const name of fs.readdirSync(home)) {
-    const maker = /^(?:init|copy)-(\d+)-/.exec(name)?.[1];
-    if (maker === undefined || isAlive(Number(maker))) continue;
-    fs.rmSync(path.join(home, name), { recursive: true, force: true, maxRetries: 3 });
-  }
-}
-
-/** Whether a process of this number exists. */
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    if (!/^(?:init|copy)-/.test(name)) continue;
+    const made = fs.statSync(path.join(home, name), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    if (made < Date.now() - LEFTOVER_MS) fs.rmSync(path.join(home, name), { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
@@ -95,7 +87,7 @@ function refuseOtherOwner({ data, engine }: Cluster): void {
 /** Written aside and linked, so that nobody ever reads half of it. */
 function readPassword(home: string, file: string): string {
   if (!fs.existsSync(file)) {
-    const aside = fs.mkdtempSync(path.join(home, `init-${process.pid}-`));
+    const aside = fs.mkdtempSync(path.join(home, 'init-'));
     const draft = path.join(aside, 'password');
     fs.writeFileSync(draft, randomBytes(24).toString('hex'), { mode: 0o600, flush: true });
     ifMissing(() => fs.linkSync(draft, file));
@@ -113,7 +105,7 @@ function makeFifo(fifo: string): void {
 
 /** initdb aside, then a rename: a killed initdb leaves no half-made data, and of several racing processes one wins. */
 async function initialize(home: string, cluster: Cluster, { bin, major }: Binaries): Promise<void> {
-  const aside = fs.mkdtempSync(path.join(home, `init-${process.pid}-`));
+  const aside = fs.mkdtempSync(path.join(home, 'init-'));
   fs.chmodSync(aside, 0o711);
   const [draft, passwordFile] = [path.join(aside, 'data'), path.join(aside, 'password')];
   fs.mkdirSync(draft, { mode: 0o700 });
