@@ -2,7 +2,7 @@
 // binding and no relations, SOFA makes a handler of each, graphql-jit runs them on the core schema, compiled at boot.
 // The untyped seams of sofa-api 0.18 (`__routes`, an errorHandler that returns a plain object) are used only here.
 import { getDirective, mapSchema, MapperKind } from '@graphql-tools/utils';
-import { GraphQLObjectType, Kind, visit, type DocumentNode, type FieldNode, type GraphQLFieldConfigArgumentMap, type GraphQLSchema } from 'graphql';
+import { GraphQLObjectType, Kind, visit, type DocumentNode, type FieldNode, type GraphQLFieldConfigArgumentMap, type GraphQLSchema, type OperationDefinitionNode } from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import { useSofa } from 'sofa-api';
 import type { Context } from '../core/context';
@@ -50,7 +50,7 @@ export function facadeSchema(schema: GraphQLSchema, table: OperationTable): Grap
     [MapperKind.OBJECT_FIELD]: (config) => (getDirective(schema, config, 'graphqlOnly') ? null : undefined),
     [MapperKind.ROOT_OBJECT]: (type) => {
       const config = type.toConfig();
-      const bound = table.operations.filter((operation) => (operation.field.kind === 'query') === (type === schema.getQueryType()));
+      const bound = table.operations.filter((operation) => (operation.field.kind === 'query') === (type.name === schema.getQueryType()?.name));
       const fields = bound.map((operation) => {
         const field = config.fields[operation.field.name] as (typeof config.fields)[string];
         return [operation.key, { ...field, args: argumentsOf(operation, field.args ?? {}) }] as const;
@@ -99,9 +99,11 @@ function executor(schema: GraphQLSchema, table: OperationTable): Execute {
   return (document, { ctx, variables }) => {
     let query = compiled.get(document);
     if (!query) compiled.set(document, (query = compile(schema, onCore(document, fieldOf))));
-    return ctx ? query(undefined, ctx, variables) : { data: {} };
+    return ctx ? query(undefined, ctx, variables) : { data: { [rootOf(document)]: null } };
   };
 }
+
+const rootOf = (document: DocumentNode): string => ((document.definitions[0] as OperationDefinitionNode).selectionSet.selections[0] as FieldNode).name.value;
 
 function compile(schema: GraphQLSchema, document: DocumentNode) {
   const query = compileQuery(schema, document);
