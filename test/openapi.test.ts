@@ -1,0 +1,200 @@
+// The OpenAPI document against the operation table, the validator, the error table and outside checkers.
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import Ajv2020 from 'ajv/dist/2020';
+import addFormats from 'ajv-formats';
+import { parse } from 'yaml';
+import { errors } from '../core/errors';
+import type { Operation } from '../core/operations';
+import { buildCore } from '../resolvers';
+import { openapiDocument, renderOpenapi } from '../rest/openapi';
+import type { OpenApiDocument, OperationObject, Ref, Response, Schema } from '../rest/openapi/document';
+import { responseChecker, type SeenAnswer } from './support/openapi_check';
+
+const core = buildCore();
+const document = openapiDocument({ table: core.table, schema: core.schema, baseUrl: 'http://127.0.0.1:8080', version: '0.1.0' });
+const rendered = renderOpenapi(document);
+
+function found(operation: Operation): OperationObject {
+  return document.paths[operation.path]?.[operation.method.toLowerCase()] as OperationObject;
+}
+
+function resolved<Part>(part: Part | Ref): Part {
+  const { $ref } = part as Ref;
+  if (!$ref) return part as Part;
+  return $ref.slice(2).split('/').reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], document) as Part;
+}
+
+/** Every object inside a value, with the path to it. */
+function* objectsIn(value: unknown, at = ''): Generator<[string, Record<string, unknown>]> {
+  if (typeof value !== 'object' || value === null) return;
+  if (!Array.isArray(value)) yield [at, value as Record<string, unknown>];
+  for (const [name, entry] of Object.entries(value)) yield* objectsIn(entry, `${at}/${name}`);
+}
+
+describe('the OpenAPI document', () => {
+  it('holds exactly the operations of the table', () => {
+    const listed = Object.values(document.paths).flatMap((item) => Object.values(item).map((operation) => operation.operationId));
+    expect(listed.sort()).toEqual(core.table.operations.map((operation) => operation.id).sort());
+  });
+
+  it('says the same as YAML and as JSON, without anchors', () => {
+    expect(parse(rendered.yaml)).toEqual(JSON.parse(rendered.json));
+    expect(rendered.yaml).not.toMatch(/: &a\d/);
+  });
+
+  it.each(core.table.operations.map((operation) => [operation.id, operation] as const))('describes %s completely', (_, operation) => {
+    const described = found(operation);
+    expect(described).toMatchObject({ summary: operation.summary, tags: [operation.group], 'x-required-scope': operation.field.scope });
+    expect(described.description).toBeTruthy();
+    expect(Object.keys(described.responses)).toEqual(expect.arrayContaining(operation.statuses.map(String)));
+    expect(Boolean(described.requestBody)).toBe(Boolean(operation.field.body));
+    const parameters = (described.parameters ?? []).map((parameter) => resolved(parameter));
+    for (const { name } of operation.params) expect(parameters).toContainEqual(expect.objectContaining({ name, in: 'path', required: true }));
+    for (const { name } of operation.query) expect(parameters).toContainEqual(expect.objectContaining({ name, in: 'query' }));
+    for (const parameter of parameters) expect(parameter.description).toBeTruthy();
+  });
+
+  it('demands the key of every operation that needs one', () => {
+    for (const operation of core.table.operations) {
+      expect(found(operation).security).toEqual(operation.field.scope === 'none' ? [] : [{ bearer: [] }]);
+      expect('401' in found(operation).responses).toBe(operation.field.scope !== 'none');
+    }
+  });
+
+  it('lists the codes of each problem as an enum', () => {
+    for (const operation of core.table.operations) {
+      for (const code of operation.field.errors) {
+        const response = resolved<Response>(found(operation).responses[errors[code as keyof typeof errors].status] as Response);
+        const schema = response.content?.['application/problem+json']?.schema as Schema;
+        expect(schema.allOf?.[1]?.properties?.code?.enum).toContain(code);
+      }
+    }
+  });
+
+  it('knows every member that the error table names', () => {
+    const members = Object.keys(document.components.schemas.Problem?.properties ?? {});
+    for (const [code, { description }] of Object.entries(errors)) {
+      const text = /[Mm]embers? ([a-z_, ]+?) (?:say|name|list|show|give|count|which)s?\b/.exec(description)?.[1] ?? '';
+      const named = text.split(/, | and /).filter((word) => /^[a-z_]+$/.test(word));
+      expect({ code, unknown: named.filter((name) => !members.includes(name)) }).toEqual({ code, unknown: [] });
+    }
+  });
+
+  it('has body examples that the validator of the service takes', () => {
+    for (const operation of core.table.operations) {
+      const { body } = operation.field;
+      if (!body) continue;
+      const { example } = found(operation).requestBody?.content['application/json'] as { example: unknown };
+      const args = Object.fromEntries(operation.params.map(({ name, argument }) => [argument, pathExample(operation, name)]));
+      expect(() => core.validators.get(operation.field.name)?.({ ...args, [body.argument]: example })).not.toThrow();
+    }
+  });
+
+  it('has examples that fit their schemas', () => {
+    const ajv = addFormats(new Ajv2020({ strict: false }));
+    ajv.addSchema(document, 'openapi');
+    for (const [name, schema] of Object.entries(document.components.schemas)) {
+      for (const [field, { examples = [] }] of Object.entries(schema.properties ?? {})) {
+        const fits = ajv.compile({ $ref: `openapi#/components/schemas/${name}/properties/${field}` });
+        for (const example of examples) expect({ name, field, example, fits: fits(example) }).toEqual({ name, field, example, fits: true });
+      }
+    }
+  });
+
+  it('closes every input and has no free-form object', () => {
+    for (const [at, node] of objectsIn(document.components.schemas)) {
+      if (node.type !== 'object') continue;
+      expect({ at, properties: Object.keys(node.properties ?? {}).length > 0 }).toEqual({ at, properties: true });
+      if (/Input$/.test(at)) expect(node).toMatchObject({ additionalProperties: false });
+    }
+  });
+
+  it('hides relations that REST does not show', () => {
+    for (const schema of Object.values(document.components.schemas)) {
+      expect(Object.values(schema.properties ?? {}).some((property) => JSON.stringify(property).includes('List"'))).toBe(false);
+    }
+  });
+
+  it('links from each creation to operations that exist, with all their path parameters', () => {
+    const byId = new Map(core.table.operations.map((operation) => [operation.id, operation]));
+    for (const operation of core.table.operations) {
+      const created = resolved<Response>(found(operation).responses[201] ?? ({} as Response));
+      for (const link of Object.values(created.links ?? {})) {
+        const names = byId.get(link.operationId)?.params.map((param) => param.name) ?? ['no such operation'];
+        expect(Object.keys(link.parameters)).toEqual(expect.arrayContaining(names));
+      }
+    }
+    const { links } = resolved<Response>(document.paths['/v2/projects/{id}/volumes']?.post?.responses[201] as Response);
+    expect(Object.keys(links ?? {})).toEqual(['getVolume', 'updateVolume', 'deleteVolume']);
+  });
+});
+
+function pathExample(operation: Operation, name: string): unknown {
+  const parameter = (found(operation).parameters ?? []).map((entry) => resolved(entry)).find((entry) => entry.name === name);
+  return parameter?.example ?? 'x';
+}
+
+describe('the response checker', () => {
+  const check = responseChecker(JSON.parse(rendered.json) as OpenApiDocument);
+  const id = (prefix: string): string => `${prefix}_01h455vb4pex5vsknk084sn02q`;
+  const limit = { id: id('req') };
+  const error = { code: 'not_found', status: 404, title: 'Resource not found', description: 'Nothing is there.', retryable: false };
+
+  function answer(status: number, body: unknown, headers: Record<string, string> = {}): SeenAnswer {
+    const type = status < 400 ? 'application/json' : 'application/problem+json';
+    const all = { 'X-Request-Id': limit.id, 'Content-Type': type, ETag: '"abc"', ...headers };
+    return { status, headers: new Headers(all), body, text: body === null ? '' : JSON.stringify(body) };
+  }
+
+  function problemBody(code: string, status: number): object {
+    return { type: `http://127.0.0.1:8080/v2/errors/${code}`, title: 'T', status, detail: 'D', instance: '/v2/x', code, request_id: limit.id, retryable: false };
+  }
+
+  it('takes what is documented', () => {
+    expect(check('GET', '/v2/errors/not_found?x=1', answer(200, error))).toEqual([]);
+    expect(check('HEAD', '/v2/errors/not_found', answer(200, null))).toEqual([]);
+    expect(check('GET', '/v2/nowhere', { ...answer(404, problemBody('route_not_found', 404)) })).toEqual([]);
+  });
+
+  it.each([
+    ['a member too many', answer(200, { ...error, secret: 1 })],
+    ['a member missing', answer(200, { code: 'not_found' })],
+    ['a wrong type', answer(200, { ...error, status: '404' })],
+    ['an unknown status', answer(418, problemBody('not_found', 418))],
+    ['a code of another status', answer(404, problemBody('name_taken', 404))],
+    ['a code of another operation', answer(503, problemBody('name_taken', 503), { 'Retry-After': '1' })],
+    ['another media type', answer(200, error, { 'Content-Type': 'text/plain' })],
+    ['no Retry-After', answer(503, problemBody('service_unavailable', 503))],
+    ['a header that is not documented', answer(200, error, { Location: 'http://127.0.0.1/' })],
+    ['a bad request id', answer(200, error, { 'X-Request-Id': 'abc' })],
+  ])('refuses %s', (_, seen) => {
+    expect(check('GET', '/v2/errors/not_found', seen)).not.toEqual([]);
+  });
+
+  it('wants the rate limit on answers to a key, and Allow on a wrong method', () => {
+    expect(check('GET', '/v2/volumes', answer(200, { data: [], next_cursor: null }))).toContain('RateLimit-Limit is missing');
+    expect(check('POST', '/v2/errors', answer(405, problemBody('method_not_allowed', 405)))).toEqual(['Allow is missing']);
+  });
+});
+
+const checker = path.resolve(__dirname, '../tools/check-openapi.mjs');
+const installed = existsSync(path.resolve(__dirname, '../tools/node_modules/@redocly/cli'));
+const outside = installed || process.env.CI ? it : it.skip;
+
+describe('outside checkers', () => {
+  outside('linters find no error and no warning, generated clients compile (needs: npm ci --prefix tools)', async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'openapi-'));
+    try {
+      const file = path.join(folder, 'openapi.yaml');
+      writeFileSync(file, rendered.yaml);
+      const output = await new Promise<string>((done) => execFile(process.execPath, [checker, file], (_, stdout, stderr) => done(stdout + stderr)));
+      expect(output.split('\n').filter((line) => line.startsWith('ok'))).toHaveLength(4);
+      expect(output).not.toContain('FAILED');
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }, 120_000);
+});
