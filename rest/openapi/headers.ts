@@ -13,7 +13,7 @@ const RATE_HEADERS: Record<string, Header> = {
   'RateLimit-Limit': integer('Calls a window that the budget of this operation has.'),
   'RateLimit-Remaining': integer('Calls left in this window.'),
   'RateLimit-Reset': integer('Seconds until the window ends.'),
-  'RateLimit-Policy': { description: 'Calls and seconds of the window.', schema: { type: 'string', examples: ['1200;w=60'] } },
+  'RateLimit-Policy': { description: 'Calls and seconds of the window.', schema: { type: 'string', examples: ['"read";q=1200;w=60'] } },
 };
 
 const REQUEST_ID: Header = {

@@ -1,0 +1,134 @@
+// The console and GraphiQL in a real browser. Needs Debian's chromium and `npm ci --prefix tools`; CI must have both.
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { startService, type TestService } from './support/service';
+
+interface Locator {
+  innerText(): Promise<string>;
+  inputValue(): Promise<string>;
+  fill(text: string): Promise<void>;
+  click(): Promise<void>;
+  waitFor(): Promise<void>;
+  count(): Promise<number>;
+}
+
+interface Page {
+  goto(url: string): Promise<unknown>;
+  reload(): Promise<unknown>;
+  locator(selector: string): Locator;
+  on(event: string, listen: (seen: { url(): string; type(): string; text(): string; message: string }) => void): void;
+  waitForFunction(script: string): Promise<unknown>;
+}
+
+interface Browser {
+  newPage(): Promise<Page>;
+  close(): Promise<void>;
+}
+
+const PLAYWRIGHT = path.resolve(__dirname, '../tools/node_modules/playwright-core');
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const missing = [PLAYWRIGHT, CHROMIUM].filter((file) => !existsSync(file));
+const inBrowser = missing.length && !process.env.CI ? it.skip : it;
+const reason = missing.length ? ` (missing: ${missing.map((file) => path.basename(file)).join(', ')})` : '';
+
+let service: TestService;
+let browser: Browser | undefined;
+
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(async () => {
+  await browser?.close();
+  await service.close();
+});
+
+/** A page, with everything that a browser complains about and every request that leaves for another host. */
+async function openPage(): Promise<{ page: Page; complaints: string[] }> {
+  const { chromium } = (await import(PLAYWRIGHT)) as { chromium: { launch(options: object): Promise<Browser> } };
+  browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  const page = await browser.newPage();
+  const complaints: string[] = [];
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('request', (request) => {
+    if (!request.url().startsWith(service.url) && !request.url().startsWith('data:')) complaints.push(`request to ${request.url()}`);
+  });
+  return { page, complaints };
+}
+
+/** Opens an operation of the console, sends it as it is prefilled, gives the status and the body that it shows. */
+async function execute(page: Page, group: string, operation: string): Promise<{ status: string; body: string }> {
+  const block = `#operations-${group}-${operation}`;
+  await page.locator(`${block} .opblock-summary-control`).click();
+  await page.locator(`${block} button.execute`).click();
+  const answer = `${block} .live-responses-table .response`;
+  await page.locator(answer).waitFor();
+  return { status: await page.locator(`${answer} .response-col_status`).innerText(), body: await page.locator(`${answer} .response-col_description .microlight >> nth=0`).innerText() };
+}
+
+describe('the pages', () => {
+  it.each(['/v2/docs', '/graphql'])('%s refers to no other host and allows none', async (place) => {
+    const response = await fetch(service.url + place, { headers: { Accept: 'text/html' } });
+    const html = await response.text();
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    const policy = response.headers.get('content-security-policy') ?? '';
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("script-src 'self';");
+    expect(policy + html).not.toMatch(/https?:\/\/|unsafe-eval/);
+    const assets = [...html.matchAll(/(?:src|href)="(\/v2\/docs\/assets\/[^"]+)"/g)].map((match) => match[1] as string);
+    expect(assets.length).toBeGreaterThan(3);
+    for (const asset of assets) {
+      const file = await fetch(service.url + asset);
+      expect([asset, file.status]).toEqual([asset, 200]);
+      expect(file.headers.get('cache-control')).toContain('immutable');
+      expect(file.headers.get('x-request-id')).toBeTruthy();
+      await file.arrayBuffer();
+    }
+  });
+
+  it('an unknown asset is a problem document', async () => {
+    const response = await fetch(`${service.url}/v2/docs/assets/nothing.js`);
+    expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([404, 'route_not_found']);
+  });
+});
+
+describe('in a browser', () => {
+  inBrowser(`the console keeps key and project, and executes a GET and a prefilled POST${reason}`, async () => {
+    const { page, complaints } = await openPage();
+    await page.goto(`${service.url}/v2/docs`);
+    await page.locator('#key').fill(service.key);
+    await page.locator('#project').fill(service.project);
+    await page.locator('#access button[type=submit]').click();
+
+    const created = await execute(page, 'Volumes', 'createVolume');
+    expect(created.status).toMatch(/^201/);
+    expect(JSON.parse(created.body)).toMatchObject({ name: 'uploads', project_id: service.project });
+
+    await page.reload();
+    await page.locator('.opblock >> nth=0').waitFor();
+    expect(await page.locator('#project').inputValue()).toBe(service.project);
+    const listed = await execute(page, 'Volumes', 'listVolumes');
+    expect(listed.status).toMatch(/^200/);
+    expect(JSON.parse(listed.body)).toMatchObject({ data: [{ name: 'uploads' }], next_cursor: null });
+    const own = await execute(page, 'Projects', 'getProject');
+    expect(own.status).toMatch(/^200/);
+    expect(complaints).toEqual([]);
+  }, 60_000);
+
+  inBrowser(`GraphiQL reads the schema and runs a query${reason}`, async () => {
+    const { page, complaints } = await openPage();
+    await page.goto(`${service.url}/v2/docs`);
+    await page.locator('#key').fill(service.key);
+    await page.locator('#project').fill(service.project);
+    await page.locator('#access button[type=submit]').click();
+    await page.goto(`${service.url}/graphql`);
+    await page.locator('.graphiql-execute-button').click();
+    await page.waitForFunction(`document.querySelector('.result-window')?.innerText.includes('next_cursor')`);
+    await page.locator('button[aria-label="Show Documentation Explorer"]').click();
+    await page.locator('.graphiql-doc-explorer-content >> text=Mutation >> nth=0').waitFor();
+    expect(complaints).toEqual([]);
+  }, 60_000);
+});
