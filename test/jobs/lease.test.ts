@@ -1,5 +1,6 @@
 // One row, one worker: also when workers stop, stall and come back.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { claim, purge, record, release, renew, settle } from '../../models/lease';
 import { startWorkerProcess, type WorkerProcess } from '../support/worker_process';
 import { openWorkshop, until, type Workshop } from '../support/workshop';
 
@@ -22,8 +23,8 @@ afterEach(async () => {
 });
 afterAll(() => workshop.close());
 
-async function startProbe(stepMs: number): Promise<WorkerProcess> {
-  const worker = await startWorkerProcess({ url: workshop.url, directory: workshop.directory, loop: LOOP, probe: { stepMs } });
+async function startProbe(stepMs: number, loop: Partial<typeof LOOP> = {}): Promise<WorkerProcess> {
+  const worker = await startWorkerProcess({ url: workshop.url, directory: workshop.directory, loop: { ...LOOP, ...loop }, probe: { stepMs } });
   workers.push(worker);
   return worker;
 }
@@ -79,8 +80,9 @@ test('the rows of a killed worker are taken up when its lease has ended', async 
   expect(gap?.ms).toBeGreaterThan(LEASE_MS - 50);
 });
 
-test('a stalled worker that comes back writes nothing: the fence is another', async () => {
-  const stalled = await startProbe(500);
+// With a heartbeat it notices by itself; without one nothing but the fence stands in its way.
+test.each([250, 60_000])('a stalled worker that comes back writes nothing (heartbeat %d ms)', async (heartbeatMs) => {
+  const stalled = await startProbe(500, { heartbeatMs });
   await addProbes(1);
   await until('it is at work', async () => (await workshop.rows('select 1 from probe_log')).length === 1);
   stalled.signal('SIGSTOP');
@@ -99,4 +101,41 @@ test('a worker that is told to stop finishes its step and gives everything back'
   await until('it is at work', async () => (await workshop.rows('select 1 from probe_log')).length === 1);
   expect(await worker.stop()).toBe(0);
   expect(await workshop.row('schedules', 'probe_1')).toMatchObject({ next_at: null, lease_owner: null, observed: { worker: String(worker.pid) } });
+});
+
+test.each(['the same worker', 'another worker'])('a lease that is over holds nothing, also when %s has the next one', async (next) => {
+  const sql = workshop.database;
+  const take = (owner: string) => claim(sql, 'schedules', { owner, leaseMs: 1, deadlineMs: 60_000, avoid: [] });
+  await addProbes(1);
+  await workshop.rows('update schedules set deleted_at = now()');
+  const over = (await take('worker'))?.lease;
+  await sleep(20);
+  const current = (await take(next === 'the same worker' ? 'worker' : 'other'))?.lease;
+  if (!over || !current) throw new Error('the row could not be claimed');
+  const before = await workshop.row('schedules', 'probe_1');
+
+  expect(await settle(sql, over, { ending: 'done', columns: { driver: 'x' }, nextMs: null, error: null }, null)).toBeNull();
+  expect(await record(sql, over, { driver: 'x' })).toBe(false);
+  expect(await purge(sql, over)).toBe(false);
+  await release(sql, over);
+  expect(await workshop.row('schedules', 'probe_1')).toEqual(before);
+  expect((await renew(sql, 'schedules', over.owner, ['probe_1'], 1)).get('probe_1')).not.toBe(over.fence);
+
+  expect(await record(sql, current, { driver: 'x' })).toBe(true);
+  expect(await settle(sql, current, { ending: 'done', columns: {}, nextMs: null, error: null }, null)).toEqual({ changed: false });
+  expect(await workshop.row('schedules', 'probe_1')).toMatchObject({ driver: 'x', next_at: null, lease_owner: null, fence: 2 });
+});
+
+test('a row whose worker died has its whole time again; one that fails keeps its deadline', async () => {
+  const sql = workshop.database;
+  const take = (deadlineMs: number) => claim(sql, 'schedules', { owner: 'worker', leaseMs: 1, deadlineMs, avoid: [] });
+  await addProbes(1);
+  const first = await take(1_000);
+  expect(first?.deadlineInMs).toBeGreaterThan(900);
+  await settle(sql, first?.lease as never, { ending: 'failed', columns: {}, nextMs: 0, error: 'x' }, null);
+  await sleep(20);
+  const second = await take(60_000);
+  expect(second?.deadlineInMs).toBeLessThan(1_000);
+  await sleep(20);
+  expect((await take(60_000))?.deadlineInMs).toBeGreaterThan(59_000);
 });
