@@ -3,7 +3,7 @@ import { problem } from '../core/errors';
 import { defineStates } from '../core/states';
 import type { CreateApplicationInput, UpdateApplicationInput } from '../schema/types';
 import { planApplication, requireType } from './application/plan';
-import { releaseDependents } from './application/release';
+import { holdVolumes, releaseDependents } from './application/release';
 import type { StoredSettings } from './application_settings';
 import { changedSource, type Source } from './application/source';
 import { Resource, type Values } from './base';
@@ -72,6 +72,12 @@ export class Application extends Resource {
     const [held] = await ctx.sql.query(LOCK, [id]);
     if (!held) throw problem('not_found');
     return application;
+  }
+
+  /** The application, locked after its volumes: attaching locks in this order too, so neither waits for the other for ever. */
+  static async toDestroy(ctx: Context, id: string): Promise<Application> {
+    await holdVolumes(ctx, id);
+    return Application.forUpdate(ctx, id);
   }
 
   /** @throws validation_failed, reference_not_found, capacity_unavailable, name_taken */

@@ -15,7 +15,7 @@ export const resolvers: Resolvers = {
     createApplication: (_, { input }, ctx) => Application.create(ctx, input),
     updateApplication: async (_, { id, input }, ctx) => (await Application.forUpdate(ctx, id)).change(ctx, input),
     deleteApplication: async (_, { id }, ctx) => {
-      await (await Application.forUpdate(ctx, id)).destroy(ctx);
+      await (await Application.toDestroy(ctx, id)).destroy(ctx);
       return true;
     },
   },

@@ -249,6 +249,19 @@ describe('deletion', () => {
   });
 });
 
+it('is deleted while its volumes are moved about, and leaves none attached', async () => {
+  for (let round = 0; round < 10; round += 1) {
+    const { id } = await created();
+    const volume = await service.call('POST', '/v2/volumes', { body: { name: `moved-${round}`, size_gb: 1, application_id: id, mount_path: '/data' } });
+    const path = `/v2/volumes/${volume.body.id}`;
+    const moves = ['/one', '/two', '/three'].map((mount_path) => service.call('PATCH', path, { body: { application_id: id, mount_path } }));
+    const [deleted, ...moved] = await Promise.all([service.call('DELETE', `/v2/applications/${id}`), ...moves]);
+    expect(deleted.status).toBe(204);
+    for (const { status, body } of moved) expect([200, 'reference_not_found']).toContain(status === 200 ? status : body.code);
+    expect((await service.call('GET', path)).body).toMatchObject({ application_id: null, mount_path: null });
+  }
+});
+
 describe('activity', () => {
   it('names who changed what, and never a value', async () => {
     const { id } = await created({ name: 'audited' });

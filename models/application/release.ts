@@ -10,10 +10,16 @@ const VOLUMES = named(`update volumes set application_id = null, mount_path = nu
   where application_id = $1`);
 const VARIABLES = named('delete from environment_variables where application_id = $1');
 const PROCESSES = named('delete from processes where application_id = $1');
+const HOLD_VOLUMES = named('select 1 from volumes where application_id = $1 and project_id = $2 order by id for update');
 const WAKE = named(`select pg_notify('due', 'domains'), pg_notify('due', 'volumes')`);
 
 /** Variables and process types go at once, domains behind the answer; volumes stay with their data. */
 export async function releaseDependents(ctx: Context, applicationId: string): Promise<void> {
   for (const statement of [VOLUMES, DOMAINS, VARIABLES, PROCESSES]) await ctx.sql.query(statement, [applicationId]);
   await ctx.sql.query(WAKE, []);
+}
+
+/** Locks the volumes that are attached to an application of the selected project. */
+export async function holdVolumes(ctx: Context, applicationId: string): Promise<void> {
+  await ctx.sql.query(HOLD_VOLUMES, [applicationId, ctx.project?.id]);
 }
