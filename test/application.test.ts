@@ -249,6 +249,20 @@ describe('deletion', () => {
   });
 });
 
+it('is purged behind the answer, domains first', async () => {
+  const working = await startService({ worker: true });
+  try {
+    const { body } = await working.call('POST', '/v2/applications', { body: { name: 'passing', preset: 'node-web' } });
+    await working.call('POST', `/v2/applications/${body.id}/domains`, { body: { hostname: 'passing.example.com' } });
+    expect((await working.call('DELETE', `/v2/applications/${body.id}`)).status).toBe(204);
+    const left = (): Promise<unknown[]> => working.sql('select id from applications union all select id from domains');
+    for (let turn = 0; turn < 200 && (await left()).length; turn += 1) await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await left()).toEqual([]);
+  } finally {
+    await working.close();
+  }
+});
+
 it('is deleted while its volumes are moved about, and leaves none attached', async () => {
   for (let round = 0; round < 10; round += 1) {
     const { id } = await created();
