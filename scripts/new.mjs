@@ -1,0 +1,126 @@
+// Writes the files of a new kind and a failing test. No other file is edited: folders are the registries.
+//   npm run new -- <kind> [--group "<group>"] [--prefix <id prefix>] [--plural <table>]
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const USAGE = 'usage: npm run new -- <kind> [--group "<group>"] [--prefix <id prefix>] [--plural <table>]';
+
+main();
+
+function main() {
+  const { kind, values } = readArguments();
+  requireName(kind);
+  const kinds = values.plural ?? pluralOf(kind);
+  const number = nextMigration();
+  const files = { [`schema/${kind}.graphql`]: 'schema.graphql', [`resolvers/${kind}.ts`]: 'resolver.ts', [`models/${kind}.ts`]: 'model.ts', [`migrations/${number}_${kinds}.ts`]: 'migration.ts', [`test/${kind}.test.ts`]: 'test.ts' };
+  requireNew(kind, kinds, Object.keys(files));
+  const words = {
+    kind,
+    kinds,
+    Kind: pascal(kind),
+    Kinds: pascal(kinds),
+    word: kind.replaceAll('_', ' '),
+    words: kinds.replaceAll('_', ' '),
+    prefix: prefixOf(kind, values.prefix),
+    group: groupOf(kind, values.group),
+    migration: `${number}_${kinds}`,
+  };
+  for (const [file, template] of Object.entries(files)) {
+    writeFileSync(join(ROOT, file), fill(read(`scripts/new/${template}.txt`), words), { flag: 'wx' });
+    console.log(`wrote ${file}`);
+  }
+  generateTypes();
+  console.log(`Next: npx jest test/${kind}.test.ts says what to fill in. docs/adding-a-kind.md shows how.`);
+}
+
+function readArguments() {
+  const text = { type: 'string' };
+  try {
+    const { positionals, values } = parseArgs({ allowPositionals: true, options: { group: text, prefix: text, plural: text } });
+    if (positionals.length !== 1) fail(USAGE);
+    return { kind: positionals[0], values };
+  } catch (error) {
+    fail(`${error.message}\n${USAGE}`);
+  }
+}
+
+function requireName(kind) {
+  if (!/^(?=.{3,40}$)[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/.test(kind)) fail(`"${kind}" is no name for a kind: take lower_snake_case in the singular, such as dns_zone`);
+}
+
+/** The stem is the kind's name in every layer, so one file of that name means that it is taken. */
+function requireNew(kind, kinds, files) {
+  if (!/^[a-z][a-z0-9_]*$/.test(kinds) || kinds === kind) fail(`"${kinds}" is no name for the table: give --plural in lower_snake_case`);
+  const taken = files.find((file) => existsSync(join(ROOT, file)));
+  if (taken) fail(`the kind ${kind} exists already: ${taken}`);
+  const place = new RegExp(`"/v2/${kinds}["/]|^(?:type|enum|input) ${pascal(kind)}\\b`, 'm');
+  const file = list('schema', /\.graphql$/).find((name) => place.test(read(`schema/${name}`)));
+  if (file) fail(`schema/${file} has the path /v2/${kinds} or the type ${pascal(kind)} already`);
+  const table = new RegExp(`['"\`]${kinds}['"\`]`);
+  const migration = list('migrations', /\.ts$/).find((name) => table.test(read(`migrations/${name}`)));
+  if (migration) fail(`migrations/${migration} has the table ${kinds} already: give --plural`);
+}
+
+function prefixOf(kind, given) {
+  const prefix = given ?? kind.replaceAll('_', '').slice(0, 3);
+  if (!/^[a-z]{2,4}$/.test(prefix)) fail(`"${prefix}" is no prefix for ids: give --prefix with two to four letters`);
+  const taken = new RegExp(`idPrefix = '${prefix}'|mintId\\('${prefix}'\\)`);
+  const owner = ['models', 'core', 'server'].flatMap((folder) => list(folder, /\.ts$/).map((name) => `${folder}/${name}`)).find((file) => taken.test(read(file)));
+  if (owner) fail(`the prefix ${prefix} is taken by ${owner}: give --prefix with two to four letters`);
+  return prefix;
+}
+
+/** Given, or the one group that shares a word with the kind. */
+function groupOf(kind, given) {
+  const groups = [...read('core/groups.ts').matchAll(/\{ name: '([^']+)'/g)].map(([, name]) => name);
+  if (given !== undefined && !groups.includes(given)) fail(`"${given}" is no group of core/groups.ts: ${groups.join(', ')}`);
+  if (given !== undefined) return given;
+  const words = new Set(kind.split('_').flatMap((word) => [word, pluralOf(word)]));
+  const fitting = groups.filter((name) => name.toLowerCase().split(' ').some((word) => words.has(word)));
+  if (fitting.length !== 1) fail(`give --group, one of: ${groups.join(', ')}`);
+  return fitting[0];
+}
+
+function nextMigration() {
+  const numbers = list('migrations', /^\d{4}_\w+\.ts$/).map((name) => Number(name.slice(0, 4)));
+  return String(Math.max(0, ...numbers) + 1).padStart(4, '0');
+}
+
+function generateTypes() {
+  if (!existsSync(join(ROOT, 'tools/node_modules'))) {
+    console.log('The generator of resolver types is not installed: npm ci --prefix tools && npm run codegen');
+    return;
+  }
+  const { status } = spawnSync(process.execPath, [join(ROOT, 'scripts/codegen.mjs')], { cwd: ROOT, stdio: 'inherit' });
+  if (status !== 0) fail('npm run codegen failed');
+  console.log('wrote schema/types.ts');
+}
+
+function fill(template, words) {
+  return template.replace(/\{\{(\w+)\}\}/g, (_, name) => words[name] ?? fail(`the template has an unknown word ${name}`));
+}
+
+function pluralOf(word) {
+  if (/[^aeiou]y$/.test(word)) return `${word.slice(0, -1)}ies`;
+  return /(?:s|x|z|ch|sh)$/.test(word) ? `${word}es` : `${word}s`;
+}
+
+function pascal(name) {
+  return name.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+}
+
+function list(folder, pattern) {
+  return readdirSync(join(ROOT, folder)).filter((name) => pattern.test(name)).sort();
+}
+
+function read(file) {
+  return readFileSync(join(ROOT, file), 'utf8');
+}
+
+function fail(message) {
+  console.error(`new: ${message}`);
+  process.exit(1);
+}
