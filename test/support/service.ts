@@ -93,7 +93,7 @@ export async function startService(options: { worker?: boolean; settings?: Recor
     await database.drop();
     rmSync(dataDir, { recursive: true, force: true });
   };
-  return assemble(platform, { url: service.config.baseUrl, adminUrl: `http://127.0.0.1:${service.adminPort}`, dataDir, key: first.key, project: first.project_id, close });
+  return assemble(platform, { url: `http://127.0.0.1:${service.config.port}`, adminUrl: `http://127.0.0.1:${service.adminPort}`, dataDir, key: first.key, project: first.project_id, close });
 }
 
 type Known = Pick<TestService, 'url' | 'adminUrl' | 'dataDir' | 'key' | 'project' | 'close'>;
