@@ -26,7 +26,8 @@ export async function up(knex: Knex): Promise<void> {
 }
 
 const INDEXES = [
-  'create index domains_by_id on domains (application_id, id) where deleted_at is null',
+  // Whole: the end of an application looks for rows in tear-down too.
+  'create index domains_by_id on domains (application_id, id)',
   'create index domains_by_hostname on domains (application_id, hostname, id) where deleted_at is null',
   'create index domains_by_status on domains (application_id, status, id) where deleted_at is null',
   'create index domains_due on domains (next_at) where next_at is not null',
