@@ -3,7 +3,8 @@ module.exports = {
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   transform: { '^.+\\.ts$': ['@swc/jest', { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } }] },
-  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/tools/'],
+  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/tools/', '<rootDir>/.cache/'],
+  reporters: ['default', '<rootDir>/test/support/reporter.js'],
   testTimeout: 30000,
   maxWorkers: 2,
 };
