@@ -1,0 +1,138 @@
+// The documents are true: the tour of the README runs as it stands, tables are those of the code, links lead somewhere.
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { settingsMarkdown } from '../core/config';
+import { groups } from '../core/groups';
+import { buildCore } from '../resolvers';
+import { fastDirectory } from './support/database';
+
+const ROOT = path.resolve(__dirname, '..');
+const read = (file: string): string => fs.readFileSync(path.join(ROOT, file), 'utf8');
+
+describe('the tour of the README', () => {
+  const hasCurl = spawnSync('bash', ['-c', 'command -v curl']).status === 0;
+  const tour = hasCurl ? it : it.skip;
+  let dataDir = '';
+  let service: ChildProcess | undefined;
+
+  afterAll(async () => {
+    service?.kill('SIGTERM');
+    if (service?.exitCode === null) await new Promise((resolve) => service?.once('exit', resolve));
+    if (dataDir) fs.rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  tour('runs as it stands against what npm start starts (needs bash and curl)', async () => {
+    dataDir = fs.mkdtempSync(path.join(fastDirectory(), 'tour-'));
+    // As root, PostgreSQL runs as another user, who must get through.
+    fs.chmodSync(dataDir, 0o755);
+    service = await start(dataDir);
+    const outputs = await paste(blocksOf('README.md'), dataDir);
+    const [, me, project, volume, application, domain, mistakes, twice, graphql, activity, cleared] = outputs;
+    expect(outputs).toHaveLength(11);
+    expect(me).toContain('"kind":"personal"');
+    expect(project).toContain('"resource":"volumes"');
+    expect(volume).toMatch(/"status":"available"[^]*"size_gb":2/);
+    expect(application).toMatch(/"value":"hello"[^]*"mount_path":"\/data"/);
+    expect(domain).toMatch(/"type":"CNAME","name":"shop\.example\.com"[^]*"type":"TXT"/);
+    expect(mistakes).toMatch(/"code":"unknown_field"[^]*"code":"invalid_type"[^]*"title":"Validation failed"/);
+    expect(twice).toMatch(/"name":"logs"[^]*\nidempotent-replayed: true/i);
+    expect(JSON.parse(graphql as string).data.listVolumes.data).toEqual([
+      { name: 'logs', size_gb: 1, status: expect.any(String), application: null },
+      { name: 'uploads', size_gb: 2, status: 'in_use', application: { name: 'shop', default_hostname: expect.stringMatching(/^shop-/) } },
+    ]);
+    expect(activity).toContain('"action":"volume.created"');
+    expect(cleared).toContain('HTTP status 204');
+  }, 180_000);
+});
+
+describe('the documents', () => {
+  const files = documents();
+
+  it('have no link to a file or heading that is not there', () => {
+    const broken = files.flatMap((file) => linksOf(file).filter((link) => !leadsSomewhere(file, link)).map((link) => `${file}: ${link}`));
+    expect(broken).toEqual([]);
+  });
+
+  it('show the settings as the program has them', () => {
+    const [, shown] = /<!-- settings -->\n([^]*?)<!-- \/settings -->/.exec(read('docs/OPERATIONS.md')) ?? [];
+    // `npm run golden` does not write it: paste what this test expected.
+    expect(shown).toBe(settingsMarkdown().replaceAll(ROOT, '.'));
+  });
+
+  it('count the operations as they are', () => {
+    const { operations } = buildCore().table;
+    const all = groups.reduce((sum, group) => sum + group.operations, 0);
+    expect(read('README.md')).toContain(`${operations.length} of the ${all} operations`);
+    const built = groups.map(({ name, operations: published }) => {
+      const count = operations.filter((operation) => operation.group === name).length;
+      return `| ${name} | ${count} of ${published} |`;
+    });
+    for (const row of built) expect(read('docs/ARCHITECTURE.md')).toContain(row);
+  });
+
+  it('name only npm scripts that exist', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const named = files.flatMap((file) => [...read(file).matchAll(/npm run ([a-z-]+)/g)].map(([, name]) => name as string));
+    expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  });
+});
+
+function start(data: string): Promise<ChildProcess> {
+  const { PATH, HOME } = process.env;
+  const env = { PATH, HOME, PLATFORM_DATA_DIR: data, PORT: '0', ADMIN_PORT: '0', VOLUME_DRIVER: 'directory' };
+  const child = spawn(process.execPath, ['scripts/start.mjs', 'server/main.js'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  return new Promise((resolve, reject) => {
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (text: Buffer) => {
+        output += text.toString();
+        if (output.includes('"msg":"ready"')) resolve(child);
+      });
+    }
+    child.once('exit', (code) => reject(new Error(`npm start ended with ${code}: ${output}`)));
+  });
+}
+
+/** Code blocks that are marked `sh tour`. */
+function blocksOf(file: string): string[] {
+  return [...read(file).matchAll(/^```sh tour\n([^]*?)^```$/gm)].map(([, block]) => block as string);
+}
+
+/** Runs the blocks in one shell, as somebody who pastes them, and gives what each printed. */
+function paste(blocks: string[], data: string): Promise<string[]> {
+  const mark = '\n=== next block ===\n';
+  const script = ['set -euo pipefail', ...blocks.flatMap((block) => [block, `printf '%s' '${mark}'`])].join('\n');
+  const { PATH, HOME } = process.env;
+  const shell = spawn('bash', ['-c', script], { cwd: ROOT, env: { PATH, HOME, PLATFORM_DATA_DIR: data }, stdio: ['ignore', 'pipe', 'pipe'] });
+  return new Promise((resolve, reject) => {
+    let output = '';
+    let complaints = '';
+    shell.stdout.on('data', (text: Buffer) => (output += text.toString()));
+    shell.stderr.on('data', (text: Buffer) => (complaints += text.toString()));
+    shell.once('close', (code) => (code === 0 ? resolve(output.split(mark).slice(0, -1)) : reject(new Error(`the tour ended with ${code}\n${output}\n${complaints}`))));
+  });
+}
+
+function documents(): string[] {
+  const pages = fs.readdirSync(path.join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((file) => path.join('docs', file));
+  return ['README.md', 'STYLE.md', 'CHANGELOG.md', ...pages].filter((file) => file.endsWith('.md') && fs.existsSync(path.join(ROOT, file)));
+}
+
+function linksOf(file: string): string[] {
+  const links = [...read(file).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link as string);
+  return links.filter((link) => !/^https?:/.test(link));
+}
+
+function leadsSomewhere(file: string, link: string): boolean {
+  const [place = '', heading] = link.split('#');
+  const target = place ? path.join(path.dirname(file), place) : file;
+  if (!fs.existsSync(path.join(ROOT, target))) return false;
+  return heading === undefined || headingsOf(target).includes(heading);
+}
+
+/** Headings as the addresses that Git hosts make of them. */
+function headingsOf(file: string): string[] {
+  const headings = [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, text]) => text as string);
+  return headings.map((text) => text.toLowerCase().replace(/[^\w\- ]/g, '').replaceAll(' ', '-'));
+}
