@@ -1,0 +1,169 @@
+// A project with rows in it. Requests are derived: the path from the operation, the body from its documented example, so
+// that a kind which is added later has its rows here without a line of its own.
+import { getNamedType, getNullableType, isInputObjectType, type GraphQLInputObjectType } from 'graphql';
+import type { Operation } from '../../core/operations';
+import { allKinds } from '../../models/registry';
+import { buildCore } from '../../resolvers';
+import { openapiDocument } from '../../rest/openapi';
+import type { Answer, CallOptions, TestService } from './service';
+
+export const core = buildCore();
+export const operations: readonly Operation[] = core.table.operations;
+
+const document = openapiDocument({ table: core.table, schema: core.schema, baseUrl: 'http://127.0.0.1:8080', version: '0.0.0' });
+
+type Values = Record<string, unknown>;
+
+export interface World {
+  service: TestService;
+  project: string;
+  key: string;
+  /** The one row of a kind that everybody may read; made when it is first asked for. */
+  id(kind: string): Promise<string>;
+  /** A second one, for references and moves. */
+  other(kind: string): Promise<string>;
+  /** A new row, for changing and deleting. Children stand under the parents that `id` gives. */
+  fresh(kind: string): Promise<string>;
+  /** The address of an operation in this project. `ids`: kinds whose row is another one. */
+  path(operation: Operation, ids?: Record<string, string>): Promise<string>;
+  /** A body that the operation takes, with fresh names; undefined where it has none. */
+  body(operation: Operation): Promise<Values | undefined>;
+  call(method: string, path: string, options?: CallOptions): Promise<Answer>;
+  /** Ids, names and addresses that occur only here. */
+  marks: Set<string>;
+}
+
+/** @param owner project and key; without them the first project and its owner */
+export function openWorld(service: TestService, owner: { id: string; key: string } = { id: service.project, key: service.key }): World {
+  const known = new Map<string, Promise<string>>();
+  const once = (name: string, kind: string): Promise<string> => {
+    const found = known.get(name) ?? world.fresh(kind);
+    known.set(name, found);
+    return found;
+  };
+  const world: World = {
+    service,
+    project: owner.id,
+    key: owner.key,
+    marks: new Set([owner.id]),
+    id: (kind) => (kind === 'project' ? Promise.resolve(owner.id) : once(kind, kind)),
+    other: (kind) => once(`other ${kind}`, kind),
+    fresh: (kind) => (makers[kind] ?? created)(world, kind),
+    path: (operation, ids) => pathOf(world, operation, ids ?? {}),
+    body: (operation) => bodyOf(world, operation),
+    call: (method, place, options) => service.call(method, place, { key: owner.key, project: owner.id, ...options }),
+  };
+  return world;
+}
+
+/** Kinds of the registry, by name. */
+export const kindNames: readonly string[] = allKinds().map((kind) => kind.kind);
+
+/** The kind of the row that a parameter of a path names: /volumes/{id} is a volume. */
+export function kindOfParam(operation: Operation, name: string): string {
+  const collection = new RegExp(`/(\\w+)/\\{${name}\\}`).exec(operation.path)?.[1] ?? '';
+  const kind = allKinds().find(({ table }) => table === collection)?.kind ?? COLLECTIONS[collection];
+  if (!kind) throw new Error(`${operation.id}: whose id is {${name}}?`);
+  return kind;
+}
+
+/** Collections that are not named like the table of their kind. */
+const COLLECTIONS: Record<string, string> = { env: 'environment_variable', errors: 'error' };
+
+/** The kind that a field of a body or a query refers to, undefined where there is no such kind yet. */
+export function kindOfReference(field: string): string | undefined {
+  const kind = /^(\w+)_id$/.exec(field)?.[1];
+  return kind && kindNames.includes(kind) && kind !== 'project' ? kind : undefined;
+}
+
+/** The operation that makes a row of the kind. */
+export function createOperation(kind: string): Operation | undefined {
+  const type = kind.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  return operations.find(({ method, status, field, key }) => method === 'POST' && status === 201 && key === field.name && typeName(field.definition.type) === type);
+}
+
+export const typeName = (type: Parameters<typeof getNamedType>[0]): string => String(getNamedType(type));
+
+/** Kinds whose rows are not made by a POST of their own. */
+const makers: Record<string, (world: World, kind: string) => Promise<string>> = {
+  async error() {
+    return 'not_found';
+  },
+  async environment_variable(world) {
+    const key = `KEY_${(serial += 1)}`;
+    const value = `value of ${mark(world, key)}`;
+    await expectStatus(world, 'PUT', `/v2/applications/${await world.id('application')}/env/${key}`, { value }, 201);
+    return key;
+  },
+  /** Entries come with every mutation. */
+  async activity(world) {
+    await world.fresh('volume');
+    const { body } = await world.call('GET', `/v2/projects/${world.project}/activity?limit=1`);
+    return body.data[0].id;
+  },
+  /** Comes with its application. */
+  async process(world) {
+    const application = await world.id('application');
+    const [row] = await world.service.sql<{ id: string }>('select id from processes where application_id = $1', [application]);
+    return row?.id as string;
+  },
+};
+
+async function created(world: World, kind: string): Promise<string> {
+  const operation = createOperation(kind);
+  if (!operation) throw new Error(`no operation makes a ${kind}: give it a maker in test/support/world.ts`);
+  const made = await expectStatus(world, 'POST', await world.path(operation), await world.body(operation), 201);
+  world.marks.add(made.id);
+  return made.id;
+}
+
+async function expectStatus(world: World, method: string, place: string, body: unknown, status: number): Promise<Answer['body']> {
+  const answer = await world.call(method, place, { body });
+  if (answer.status !== status) throw new Error(`${method} ${place} ${JSON.stringify(body)}: ${answer.status} ${answer.text}`);
+  return answer.body;
+}
+
+async function pathOf(world: World, operation: Operation, ids: Record<string, string>): Promise<string> {
+  let place = operation.path;
+  for (const { name } of operation.params) {
+    const kind = kindOfParam(operation, name);
+    place = place.replace(`{${name}}`, encodeURIComponent(ids[kind] ?? (await world.id(kind))));
+  }
+  return place;
+}
+
+async function bodyOf(world: World, operation: Operation): Promise<Values | undefined> {
+  const { body } = operation.field;
+  if (!body) return undefined;
+  const content = document.paths[operation.path]?.[operation.method.toLowerCase()]?.requestBody?.content['application/json'] as { example: Values };
+  return ownBody(world, body.type, structuredClone(content.example));
+}
+
+/** The example with names that are free and references that lead to rows of the project. */
+async function ownBody(world: World, type: GraphQLInputObjectType, example: Values): Promise<Values> {
+  const result: Values = {};
+  for (const [name, value] of Object.entries(example)) {
+    const inner = getNullableType(type.getFields()[name]?.type);
+    const kind = kindOfReference(name);
+    if (isInputObjectType(inner)) result[name] = await ownBody(world, inner, value as Values);
+    else if (kind) result[name] = await world.other(kind);
+    else result[name] = typeof value === 'string' && UNIQUE.has(name) ? unique(world, name, value) : value;
+  }
+  return result;
+}
+
+const UNIQUE = new Set(['name', 'hostname']);
+let serial = 0;
+
+function unique(world: World, name: string, example: string): string {
+  serial += 1;
+  return mark(world, name === 'hostname' ? `n${serial}-${code(world)}.${example}` : `${example}-${code(world)}-${serial}`);
+}
+
+/** Tells the worlds of one service apart in names. */
+const code = (world: World): string => `w${world.project.slice(-6)}`;
+
+function mark(world: World, text: string): string {
+  if (text.includes(code(world))) world.marks.add(text);
+  return text;
+}
