@@ -138,8 +138,8 @@ function countRef(book: Book): Schema {
   return book.use('schemas', 'ProblemResourceCount', () => ({
     type: 'object',
     description: 'Resources of one kind.',
-    properties: { type: text('Kind, lower case.'), count: count('How many there are.') },
-    required: ['type', 'count'],
+    properties: { resource: text('What is counted, as in the usage of a project.'), count: count('How many there are.') },
+    required: ['resource', 'count'],
   }));
 }
 

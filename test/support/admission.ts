@@ -1,0 +1,41 @@
+// Who may call what: the rules of the specification, written a second time and apart from the guard. The access tests
+// hold both faces against this.
+import type { Actor } from './actors';
+import { projectSource, type PublishedOperation } from './table';
+
+/**
+ * The code that refuses the actor before the request itself is looked at; null = admitted.
+ * @param pathProject the project in the path, for operations that have one there
+ */
+export function refusal(operation: PublishedOperation, actor: Actor, pathProject: string): string | null {
+  if (operation.scope === 'none') return null;
+  if (actor.refused) return actor.refused;
+  if (lacksScope(operation.scope, actor)) return 'insufficient_scope';
+  const source = projectSource(operation);
+  if (source === 'none') return refusedEverywhere(operation, actor);
+  const project = source === 'path' ? pathProject : actor.header;
+  return refusedProject(project, actor) ?? refusedEverywhere(operation, actor) ?? refusedRole(operation, actor);
+}
+
+function lacksScope(scope: string, { kind, scopes }: Actor): boolean {
+  return kind === 'personal' && scope !== 'any' && scopes != null && !scopes.includes(scope);
+}
+
+function refusedProject(project: string | null, { kind, projects, member = [] }: Actor): string | null {
+  if (project === null) return kind === 'project' ? null : 'project_header_missing';
+  if (projects && !projects.includes(project)) return 'project_not_allowed';
+  return member.includes(project) ? null : 'project_not_found';
+}
+
+/** Projects are made and deleted by persons, and made only by keys that reach all projects. */
+function refusedEverywhere({ id }: PublishedOperation, { kind, projects }: Actor): string | null {
+  if ((id === 'createProject' || id === 'deleteProject') && kind === 'project') return 'personal_key_required';
+  return id === 'createProject' && projects ? 'project_not_allowed' : null;
+}
+
+function refusedRole({ id, kind }: PublishedOperation, actor: Actor): string | null {
+  if (kind === 'query') return null;
+  if (actor.role === 'viewer') return 'role_not_permitted';
+  const owners = id === 'deleteProject' || (id === 'updateProject' && actor.kind !== 'project');
+  return owners && actor.role !== 'owner' ? 'role_not_permitted' : null;
+}
