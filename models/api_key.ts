@@ -1,11 +1,12 @@
 // API keys as the dashboard and the operator make them. How a request is recognised by one: models/identity.ts.
-import type { Context } from '../core/context';
+import type { Context, Identity } from '../core/context';
 import { problem, validationFailed, type FieldError } from '../core/errors';
 import { mintId } from '../core/ids';
 import { limits } from '../core/limits';
 import { isScope, scopes as knownScopes } from '../core/scopes';
 import { mintToken, type TokenKind } from '../core/tokens';
 import type { CreatePersonalKeyInput, CreateProjectKeyInput } from '../schema/types';
+import { projectAccess } from './identity';
 import { requireRole } from './member';
 import type { Page } from './page';
 import { newest, noteChange, type NewestArguments } from './row';
@@ -41,6 +42,7 @@ const COUNT_OF_USER = named('select count(*)::int as used from api_keys where us
 const COUNT_OF_PROJECT = named('select count(*)::int as used from api_keys where project_id = $1 and revoked_at is null');
 const INSERT = named(`insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, created_by, expires_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`);
+const REVOKE_ANY = named('update api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id');
 const REVOKE = named(`update api_keys set revoked_at = now() where id = $1 and revoked_at is null and (user_id = $2 or project_id = $3) returning id, name`);
 
 /** One page of the person's own keys. */
@@ -59,7 +61,7 @@ export async function createPersonalKey(ctx: Context, input: CreatePersonalKeyIn
   const user_id = sessionUser(ctx).id;
   checkInput(input);
   for (const [index, id] of (input.project_ids ?? []).entries()) {
-    if (await ctx.access(id)) continue;
+    if (await projectAccess(ctx.sql, ctx.identity as Identity, id)) continue;
     throw problem('reference_not_found', 'The key can only be restricted to projects that you are a member of.', { field: `project_ids.${index}` });
   }
   await ctx.sql.query(LOCK_USER, [user_id]);
@@ -89,6 +91,13 @@ export function revokePersonalKey(ctx: Context, id: string): Promise<void> {
 export async function revokeProjectKey(ctx: Context, projectId: string, id: string): Promise<void> {
   await requireRole(ctx, projectId, 'developer');
   await revoke(ctx, id, { project_id: projectId });
+}
+
+/** For the operator: stops any key at once. @returns false where there is none */
+export async function revokeAnyKey(ctx: Context, id: string): Promise<boolean> {
+  const revoked = await ctx.sql.query(REVOKE_ANY, [id]);
+  await ctx.forget({ key_id: id });
+  return revoked.length > 0;
 }
 
 interface KeyOwner {

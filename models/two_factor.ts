@@ -7,7 +7,7 @@ import { limits } from '../core/limits';
 import { sha256 } from '../core/tokens';
 import { noteChange } from './row';
 import { named } from './statement';
-import { currentUser, requirePassword, wrongField, type UserRow } from './user';
+import { currentUser, requirePassword, resetTwoFactor, wrongField, type UserRow } from './user';
 
 const STEP_SECONDS = 30;
 /** Steps that the clocks may differ by, each way (RFC 6238 section 5.2). */
@@ -28,7 +28,6 @@ const SPEND_STEP = named('update users set totp_last_step = $2 where id = $1 and
 const SPEND_RECOVERY = named('update recovery_codes set used_at = now() where user_id = $1 and hash = $2 and used_at is null returning user_id');
 const ENROL = named('update users set totp_secret = $2, totp_last_step = 0 where id = $1 and totp_confirmed_at is null returning id');
 const CONFIRM = named('update users set totp_confirmed_at = now(), totp_last_step = $2 where id = $1 and totp_confirmed_at is null and totp_secret = $3 returning id');
-const DISABLE = named('update users set totp_secret = null, totp_confirmed_at = null, totp_last_step = 0, code_failures = 0, code_retry_at = null where id = $1');
 const LOCK = named('select 1 from users where id = $1 for update');
 const DROP_RECOVERY = named('delete from recovery_codes where user_id = $1');
 const ADD_RECOVERY = named('insert into recovery_codes (user_id, hash) select $1, unnest($2::text[])');
@@ -83,8 +82,7 @@ export async function confirmTwoFactor(ctx: Context, code: string): Promise<stri
 /** Turns two-factor off; the codes were checked before. */
 export async function disableTwoFactor(ctx: Context): Promise<void> {
   const user = await currentUser(ctx);
-  await ctx.sql.query(DISABLE, [user.id]);
-  await ctx.sql.query(DROP_RECOVERY, [user.id]);
+  await resetTwoFactor(ctx, user.id);
   noteChange(ctx, { type: 'user', id: user.id, name: user.name }, ['two_factor']);
 }
 

@@ -28,6 +28,8 @@ const INSERT_ACCOUNT = named('insert into accounts (id, name) values ($1, $2)');
 const INSERT = named('insert into users (id, account_id, email, name, password_hash) values ($1, $2, $3, $4, $5)');
 const SET_PASSWORD = named('update users set password_hash = $2 where id = $1');
 const END_OTHERS = named('delete from sessions where user_id = $1 and id <> $2');
+const RESET_TWO_FACTOR = named(`update users set totp_secret = null, totp_confirmed_at = null, totp_last_step = 0, code_failures = 0, code_retry_at = null where id = $1`);
+const DROP_RECOVERY = named('delete from recovery_codes where user_id = $1');
 
 /** E-mails are compared without case. */
 export function normalEmail(email: string): string {
@@ -77,12 +79,23 @@ export async function hashNewPassword(password: string, field: string): Promise<
   return hashPassword(password);
 }
 
-/** Sets the password and ends all other sessions. */
+/** Turns two-factor off and forgets its codes. */
+export async function resetTwoFactor(ctx: Context, userId: string): Promise<void> {
+  await ctx.sql.query(RESET_TWO_FACTOR, [userId]);
+  await ctx.sql.query(DROP_RECOVERY, [userId]);
+}
+
+/** Sets a user's password and ends all their sessions but that of the request. */
+export async function setPassword(ctx: Context, userId: string, hash: string): Promise<void> {
+  await ctx.sql.query(SET_PASSWORD, [userId, hash]);
+  await ctx.sql.query(END_OTHERS, [userId, ctx.identity?.id]);
+  await ctx.forget({ user_id: userId });
+}
+
+/** The person sets their own password, which was checked before. */
 export async function changePassword(ctx: Context, hash: string): Promise<void> {
   const { id, name } = sessionUser(ctx);
-  await ctx.sql.query(SET_PASSWORD, [id, hash]);
-  await ctx.sql.query(END_OTHERS, [id, ctx.identity?.id]);
-  await ctx.forget({ user_id: id });
+  await setPassword(ctx, id, hash);
   noteChange(ctx, { type: 'user', id, name }, ['password']);
 }
 

@@ -1,0 +1,163 @@
+// Looks at everything that the service needs, and changes nothing.
+import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { loadConfig, type Config } from '../core/config';
+import { loadKeyRing } from '../core/secrets';
+import { StartupError } from '../core/startup_error';
+import { dnsQuestions } from '../drivers/dns';
+import { hostFacts } from '../drivers/host';
+import { openDatabase, type Database } from '../models/database';
+import { assertNotNewer, pendingMigrations } from '../models/migrate';
+import { openEmbedded } from '../server/embedded';
+import { MIGRATIONS } from '../server/platform';
+import { reasonOf } from '../server/http';
+import type { Command } from './command';
+
+interface Finding {
+  check: string;
+  status: 'ok' | 'warning' | 'failed';
+  detail: string;
+}
+
+type Check = (config: Config) => Promise<Finding | Finding[]> | Finding | Finding[];
+
+const DISK_FREE_MIN_BYTES = 1e9;
+const NAME_ASKED = 'example.com';
+const HEALTH_WITHIN_MS = 2_000;
+
+export const commands: Command[] = [
+  {
+    name: 'doctor',
+    summary: 'Check settings, data directory, secret key, database, host, DNS and ports.',
+    async run() {
+      const config = loadConfig(process.env);
+      const rows: Finding[] = [{ check: 'settings', status: 'ok', detail: `data directory ${config.dataDir}` }];
+      for (const [name, check] of Object.entries(checks)) rows.push(...(await guarded(name, check, config)));
+      return { rows: rows as unknown as Record<string, unknown>[], ok: rows.every(({ status }) => status !== 'failed') };
+    },
+  },
+];
+
+const checks: Record<string, Check> = {
+  'data directory': dataDirectory,
+  'secret key': secretKey,
+  database,
+  host,
+  'DNS resolver': resolver,
+  port: (config) => port('port', config.host, config.port),
+  'admin port': (config) => port('admin port', config.adminHost, config.adminPort),
+};
+
+/** What a check did not foresee is a finding too, not the end of the list. */
+async function guarded(check: string, run: Check, config: Config): Promise<Finding[]> {
+  try {
+    return [await run(config)].flat();
+  } catch (error) {
+    return [{ check, status: 'failed', detail: String((error as Error).message).split('\n')[0] as string }];
+  }
+}
+
+function dataDirectory({ dataDir }: Config): Finding {
+  const check = 'data directory';
+  if (!existsSync(dataDir)) return { check, status: 'warning', detail: `${dataDir} is not there yet; the first start makes it` };
+  accessSync(dataDir, constants.W_OK | constants.X_OK);
+  return { check, status: 'ok', detail: 'can be written' };
+}
+
+function secretKey({ secretKey: setting, dataDir }: Config): Finding {
+  const check = 'secret key';
+  const file = path.join(dataDir, 'secret-key');
+  if (setting === null && !existsSync(file)) return { check, status: 'warning', detail: 'not there yet; the first start makes it' };
+  if (setting === null && statSync(file).mode & 0o077) return { check, status: 'warning', detail: `others may read ${file}; the next start closes it` };
+  const [current] = loadKeyRing({ setting, dataDir });
+  return { check, status: 'ok', detail: `key ${current?.id} from ${setting === null ? file : 'PLATFORM_SECRET_KEY'}` };
+}
+
+async function database(config: Config): Promise<Finding[]> {
+  const home = path.join(config.dataDir, 'postgres');
+  const made = existsSync(home) && readdirSync(home).some((name) => name.startsWith('data-'));
+  if (!config.databaseUrl && !made) return [{ check: 'database', status: 'warning', detail: 'the embedded server is not there yet; the first start makes it' }];
+  const engine = config.databaseUrl
+    ? { url: config.databaseUrl, close: async () => {} }
+    : await openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined });
+  const opened = openDatabase(engine.url, { poolSize: 1, name: 'platform-api doctor' });
+  try {
+    return await askDatabase(opened, config.databaseUrl ? 'DATABASE_URL' : 'embedded');
+  } finally {
+    await opened.close();
+    await engine.close();
+  }
+}
+
+async function askDatabase(opened: Database, source: string): Promise<Finding[]> {
+  const [row] = await opened.query<{ version: string }>({ name: 'doctor', text: `select current_setting('server_version') as version` }, []);
+  const reached: Finding = { check: 'database', status: 'ok', detail: `PostgreSQL ${row?.version} answers (${source})` };
+  return [reached, await migrations(opened)];
+}
+
+async function migrations({ knex }: Database): Promise<Finding> {
+  const check = 'migrations';
+  try {
+    await assertNotNewer(knex, MIGRATIONS);
+  } catch (error) {
+    if (error instanceof StartupError) return { check, status: 'failed', detail: error.message };
+    throw error;
+  }
+  const pending = await pendingMigrations(knex, MIGRATIONS);
+  if (pending.length) return { check, status: 'warning', detail: `the next start will apply ${pending.join(', ')}` };
+  return { check, status: 'ok', detail: 'up to date' };
+}
+
+async function host({ dataDir }: Config): Promise<Finding[]> {
+  const facts = await hostFacts({ directory: existsSync(dataDir) ? dataDir : process.cwd() });
+  const engines = (['postgresql', 'mariadb', 'redis', 'valkey'] as const).flatMap((engine) => facts[engine].map(({ version }) => `${engine} ${version}`));
+  const programs = Object.entries(facts.programs).map(([name, program]) => `${name} ${program?.version}`);
+  const room = facts.disk_free_bytes >= DISK_FREE_MIN_BYTES;
+  return [
+    { check: 'disk', status: room ? 'ok' : 'warning', detail: `${gigabytes(facts.disk_free_bytes)} of ${gigabytes(facts.disk_total_bytes)} free` },
+    { check: 'memory', status: 'ok', detail: `${gigabytes(facts.memory_available_bytes)} of ${gigabytes(facts.memory_total_bytes)} available, ${facts.cpus} CPUs` },
+    { check: 'engines', status: engines.length ? 'ok' : 'warning', detail: engines.join(', ') || 'none found' },
+    { check: 'programs', status: 'ok', detail: programs.join(', ') || 'none found' },
+    { check: 'image builders', status: 'ok', detail: facts.oci_builders.join(', ') || 'none found: Dockerfiles cannot be built' },
+  ];
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}
+
+async function resolver({ dnsResolvers }: Config): Promise<Finding> {
+  const check = 'DNS resolver';
+  const asked = dnsResolvers.length ? dnsResolvers.join(', ') : 'of the system';
+  try {
+    await dnsQuestions({ resolvers: [...dnsResolvers] }).a(NAME_ASKED);
+    return { check, status: 'ok', detail: `answers (${asked})` };
+  } catch {
+    return { check, status: 'warning', detail: `no answer (${asked}): custom domains cannot be verified` };
+  }
+}
+
+/** A taken port is right when it is our own service that answers there. */
+async function port(check: string, address: string, number: number): Promise<Finding> {
+  if (number === 0) return { check, status: 'ok', detail: 'a free one at each start' };
+  const problem = await tryPort(address, number);
+  if (!problem) return { check, status: 'ok', detail: `${address}:${number} is free` };
+  if (problem.code === 'EADDRINUSE' && (await isOurs(address, number))) return { check, status: 'ok', detail: `a running service answers at ${address}:${number}` };
+  return { check, status: 'failed', detail: `${address}:${number}: ${reasonOf(problem)}` };
+}
+
+function tryPort(address: string, number: number): Promise<NodeJS.ErrnoException | null> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', resolve);
+    server.listen(number, address, () => server.close(() => resolve(null)));
+  });
+}
+
+async function isOurs(address: string, number: number): Promise<boolean> {
+  const name = address === '0.0.0.0' || address === '::' ? 'localhost' : address;
+  const base = `http://${name.includes(':') ? `[${name}]` : name}:${number}`;
+  const answers = await Promise.all(['/healthz', '/metrics'].map((place) => fetch(base + place, { signal: AbortSignal.timeout(HEALTH_WITHIN_MS) }).then((answer) => answer.text(), () => '')));
+  return answers.some((text) => text.includes('"status":"ok"') || text.includes('platform_'));
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env node
+// The operator's command: users, keys, projects, routes, doctor. Exit code 1: could not be done; 2: wrong command line.
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { Problem, type FieldError } from '../core/errors';
+import { StartupError } from '../core/startup_error';
+import { CommandError, UsageError, type Command, type Input } from './command';
+import { commands as doctor } from './doctor';
+import { commands as key } from './key';
+import { printed } from './print';
+import { commands as project } from './project';
+import { commands as routes } from './routes';
+import { commands as user } from './user';
+
+const commands = [...user, ...key, ...project, ...routes, ...doctor];
+
+async function main(words: string[]): Promise<number> {
+  const command = find(words);
+  if (!command) {
+    if (words.length && !words.some(isHelp)) throw new UsageError(`unknown command ${words.filter((word) => !word.startsWith('-')).join(' ')}`);
+    process.stdout.write(help());
+    return 0;
+  }
+  if (words.some(isHelp)) {
+    process.stdout.write(helpOf(command));
+    return 0;
+  }
+  const { input, json } = read(command, words.slice(command.name.split(' ').length));
+  const output = await command.run(input);
+  process.stdout.write(printed(output, json ? 'json' : 'table'));
+  return output.ok === false ? 1 : 0;
+}
+
+function find(words: string[]): Command | undefined {
+  return commands.find(({ name }) => name.split(' ').every((word, i) => words[i] === word));
+}
+
+function isHelp(word: string): boolean {
+  return word === '--help' || word === '-h';
+}
+
+function read(command: Command, args: string[]): { input: Input; json: boolean } {
+  const options: ParseArgsConfig['options'] = { json: { type: 'boolean' } };
+  for (const [name, { value }] of Object.entries(command.options ?? {})) options[name] = { type: value === null ? 'boolean' : 'string' };
+  const { values, positionals } = parsed({ args, options, allowPositionals: true });
+  if (positionals.length !== (command.argument ? 1 : 0)) throw new UsageError(command.argument ? `${command.name} needs one ${command.argument}` : `${command.name} takes no ${positionals[0]}`);
+  for (const [name, { required }] of Object.entries(command.options ?? {})) {
+    if (required && values[name] === undefined) throw new UsageError(`${command.name} needs --${name}`);
+  }
+  const text = (name: string): string | undefined => values[name] as string | undefined;
+  return { input: { argument: positionals[0] ?? '', text, has: (flag) => values[flag] === true }, json: values.json === true };
+}
+
+function parsed(config: ParseArgsConfig): { values: Record<string, unknown>; positionals: string[] } {
+  try {
+    return parseArgs(config) as { values: Record<string, unknown>; positionals: string[] };
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function help(): string {
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
+  return ['Usage: platform <command> [options]', '', ...lines, '', 'Every command takes --json and --help. Settings are those of the service: environment variables.', ''].join('\n');
+}
+
+function helpOf({ name, summary, argument, options = {} }: Command): string {
+  const lines = Object.entries(options).map(([option, { value, description, required }]) => `  --${option}${value ? ` <${value}>` : ''}${required ? ' (needed)' : ''}\n      ${description}`);
+  return [`Usage: platform ${name}${argument ? ` <${argument}>` : ''}${lines.length ? ' [options]' : ''} [--json]`, '', summary, '', ...lines, ''].join('\n');
+}
+
+function complain(error: unknown): number {
+  const usage = error instanceof UsageError;
+  process.stderr.write(`platform: ${reason(error)}${usage ? '; see platform --help' : ''}\n`);
+  return usage ? 2 : 1;
+}
+
+function reason(error: unknown): string {
+  if (error instanceof Problem) {
+    const fields = (error.members.errors as FieldError[] | undefined)?.map(({ field, detail }) => `${field} ${detail}`);
+    return fields?.join('; ') ?? error.detail;
+  }
+  if (error instanceof StartupError || error instanceof CommandError || error instanceof UsageError) return error.message;
+  return error instanceof Error ? String(error.stack) : String(error);
+}
+
+main(process.argv.slice(2)).catch(complain).then(
+  (code) => {
+    process.exitCode = code;
+  },
+  () => process.exit(1),
+);

@@ -1,0 +1,33 @@
+// The database of the service, opened the same way: by DATABASE_URL, else the embedded server of the data directory.
+import { loadConfig } from '../core/config';
+import type { Context, Identity } from '../core/context';
+import { mintRequestId } from '../core/ids';
+import { createLog } from '../core/log';
+import { findUser, type UserRow } from '../models/user';
+import { makeContext } from '../server/context';
+import { openPlatform } from '../server/platform';
+import { CommandError } from './command';
+
+/** Runs in one transaction on the service's database. @throws StartupError where it can't be opened */
+export async function inDatabase<T>(run: (ctx: Context) => Promise<T>): Promise<T> {
+  const platform = await openPlatform(loadConfig(process.env), createLog('silent'));
+  try {
+    const ctx = makeContext(platform, { face: 'system', request_id: mintRequestId(), address: 'operator', user_agent: 'operator', project_header: undefined });
+    return await ctx.transact(run);
+  } finally {
+    await platform.close();
+  }
+}
+
+/** The user of an e-mail; the context acts as they from here on. @throws CommandError where there is none */
+export async function actAs(ctx: Context, email: string): Promise<UserRow> {
+  const user = await findUser(ctx, email);
+  if (!user) throw new CommandError(`there is no user ${email}`);
+  ctx.identity = identityOf(user);
+  return user;
+}
+
+function identityOf({ id, name, email, account_id, account_status, created_at }: UserRow): Identity {
+  const unlimited = { prefix: '', project_id: null, scopes: null, project_ids: null, expires_at: null, last_used_at: null };
+  return { kind: 'session', id: 'operator', name: 'Operator', account_id, account_status, user: { id, name, email }, created_at, ...unlimited };
+}

@@ -1,0 +1,24 @@
+// What a command says: a table for people, one JSON document with --json.
+import type { Output } from './command';
+
+/** @returns the text for standard output */
+export function printed({ rows, secrets = {} }: Output, format: 'table' | 'json'): string {
+  if (format === 'json') return `${JSON.stringify({ data: rows, ...secrets }, null, 2)}\n`;
+  const below = Object.entries(secrets).map(([name, value]) => `\n${name} (shown this once): ${value}\n`);
+  return table(rows) + below.join('');
+}
+
+function table(rows: Record<string, unknown>[]): string {
+  if (!rows.length) return 'none\n';
+  const columns = Object.keys(rows[0] as object);
+  const lines = [columns, ...rows.map((row) => columns.map((column) => cell(row[column])))];
+  const widths = columns.map((_, i) => Math.max(...lines.map((line) => (line[i] as string).length)));
+  return lines.map((line) => `${line.map((text, i) => text.padEnd(widths[i] as number)).join('  ').trimEnd()}\n`).join('');
+}
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return '-';
+  if (Array.isArray(value)) return value.join(',');
+  // What users have named must not steer the operator's terminal.
+  return String(value).replace(/\p{C}/gu, '?');
+}

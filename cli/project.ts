@@ -1,0 +1,34 @@
+import { formats } from '../core/formats';
+import { Project } from '../models/project';
+import { named } from '../models/statement';
+import { UsageError, type Command } from './command';
+import { actAs, inDatabase } from './open';
+
+const LIST = named(`select p.id, p.name, p.account_id, p.default_region, (select count(*)::int from members m where m.project_id = p.id) as members, p.created_at
+  from projects p where p.deleted_at is null order by p.id`);
+
+export const commands: Command[] = [
+  {
+    name: 'project create',
+    summary: 'Make a project that a user owns.',
+    options: {
+      user: { value: 'e-mail', description: 'The owner.', required: true },
+      name: { value: 'text', description: 'Name of the project.', required: true },
+      region: { value: 'id', description: 'Region of resources that name none; default: the first one.' },
+    },
+    async run(input) {
+      const label = formats.label(input.text('name') as string);
+      if (!label) throw new UsageError('--name must have 1 to 100 characters');
+      const { id, name, account_id, default_region } = await inDatabase(async (ctx) => {
+        await actAs(ctx, input.text('user') as string);
+        return Project.create(ctx, { name: label.value, default_region: input.text('region') });
+      });
+      return { rows: [{ id, name, account_id, default_region }] };
+    },
+  },
+  {
+    name: 'project list',
+    summary: 'List the projects.',
+    run: async () => ({ rows: await inDatabase((ctx) => ctx.sql.query<Record<string, unknown>>(LIST, [])) }),
+  },
+];

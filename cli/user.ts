@@ -1,0 +1,76 @@
+import { formats } from '../core/formats';
+import { hashPassword } from '../core/passwords';
+import { createUser, findUser, resetTwoFactor, setPassword } from '../models/user';
+import { named } from '../models/statement';
+import { CommandError, UsageError, type Command } from './command';
+import { actAs, inDatabase } from './open';
+import { choosePassword, passwordOption } from './password';
+
+const LIST = named(`select u.id, u.email, u.name, u.account_id, a.status, u.password_hash is not null as password, u.totp_confirmed_at is not null as two_factor, u.created_at
+  from users u join accounts a on a.id = u.account_id order by u.id`);
+
+const email = { email: { value: 'address', description: 'E-mail of the user.', required: true } } as const;
+
+export const commands: Command[] = [
+  {
+    name: 'user create',
+    summary: 'Make a user with an account of their own.',
+    options: { ...email, name: { value: 'text', description: 'Name of the user; default: the e-mail.' }, ...passwordOption },
+    async run(input) {
+      const address = emailOf(input.text('email'));
+      const name = nameOf(input.text('name') ?? address);
+      const { password, made } = await choosePassword(input);
+      const password_hash = await hashPassword(password);
+      const { id, account_id } = await inDatabase(async (ctx) => {
+        if (await findUser(ctx, address)) throw new CommandError(`there is a user ${address} already`);
+        return createUser(ctx, { email: address, name, password_hash });
+      });
+      return { rows: [{ id, email: address.toLowerCase(), name, account_id }], secrets: { ...made } };
+    },
+  },
+  {
+    name: 'user list',
+    summary: 'List the users.',
+    run: async () => ({ rows: await inDatabase((ctx) => ctx.sql.query<Record<string, unknown>>(LIST, [])) }),
+  },
+  {
+    name: 'user password',
+    summary: 'Set a new password and end all sessions of the user.',
+    options: { ...email, ...passwordOption },
+    async run(input) {
+      const { password, made } = await choosePassword(input);
+      const hash = await hashPassword(password);
+      const { id, email: address } = await inDatabase(async (ctx) => {
+        const user = await actAs(ctx, input.text('email') as string);
+        await setPassword(ctx, user.id, hash);
+        return user;
+      });
+      return { rows: [{ id, email: address }], secrets: { ...made } };
+    },
+  },
+  {
+    name: 'user reset-two-factor',
+    summary: 'Turn two-factor off for a user who lost authenticator and recovery codes.',
+    options: email,
+    async run(input) {
+      const { id, email: address } = await inDatabase(async (ctx) => {
+        const user = await actAs(ctx, input.text('email') as string);
+        await resetTwoFactor(ctx, user.id);
+        return user;
+      });
+      return { rows: [{ id, email: address, two_factor: false }] };
+    },
+  },
+];
+
+function emailOf(text: string | undefined): string {
+  const address = formats.email(text ?? '');
+  if (!address) throw new UsageError(`--email ${text} is not an e-mail address`);
+  return address.value;
+}
+
+function nameOf(text: string): string {
+  const name = formats.label(text);
+  if (!name) throw new UsageError('--name must have 1 to 100 characters');
+  return name.value;
+}

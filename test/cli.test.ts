@@ -1,0 +1,216 @@
+// The operator's command as a real process, on an embedded database of its own, beside a running service.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fastDirectory } from './support/database';
+import { kill } from './support/processes';
+
+const ROOT = path.resolve(__dirname, '..');
+const HOOK = path.join(ROOT, 'test/support/typescript.js');
+const START_LIMIT_MS = 60_000;
+
+interface Result {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+let dataDir: string;
+let service: ChildProcess;
+let first: { key: string; project_id: string; base_url: string };
+
+beforeAll(async () => {
+  dataDir = mkdtempSync(path.join(fastDirectory(), 'platform-cli-'));
+  chmodSync(dataDir, 0o755); // the database's user must get through
+  expect(await run(['doctor', '--json'])).toMatchObject({ code: 0 }); // before there is anything
+  expect(existsSync(path.join(dataDir, 'secret-key'))).toBe(false);
+  service = start('server/main.ts', []);
+  let said = '';
+  service.stdout?.on('data', (chunk: Buffer) => (said += chunk));
+  service.stderr?.on('data', (chunk: Buffer) => (said += chunk));
+  for (const until = Date.now() + START_LIMIT_MS; !said.includes('"msg":"ready"'); ) {
+    if (Date.now() > until || service.exitCode !== null) throw new Error(`the service does not start:\n${said}`);
+    await sleep(50);
+  }
+  first = JSON.parse(readFileSync(path.join(dataDir, 'first-key.json'), 'utf8'));
+  first.base_url = /"address":"([^"]+)"/.exec(said)?.[1] ?? first.base_url;
+}, START_LIMIT_MS + 10_000);
+
+afterAll(async () => {
+  service.kill('SIGTERM');
+  for (const until = Date.now() + 20_000; service.exitCode === null && Date.now() < until; ) await sleep(50);
+  await kill(service);
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+function environment(settings: Record<string, string>): NodeJS.ProcessEnv {
+  const { PATH, HOME } = process.env;
+  return { PATH, HOME, PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', VOLUME_DRIVER: 'directory', SHUTDOWN_GRACE_SECONDS: '2', ...settings };
+}
+
+function start(file: string, args: string[], settings: Record<string, string> = {}): ChildProcess {
+  return spawn(process.execPath, ['--require', HOOK, path.join(ROOT, file), ...args], { cwd: ROOT, env: environment(settings) });
+}
+
+function run(args: string[], options: { input?: string; settings?: Record<string, string> } = {}): Promise<Result> {
+  const child = start('cli/main.ts', args, options.settings);
+  const result: Result = { code: null, out: '', err: '' };
+  child.stdout?.on('data', (chunk: Buffer) => (result.out += chunk));
+  child.stderr?.on('data', (chunk: Buffer) => (result.err += chunk));
+  child.stdin?.end(options.input ?? '');
+  return new Promise((resolve) => child.on('close', (code) => resolve({ ...result, code })));
+}
+
+/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- what the command prints */
+async function json(args: string[], input?: string): Promise<any> {
+  const { code, out, err } = await run([...args, '--json'], { input });
+  if (code !== 0) throw new Error(`${args.join(' ')}: ${code} ${err}`);
+  return JSON.parse(out);
+}
+
+async function get(place: string, key: string, project?: string): Promise<number> {
+  const headers: Record<string, string> = { Authorization: `Bearer ${key}`, ...(project && { 'X-Svc-Project': project }) };
+  return (await fetch(first.base_url + place, { headers })).status;
+}
+
+async function logIn(email: string, password: string): Promise<string | undefined> {
+  const query = 'mutation ($input: LoginInput!) { login(input: $input) { user { id } } }';
+  const answer = await fetch(`${first.base_url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ query, variables: { input: { email, password } } }),
+  });
+  const { errors } = (await answer.json()) as { errors?: { extensions: { code: string } }[] };
+  return errors?.[0]?.extensions.code;
+}
+
+const all = { projects: [] as string[] };
+
+test('the first user gets a password from standard input and can log in', async () => {
+  const [{ email }] = (await json(['user', 'list'])).data;
+  expect(email).toBe('owner@example.com');
+  expect(await logIn(email, 'correct horse battery')).toBe('session_required');
+  expect((await run(['user', 'password', '--email', email, '--password-stdin'], { input: 'correct horse battery\n' })).out).not.toContain('correct horse');
+  expect(await logIn(email, 'correct horse battery')).toBeUndefined();
+  const short = await run(['user', 'password', '--email', email, '--password-stdin'], { input: 'short\n' });
+  expect([short.code, short.err]).toEqual([1, 'platform: the password must have at least 12 characters\n']);
+  expect(await logIn(email, 'correct horse battery')).toBeUndefined();
+});
+
+test('a new user gets a password that is shown once, and owns a new project', async () => {
+  const { data: [user], password } = await json(['user', 'create', '--email', 'Second@Example.com', '--name', 'Second']);
+  expect(user).toMatchObject({ email: 'second@example.com', name: 'Second', id: expect.stringMatching(/^usr_/) });
+  expect(await logIn('second@example.com', password)).toBeUndefined();
+  const again = await run(['user', 'create', '--email', 'second@example.com']);
+  expect([again.code, again.err]).toEqual([1, 'platform: there is a user second@example.com already\n']);
+  const { data: [project] } = await json(['project', 'create', '--user', 'second@example.com', '--name', 'Web shop']);
+  expect(project).toMatchObject({ name: 'Web shop', account_id: user.account_id });
+  all.projects.push(project.id);
+  expect((await json(['project', 'list'])).data.map(({ id }: { id: string }) => id)).toEqual([first.project_id, project.id]);
+  expect(JSON.stringify(await json(['user', 'list']))).not.toContain('scrypt');
+});
+
+test('keys of users work in the running service until they are revoked there', async () => {
+  const { data: [key], token } = await json(['key', 'create', '--user', 'second@example.com', '--scopes', 'read', '--expires', '30d', '--projects', all.projects[0] as string]);
+  expect(key).toMatchObject({ kind: 'personal', scopes: ['read'], project_ids: all.projects });
+  expect(Date.parse(key.expires_at)).toBeGreaterThan(Date.now() + 29 * 86_400_000);
+  expect(await get('/v2/volumes', token, all.projects[0])).toBe(200);
+  expect(await get('/v2/volumes', token, first.project_id)).toBe(403);
+  expect((await json(['key', 'revoke', key.id])).data).toEqual([{ id: key.id, revoked: true }]);
+  expect(await get('/v2/volumes', token, all.projects[0])).toBe(401);
+  const again = await run(['key', 'revoke', key.id]);
+  expect([again.code, again.err]).toEqual([1, `platform: there is no key ${key.id}\n`]);
+});
+
+test('keys of projects too, and the list shows no values', async () => {
+  const { data: [key], token } = await json(['key', 'create', '--project', first.project_id, '--name', 'CI']);
+  expect(key).toMatchObject({ kind: 'project', name: 'CI', project_id: first.project_id });
+  expect(await get('/v2/volumes', token)).toBe(200);
+  const { out } = await run(['key', 'list', '--project', first.project_id]);
+  expect(out).toContain(key.id);
+  expect(out).not.toContain(token);
+  expect(out).not.toContain(first.key);
+});
+
+test.each([
+  [['key', 'create', '--user', 'nobody@example.com'], 'there is no user nobody@example.com'],
+  [['key', 'create', '--project', 'prj_none'], 'there is no project prj_none'],
+  [['key', 'create', '--user', 'owner@example.com', '--scopes', 'read,root'], 'scopes.1 must be one of'],
+  [['key', 'create', '--user', 'owner@example.com', '--projects', 'prj_none'], 'The key can only be restricted to projects'],
+  [['project', 'create', '--user', 'owner@example.com', '--name', 'x', '--region', 'moon'], 'names no available region'],
+])('%j can not be done: one line, exit code 1', async (args, reason) => {
+  const { code, out, err } = await run(args);
+  expect([code, out]).toEqual([1, '']);
+  expect(err).toMatch(/^platform: .*\n$/);
+  expect(err).toContain(reason);
+});
+
+test.each([
+  [['nonsense'], 'unknown command nonsense'],
+  [['user', 'create'], 'user create needs --email'],
+  [['user', 'create', '--email', 'no address'], 'is not an e-mail address'],
+  [['user', 'create', '--email', 'a@example.com', '--password', 'secret'], '--password'],
+  [['key', 'create'], 'either --user or --project'],
+  [['key', 'create', '--user', 'a@example.com', '--expires', 'soon'], 'neither a time nor a number of days'],
+  [['key', 'revoke'], 'needs one key id'],
+  [['user', 'list', 'more'], 'takes no more'],
+])('%j is a wrong command line: exit code 2', async (args, reason) => {
+  const { code, out, err } = await run(args);
+  expect([code, out]).toEqual([2, '']);
+  expect(err).toContain(reason);
+});
+
+test('help names every command', async () => {
+  const { code, out } = await run(['--help']);
+  expect(code).toBe(0);
+  for (const name of ['user create', 'user list', 'key create', 'key list', 'key revoke', 'project create', 'project list', 'routes', 'doctor']) expect(out).toContain(`  ${name} `);
+  expect((await run([])).out).toBe(out);
+  expect((await run(['key', 'create', '--help'])).out).toContain('--scopes <list>');
+});
+
+test('routes lists the operations without a database', async () => {
+  const { code, out } = await run(['routes', '--json'], { settings: { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' } });
+  expect(code).toBe(0);
+  expect(JSON.parse(out).data).toContainEqual({ method: 'GET', path: '/v2/volumes/{id}', operation: 'getVolume', scope: 'read', group: 'Volumes' });
+});
+
+test('doctor finds everything in order beside the running service', async () => {
+  const { port } = new URL(first.base_url);
+  const { code, out } = await run(['doctor', '--json'], { settings: { PORT: port } });
+  const found = Object.fromEntries(JSON.parse(out).data.map(({ check, status, detail }: Record<string, string>) => [check, { status, detail }]));
+  expect(found).toMatchObject({
+    settings: { status: 'ok' },
+    'data directory': { status: 'ok' },
+    'secret key': { status: 'ok' },
+    database: { status: 'ok', detail: expect.stringMatching(/^PostgreSQL \d+.* answers \(embedded\)$/) },
+    migrations: { status: 'ok' },
+    port: { status: 'ok', detail: `a running service answers at 127.0.0.1:${port}` },
+  });
+  expect(code).toBe(0);
+});
+
+test('doctor says what is wrong, and its exit code too', async () => {
+  const database = await run(['doctor', '--json'], { settings: { DATABASE_URL: 'postgres://nobody:hush@127.0.0.1:1/none' } });
+  expect(database.code).toBe(1);
+  expect(JSON.parse(database.out).data).toContainEqual({ check: 'database', status: 'failed', detail: expect.any(String) });
+  expect(database.out).not.toContain('hush');
+  const other = path.join(dataDir, 'other');
+  const malformed = await run(['doctor', '--json'], { settings: { PLATFORM_DATA_DIR: writeKey(other, 'not a key') } });
+  expect(malformed.code).toBe(1);
+  expect(JSON.parse(malformed.out).data).toContainEqual({ check: 'secret key', status: 'failed', detail: expect.stringContaining('is malformed') });
+  const unknown = await run(['doctor'], { settings: { PLATFORM_NONSENSE: '1' } });
+  expect([unknown.code, unknown.err]).toEqual([1, 'platform: PLATFORM_NONSENSE is not a setting\n']);
+});
+
+function writeKey(directory: string, text: string): string {
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(path.join(directory, 'secret-key'), text, { mode: 0o600 });
+  return directory;
+}
+
+test('an unreachable database is one line', async () => {
+  const { code, out, err } = await run(['user', 'list'], { settings: { DATABASE_URL: 'postgres://nobody:hush@127.0.0.1:1/none' } });
+  expect([code, out]).toEqual([1, '']);
+  expect(err).toBe('platform: the database does not answer: ECONNREFUSED\n');
+});
