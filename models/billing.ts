@@ -49,7 +49,8 @@ const SUMS = named(`select p.id as project_id, p.name as project_name, s.kind, s
 export async function meter(ctx: Context, resource: Resource, changes: Values | null): Promise<void> {
   const { billing, kind } = resource.constructor as unknown as { billing?: Billing; kind: string };
   if (!billing || (changes && changes[billing.quantity] === undefined)) return;
-  await ctx.sql.query(CLOSE, [resource.id]);
+  const fresh = changes !== null && resource.version === 1;
+  if (!fresh) await ctx.sql.query(CLOSE, [resource.id]);
   const quantity = changes ? Number(changes[billing.quantity]) : 0;
   if (quantity > 0) await ctx.sql.query(OPEN, [resource.project_id, kind, resource.id, billing.price, quantity]);
 }

@@ -651,7 +651,7 @@ export type ApiKey = {
   project_ids?: Maybe<Array<Scalars['ID']['output']>>;
   /** Project of a project key; null for a personal key. */
   project_id?: Maybe<Scalars['ID']['output']>;
-  /** User who created it; null where the operator did. */
+  /** User who created it; null for a project key that the operator made. */
   created_by?: Maybe<Scalars['ID']['output']>;
   created_at: Scalars['DateTime']['output'];
   /** null = no end. */
