@@ -1,7 +1,8 @@
 // Secrets at rest: AES-256-GCM under a key that stays outside the database, with the key's id in every sealed value.
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import { chmodSync, closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeDirectory } from './directory';
 import { StartupError } from './startup_error';
 
 /** Master keys of 32 bytes. The first one seals; the others still open what they sealed. */
@@ -133,7 +134,7 @@ function readKeyFile(path: string): string | null {
 
 /** Written aside and linked into place, so that two first starts at once agree on one key and none reads half of it. */
 function createKeyFile(path: string, dataDir: string): string {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeDirectory(dataDir, 0o700);
   const aside = `${path}.${randomBytes(6).toString('hex')}`;
   writeDurably(aside, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
   try {

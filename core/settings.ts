@@ -8,7 +8,7 @@ export const settings = {
   PLATFORM_DATA_DIR: path({ default: './data', defaultAsRoot: '/var/lib/platform-api', description: 'Where the embedded database, the secret key and the first key are kept.' }),
 
   DATABASE_URL: postgresUrl({ default: null, secret: true, description: 'The PostgreSQL server to use. Not set: an embedded one runs in the data directory.' }),
-  DATABASE_POOL_SIZE: integer({ default: '10', min: 1, max: 200, description: 'Connections to PostgreSQL that a process keeps at most.' }),
+  DATABASE_POOL_SIZE: integer({ default: '10', min: 2, max: 200, description: 'Connections to PostgreSQL that a process keeps at most.' }),
   PLATFORM_POSTGRES_USER: text({ default: 'nobody', description: 'User of the operating system that the embedded database runs as when the program runs as root.' }),
   PG_BIN: path({ default: null, description: 'Folder of the PostgreSQL programs to use for the embedded database.' }),
 
@@ -21,6 +21,8 @@ export const settings = {
   SHUTDOWN_GRACE_SECONDS: integer({ default: '25', min: 0, max: 600, description: 'How long a stopping process lets open requests finish.' }),
   LOG_LEVEL: oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], { default: 'info', description: 'Least level that is logged.' }),
   WORKER: oneOf(['in_process', 'separate'], { default: 'in_process', description: 'Where the work behind the answers is done: in this process, or in those of `npm run worker`.' }),
+
+  WORKER_CONCURRENCY: integer({ default: '4', min: 1, max: 100, description: 'Pieces of work that one process does at a time.' }),
 
   PLATFORM_SECRET_KEY: secretKeys({ default: null, secret: true, description: 'Key that seals secrets in the database: 32 bytes in base64 or hex, or a list id:key,id:key whose first one seals. Not set: made in the data directory.' }),
 

@@ -56,23 +56,30 @@ function pageSizeCheck(largest: number): Check {
 export function stringCheck(spec: Spec): Check {
   const pattern = spec.pattern ? new RegExp(spec.pattern, 'u') : null;
   const format = spec.format && spec.format in formats ? formats[spec.format as FormatName] : null;
+  const bounds = { ...(LENGTHS[spec.format ?? ''] ?? {}), ...spec };
   return (value, report) => {
     const text = value as string;
     if (text.includes('\0')) return report('invalid_format', 'must not contain NUL');
+    if (!text.isWellFormed()) return report('invalid_format', 'must not contain half a surrogate pair');
     const normal = format ? format(text) : { value: text };
+    if (!checkLength(normal?.value ?? text.trim(), bounds, report)) return value;
     if (!normal) return report('invalid_format', `is not a valid ${spec.format?.replaceAll('_', ' ')}`);
-    checkLength(normal.value, spec, report);
     if (spec.sorts && !spec.sorts.includes(normal.value.replace(/^-/, ''))) report('not_in_enum', `must be one of ${spec.sorts.join(', ')}, with - in front for descending`);
     if (pattern && !pattern.test(normal.value)) report('invalid_format', `must match ${spec.pattern}`);
     return normal.value;
   };
 }
 
-function checkLength(text: string, spec: Spec, report: Report): void {
-  const length = [...text].length;
+/** Lengths that belong to a format, so that a name of 101 characters is too long rather than badly formed. */
+const LENGTHS: Record<string, Spec> = { label: { minLength: 1, maxLength: 100 }, slug: { minLength: 3, maxLength: 40 }, hostname: { minLength: 1, maxLength: 253 } };
+
+function checkLength(text: string, spec: Spec, report: Report): boolean {
+  const length = spec.minLength === undefined && spec.maxLength === undefined ? 0 : [...text].length;
   if (spec.minLength !== undefined && length < spec.minLength) report('too_short', `must have at least ${spec.minLength} characters`);
-  if (spec.maxLength !== undefined && length > spec.maxLength) report('too_long', `must have at most ${spec.maxLength} characters`);
-  if (spec.maxBytes !== undefined && Buffer.byteLength(text) > spec.maxBytes) report('too_long', `must have at most ${spec.maxBytes} bytes`);
+  else if (spec.maxLength !== undefined && length > spec.maxLength) report('too_long', `must have at most ${spec.maxLength} characters`);
+  else if (spec.maxBytes !== undefined && Buffer.byteLength(text) > spec.maxBytes) report('too_long', `must have at most ${spec.maxBytes} bytes`);
+  else return true;
+  return false;
 }
 
 /** Number of entries and their difference. */

@@ -2,6 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../core/errors';
 import { DriverError } from '../drivers/driver';
+import { recordEvent } from '../models/activity';
+import type { Session } from '../models/database';
 import { purge, record, release, settle, type Claim, type WriteBack } from '../models/lease';
 import type { Breaker } from './breaker';
 import { LeaseLost, type Job, type JobContext, type LoopParts, type Outcome } from './job';
@@ -128,9 +130,16 @@ function report(error: Error, { ending, nextMs }: WriteBack, { row }: Claim, log
 
 async function write(parts: LoopParts, step: Step, back: WriteBack, log: Log): Promise<number | null> {
   const { claim, job } = step;
-  const written = await insist(step, () => settle(parts.database, claim.lease, back, job.states ?? null));
+  const written = await insist(step, () => parts.database.transaction((session) => settleAndTell(session, step, back, job)));
   if (!written) return lost(log);
   return written.changed ? 0 : back.nextMs;
+}
+
+/** Writes back and, where that moves the row to another status, tells it in the activity log of its project. */
+async function settleAndTell(session: Session, { claim }: Step, back: WriteBack, job: Job): ReturnType<typeof settle> {
+  const written = await settle(session, claim.lease, back, job.states ?? null);
+  if (written?.status && written.status !== claim.row.status) await recordEvent(session, claim.lease.table, claim.row, written.status);
+  return written;
 }
 
 /** Tries again while the database is away, as long as the row is surely ours. */

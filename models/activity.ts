@@ -1,6 +1,7 @@
-import type { Context, Identity } from '../core/context';
+import type { Context, Identity, Sql } from '../core/context';
 import { mintId, timeOfId } from '../core/ids';
 import { Resource, type Values } from './base';
+import { allKinds } from './registry';
 import { named } from './statement';
 
 /** What happened in a project: one entry per successful mutation and per platform event. Names of fields, never values. */
@@ -51,6 +52,39 @@ export async function recordActivity(ctx: Context, action: string): Promise<void
     changed_fields,
     request_id: ctx.request_id,
   });
+}
+
+const EVENT = named(`insert into activity (id, project_id, account_id, action, actor, resource_type, resource_id, resource_name, created_at)
+  select $1, p.id, p.account_id, $3, $4, $5, $6, $7, $8 from projects p where p.id = $2`);
+
+/** Something that the platform did by itself: `volume.available`, `domain.failed`. In the transaction that did it. */
+export async function recordEvent(sql: Sql, table: string, row: { id: string }, event: string): Promise<void> {
+  const kind = allKinds().find((candidate) => candidate.table === table)?.kind;
+  const { project_id, name, hostname } = row as { project_id?: string; name?: string; hostname?: string };
+  if (!kind || !project_id) return;
+  const id = mintId('act');
+  await sql.query(EVENT, [id, project_id, `${kind}.${event}`, JSON.stringify(PLATFORM), kind, row.id, name ?? hostname ?? null, timeOfId(id).toISOString()]);
+}
+
+const PLATFORM: Activity['actor'] = { type: 'system', id: null, name: 'Platform' };
+
+/** Refused calls of one key in one minute, summed up by code. */
+export interface Refusals {
+  identity: Identity;
+  project: { id: string; account_id: string } | null;
+  code: string;
+  count: number;
+}
+
+const REFUSED = named(`insert into activity (id, project_id, account_id, action, outcome, actor, actor_id, key_id, resource_type, resource_id, resource_name, created_at)
+  values ($1, $2, $3, 'request.refused', 'refused', $4, $5, $6, 'api_key', $6, $7, $8)`);
+
+/** One entry for refused calls; how many and why stands in the resource's name. */
+export async function recordRefusals(sql: Sql, { identity, project, code, count }: Refusals): Promise<void> {
+  const id = mintId('act');
+  const actor = actorOf(identity);
+  const values = [JSON.stringify(actor), actor.id, identity.id, `${code} (${count})`, timeOfId(id).toISOString()];
+  await sql.query(REFUSED, [id, project?.id ?? null, project?.account_id ?? identity.account_id, ...values]);
 }
 
 /** The actor of an identity, as entries and `created_by` fields show it. */

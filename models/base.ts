@@ -77,7 +77,7 @@ export abstract class Resource {
     const created_at = timeOfId(id).toISOString();
     const row = await insertRow(ctx, this.table, { id, project_id, created_at, updated_at: created_at, ...values });
     const made = hydrate(this, row);
-    touch(ctx, this.kind, made, Object.keys(values));
+    touch(ctx, this.kind, made);
     await meter(ctx, made, values);
     return made;
   }
@@ -87,7 +87,7 @@ export abstract class Resource {
     const { table, kind } = this.constructor as unknown as ResourceClass;
     const row = await updateRow(ctx, table, this.id, changes);
     Object.assign(this, row);
-    touch(ctx, kind, this, Object.keys(changes));
+    touch(ctx, kind, this);
     await meter(ctx, this, changes);
     return this;
   }
@@ -95,7 +95,7 @@ export abstract class Resource {
   /** Takes the row out of all reads. Kinds with a loop are torn down behind it, others are gone. */
   async remove(ctx: Context): Promise<void> {
     const { table, kind } = this.constructor as unknown as ResourceClass;
-    touch(ctx, kind, this, []);
+    touch(ctx, kind, this);
     await meter(ctx, this, null);
     const info = tableOf(ctx, table);
     if (info.columns.includes('deleted_at')) await updateRow(ctx, table, this.id, { deleted_at: new Date().toISOString() });
@@ -175,12 +175,11 @@ async function select<R extends Resource>(kind: ResourceClass<R>, ctx: Context, 
 }
 
 /** Remembers the first row that a mutation changed, for its activity entry. */
-function touch(ctx: Context, kind: string, resource: Resource, fields: string[]): void {
+function touch(ctx: Context, kind: string, resource: Resource): void {
   if (ctx.activity.resource) return;
   const { id, project_id } = resource;
   const named = resource as unknown as { name?: string; hostname?: string; key?: string };
   ctx.activity.resource = { type: kind, id, name: named.name ?? named.hostname ?? named.key ?? null, project_id: project_id ?? null };
-  ctx.activity.changed_fields = fields;
 }
 
 function notFound(): never {

@@ -44,6 +44,8 @@ export function openDatabase(url: string, options: { poolSize: number; name?: st
     },
     pool: { min: 0, max: options.poolSize },
     acquireConnectionTimeout: limits.connectionTimeoutMs,
+    // knex prints lost connections to standard output by itself; the queries that meet them say it better.
+    log: { warn() {}, error() {}, deprecate() {}, debug() {} },
   });
   return { ...session(pool, new Map(), false), close: () => pool.destroy() };
 }
@@ -112,10 +114,24 @@ export function translate(error: unknown): unknown {
   const native = ((error as { nativeError?: Error }).nativeError ?? error) as Error & { code?: string; constraint?: string };
   const code = native.code ?? '';
   if (code.startsWith('23') && native.constraint) return constraintProblem(native.constraint) ?? error;
+  if (code === '40P01' || code === '40001') return deadlocked();
   if (UNAVAILABLE.test(code) || NETWORK.has(code) || code === '57014' || isTimeout(native)) {
     return problem('service_unavailable', 'The database does not answer at the moment.', {}, { 'Retry-After': '5' });
   }
   return error;
+}
+
+/** Whether PostgreSQL ended the transaction so that another could go on: the same work may be tried again. */
+export function isDeadlock(error: unknown): boolean {
+  return error instanceof Problem && RETRIABLE.has(error);
+}
+
+const RETRIABLE = new WeakSet<Problem>();
+
+function deadlocked(): Problem {
+  const failure = problem('service_unavailable', 'Another request was in the way.', {}, { 'Retry-After': '1' });
+  RETRIABLE.add(failure);
+  return failure;
 }
 
 function constraintProblem(constraint: string): Problem | null {

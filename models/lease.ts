@@ -108,9 +108,9 @@ export async function record(sql: Session, lease: Lease, columns: Values): Promi
 /**
  * Ends a step: writes what was found and gives the row back. A row that was changed meanwhile keeps its status and is
  * due at once; a status is written only where the kind's states allow the move.
- * @returns null when the row was no longer held and nothing was written, else whether it was changed meanwhile
+ * @returns null when the row was no longer held and nothing was written, else whether it was changed meanwhile and its status now
  */
-export async function settle(sql: Session, lease: Lease, write: WriteBack, states: StateMachine | null): Promise<{ changed: boolean } | null> {
+export async function settle(sql: Session, lease: Lease, write: WriteBack, states: StateMachine | null): Promise<{ changed: boolean; status: string | null } | null> {
   const values: unknown[] = [lease.id, lease.owner, lease.fence, lease.generation, write.nextMs, write.error];
   const sets = [
     'lease_owner = null',
@@ -121,8 +121,9 @@ export async function settle(sql: Session, lease: Lease, write: WriteBack, state
     `deadline_at = case when generation = $4 then ${DEADLINE[write.ending]} else deadline_at end`,
     ...assignments(sql, lease, write.columns, values, states),
   ];
-  const text = `update ${lease.table} set ${sets.join(', ')} where ${HELD} returning generation <> $4 as changed`;
-  const [row] = await sql.query<{ changed: boolean }>(named(text), values);
+  const status = sql.tables.get(lease.table)?.columns.includes('status') ? 'status' : 'null as status';
+  const text = `update ${lease.table} set ${sets.join(', ')} where ${HELD} returning generation <> $4 as changed, ${status}`;
+  const [row] = await sql.query<{ changed: boolean; status: string | null }>(named(text), values);
   return row ?? null;
 }
 

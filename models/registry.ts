@@ -1,6 +1,9 @@
 // The folder is the registry: every class that a file of this folder exports is a kind.
 import { readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { Resource, type ResourceClass } from './base';
+
+const load = createRequire(__filename);
 
 let kinds: ResourceClass[] | null = null;
 
@@ -12,7 +15,7 @@ export function allKinds(): ResourceClass[] {
 
 function loadKinds(): ResourceClass[] {
   const files = readdirSync(__dirname).filter((file) => /^[a-z_]+\.(ts|js)$/.test(file) && !file.endsWith('.d.ts'));
-  const exported = files.sort().flatMap((file) => Object.values(require(`./${file.replace(/\.\w+$/, '')}`) as Record<string, unknown>));
+  const exported = files.sort().flatMap((file) => Object.values(load(`./${file.replace(/\.\w+$/, '')}`) as Record<string, unknown>));
   const found = [...new Set(exported.filter(isKind))];
   for (const key of ['idPrefix', 'table', 'kind'] as const) {
     if (new Set(found.map((kind) => kind[key])).size < found.length) throw new Error(`models: two kinds share a ${key}`);

@@ -87,7 +87,8 @@ function query(resolve: Resolve): Resolve {
 function mutation(field: RootField, resolve: Resolve): Resolve {
   return (source, args, ctx, info) =>
     ctx.transact(async (inner) => {
-      inner.activity = { resource: null, changed_fields: [] };
+      const sent = field.body ? args[field.body.argument] : undefined;
+      inner.activity = { resource: null, changed_fields: Object.keys(sent ?? {}) };
       const result = await resolve(source, args, inner, info);
       await recordActivity(inner, field.action as string);
       if (result instanceof Resource) ctx.reply.etag = result.etag;

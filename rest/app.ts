@@ -1,7 +1,7 @@
 // The REST face, in the order of decision 6. The page to read first.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../core/config';
-import type { Context, Identity } from '../core/context';
+import type { Context, Identity, ProjectAccess } from '../core/context';
 import { validationFailed } from '../core/errors';
 import type { FieldValidator } from '../core/field_validator';
 import { admit } from '../core/guard';
@@ -41,6 +41,7 @@ export interface RestEntry {
   operation: string | null;
   status: number;
   identity: Identity | null;
+  project: ProjectAccess | null;
   code: string | null;
   /** What was thrown, where it was not a problem: for the log only. */
   cause: unknown;
@@ -187,5 +188,5 @@ function refuse(exchange: Exchange, error: unknown): void {
 }
 
 function finish({ parts, request, started, response, ctx, operation }: Exchange, code: string | null, cause: unknown = null): void {
-  parts.done({ request, started, request_id: ctx.request_id, operation: operation?.id ?? null, status: response.statusCode, identity: ctx.identity, code, cause });
+  parts.done({ request, started, request_id: ctx.request_id, operation: operation?.id ?? null, status: response.statusCode, identity: ctx.identity, project: ctx.project, code, cause });
 }

@@ -1,7 +1,7 @@
 // Makes the context of a request: see core/context.ts for what travels in it.
 import type { IncomingMessage } from 'node:http';
 import type { Context, Sql } from '../core/context';
-import type { Session } from '../models/database';
+import { isDeadlock, type Session } from '../models/database';
 import { named } from '../models/statement';
 import type { Platform } from './platform';
 
@@ -54,8 +54,17 @@ export function makeContext(platform: Platform, origin: Origin): Context {
   return ctx;
 }
 
-/** Runs in a transaction of its own; what is to be forgotten is forgotten after the commit. */
+/** Runs in a transaction of its own, once more where PostgreSQL ended it for a deadlock; forgets after the commit. */
 async function transact<T>(platform: Platform, ctx: Context, run: (inner: Context) => Promise<T>): Promise<T> {
+  try {
+    return await attempt(platform, ctx, run);
+  } catch (error) {
+    if (!isDeadlock(error)) throw error;
+    return attempt(platform, ctx, run);
+  }
+}
+
+async function attempt<T>(platform: Platform, ctx: Context, run: (inner: Context) => Promise<T>): Promise<T> {
   const forgotten: Parameters<Context['forget']>[0][] = [];
   const result = await (ctx.sql as Session).transaction((session) => {
     const inner: Context = {

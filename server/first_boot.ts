@@ -1,6 +1,7 @@
 // The first start on an empty database: an owner, a project, a key with every scope, told once.
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { makeDirectory } from '../core/directory';
 import { mintId } from '../core/ids';
 import { scopes } from '../core/scopes';
 import { mintToken } from '../core/tokens';
@@ -23,7 +24,7 @@ export async function firstBoot({ database, config }: Pick<Platform, 'database' 
   });
   if (!made) return null;
   const first = { ...made, base_url: config.baseUrl };
-  await mkdir(config.dataDir, { recursive: true });
+  makeDirectory(config.dataDir);
   await writeFile(path.join(config.dataDir, 'first-key.json'), `${JSON.stringify(first, null, 2)}\n`, { mode: 0o600 });
   return first;
 }

@@ -17,7 +17,8 @@ import { named } from '../models/statement';
 import { memoryLimiter, openAttempts, sharedLimiter, type Attempts } from '../rest/rate_limit';
 import { openEmbedded } from './embedded';
 import { openIdentities, type Identities } from './identities';
-import { listen, type Listener } from './listener';
+import { listen } from './listener';
+import { openRefusals, type RefusalBook } from './refusals';
 
 export interface Platform {
   config: Config;
@@ -29,6 +30,7 @@ export interface Platform {
   cursors: CursorCodec;
   identities: Identities;
   limiter: Limiter;
+  refusals: RefusalBook;
   attempts: Attempts;
   probes: Probes;
   facts(): Promise<HostFacts>;
@@ -44,7 +46,7 @@ export const MIGRATIONS = path.resolve(__dirname, '../migrations');
  * @throws StartupError with one line: unreachable database, newer schema, unwritable directory, ...
  */
 export async function openPlatform(config: Config, log: Logger = createLog(config.logLevel)): Promise<Platform> {
-  const engine = config.databaseUrl ? { url: config.databaseUrl, close: async () => {} } : await openEmbedded({ dataDir: config.dataDir });
+  const engine = config.databaseUrl ? { url: config.databaseUrl, close: async () => {} } : await openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined });
   const database = openDatabase(engine.url, { poolSize: config.databasePoolSize });
   try {
     await requireDatabase(database);
@@ -58,11 +60,8 @@ export async function openPlatform(config: Config, log: Logger = createLog(confi
   const secrets = secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir }));
   const identities = openIdentities(database, log);
   const listener = listen(engine.url, { forget: (text) => identities.forget(JSON.parse(text)) }, log);
-  return {
-    ...assemble(config, log, database, secrets, identities),
-    databaseUrl: engine.url,
-    close: () => closeAll(listener, identities, database, engine),
-  };
+  const parts = assemble(config, log, database, secrets, identities);
+  return { ...parts, databaseUrl: engine.url, close: () => closeAll([listener, identities, parts.refusals, database, engine]) };
 }
 
 function assemble(config: Config, log: Logger, database: Database, secrets: SecretBox, identities: Identities): Omit<Platform, 'close' | 'databaseUrl'> {
@@ -76,6 +75,7 @@ function assemble(config: Config, log: Logger, database: Database, secrets: Secr
     identities,
     cursors: cursorCodec(secrets.subKey('cursor')),
     limiter: openLimiter(config, database),
+    refusals: openRefusals(database, log),
     attempts: openAttempts(config.rateLimitFailedAuth),
     probes: { dns },
     facts: () => hostFacts({ directory: config.dataDir }),
@@ -83,11 +83,8 @@ function assemble(config: Config, log: Logger, database: Database, secrets: Secr
   };
 }
 
-async function closeAll(listener: Listener, identities: Identities, database: Database, engine: { close(): Promise<void> }): Promise<void> {
-  await listener.close();
-  await identities.close();
-  await database.close();
-  await engine.close();
+async function closeAll(parts: { close(): Promise<void> }[]): Promise<void> {
+  for (const part of parts) await part.close();
 }
 
 function openLimiter(config: Config, database: Database): Limiter {

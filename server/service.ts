@@ -1,7 +1,6 @@
 // The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
-import { stringify } from 'yaml';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
 import { problem } from '../core/errors';
@@ -12,7 +11,7 @@ import { buildCore, type Core } from '../resolvers';
 import { restHandler, type RestEntry, type RestHandler, type RestParts } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
 import { buildFacade } from '../rest/facade';
-import { openapiDocument } from '../rest/openapi';
+import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
 import { listenAdmin, openMetrics, type Metrics } from './admin';
 import { authenticate } from './authenticate';
@@ -33,31 +32,44 @@ export interface Service {
  * @throws StartupError for a taken port; Error for a contradiction in the schema
  */
 export async function startService(platform: Platform): Promise<Service> {
+  const opened: (() => Promise<void>)[] = [];
+  const close = async (): Promise<void> => {
+    for (const step of opened.reverse()) await step();
+  };
+  try {
+    return { ...(await open(platform, opened)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Pushes how to close each part as it opens it. */
+async function open(platform: Platform, opened: (() => Promise<void>)[]): Promise<Omit<Service, 'close'>> {
   const core = buildCore();
   const handlers = await buildFacade(core.schema, core.table);
-  const worker = platform.config.worker === 'in_process' ? await startWorker(platform) : null;
+  if (platform.config.worker === 'in_process') {
+    const worker = await startWorker(platform);
+    opened.push(() => worker.stop());
+  }
   const metrics = openMetrics(() => platform.workerLag());
   const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
   const faces = lazyFaces();
   const http = await listenHttp(platform.config, (request, response, id) => faces.rest(request, response, id), (request, response) => faces.express(request, response));
+  opened.push(() => {
+    state.draining = true;
+    return http.close(platform.config.shutdownGraceSeconds);
+  });
   const config = withPort(platform.config, http.port);
   platform.config = config;
   const graphql = await graphqlRouter(platform, core.schema, graphiqlPage);
+  opened.splice(-1, 0, () => graphql.stop());
   faces.rest = restHandler(restParts(platform, core, handlers, metrics));
   faces.express = expressApp(platform, graphql.router, state);
   const admin = await listenAdmin(config, metrics);
-  return {
-    config,
-    adminPort: admin.port,
-    async close() {
-      state.draining = true;
-      await http.close(config.shutdownGraceSeconds);
-      await graphql.stop();
-      await worker?.stop();
-      await admin.close();
-    },
-  };
+  opened.push(() => admin.close());
+  return { config, adminPort: admin.port };
 }
 
 interface Faces {
@@ -73,8 +85,7 @@ function lazyFaces(): Faces {
 function restParts(platform: Platform, core: Core, handlers: RestParts['handlers'], metrics: Metrics): RestParts {
   const { config } = platform;
   const openapi = openapiDocument({ table: core.table, schema: core.schema, baseUrl: config.baseUrl, version });
-  const json = JSON.stringify(openapi);
-  const yaml = stringify(openapi, { aliasDuplicateObjects: false });
+  const { json, yaml } = renderOpenapi(openapi);
   const pages = consolePages();
   return {
     config,
@@ -98,6 +109,7 @@ function logRequest(platform: Platform, metrics: Metrics, entry: RestEntry): voi
   const { request, operation, status, identity, request_id, code, cause } = entry;
   const ms = Math.round((performance.now() - entry.started) * 100) / 100;
   metrics.observe(operation, status, ms / 1000);
+  if (identity && code && status < 500) platform.refusals.count(identity, entry.project, code);
   if (cause) platform.log.error({ err: cause, request_id }, 'request failed');
   const client_request_id = clientRequestId(request);
   platform.log.info({ request_id, operation, method: request.method, status, ms, account: identity?.account_id, key_id: identity?.id, code: code ?? undefined, client_request_id }, 'request');

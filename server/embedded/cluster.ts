@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { promisify } from 'node:util';
+import { makeDirectory } from '../../core/directory';
 import { StartupError } from '../../core/startup_error';
 import { type Binaries, findBinaries } from './binaries';
 import { type EngineUser, giveTo, reaches } from './engine_user';
@@ -46,7 +47,7 @@ export async function prepareCluster(dataDir: string, engine: EngineUser, chosen
 
 function prepareHome(dataDir: string, engine: EngineUser): string {
   const wanted = path.resolve(dataDir, 'postgres');
-  const firstMade = fs.mkdirSync(wanted, { recursive: true });
+  const firstMade = makeDirectory(wanted);
   // Whatever the umask is, the engine's user must get through the folders that we made.
   for (let made = wanted; firstMade && made.startsWith(firstMade); made = path.dirname(made)) fs.chmodSync(made, 0o755);
   const home = fs.realpathSync(wanted);

@@ -131,7 +131,7 @@ describe('the key file', () => {
   });
 
   test('processes that start at once agree on one key', async () => {
-    compileCore(directory, 'secrets', 'startup_error');
+    compileCore(directory, 'secrets', 'directory', 'startup_error');
     const program = join(directory, 'main.js');
     writeFileSync(program, `
       const { loadKeyRing } = require('./secrets');

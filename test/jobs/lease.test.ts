@@ -122,7 +122,7 @@ test.each(['the same worker', 'another worker'])('a lease that is over holds not
   expect((await renew(sql, 'schedules', over.owner, ['probe_1'], 1)).get('probe_1')).not.toBe(over.fence);
 
   expect(await record(sql, current, { driver: 'x' })).toBe(true);
-  expect(await settle(sql, current, { ending: 'done', columns: {}, nextMs: null, error: null }, null)).toEqual({ changed: false });
+  expect(await settle(sql, current, { ending: 'done', columns: {}, nextMs: null, error: null }, null)).toEqual({ changed: false, status: null });
   expect(await workshop.row('schedules', 'probe_1')).toMatchObject({ driver: 'x', next_at: null, lease_owner: null, fence: 2 });
 });
 

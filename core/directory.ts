@@ -1,0 +1,31 @@
+// Making folders that settings name.
+import { mkdirSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { StartupError } from './startup_error';
+
+/**
+ * Makes a folder and those above it. mkdir's own `recursive` is not used: below /proc it never returns.
+ * @returns the topmost folder that was made, undefined where all were there
+ * @throws StartupError where one can't be made, or something of that name is no folder
+ */
+export function makeDirectory(directory: string, mode = 0o755): string | undefined {
+  const missing: string[] = [];
+  for (let place = resolve(directory); !statSync(place, { throwIfNoEntry: false }); place = dirname(place)) missing.unshift(place);
+  try {
+    for (const place of missing) mkdirOnce(place, mode);
+    if (!statSync(directory).isDirectory()) throw new Error('it is not a folder');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new StartupError(`can't write in ${directory}: ${code ?? message}`);
+  }
+  return missing[0];
+}
+
+function mkdirOnce(place: string, mode: number): void {
+  try {
+    mkdirSync(place, { mode });
+  } catch (error) {
+    // Another process that starts at the same moment may be faster.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}

@@ -1,0 +1,38 @@
+// Refused calls, summed up per key, project, code and minute for the activity log (decision 22). The request log has each.
+import type { Identity } from '../core/context';
+import type { Logger } from '../core/log';
+import type { Sql } from '../core/context';
+import { recordRefusals, type Refusals } from '../models/activity';
+
+export interface RefusalBook {
+  count(identity: Identity, project: Refusals['project'], code: string): void;
+  /** Writes what is still open. */
+  close(): Promise<void>;
+}
+
+const MINUTE_MS = 60_000;
+const ENTRIES_MAX = 10_000;
+
+export function openRefusals(sql: Sql, log: Logger): RefusalBook {
+  let open = new Map<string, Refusals>();
+  const flush = async (): Promise<void> => {
+    const entries = [...open.values()];
+    open = new Map();
+    for (const entry of entries) {
+      await recordRefusals(sql, entry).catch((error: unknown) => log.warn({ err: error }, 'refused calls not noted'));
+    }
+  };
+  const timer = setInterval(() => void flush(), MINUTE_MS).unref();
+  return {
+    count(identity, project, code) {
+      const name = `${identity.id} ${project?.id} ${code}`;
+      const entry = open.get(name);
+      if (entry) entry.count += 1;
+      else if (open.size < ENTRIES_MAX) open.set(name, { identity, project, code, count: 1 });
+    },
+    close: () => {
+      clearInterval(timer);
+      return flush();
+    },
+  };
+}
