@@ -1,0 +1,20 @@
+# The API with an outside PostgreSQL: docker run -e DATABASE_URL=... -v platform:/var/lib/platform-api -p 8080:8080 ...
+FROM node:24-slim AS build
+WORKDIR /app
+COPY . .
+# The development packages hold the compiler; `prepare` builds dist/.
+RUN npm ci --omit=optional
+
+FROM node:24-slim
+ENV NODE_ENV=production HOST=0.0.0.0 PLATFORM_DATA_DIR=/var/lib/platform-api
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# No embedded PostgreSQL (optional), and nothing to build.
+RUN npm ci --omit=dev --omit=optional --ignore-scripts && npm cache clean --force
+COPY --from=build /app/dist dist
+RUN mkdir -p /var/lib/platform-api && chown node:node /var/lib/platform-api
+USER node
+VOLUME /var/lib/platform-api
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=3s CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.PORT || 8080) + '/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "dist/server/main.js"]
