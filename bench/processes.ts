@@ -1,0 +1,74 @@
+// The servers under load, each a process of its own on a free port of the loopback interface.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { openSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface Usage {
+  /** Seconds of user and system time since its start. */
+  cpu: number;
+  /** Resident memory in bytes. */
+  rss: number;
+}
+
+export interface Server {
+  port: number;
+  /** Milliseconds from spawn to the first moment when it serves. */
+  startMs: number;
+  usage(): Promise<Usage>;
+  /** As an operator stops it. */
+  stop(): Promise<void>;
+}
+
+const START_LIMIT_MS = 60_000;
+const POLL_MS = 5;
+
+/** The service as `npm start` runs it in production, its log going to a file as it would to a log collector. */
+export async function startApi(dataDir: string, settings: Record<string, string>, nodeFlags: string[] = []): Promise<Server> {
+  const log = path.join(dataDir, `api-${Date.now()}.log`);
+  const out = openSync(log, 'w', 0o600);
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', ...settings };
+  const started = performance.now();
+  const child = spawn(process.execPath, [...nodeFlags, path.resolve(__dirname, '../server/main.js')], { stdio: ['ignore', out, 'inherit'], env });
+  const { address, admin_port } = await readyLine(child, log);
+  const startMs = performance.now() - started;
+  return { port: Number(new URL(address).port), startMs, usage: () => metrics(admin_port), stop: () => stop(child) };
+}
+
+/** The reference of bench/bare.ts. */
+export async function startBare(url: string, key: string): Promise<Server> {
+  const started = performance.now();
+  const child = spawn(process.execPath, [path.resolve(__dirname, 'bare.js'), url, key], { stdio: ['ignore', 'pipe', 'inherit'], env: { PATH: process.env.PATH, NODE_ENV: 'production' } });
+  const port = await new Promise<number>((resolve, reject) => {
+    child.stdout?.once('data', (text: Buffer) => resolve(Number(String(text))));
+    child.once('exit', (code) => reject(new Error(`the bare server ended with ${code}`)));
+  });
+  const usage = async (): Promise<Usage> => {
+    const { cpu, rss } = (await (await fetch(`http://127.0.0.1:${port}/usage`)).json()) as { cpu: { user: number; system: number }; rss: number };
+    return { cpu: (cpu.user + cpu.system) / 1e6, rss };
+  };
+  return { port, startMs: performance.now() - started, usage, stop: () => stop(child) };
+}
+
+async function readyLine(child: ChildProcess, log: string): Promise<{ address: string; admin_port: number }> {
+  for (const until = Date.now() + START_LIMIT_MS; Date.now() < until; await sleep(POLL_MS)) {
+    const line = readFileSync(log, 'utf8').split('\n').find((text) => text.includes('"msg":"ready"'));
+    if (line) return JSON.parse(line) as { address: string; admin_port: number };
+    if (child.exitCode !== null) throw new Error(`the service ended with ${child.exitCode}`);
+  }
+  child.kill('SIGKILL');
+  throw new Error('the service does not get ready');
+}
+
+async function metrics(port: number): Promise<Usage> {
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const value = (name: string): number => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+  return { cpu: value('process_cpu_seconds_total'), rss: value('process_resident_memory_bytes') };
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  child.kill('SIGTERM');
+  await ended;
+}
