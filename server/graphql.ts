@@ -1,76 +1,96 @@
 // The GraphQL face: Apollo Server on Express with the same keys, rules and errors as REST, and sessions for the dashboard.
 import type { IncomingMessage } from 'node:http';
-import { ApolloServer, type ApolloServerPlugin } from '@apollo/server';
+import { ApolloServer, type ApolloServerPlugin, type GraphQLRequestContextWillSendResponse } from '@apollo/server';
 import { expressMiddleware } from '@as-integrations/express5';
-import express, { type RequestHandler, type Response, type Router } from 'express';
-import { GraphQLError, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
+import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response, type Router } from 'express';
+import { getIntrospectionQuery, GraphQLError, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
 import type { Context, Identity } from '../core/context';
 import { errors, problem, Problem } from '../core/errors';
 import { limits } from '../core/limits';
-import type { Logger } from '../core/log';
-import { sessionSecret } from '../core/session_cookie';
+import { readSessionCookie } from '../core/session_cookie';
+import type { RestEntry } from '../rest/app';
 import { bearerToken } from '../rest/bearer';
 import { asProblem } from '../rest/problem';
 import { authenticate } from './authenticate';
 import { requestContext } from './context';
 import type { Platform } from './platform';
-import { parseLimited } from './query_limits';
+import { queryLimits, type QueryLimits } from './query_limits';
 
-type Locals = { ctx: Context };
+/** What the handlers of one request tell each other. */
+interface Locals {
+  ctx: Context;
+}
+
+/** Code of the first error of a request, for the log. */
+const codes = new WeakMap<Context, string>();
+
 type Page = () => { type: string; body: string | Buffer; headers?: Record<string, string> };
 
-/** Routes of /graphql: GET is the explorer, POST runs one operation. */
-export async function graphqlRouter(platform: Platform, schema: GraphQLSchema, explorer: Page): Promise<{ router: Router; stop(): Promise<void> }> {
+export interface GraphqlFace {
+  router: Router;
+  stop(): Promise<void>;
+}
+
+/**
+ * Routes of /graphql: GET is the explorer, POST runs one operation.
+ * @param done called once for each POST, for the log and the metrics
+ */
+export async function graphqlRouter(platform: Platform, schema: GraphQLSchema, explorer: Page, done: (entry: RestEntry) => void = () => {}): Promise<GraphqlFace> {
   const apollo = new ApolloServer<Context>({
     schema,
     introspection: true,
     csrfPrevention: true,
     allowBatchedHttpRequests: false,
+    persistedQueries: false,
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     hideSchemaDetailsFromClientErrors: false,
-    formatError: (_, error) => formatError(error, platform.log),
-    plugins: [replyHeaders],
+    formatError: (_, error) => formatError(error),
+    plugins: [replies(platform)],
     logger: platform.log.child({}, { level: 'error' }),
   });
   await apollo.start();
+  const walk = queryLimits(schema, getIntrospectionQuery({ specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true }));
   const router = express.Router();
   router.get('/', explore(explorer));
-  router.post('/', express.json({ limit: limits.graphqlBodyBytesMax, strict: true }), admitQuery(platform), expressMiddleware(apollo, { context: async ({ res }) => (res.locals as Locals).ctx }));
-  router.all('/', (_, response) => refuse(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, POST' })));
-  router.use(((error, _request, response, _next) => refuse(response, bodyProblem(error))) as express.ErrorRequestHandler);
+  router.post('/', admitCaller(platform, done), requireJson, express.json({ limit: limits.graphqlBodyBytesMax, type: () => true }), admitQuery(walk));
+  router.post('/', expressMiddleware(apollo, { context: async ({ res }) => localsOf(res).ctx }));
+  router.all('/', (_, response) => refuse(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })));
+  router.use(refuseUnreadable(platform));
   return { router, stop: () => apollo.stop() };
 }
 
+const localsOf = (response: Response): Locals => response.locals as Locals;
+
+/** The explorer is for browsers, which say that they take HTML. A query in the address is never run. */
 function explore(page: Page): RequestHandler {
   return (request, response) => {
-    if (!request.accepts('html')) return refuse(response, problem('method_not_allowed', 'Queries are sent with POST.', {}, { Allow: 'POST' }));
+    if (!/\btext\/html\b/i.test(request.headers.accept ?? '')) return refuse(response, problem('method_not_allowed', 'Queries are sent with POST. A browser finds the explorer here.', {}, { Allow: 'POST' }));
     const { type, body, headers } = page();
-    response.set({ 'Content-Type': type, 'Cache-Control': 'no-cache', ...headers }).send(body);
+    response.set({ 'Content-Type': type, 'Cache-Control': 'no-cache', Vary: 'Accept', ...headers }).send(body);
   };
 }
 
-/** Who is calling, then the size and shape of the query; Apollo sees only what passed. */
-function admitQuery(platform: Platform): RequestHandler {
+/** Who is calling, before anything of the body is read. */
+function admitCaller(platform: Platform, done: (entry: RestEntry) => void): RequestHandler {
   return async (request, response, next) => {
     const ctx = requestContext(platform, 'graphql', request, String(response.getHeader('X-Request-Id')));
-    (response.locals as Locals).ctx = ctx;
-    try {
-      ctx.identity = await identify(platform, request, ctx.address);
-      const { query } = (request.body ?? {}) as { query?: unknown };
-      if (typeof query !== 'string' || Array.isArray(request.body)) throw problem('graphql_invalid', 'The body must be a JSON object with a query.');
-      parseLimited(query);
-      next();
-    } catch (error) {
-      if (!(error instanceof Problem)) platform.log.error({ err: error, request_id: ctx.request_id }, 'request failed');
-      refuse(response, asProblem(error));
-    }
+    const started = performance.now();
+    localsOf(response).ctx = ctx;
+    response.once('close', () => done(entryOf(request, response, ctx, started)));
+    ctx.identity = await identify(platform, request, ctx.address);
+    next();
   };
+}
+
+function entryOf(request: Request, response: Response, ctx: Context, started: number): RestEntry {
+  const { request_id, identity, project } = ctx;
+  return { request, started, request_id, operation: 'graphql', status: response.statusCode, identity, project, code: codes.get(ctx) ?? null, cause: null };
 }
 
 async function identify(platform: Platform, request: IncomingMessage, address: string): Promise<Identity | null> {
   if (request.headers.authorization !== undefined) return authenticate(platform, bearerToken(request.headers.authorization), address);
-  const secret = sessionSecret(platform.config, request.headers.cookie);
+  const secret = readSessionCookie(platform.config, request.headers.cookie);
   if (!secret) return null;
   requireOwnOrigin(request, platform.config.baseUrl);
   return platform.identities.ofSession(secret);
@@ -84,24 +104,75 @@ function requireOwnOrigin(request: IncomingMessage, baseUrl: string): void {
   throw problem('csrf_rejected');
 }
 
-const replyHeaders: ApolloServerPlugin<Context> = {
-  requestDidStart: async () => ({
-    async willSendResponse({ contextValue, response }) {
-      for (const [name, value] of Object.entries(contextValue.reply?.headers ?? {})) response.http.headers.set(name.toLowerCase(), value);
-    },
-  }),
+// A form, or text, is what a page of another site can send without asking first.
+const requireJson: RequestHandler = (request, _, next) => {
+  if (!/^application\/json\s*(?:;|$)/i.test(request.headers['content-type'] ?? '')) throw problem('unsupported_media_type');
+  if (!request.accepts(['application/json', 'application/graphql-response+json'])) throw problem('not_acceptable');
+  next();
 };
 
-function formatError(error: unknown, log: Logger): GraphQLFormattedError {
-  const graphql = error as GraphQLError;
-  const cause = graphql.originalError ?? graphql;
-  const { message, locations, path } = graphql;
-  if (cause instanceof Problem) return { message: cause.detail, locations, path, extensions: extensionsOf(cause) };
-  const own = cause instanceof GraphQLError && /^(GRAPHQL_|BAD_USER_INPUT|BAD_REQUEST|OPERATION_)/.test(String(graphql.extensions?.code ?? ''));
-  if (own) return { message, locations, path, extensions: extensionsOf(problem('graphql_invalid', message)) };
-  log.error({ err: cause }, 'request failed');
-  const hidden = problem('internal_error');
-  return { message: hidden.detail, path, extensions: extensionsOf(hidden) };
+/** The size and shape of the query; Apollo sees only what passed. */
+function admitQuery(walk: QueryLimits): RequestHandler {
+  return (request, _, next) => {
+    const body = (request.body ?? {}) as Record<string, unknown>;
+    if (Array.isArray(body)) throw problem('graphql_invalid', 'The body must be one JSON object with a query; batches are not accepted.');
+    const { query, variables, operationName, extensions } = body;
+    if (typeof query !== 'string' || query.trim() === '') throw problem('graphql_invalid', 'The body must be a JSON object with a query.');
+    if (operationName != null && typeof operationName !== 'string') throw problem('graphql_invalid', 'operationName must be a string.');
+    if (!isObject(variables)) throw problem('graphql_invalid', 'variables must be a JSON object.');
+    if (!isObject(extensions)) throw problem('graphql_invalid', 'extensions must be a JSON object.');
+    walk(query, (variables ?? {}) as Record<string, unknown>);
+    next();
+  };
+}
+
+const isObject = (value: unknown): boolean => value == null || (typeof value === 'object' && !Array.isArray(value));
+
+type Ready = GraphQLRequestContextWillSendResponse<Context>;
+
+function replies({ log }: Platform): ApolloServerPlugin<Context> {
+  return {
+    requestDidStart: async () => ({
+      async didEncounterErrors({ errors: found, contextValue }) {
+        for (const error of found) if (problemOf(error).code === 'internal_error') log.error({ err: error.originalError ?? error, request_id: contextValue.request_id }, 'request failed');
+      },
+      async willSendResponse(ready) {
+        for (const [name, value] of Object.entries(ready.contextValue.reply.headers)) ready.response.http.headers.set(name.toLowerCase(), value);
+        if (ready.errors?.length) tellErrors(ready, ready.errors);
+      },
+    }),
+  };
+}
+
+// Where nothing could be answered, the status and headers are those of REST for what any client in between acts on.
+const STATUSES = new Set([401, 429, 500, 503]);
+
+function tellErrors({ response, contextValue }: Ready, found: readonly GraphQLError[]): void {
+  if (response.body.kind !== 'single') return;
+  const result = response.body.singleResult;
+  result.errors = result.errors?.map((error) => ({ ...error, extensions: { ...error.extensions, request_id: contextValue.request_id } }));
+  const first = problemOf(found[0] as GraphQLError);
+  codes.set(contextValue, first.code);
+  if (!result.data && STATUSES.has(first.status)) {
+    response.http.status = first.status;
+    if (first.status === 401) response.http.headers.set('www-authenticate', 'Bearer realm="platform"');
+  }
+  const after = first.headers['Retry-After'];
+  if (after) response.http.headers.set('retry-after', after);
+}
+
+/** What a client may know of an error of Apollo, of a resolver, or of anything below. */
+function problemOf(error: GraphQLError): Problem {
+  const cause = error.originalError ?? error;
+  if (cause instanceof Problem) return cause;
+  const own = cause instanceof GraphQLError && /^(GRAPHQL_|BAD_USER_INPUT|BAD_REQUEST|OPERATION_)/.test(String(error.extensions?.code ?? ''));
+  return own ? problem('graphql_invalid', error.message) : problem('internal_error');
+}
+
+function formatError(error: unknown): GraphQLFormattedError {
+  const { locations, path } = error as GraphQLError;
+  const failure = problemOf(error as GraphQLError);
+  return { message: failure.detail, locations, path, extensions: extensionsOf(failure) };
 }
 
 function extensionsOf(failure: Problem): Record<string, unknown> {
@@ -112,12 +183,25 @@ function extensionsOf(failure: Problem): Record<string, unknown> {
 function refuse(response: Response, failure: Problem): void {
   const request_id = response.getHeader('X-Request-Id');
   const { ctx } = response.locals as Partial<Locals>;
+  if (ctx) codes.set(ctx, failure.code);
   response.status(failure.status).set({ ...ctx?.reply.headers, ...failure.headers });
   response.json({ errors: [{ message: failure.detail, extensions: { ...extensionsOf(failure), request_id } }] });
 }
 
-function bodyProblem(error: { type?: string }): Problem {
-  if (error.type === 'entity.too.large') return problem('payload_too_large', undefined, { limit_bytes: limits.graphqlBodyBytesMax });
-  if (error.type === 'entity.parse.failed' || error.type === 'charset.unsupported') return problem('malformed_json');
+function refuseUnreadable({ log }: Platform): ErrorRequestHandler {
+  return (error: Error & { type?: string }, request, response, _next) => {
+    const failure = error.type === undefined ? asProblem(error) : bodyProblem(error.type);
+    if (failure.code === 'internal_error') log.error({ err: error, request_id: response.getHeader('X-Request-Id') }, 'request failed');
+    // What is left of the body is not read.
+    if (!request.complete) response.set('Connection', 'close');
+    refuse(response, failure);
+  };
+}
+
+/** @param type as body-parser names it */
+function bodyProblem(type: string): Problem {
+  if (type === 'entity.too.large') return problem('payload_too_large', undefined, { limit_bytes: limits.graphqlBodyBytesMax });
+  if (type === 'entity.parse.failed' || type === 'charset.unsupported') return problem('malformed_json');
+  if (type === 'encoding.unsupported') return problem('unsupported_media_type');
   return problem('malformed_request');
 }

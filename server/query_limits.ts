@@ -1,89 +1,162 @@
 // Refuses a hostile GraphQL query before anything is validated or executed: one walk over the parsed text.
-import { GraphQLError, Kind, parse, type DocumentNode, type FragmentDefinitionNode, type SelectionSetNode, type ValueNode } from 'graphql';
+import {
+  getNamedType, getNullableType, GraphQLError, introspectionTypes, isInterfaceType, isListType, isObjectType, Kind, parse, SchemaMetaFieldDef, TypeMetaFieldDef, valueFromASTUntyped,
+  type DocumentNode, type FieldNode, type FragmentDefinitionNode, type GraphQLField, type GraphQLNamedType, type GraphQLSchema, type SelectionNode, type SelectionSetNode,
+} from 'graphql';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
 
+type Maybe<T> = T | undefined;
+type Variables = Record<string, unknown>;
+
+/** Of a selection with its fragments expanded. `width` is the number of fields on its first level. */
 interface Weight {
+  width: number;
   depth: number;
   fields: number;
   aliases: number;
   cost: number;
+  /** Cost of what asks for the schema itself. It has a limit of its own. */
+  introspection: number;
 }
 
+export type QueryLimits = (query: string, variables: Variables) => DocumentNode;
+
 /**
- * Parses a query and weighs it; fragments count as often as they are spread.
- * @throws graphql_invalid for text that is not GraphQL, query_too_complex above a limit of core/limits.ts
+ * Prepares the walk for a schema. A list counts as many rows as its `limit` says, or its default page without one.
+ * Introspection may cost twice what the usual tools ask for, whose query is weighed here.
+ * @throws (the walk) graphql_invalid for text that is not GraphQL, query_too_complex above a limit of core/limits.ts
  */
-export function parseLimited(query: string): DocumentNode {
-  const document = parseText(query);
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const node of document.definitions) if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
-  const weigh = scale(fragments);
-  for (const node of document.definitions) {
-    if (node.kind !== Kind.OPERATION_DEFINITION) continue;
-    requireWithin('root fields', node.selectionSet.selections.length, limits.graphqlRootFieldsMax);
-    check(weigh(node.selectionSet));
-  }
-  return document;
+export function queryLimits(schema: GraphQLSchema, usualIntrospection: string): QueryLimits {
+  const usual = weightsOf(schema, parse(usualIntrospection), {});
+  const introspectionMax = 2 * Math.max(...usual.map(({ introspection }) => introspection));
+  return (query, variables) => {
+    const document = parseText(query);
+    for (const weight of weightsOf(schema, document, variables)) requireModest(weight, introspectionMax);
+    return document;
+  };
 }
 
 function parseText(query: string): DocumentNode {
   try {
     return parse(query, { maxTokens: limits.graphqlTokensMax });
   } catch (error) {
-    const message = error instanceof GraphQLError ? error.message : 'The query can not be read.';
-    throw problem(message.includes('token') && message.includes('limit') ? 'query_too_complex' : 'graphql_invalid', message);
+    if (!(error instanceof GraphQLError)) throw problem('query_too_complex', 'The query is nested too deeply.');
+    if (/ tokens\. Parsing aborted/.test(error.message)) throw problem('query_too_complex', `The query has more than ${limits.graphqlTokensMax} tokens.`, { limit: limits.graphqlTokensMax });
+    throw problem('graphql_invalid', error.message);
   }
 }
 
-function check(weight: Weight): void {
+function requireModest(weight: Weight, introspectionMax: number): void {
+  requireWithin('root fields', weight.width, limits.graphqlRootFieldsMax);
   requireWithin('levels', weight.depth, limits.graphqlDepthMax);
   requireWithin('fields', weight.fields, limits.graphqlFieldsMax);
   requireWithin('aliases', weight.aliases, limits.graphqlAliasesMax);
   requireWithin('points of cost', weight.cost, limits.graphqlCostMax);
+  requireWithin('points of introspection cost', weight.introspection, introspectionMax);
 }
 
 function requireWithin(what: string, value: number, limit: number): void {
-  if (value > limit) throw problem('query_too_complex', `The query has ${value} ${what}, at most ${limit} are allowed.`, { limit });
+  if (value > limit) throw problem('query_too_complex', `The query has ${value > 1e9 ? 'far too many' : value} ${what}, at most ${limit} are allowed.`, { limit });
 }
 
-type Weigh = (set: SelectionSetNode) => Weight;
+/**
+ * One weight for each operation, and for each fragment as a thing of its own: validation compares the fields of a
+ * fragment pair by pair even where no operation spreads it. There its first level is no row of root fields.
+ */
+function weightsOf(schema: GraphQLSchema, document: DocumentNode, variables: Variables): Weight[] {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const node of document.definitions) if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
+  const scale = openScale({ schema, fragments, variables });
+  return document.definitions.flatMap((node) => {
+    if (node.kind === Kind.FRAGMENT_DEFINITION) return [{ ...scale.fragment(node.name.value), width: 0 }];
+    return node.kind === Kind.OPERATION_DEFINITION ? [scale.set(node.selectionSet, schema.getRootType(node.operation) ?? undefined)] : [];
+  });
+}
 
-// A fragment's weight is computed once: a query of fragments that spread each other can't make this walk long.
-function scale(fragments: Map<string, FragmentDefinitionNode>): Weigh {
+interface Subject {
+  schema: GraphQLSchema;
+  fragments: Map<string, FragmentDefinitionNode>;
+  variables: Variables;
+}
+
+interface Scale {
+  set(set: SelectionSetNode, parent: Maybe<GraphQLNamedType>): Weight;
+  fragment(name: string): Weight;
+}
+
+// A fragment is weighed once: a query of fragments that spread each other can't make this walk long.
+function openScale(subject: Subject): Scale {
   const known = new Map<string, Weight>();
   const open = new Set<string>();
-  const spread = (name: string): Weight => {
-    const fragment = fragments.get(name);
-    if (!fragment) return NOTHING;
-    if (open.has(name)) throw problem('graphql_invalid', `The fragment ${name} spreads itself.`);
-    let weight = known.get(name);
-    if (!weight) {
+  const scale: Scale = {
+    set: (set, parent) => set.selections.reduce((sum, node) => add(sum, weightOf(node, parent, subject, scale)), NOTHING),
+    fragment(name) {
+      const fragment = subject.fragments.get(name);
+      if (!fragment) return NOTHING;
+      if (open.has(name)) throw problem('graphql_invalid', `The fragment ${name} spreads itself.`);
       open.add(name);
-      known.set(name, (weight = weigh(fragment.selectionSet)));
+      const weight = known.get(name) ?? scale.set(fragment.selectionSet, subject.schema.getType(fragment.typeCondition.name.value));
       open.delete(name);
-    }
-    return weight;
+      known.set(name, weight);
+      return weight;
+    },
   };
-  const weigh: Weigh = (set) => set.selections.reduce((sum, node) => {
-    if (node.kind === Kind.FRAGMENT_SPREAD) return add(sum, spread(node.name.value));
-    if (node.kind === Kind.INLINE_FRAGMENT) return add(sum, weigh(node.selectionSet));
-    const inner = node.selectionSet ? weigh(node.selectionSet) : NOTHING;
-    const rows = node.selectionSet ? pageOf(node.arguments?.find((argument) => argument.name.value === 'limit')?.value) : 1;
-    return add(sum, { depth: inner.depth + 1, fields: inner.fields + 1, aliases: inner.aliases + (node.alias ? 1 : 0), cost: 1 + rows * inner.cost });
-  }, NOTHING);
-  return weigh;
+  return scale;
 }
 
-const NOTHING: Weight = { depth: 0, fields: 0, aliases: 0, cost: 0 };
+function weightOf(node: SelectionNode, parent: Maybe<GraphQLNamedType>, subject: Subject, scale: Scale): Weight {
+  if (node.kind === Kind.FRAGMENT_SPREAD) return scale.fragment(node.name.value);
+  if (node.kind === Kind.INLINE_FRAGMENT) {
+    const condition = node.typeCondition;
+    return scale.set(node.selectionSet, condition ? subject.schema.getType(condition.name.value) : parent);
+  }
+  const definition = definitionOf(parent, node.name.value);
+  const inner = node.selectionSet ? scale.set(node.selectionSet, definition && getNamedType(definition.type)) : NOTHING;
+  const cost = 1 + rowsOf(node, parent, definition, subject) * (inner.cost + inner.introspection);
+  const ofSchema = definition === SchemaMetaFieldDef || definition === TypeMetaFieldDef || isOfIntrospection(parent);
+  return {
+    width: 1,
+    depth: inner.depth + 1,
+    fields: inner.fields + 1,
+    aliases: inner.aliases + (node.alias ? 1 : 0),
+    ...(ofSchema ? { cost: 0, introspection: cost } : { cost, introspection: 0 }),
+  };
+}
+
+function definitionOf(parent: Maybe<GraphQLNamedType>, name: string): Maybe<GraphQLField<unknown, unknown>> {
+  if (name === SchemaMetaFieldDef.name) return SchemaMetaFieldDef;
+  if (name === TypeMetaFieldDef.name) return TypeMetaFieldDef;
+  return isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name] : undefined;
+}
+
+/** Rows of a list of a type's or a field's parts, about as many as they have. */
+const SCHEMA_ROWS = 8;
+
+function rowsOf(node: FieldNode, parent: Maybe<GraphQLNamedType>, definition: Maybe<GraphQLField<unknown, unknown>>, { schema, variables }: Subject): number {
+  if (!definition) return 1;
+  if (isOfIntrospection(parent) && isListType(getNullableType(definition.type))) return parent?.name === '__Schema' ? Object.keys(schema.getTypeMap()).length : SCHEMA_ROWS;
+  const argument = definition.args.find(({ name }) => name === 'limit');
+  if (!argument) return 1;
+  const given = node.arguments?.find(({ name }) => name.value === 'limit')?.value;
+  const value = (given && valueFromASTUntyped(given, variables)) ?? (given?.kind === Kind.VARIABLE ? undefined : argument.defaultValue);
+  // What is no number yet, like a variable that was not sent, counts as the largest page.
+  return typeof value === 'number' ? Math.min(Math.max(value, 1), limits.pageSizeMax) : limits.pageSizeMax;
+}
+
+function isOfIntrospection(type: Maybe<GraphQLNamedType>): boolean {
+  return introspectionTypes.some((one) => one === type);
+}
+
+const NOTHING: Weight = { width: 0, depth: 0, fields: 0, aliases: 0, cost: 0, introspection: 0 };
 
 function add(a: Weight, b: Weight): Weight {
-  return { depth: Math.max(a.depth, b.depth), fields: a.fields + b.fields, aliases: a.aliases + b.aliases, cost: a.cost + b.cost };
-}
-
-// A page counts its rows; a limit in a variable counts as the largest page.
-function pageOf(value: ValueNode | undefined): number {
-  if (!value) return 1;
-  if (value.kind !== Kind.INT) return limits.pageSizeMax;
-  return Math.min(Math.max(Number(value.value), 1), limits.pageSizeMax);
+  return {
+    width: a.width + b.width,
+    depth: Math.max(a.depth, b.depth),
+    fields: a.fields + b.fields,
+    aliases: a.aliases + b.aliases,
+    cost: a.cost + b.cost,
+    introspection: a.introspection + b.introspection,
+  };
 }

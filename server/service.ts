@@ -63,7 +63,7 @@ async function open(platform: Platform, opened: (() => Promise<void>)[]): Promis
   });
   const config = withPort(platform.config, http.port);
   platform.config = config;
-  const graphql = await graphqlRouter(platform, core.schema, graphiqlPage);
+  const graphql = await graphqlRouter(platform, core.schema, graphiqlPage, (entry) => logRequest(platform, metrics, entry));
   opened.splice(-1, 0, () => graphql.stop());
   faces.rest = restHandler(restParts(platform, core, handlers, metrics));
   faces.express = expressApp(platform, graphql.router, state);

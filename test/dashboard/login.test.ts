@@ -140,8 +140,8 @@ test('a request with the cookie from another site is refused, and so is a form',
     headers: { Cookie: one.cookie(), 'Content-Type': 'application/x-www-form-urlencoded' },
     body: 'query=mutation{logout}',
   });
-  expect(form.status).toBe(400);
-  expect(await form.text()).toContain('graphql_invalid');
+  expect(form.status).toBe(415);
+  expect(await form.text()).toContain('unsupported_media_type');
   await one.run('{ viewer { user { id } } }', {}, { Origin: service.url });
   expect((await one.data('{ viewer { user { email } } }')).viewer.user.email).toBe('csrf@example.com');
 });
