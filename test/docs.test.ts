@@ -54,6 +54,13 @@ describe('the documents', () => {
     expect(broken).toEqual([]);
   });
 
+  it('name only files that exist', () => {
+    const folders = fs.readdirSync(ROOT, { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    const named = new RegExp(`\`((?:${folders.join('|')})/[\\w./-]*)\``, 'g');
+    const missing = files.flatMap((file) => [...read(file).matchAll(named)].map(([, name]) => name as string).filter((name) => !isMadeUp(name) && !fs.existsSync(path.join(ROOT, name))).map((name) => `${file}: ${name}`));
+    expect(missing).toEqual([]);
+  });
+
   it('show the settings as the program has them (UPDATE_DOCS=1 writes the table)', () => {
     const page = 'docs/OPERATIONS.md';
     const table = /(?<=<!-- settings -->\n)[^]*?(?=<!-- \/settings -->)/;
@@ -118,6 +125,11 @@ function paste(blocks: string[], data: string): Promise<string[]> {
 function documents(): string[] {
   const pages = fs.readdirSync(path.join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((file) => path.join('docs', file));
   return ['README.md', 'STYLE.md', 'CHANGELOG.md', ...pages].filter((file) => file.endsWith('.md') && fs.existsSync(path.join(ROOT, file)));
+}
+
+/** Of the example in docs/adding-a-kind.md, or made by a build or an installation. */
+function isMadeUp(name: string): boolean {
+  return /bookmark|NNNN|^dist\/|^node_modules\/|^tools\/node_modules/.test(name);
 }
 
 function linksOf(file: string): string[] {
