@@ -12,7 +12,7 @@ export function listing<Row extends object>(ctx: Context, rows: Row[], args: Pag
   const { key } = options;
   const sort = args.sort ?? key;
   const expect = { sort, filters: hashFilters(options.filters) };
-  const after = args.cursor ? ctx.cursors.decode(args.cursor, expect) : null;
+  const after = args.cursor != null ? ctx.cursors.decode(args.cursor, expect) : null;
   const order = comparator(sort);
   const sorted = rows.map((row) => ({ row, place: placeOf(row, sort, key) })).sort((a, b) => order(a.place, b.place));
   const rest = after ? sorted.filter(({ place }) => order(place, { value: after.key, id: after.id }) > 0) : sorted;

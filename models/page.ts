@@ -42,7 +42,7 @@ export async function page<R extends Resource>(kind: ResourceClass<R>, ctx: Cont
   const values = [...source.values];
   const expect = { sort, filters: hashFilters({ ...filters, ...fixed, source: values }) };
   const plan = planOf(kind, ctx, sort);
-  const after = args.cursor ? ctx.cursors.decode(args.cursor, expect) : null;
+  const after = args.cursor != null ? ctx.cursors.decode(args.cursor, expect) : null;
   const limit = args.limit ?? limits.pageSizeDefault;
   const conditions = conditionsOf(kind, filters, fixed, values);
   if (after) conditions.push(keyset(plan, after.key, after.id, values));

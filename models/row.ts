@@ -24,7 +24,7 @@ export async function newest<Row>(ctx: Context, args: NewestArguments, source: N
   const expect = { sort: '-created_at', filters: hashFilters({ text: source.text, values: source.values }) };
   const limit = args.limit ?? limits.pageSizeDefault;
   const values = [...source.values];
-  const after = args.cursor ? ctx.cursors.decode(args.cursor, expect).id : null;
+  const after = args.cursor != null ? ctx.cursors.decode(args.cursor, expect).id : null;
   const beyond = after === null ? '' : ` and ${source.id} < $${values.push(after)}`;
   const rows = await ctx.sql.query<Row>(named(`${source.text}${beyond} order by ${source.id} desc limit $${values.push(limit + 1)}`), values);
   const data = rows.slice(0, limit);

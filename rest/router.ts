@@ -1,6 +1,7 @@
 // Finds the operation of a method and path in constant time; tells 404 from 405.
 import findMyWay, { type HTTPMethod } from 'find-my-way';
 import { problem } from '../core/errors';
+import { limits } from '../core/limits';
 import type { Method, Operation } from '../core/operations';
 
 export interface Match {
@@ -19,11 +20,13 @@ const METHODS: Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export function buildRouter(operations: Operation[]): Router {
   // A name in the path may be long (variable keys); the length is the operation's business, not the router's.
-  const router = findMyWay({ maxParamLength: 4096, caseSensitive: true, ignoreTrailingSlash: false });
+  const router = findMyWay({ maxParamLength: limits.headerBytesMax, caseSensitive: true, ignoreTrailingSlash: false });
   for (const operation of operations) {
     router.on(operation.method, operation.path.replace(/\{(\w+)\}/g, ':$1'), () => {}, operation);
   }
   const find = (method: string, path: string): Match | null => {
+    // find-my-way would match an empty text as a parameter: /v2/volumes/ as a volume.
+    if (path.endsWith('/') || path.includes('//')) return null;
     const found = router.find(method as HTTPMethod, path);
     return found && { operation: found.store as Operation, params: found.params as Record<string, string> };
   };

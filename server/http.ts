@@ -15,18 +15,28 @@ export interface HttpServer {
 
 type Rest = (request: IncomingMessage, response: ServerResponse, requestId: string) => Promise<void>;
 
+interface Faces {
+  /** Paths under /v2. */
+  rest: Rest;
+  others: RequestListener;
+  /** Address of the API, known when the port is. */
+  baseUrl(): string;
+}
+
 /** Listens. @throws StartupError for a taken port or an address that is not this machine's */
-export async function listenHttp(config: Pick<Config, 'host' | 'port' | 'baseUrl'>, rest: Rest, rest_of_paths: RequestListener): Promise<HttpServer> {
-  const server = createServer({ maxHeaderSize: limits.headerBytesMax, requireHostHeader: true }, (request, response) => {
+export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: Faces): Promise<HttpServer> {
+  // Node would refuse a request without Host itself, with an empty answer.
+  const server = createServer({ maxHeaderSize: limits.headerBytesMax, requireHostHeader: false }, (request, response) => {
     const requestId = mintRequestId();
     response.setHeader('X-Request-Id', requestId);
-    if (isRest(request.url ?? '/')) void rest(request, response, requestId);
-    else rest_of_paths(request, response);
+    if (!request.headers.host && request.httpVersion === '1.1') refuseHostless(request, response, faces.baseUrl(), requestId);
+    else if (isRest(request.url ?? '/')) void faces.rest(request, response, requestId);
+    else faces.others(request, response);
   });
   server.headersTimeout = limits.headersTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveTimeoutMs;
-  server.on('clientError', (error, socket) => refuse(error as NodeJS.ErrnoException, socket as Socket, config.baseUrl));
+  server.on('clientError', (error, socket) => refuse(error as NodeJS.ErrnoException, socket as Socket, faces.baseUrl()));
   await bind(server, config);
   const { port } = server.address() as { port: number };
   return { port, close: (graceSeconds) => drain(server, graceSeconds) };
@@ -34,6 +44,10 @@ export async function listenHttp(config: Pick<Config, 'host' | 'port' | 'baseUrl
 
 function isRest(url: string): boolean {
   return url.startsWith('/v2/') || url === '/v2' || url.startsWith('/v2?');
+}
+
+function refuseHostless(request: IncomingMessage, response: ServerResponse, base_url: string, request_id: string): void {
+  writeProblem(response, problem('malformed_request', 'The header Host is missing.', {}, { Connection: 'close' }), { base_url, request_id, instance: request.url ?? '/', head: request.method === 'HEAD' });
 }
 
 interface Socket {

@@ -56,7 +56,11 @@ async function open(platform: Platform, opened: (() => Promise<void>)[]): Promis
   const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
   const faces = lazyFaces();
-  const http = await listenHttp(platform.config, (request, response, id) => faces.rest(request, response, id), (request, response) => faces.express(request, response));
+  const http = await listenHttp(platform.config, {
+    rest: (request, response, id) => faces.rest(request, response, id),
+    others: (request, response) => faces.express(request, response),
+    baseUrl: () => platform.config.baseUrl,
+  });
   opened.push(() => {
     state.draining = true;
     return http.close(platform.config.shutdownGraceSeconds);
