@@ -85,8 +85,10 @@ function query(resolve: Resolve): Resolve {
 }
 
 function mutation(field: RootField, resolve: Resolve): Resolve {
-  return (source, args, ctx, info) =>
-    ctx.transact(async (inner) => {
+  return (source, args, ctx, info) => {
+    // What relations of an earlier mutation of the request have read may be changed now.
+    ctx.loaders.clear();
+    return ctx.transact(async (inner) => {
       const sent = field.body ? args[field.body.argument] : undefined;
       inner.activity = { resource: null, changed_fields: Object.keys(sent ?? {}) };
       const result = await resolve(source, args, inner, info);
@@ -94,6 +96,7 @@ function mutation(field: RootField, resolve: Resolve): Resolve {
       if (result instanceof Resource) ctx.reply.etag = result.etag;
       return result;
     });
+  };
 }
 
 // A relation may lead to another kind: its scope is checked there too, else a selection would go around the root fields.

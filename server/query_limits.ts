@@ -1,7 +1,7 @@
 // Refuses a hostile GraphQL query before anything is validated or executed: one walk over the parsed text.
 import {
   getNamedType, getNullableType, GraphQLError, introspectionTypes, isInterfaceType, isListType, isObjectType, Kind, parse, SchemaMetaFieldDef, TypeMetaFieldDef, valueFromASTUntyped,
-  type DocumentNode, type FieldNode, type FragmentDefinitionNode, type GraphQLField, type GraphQLNamedType, type GraphQLSchema, type SelectionNode, type SelectionSetNode,
+  type DocumentNode, type FieldNode, type FragmentDefinitionNode, type GraphQLField, type GraphQLNamedType, type GraphQLSchema, type OperationTypeNode, type SelectionNode, type SelectionSetNode,
 } from 'graphql';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
@@ -70,8 +70,14 @@ function weightsOf(schema: GraphQLSchema, document: DocumentNode, variables: Var
   const scale = openScale({ schema, fragments, variables });
   return document.definitions.flatMap((node) => {
     if (node.kind === Kind.FRAGMENT_DEFINITION) return [{ ...scale.fragment(node.name.value), width: 0 }];
-    return node.kind === Kind.OPERATION_DEFINITION ? [scale.set(node.selectionSet, schema.getRootType(node.operation) ?? undefined)] : [];
+    return node.kind === Kind.OPERATION_DEFINITION ? [scale.set(node.selectionSet, rootOf(schema, node.operation))] : [];
   });
+}
+
+function rootOf(schema: GraphQLSchema, operation: OperationTypeNode): GraphQLNamedType {
+  const root = schema.getRootType(operation);
+  if (!root) throw problem('graphql_invalid', `There is no ${operation} here.`);
+  return root;
 }
 
 interface Subject {
