@@ -30,6 +30,7 @@ export async function startApi(dataDir: string, settings: Record<string, string>
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', ...settings };
   const started = performance.now();
   const child = spawn(process.execPath, [...nodeFlags, path.resolve(__dirname, '../server/main.js')], { stdio: ['ignore', out, 'inherit'], env });
+  endWithUs(child);
   const { address, admin_port } = await readyLine(child, log);
   const startMs = performance.now() - started;
   return { port: Number(new URL(address).port), startMs, usage: () => metrics(admin_port), stop: () => stop(child) };
@@ -39,6 +40,7 @@ export async function startApi(dataDir: string, settings: Record<string, string>
 export async function startBare(url: string, key: string): Promise<Server> {
   const started = performance.now();
   const child = spawn(process.execPath, [path.resolve(__dirname, 'bare.js'), url, key], { stdio: ['ignore', 'pipe', 'inherit'], env: { PATH: process.env.PATH, NODE_ENV: 'production' } });
+  endWithUs(child);
   const port = await new Promise<number>((resolve, reject) => {
     child.stdout?.once('data', (text: Buffer) => resolve(Number(String(text))));
     child.once('exit', (code) => reject(new Error(`the bare server ended with ${code}`)));
@@ -48,6 +50,11 @@ export async function startBare(url: string, key: string): Promise<Server> {
     return { cpu: (cpu.user + cpu.system) / 1e6, rss };
   };
   return { port, startMs: performance.now() - started, usage, stop: () => stop(child) };
+}
+
+/** A run that breaks off leaves nothing behind. */
+function endWithUs(child: ChildProcess): void {
+  process.once('exit', () => child.kill('SIGTERM'));
 }
 
 async function readyLine(child: ChildProcess, log: string): Promise<{ address: string; admin_port: number }> {

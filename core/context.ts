@@ -116,7 +116,7 @@ export interface Context {
   /** DataLoaders of this request by name. */
   loaders: Map<string, unknown>;
   /** The caller's access to a project, null where it has none (cached for at most two seconds). */
-  access(project_id: string): Promise<ProjectAccess | null>;
+  access(this: Context, project_id: string): Promise<ProjectAccess | null>;
   /** Runs in one transaction; joins the one that is open. */
   transact<T>(this: Context, run: (ctx: Context) => Promise<T>): Promise<T>;
   /** At commit: forget cached identities and accesses, here at once and on the other replicas. */

@@ -1,8 +1,10 @@
 // The REST operations as SOFA generates them: the operation table becomes a facade schema with one root field per
-// binding and no relations, SOFA makes a handler of each, graphql-jit runs them on the core schema, compiled at boot.
-// The untyped seams of sofa-api 0.18 (`__routes`, an errorHandler that returns a plain object) are used only here.
+// binding and no relations, SOFA writes the document of each, graphql-jit compiles it on the core schema at boot.
+// A request runs what was compiled. SOFA's own handler would read the variables from the request once more, and put
+// the answer into a Response only for us to take it out again.
+// The untyped seams of sofa-api 0.18 (`__routes`, `execute`) are used only here.
 import { getDirective, mapSchema, MapperKind } from '@graphql-tools/utils';
-import { GraphQLObjectType, Kind, visit, type DocumentNode, type FieldNode, type GraphQLFieldConfigArgumentMap, type GraphQLSchema, type OperationDefinitionNode } from 'graphql';
+import { GraphQLObjectType, Kind, visit, type DocumentNode, type FieldNode, type GraphQLFieldConfigArgumentMap, type GraphQLSchema } from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import { useSofa } from 'sofa-api';
 import type { Context } from '../core/context';
@@ -11,16 +13,10 @@ import type { Operation, OperationTable } from '../core/operations';
 /** Runs one operation: resolves to the JSON text of the answer, throws what the resolver threw. */
 export type Handler = (ctx: Context, variables: Record<string, unknown>) => Promise<string>;
 
-interface Call {
-  /** null while warming up: the document is compiled, nothing runs. */
-  ctx: Context | null;
-  variables: Record<string, unknown>;
-}
-
 interface SofaRoute {
   method: string;
   path: string;
-  handler(request: object, context: { call: Call }): Promise<Response | { failure: unknown }>;
+  handler(request: object, context: object): Promise<unknown>;
 }
 
 /**
@@ -28,20 +24,26 @@ interface SofaRoute {
  * @throws Error where SOFA generated no route for an operation, or a document that does not compile
  */
 export async function buildFacade(schema: GraphQLSchema, table: OperationTable): Promise<Map<string, Handler>> {
-  const view = facadeSchema(schema, table);
-  const run = executor(schema, table);
+  let shown: DocumentNode | undefined;
   const sofa = useSofa({
     basePath: '/',
-    schema: view,
+    schema: facadeSchema(schema, table),
     routes: Object.fromEntries(table.operations.map((operation) => [routeKey(operation), route(operation)])),
-    context: (server) => (server as unknown as { call: Call }).call,
-    execute: (({ document, contextValue }: { document: DocumentNode; contextValue: Call }) => run(document, contextValue)) as never,
-    errorHandler: ((errors: readonly Error[]) => ({ failure: reasonOf(errors[0]) })) as never,
+    execute: (({ document }: { document: DocumentNode }) => (shown = document) && { errors: [] }) as never,
+    errorHandler: ((errors: readonly Error[]) => rethrow(errors[0])) as never,
   });
-  const routes = (sofa as unknown as { __routes: SofaRoute[] }).__routes;
-  const handlers = new Map(table.operations.map((operation) => [operation.id, handlerOf(operation, routes)]));
-  for (const handler of handlers.values()) await handler(null, {});
-  return handlers as Map<string, Handler>;
+  const { __routes: routes } = sofa as unknown as { __routes: SofaRoute[] };
+  const handlers = new Map<string, Handler>();
+  for (const operation of table.operations) {
+    // SOFA shows a document only when its handler runs, so each runs once.
+    await routeOf(operation, routes).handler({ url: '', body: null, params: {} }, {});
+    handlers.set(operation.id, handlerOf(schema, operation, shown as DocumentNode));
+  }
+  return handlers;
+}
+
+function rethrow(error: Error | undefined): void {
+  if (error) throw error;
 }
 
 /** The schema that SOFA sees: bound fields only, one per binding, relations left out. */
@@ -75,14 +77,21 @@ function route(operation: Operation): { method: Operation['method']; path: strin
   return { method: operation.method, path, responseStatus: 200 };
 }
 
-function handlerOf(operation: Operation, routes: SofaRoute[]): (ctx: Context | null, variables: Record<string, unknown>) => Promise<string> {
+function routeOf(operation: Operation, routes: SofaRoute[]): SofaRoute {
   const { method, path } = route(operation);
   const found = routes.find((candidate) => candidate.method === method && candidate.path === path);
   if (!found) throw new Error(`rest: SOFA generated no route for ${operation.id} (${method} ${path})`);
+  return found;
+}
+
+function handlerOf(schema: GraphQLSchema, operation: Operation, document: DocumentNode): Handler {
+  const compiled = compileQuery(schema, onCore(document, operation));
+  if (!isCompiledQuery(compiled)) throw new Error(`rest: ${operation.id}: ${JSON.stringify(compiled.errors)}`);
+  const { key } = operation;
   return async (ctx, variables) => {
-    const answer = await found.handler({ url: '', body: null, params: {} }, { call: { ctx, variables } });
-    if ('failure' in answer) throw answer.failure;
-    return answer.text();
+    const { data, errors } = await compiled.query(undefined, ctx, variables);
+    if (errors) throw reasonOf(errors[0]);
+    return JSON.stringify((data as Record<string, unknown>)[key]);
   };
 }
 
@@ -90,34 +99,13 @@ function reasonOf(error: (Error & { originalError?: unknown }) | undefined): unk
   return error?.originalError ?? error;
 }
 
-type Execute = (document: DocumentNode, call: Call) => unknown;
-
-// SOFA hands a document out only when its handler runs, so buildFacade runs each once without a context.
-function executor(schema: GraphQLSchema, table: OperationTable): Execute {
-  const fieldOf = new Map(table.operations.map((operation) => [operation.key, operation.field.name]));
-  const compiled = new WeakMap<DocumentNode, ReturnType<typeof compile>>();
-  return (document, { ctx, variables }) => {
-    let query = compiled.get(document);
-    if (!query) compiled.set(document, (query = compile(schema, onCore(document, fieldOf))));
-    return ctx ? query(undefined, ctx, variables) : { data: { [rootOf(document)]: null } };
-  };
-}
-
-const rootOf = (document: DocumentNode): string => ((document.definitions[0] as OperationDefinitionNode).selectionSet.selections[0] as FieldNode).name.value;
-
-function compile(schema: GraphQLSchema, document: DocumentNode) {
-  const query = compileQuery(schema, document);
-  if (!isCompiledQuery(query)) throw new Error(`rest: ${JSON.stringify(query.errors)}`);
-  return query.query;
-}
-
 /** Renames the root field of a further binding: `listVolumes__2` runs `listVolumes` of the core schema. */
-function onCore(document: DocumentNode, fieldOf: Map<string, string>): DocumentNode {
+function onCore(document: DocumentNode, { key, field }: Operation): DocumentNode {
+  if (key === field.name) return document;
   return visit(document, {
     Field(node: FieldNode) {
-      const name = fieldOf.get(node.name.value);
-      if (!name || name === node.name.value) return undefined;
-      return { ...node, name: { kind: Kind.NAME, value: name }, alias: { kind: Kind.NAME, value: node.name.value } };
+      if (node.name.value !== key) return undefined;
+      return { ...node, name: { kind: Kind.NAME, value: field.name }, alias: { kind: Kind.NAME, value: key } };
     },
   });
 }

@@ -20,18 +20,23 @@ export function requestContext(platform: Platform, face: 'rest' | 'graphql', req
 }
 
 type Origin = Pick<Context, 'face' | 'request_id' | 'address' | 'user_agent' | 'project_header'>;
+type Verbs = Pick<Context, 'access' | 'transact' | 'forget' | 'attempt' | 'catalogs'>;
 
-/** A context over the pool; `transact` derives those of transactions. */
+/** A context over the pool; `transact` derives those of transactions. Made for every request: one literal, nothing spread. */
 export function makeContext(platform: Platform, origin: Origin): Context {
-  const { config, secrets, limiter, probes, cursors, facts, identities, attempts } = platform;
-  const ctx: Context = {
-    ...origin,
-    config,
-    secrets,
-    limiter,
-    probes,
-    cursors,
-    catalogs: { facts },
+  const { access, transact, forget, attempt, catalogs } = verbsOf(platform);
+  return {
+    face: origin.face,
+    request_id: origin.request_id,
+    address: origin.address,
+    user_agent: origin.user_agent,
+    project_header: origin.project_header,
+    config: platform.config,
+    secrets: platform.secrets,
+    limiter: platform.limiter,
+    probes: platform.probes,
+    cursors: platform.cursors,
+    catalogs,
     identity: null,
     project: null,
     probed: undefined,
@@ -40,8 +45,25 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     activity: { resource: null, changed_fields: [] },
     sql: platform.database,
     loaders: new Map(),
-    access: (id) => (ctx.identity ? identities.access(ctx.identity, id) : Promise.resolve(null)),
-    // `this`: the GraphQL face derives a context per root field, with a project of its own.
+    access,
+    transact,
+    forget,
+    attempt,
+  };
+}
+
+const verbs = new WeakMap<Platform, Verbs>();
+
+/** What all contexts of a process share. `this`: the GraphQL face derives a context per root field, with a project of its own. */
+function verbsOf(platform: Platform): Verbs {
+  const known = verbs.get(platform);
+  if (known) return known;
+  const { identities, attempts } = platform;
+  const made: Verbs = {
+    catalogs: { facts: () => platform.facts() },
+    access(this: Context, id) {
+      return this.identity ? identities.access(this.identity, id) : Promise.resolve(null);
+    },
     transact(this: Context, run) {
       return transact(platform, this, run);
     },
@@ -51,7 +73,8 @@ export function makeContext(platform: Platform, origin: Origin): Context {
       attempts.count(bucket);
     },
   };
-  return ctx;
+  verbs.set(platform, made);
+  return made;
 }
 
 /** Runs in a transaction of its own, once more where PostgreSQL ended it for a deadlock; forgets after the commit. */
