@@ -27,11 +27,13 @@ const REPLAYED: Header = { description: '`true` where the answer of an earlier r
 const RETRY_AFTER: Header = { description: 'Seconds to wait before the next try.', required: true, schema: { type: 'integer', minimum: 0 } };
 
 /** Headers of a problem document. */
-export function commonHeaders(book: Book, status: number): Record<string, Ref> {
+export function commonHeaders(book: Book, status: number): Record<string, Header | Ref> {
   const beforeAccount = status === 401 || status === 431;
   const headers = { 'X-Request-Id': REQUEST_ID, ...(!beforeAccount && RATE_HEADERS) };
   const retry = status === 429 || status === 503;
-  return refer(book, retry ? { ...headers, 'Retry-After': RETRY_AFTER } : headers);
+  const referred = refer(book, retry ? { ...headers, 'Retry-After': RETRY_AFTER } : headers);
+  // Of the conflicts only those that end by themselves say when.
+  return status === 409 ? { ...referred, 'Retry-After': { ...RETRY_AFTER, required: false } } : referred;
 }
 
 /** Headers of a success. */

@@ -1,0 +1,120 @@
+// ETag, If-None-Match, If-Match and Location, on every operation that has them.
+import type { Operation } from '../../core/operations';
+import { startDnsServer, type DnsServer } from '../support/dns_server';
+import { startService, type Answer, type TestService } from '../support/service';
+import { createOperation, kindOfParam, openWorld, operations, type World } from '../support/world';
+
+let service: TestService;
+let dns: DnsServer;
+let world: World;
+
+beforeAll(async () => {
+  dns = await startDnsServer();
+  service = await startService({ settings: { DNS_RESOLVERS: dns.address } });
+  world = openWorld(service);
+});
+
+afterAll(async () => {
+  await service.close();
+  await dns.close();
+});
+
+const all = (wanted: (operation: Operation) => boolean): [string, Operation][] => operations.filter(wanted).map((operation) => [operation.id, operation]);
+const etag = (answer: Answer): string => answer.headers.get('etag') ?? '';
+
+/** Measured or noted at every call, so that two answers differ. */
+const MEASURED = ['getProjectUsage', 'listDatabasePackageAvailability', 'getMe'];
+const validated = all(({ method, id, field }) => method === 'GET' && (!field.list || field.global) && !MEASURED.includes(id));
+
+test.each(validated)('%s answers 304 to its ETag', async (_, operation) => {
+  const place = await world.path(operation);
+  const first = await world.call('GET', place);
+  expect([first.status, etag(first)]).toEqual([200, expect.stringMatching(/^"[\w-]+"$/)]);
+  for (const tags of [etag(first), `"other", ${etag(first)}`, `W/${etag(first)}`, '*']) {
+    const again = await world.call('GET', place, { headers: { 'If-None-Match': tags } });
+    expect([tags, again.status, again.text, etag(again)]).toEqual([tags, 304, '', etag(first)]);
+  }
+  const stale = await world.call('GET', place, { headers: { 'If-None-Match': '"other"' } });
+  expect([stale.status, stale.body]).toEqual([200, first.body]);
+});
+
+test('lists of rows of a project have no validator', async () => {
+  for (const [id, operation] of all(({ method, field }) => method === 'GET' && field.list && !field.global)) {
+    expect([id, (await world.call('GET', await world.path(operation))).headers.get('etag')]).toEqual([id, null]);
+  }
+});
+
+/** Changes of one item: the row that the last parameter names, or a document of it. */
+const changes = all(({ method }) => ['PATCH', 'PUT', 'DELETE'].includes(method));
+
+interface Target {
+  place: string;
+  /** Of the present version. */
+  tag: string;
+}
+
+/** A new row for a change, with its present ETag: of its GET, else of the answer that made it. */
+async function target(operation: Operation): Promise<Target> {
+  const last = operation.params[operation.params.length - 1];
+  const kind = kindOfParam(operation, last?.name ?? '');
+  if (kind === 'environment_variable') return variable(operation);
+  const getter = operations.find(({ method, path }) => method === 'GET' && path === operation.path);
+  const create = createOperation(kind) as Operation;
+  const made = await world.call('POST', await world.path(create), { body: await world.body(create) });
+  expect(made.status).toBe(201);
+  const place = await world.path(operation, { [kind]: made.body.id });
+  return { place, tag: etag(getter ? await world.call('GET', place) : made) };
+}
+
+async function variable(operation: Operation): Promise<Target> {
+  const place = await world.path(operation, { environment_variable: await world.fresh('environment_variable') });
+  return { place, tag: etag(await world.call('PUT', place, { body: { value: 'first' } })) };
+}
+
+async function change(operation: Operation, place: string, match?: string): Promise<Answer> {
+  return world.call(operation.method, place, { body: await world.body(operation), headers: match ? { 'If-Match': match } : {} });
+}
+
+test.each(changes)('%s obeys If-Match', async (_, operation) => {
+  const { place, tag } = await target(operation);
+  expect(tag).toMatch(/^"\d+-\d+"$/);
+  for (const match of ['"999-0"', 'nonsense', `W/${tag}`, '""']) {
+    const refused = await change(operation, place, match);
+    expect([match, refused.status, refused.body.code]).toEqual([match, 412, 'precondition_failed']);
+  }
+  const done = await change(operation, place, `"999-0", ${tag}`);
+  expect([done.status, done.body?.code]).toEqual([operation.status, undefined]);
+  if (operation.method === 'DELETE') return expect((await change(operation, place, '*')).status).toBe(404);
+  expect(etag(done)).not.toBe(tag);
+  expect((await change(operation, place, tag)).status).toBe(412);
+  expect((await change(operation, place, '*')).status).not.toBe(412);
+});
+
+test('what the driver reports changes the ETag of a read and no If-Match', async () => {
+  const id = await world.fresh('volume');
+  const before = await world.call('GET', `/v2/volumes/${id}`);
+  await service.sql(`update volumes set observed_generation = observed_generation + 1, status = 'available' where id = $1`, [id]);
+  const after = await world.call('GET', `/v2/volumes/${id}`, { headers: { 'If-None-Match': etag(before) } });
+  expect([after.status, etag(after) === etag(before)]).toEqual([200, false]);
+  expect((await world.call('PATCH', `/v2/volumes/${id}`, { body: { name: 'observed' }, headers: { 'If-Match': etag(before) } })).status).toBe(200);
+});
+
+test('of many changes with one If-Match, one wins', async () => {
+  const id = await world.fresh('volume');
+  const tag = etag(await world.call('GET', `/v2/volumes/${id}`));
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => world.call('PATCH', `/v2/volumes/${id}`, { body: { name: `winner-${index}` }, headers: { 'If-Match': tag } })));
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 412, 412, 412, 412, 412, 412, 412]);
+});
+
+const creations = all(({ method, statuses }) => method === 'POST' && statuses.includes(201));
+
+test.each(creations)('%s says where the record is', async (_, operation) => {
+  const made = await world.call('POST', await world.path(operation), { body: await world.body(operation) });
+  expect([made.status, etag(made)]).toEqual([201, expect.stringMatching(/^"\d+-\d+"$/)]);
+  const type = String(operation.field.definition.type);
+  const getter = operations.find(({ method, field, path }) => method === 'GET' && String(field.definition.type) === type && path.endsWith('}'));
+  if (!getter) return expect(made.headers.get('location')).toBeNull();
+  const place = made.headers.get('location')?.replace(service.url, '') ?? '';
+  const found = await world.call('GET', place, { project: made.body.project_id ?? made.body.id });
+  expect([found.status, found.body, etag(found)]).toEqual([200, made.body, etag(made)]);
+});
