@@ -1,10 +1,11 @@
 // The one HTTP server: /v2 goes to the REST face on plain node http, everything else to Express.
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer, STATUS_CODES, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { mintRequestId } from '../core/ids';
 import { limits } from '../core/limits';
 import type { Config } from '../core/config';
 import { StartupError } from '../core/startup_error';
-import { problem } from '../core/errors';
+import { problem, type Problem } from '../core/errors';
 import { writeProblem } from '../rest/problem';
 
 export interface HttpServer {
@@ -23,23 +24,52 @@ interface Faces {
   baseUrl(): string;
 }
 
+/** How often time-outs of slow clients are looked at: node's own rhythm of 30 s would triple them. */
+const SLOW_CLIENTS_LOOK_MS = 1_000;
+/** How often a stopping server closes connections that have become idle. */
+const DRAIN_LOOK_MS = 50;
+
 /** Listens. @throws StartupError for a taken port or an address that is not this machine's */
 export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: Faces): Promise<HttpServer> {
   // Node would refuse a request without Host itself, with an empty answer.
-  const server = createServer({ maxHeaderSize: limits.headerBytesMax, requireHostHeader: false }, (request, response) => {
-    const requestId = mintRequestId();
-    response.setHeader('X-Request-Id', requestId);
-    if (!request.headers.host && request.httpVersion === '1.1') refuseHostless(request, response, faces.baseUrl(), requestId);
-    else if (isRest(request.url ?? '/')) void faces.rest(request, response, requestId);
-    else faces.others(request, response);
-  });
+  const server = createServer({ maxHeaderSize: limits.headerBytesMax, requireHostHeader: false, connectionsCheckingInterval: SLOW_CLIENTS_LOOK_MS });
   server.headersTimeout = limits.headersTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveTimeoutMs;
-  server.on('clientError', (error, socket) => refuse(error as NodeJS.ErrnoException, socket as Socket, faces.baseUrl()));
+  const open = new WeakMap<Socket, ServerResponse>();
+  const handle: RequestListener = (request, response) => {
+    open.set(request.socket, response);
+    dispatch(request, response, faces);
+  };
+  server.on('request', handle);
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    // A body that will be refused for its size needs not be sent.
+    if (!(Number(request.headers['content-length']) > limits.bodyBytesMax)) response.writeContinue();
+    handle(request, response);
+  });
+  server.on('checkExpectation', handle);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket as Socket, open.get(socket as Socket), faces.baseUrl()));
   await bind(server, config);
   const { port } = server.address() as { port: number };
   return { port, close: (graceSeconds) => drain(server, graceSeconds) };
+}
+
+function dispatch(request: IncomingMessage, response: ServerResponse, faces: Faces): void {
+  const requestId = mintRequestId();
+  response.setHeader('X-Request-Id', requestId);
+  const url = (request.url = originForm(request.url ?? '/'));
+  if (!request.headers.host && request.httpVersion === '1.1') refuseHostless(request, response, faces.baseUrl(), requestId);
+  else if (url === '*' && request.method === 'OPTIONS') response.writeHead(204).end();
+  else if (isRest(url)) void faces.rest(request, response, requestId);
+  else faces.others(request, response);
+}
+
+/** Clients that think of us as a proxy send the whole address, which a server must take (RFC 9112 section 3.2.2). */
+function originForm(url: string): string {
+  const whole = /^https?:\/\/[^/?#]*/i.exec(url);
+  if (!whole) return url;
+  const rest = url.slice(whole[0].length);
+  return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
 function isRest(url: string): boolean {
@@ -50,22 +80,26 @@ function refuseHostless(request: IncomingMessage, response: ServerResponse, base
   writeProblem(response, problem('malformed_request', 'The header Host is missing.', {}, { Connection: 'close' }), { base_url, request_id, instance: request.url ?? '/', head: request.method === 'HEAD' });
 }
 
-interface Socket {
-  writable: boolean;
-  end(text: string): void;
-  destroy(): void;
+/** @param open the response of this connection's last request */
+function refuse(error: NodeJS.ErrnoException, socket: Socket, open: ServerResponse | undefined, baseUrl: string): void {
+  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
+  const code = error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_timeout' : 'malformed_request';
+  if (!open || open.writableFinished) return refuseUnknown(socket, problem(code), baseUrl);
+  // The request that is being answered came whole: what is broken is the next one, and an answer here would be taken for its own.
+  if (open.req.complete || open.headersSent) return void open.once('close', () => socket.destroy());
+  const request_id = String(open.getHeader('X-Request-Id'));
+  const instance = (open.req.url ?? '/').split('?')[0] as string;
+  writeProblem(open, problem(code, undefined, {}, { Connection: 'close' }), { base_url: baseUrl, request_id, instance, head: open.req.method === 'HEAD' });
+  open.once('close', () => socket.destroy());
 }
 
 // What node's parser refuses never becomes a request; the client is still told in the same form.
-function refuse(error: NodeJS.ErrnoException, socket: Socket, baseUrl: string): void {
-  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
-  const code = error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_timeout' : 'malformed_request';
-  const failure = problem(code);
+function refuseUnknown(socket: Socket, failure: Problem, baseUrl: string): void {
   const request_id = mintRequestId();
   const lines: string[] = [];
   const headers = { 'X-Request-Id': request_id, Connection: 'close' };
   const response = {
-    writeHead: (status: number, more: object) => lines.push(`HTTP/1.1 ${status} ${failure.code}`, ...Object.entries({ ...headers, ...more }).map(([name, value]) => `${name}: ${value}`)),
+    writeHead: (status: number, more: object) => lines.push(`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...Object.entries({ ...headers, ...more }).map(([name, value]) => `${name}: ${value}`)),
     end: (text?: string) => socket.end(`${lines.join('\r\n')}\r\n\r\n${text ?? ''}`),
   };
   writeProblem(response as unknown as ServerResponse, failure, { base_url: baseUrl, request_id, instance: '/', head: false });
@@ -88,8 +122,10 @@ export function reasonOf(error: NodeJS.ErrnoException): string {
 
 async function drain(server: Server, graceSeconds: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
+  // Also those that a client keeps after its last answer.
+  const idle = setInterval(() => server.closeIdleConnections(), DRAIN_LOOK_MS);
   const timer = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000);
   await closed;
+  clearInterval(idle);
   clearTimeout(timer);
 }

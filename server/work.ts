@@ -1,5 +1,6 @@
 // The worker inside a process: the drivers of this host and the loop that uses them.
 import type { Config } from '../core/config';
+import { makeDirectory } from '../core/directory';
 import { StartupError } from '../core/startup_error';
 import { DriverError } from '../drivers/driver';
 import { openVolumeDrivers, type VolumeDrivers } from '../drivers/volume';
@@ -18,6 +19,7 @@ export async function startWorker(platform: Platform): Promise<Loop> {
 }
 
 async function openDrivers(config: Config): Promise<VolumeDrivers> {
+  makeDirectory(config.volumeDir, 0o711);
   try {
     return await openVolumeDrivers({ directory: config.volumeDir, choice: config.volumeDriver });
   } catch (error) {

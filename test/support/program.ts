@@ -1,0 +1,47 @@
+// The program as an operator runs it: a process with settings, of which one sees the output and the exit code.
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+
+const ROOT = path.resolve(__dirname, '../..');
+const HOOK = path.join(ROOT, 'test/support/typescript.js');
+
+export interface Program {
+  pid: number;
+  /** The exit code; null where a signal ended it. */
+  ended: Promise<number | null>;
+  out(): string;
+  err(): string;
+  signal(name: NodeJS.Signals): void;
+  /** Resolves with the address when it is ready. @throws Error with its output when it ends before */
+  ready(): Promise<string>;
+}
+
+const programs = new Set<Program>();
+
+/** Runs server/main.ts, or another entry, with these settings and nothing else of the environment. */
+export function startProgram(settings: Record<string, string>, { entry = 'server/main.ts', words = [] as string[], user = {} as { uid?: number; gid?: number } } = {}): Program {
+  const env = { PATH: process.env.PATH, PORT: '0', ADMIN_PORT: '0', VOLUME_DRIVER: 'directory', ...settings };
+  const child = spawn(process.execPath, ['--require', HOOK, path.join(ROOT, entry), ...words], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'], ...user });
+  const said = { out: '', err: '' };
+  const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
+  const ready = new Promise<string>((resolve, reject) => {
+    child.stdout.on('data', (text: Buffer) => {
+      said.out += text.toString();
+      const line = said.out.split('\n').find((one) => /"msg":"(ready|the worker is ready)"/.test(one));
+      if (line) resolve((JSON.parse(line) as { address?: string }).address ?? '');
+    });
+    child.stderr.on('data', (text: Buffer) => (said.err += text.toString()));
+    void ended.then((code) => reject(new Error(`ended with ${code}: ${said.err}${said.out}`)));
+  });
+  ready.catch(() => {}); // whoever waits for it sees it
+  const program = { pid: child.pid as number, ended, out: () => said.out, err: () => said.err, signal: (name: NodeJS.Signals) => void child.kill(name), ready: () => ready };
+  programs.add(program);
+  void ended.then(() => programs.delete(program));
+  return program;
+}
+
+/** Kills what a test has left. */
+export async function endPrograms(): Promise<void> {
+  for (const program of programs) program.signal('SIGKILL');
+  await Promise.all([...programs].map(({ ended }) => ended));
+}
