@@ -48,7 +48,11 @@ export function openWorld(service: TestService, owner: { id: string; key: string
     marks: new Set([owner.id]),
     id: (kind) => (kind === 'project' ? Promise.resolve(owner.id) : once(kind, kind)),
     other: (kind) => once(`other ${kind}`, kind),
-    fresh: (kind) => (makers[kind] ?? created)(world, kind),
+    async fresh(kind) {
+      const id = await (makers[kind] ?? created)(world, kind);
+      if (kind !== 'error') world.marks.add(id);
+      return id;
+    },
     path: (operation, ids) => pathOf(world, operation, ids ?? {}),
     body: (operation) => bodyOf(world, operation),
     call: (method, place, options) => service.call(method, place, { key: owner.key, project: owner.id, ...options }),
@@ -112,9 +116,7 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
 async function created(world: World, kind: string): Promise<string> {
   const operation = createOperation(kind);
   if (!operation) throw new Error(`no operation makes a ${kind}: give it a maker in test/support/world.ts`);
-  const made = await expectStatus(world, 'POST', await world.path(operation), await world.body(operation), 201);
-  world.marks.add(made.id);
-  return made.id;
+  return (await expectStatus(world, 'POST', await world.path(operation), await world.body(operation), 201)).id;
 }
 
 async function expectStatus(world: World, method: string, place: string, body: unknown, status: number): Promise<Answer['body']> {
