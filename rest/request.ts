@@ -72,11 +72,11 @@ function boolean(name: string, text: string): boolean {
 }
 
 /**
- * The JSON object of the body, {} where none was sent.
+ * The JSON object of the body, {} where none was sent. A larger one is not read to its end.
  * @throws unsupported_media_type, payload_too_large, malformed_json, request_timeout
  */
-export async function parseBody(request: IncomingMessage): Promise<Record<string, unknown>> {
-  const text = await readBody(request);
+export async function parseBody(request: IncomingMessage, bytesMax: number = limits.bodyBytesMax): Promise<Record<string, unknown>> {
+  const text = await readBody(request, bytesMax);
   if (text === '') return {};
   requireJson(request.headers['content-type']);
   let body: unknown;
@@ -93,16 +93,15 @@ function requireJson(type: string | undefined): void {
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type ?? '')) throw problem('unsupported_media_type');
 }
 
-function readBody(request: IncomingMessage): Promise<string> {
-  const { bodyBytesMax } = limits;
-  const tooLarge = problem('payload_too_large', undefined, { limit_bytes: bodyBytesMax }, { Connection: 'close' });
-  if (Number(request.headers['content-length'] ?? 0) > bodyBytesMax) return Promise.reject(tooLarge);
+function readBody(request: IncomingMessage, bytesMax: number): Promise<string> {
+  const tooLarge = problem('payload_too_large', undefined, { limit_bytes: bytesMax }, { Connection: 'close' });
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax) return Promise.reject(tooLarge);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size > bodyBytesMax) return void (request.pause(), reject(tooLarge));
+      if (size > bytesMax) return void (request.pause(), reject(tooLarge));
       chunks.push(chunk);
     });
     request.on('end', () => (utf8(chunks) === null ? reject(problem('malformed_json', 'The body is not UTF-8.')) : resolve(utf8(chunks) as string)));

@@ -11,6 +11,7 @@ import { readSessionCookie } from '../core/session_cookie';
 import type { RestEntry } from '../rest/app';
 import { bearerToken } from '../rest/bearer';
 import { asProblem } from '../rest/problem';
+import { parseBody } from '../rest/request';
 import { authenticate } from './authenticate';
 import { requestContext } from './context';
 import type { Platform } from './platform';
@@ -53,10 +54,10 @@ export async function graphqlRouter(platform: Platform, schema: GraphQLSchema, e
   const walk = queryLimits(schema, getIntrospectionQuery({ specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true }));
   const router = express.Router();
   router.get('/', explore(explorer));
-  router.post('/', admitCaller(platform, done), requireJson, express.json({ limit: limits.graphqlBodyBytesMax, type: () => true }), admitQuery(walk));
+  router.post('/', admitCaller(platform, done), readJson, admitQuery(walk));
   router.post('/', expressMiddleware(apollo, { context: async ({ res }) => localsOf(res).ctx }));
   router.all('/', (_, response) => refuse(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })));
-  router.use(refuseUnreadable(platform));
+  router.use(refuseErrors(platform));
   return { router, stop: () => apollo.stop() };
 }
 
@@ -105,18 +106,18 @@ function requireOwnOrigin(request: IncomingMessage, baseUrl: string): void {
 }
 
 // A form, or text, is what a page of another site can send without asking first.
-const requireJson: RequestHandler = (request, _, next) => {
-  if (!/^application\/json\s*(?:;|$)/i.test(request.headers['content-type'] ?? '')) throw problem('unsupported_media_type');
+const readJson: RequestHandler = async (request, _, next) => {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
+  if (!/^application\/json\s*(?:;|$)/i.test(type) || encoding !== 'identity') throw problem('unsupported_media_type');
   if (!request.accepts(['application/json', 'application/graphql-response+json'])) throw problem('not_acceptable');
+  request.body = await parseBody(request, limits.graphqlBodyBytesMax);
   next();
 };
 
 /** The size and shape of the query; Apollo sees only what passed. */
 function admitQuery(walk: QueryLimits): RequestHandler {
   return (request, _, next) => {
-    const body = (request.body ?? {}) as Record<string, unknown>;
-    if (Array.isArray(body)) throw problem('graphql_invalid', 'The body must be one JSON object with a query; batches are not accepted.');
-    const { query, variables, operationName, extensions } = body;
+    const { query, variables, operationName, extensions } = request.body as Record<string, unknown>;
     if (typeof query !== 'string' || query.trim() === '') throw problem('graphql_invalid', 'The body must be a JSON object with a query.');
     if (operationName != null && typeof operationName !== 'string') throw problem('graphql_invalid', 'operationName must be a string.');
     if (!isObject(variables)) throw problem('graphql_invalid', 'variables must be a JSON object.');
@@ -188,20 +189,12 @@ function refuse(response: Response, failure: Problem): void {
   response.json({ errors: [{ message: failure.detail, extensions: { ...extensionsOf(failure), request_id } }] });
 }
 
-function refuseUnreadable({ log }: Platform): ErrorRequestHandler {
-  return (error: Error & { type?: string }, request, response, _next) => {
-    const failure = error.type === undefined ? asProblem(error) : bodyProblem(error.type);
-    if (failure.code === 'internal_error') log.error({ err: error, request_id: response.getHeader('X-Request-Id') }, 'request failed');
+function refuseErrors({ log }: Platform): ErrorRequestHandler {
+  return (error: Error, request, response, _next) => {
+    const failure = asProblem(error);
+    if (failure !== error) log.error({ err: error, request_id: response.getHeader('X-Request-Id') }, 'request failed');
     // What is left of the body is not read.
     if (!request.complete) response.set('Connection', 'close');
-    refuse(response, failure);
+    if (!response.headersSent) refuse(response, failure);
   };
-}
-
-/** @param type as body-parser names it */
-function bodyProblem(type: string): Problem {
-  if (type === 'entity.too.large') return problem('payload_too_large', undefined, { limit_bytes: limits.graphqlBodyBytesMax });
-  if (type === 'entity.parse.failed' || type === 'charset.unsupported') return problem('malformed_json');
-  if (type === 'encoding.unsupported') return problem('unsupported_media_type');
-  return problem('malformed_request');
 }

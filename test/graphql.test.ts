@@ -123,7 +123,7 @@ describe('what is no good query', () => {
     ['variables in a list', 400, 'graphql_invalid', '{"query": "{ __typename }", "variables": []}'],
     ['a subscription', 400, 'graphql_invalid', '{"query": "subscription { __typename }"}'],
     ['a hash instead of a query', 400, 'graphql_invalid', '{"extensions": {"persistedQuery": {"version": 1, "sha256Hash": "00"}}}'],
-    ['a batch', 400, 'graphql_invalid', '[{"query": "{ __typename }"}, {"query": "{ __typename }"}]'],
+    ['a batch', 400, 'malformed_json', '[{"query": "{ __typename }"}, {"query": "{ __typename }"}]'],
     ['a form', 415, 'unsupported_media_type', 'query=%7B__typename%7D', { 'Content-Type': 'application/x-www-form-urlencoded' }],
     ['text', 415, 'unsupported_media_type', '{"query": "{ __typename }"}', { 'Content-Type': 'text/plain' }],
     ['a form with a file', 415, 'unsupported_media_type', '--x--', { 'Content-Type': 'multipart/form-data; boundary=x' }],
