@@ -50,6 +50,13 @@ export function timeOfId(id: string): Date {
   return new Date(ms);
 }
 
+/** The least id that the kind could have had at a time: bounds of a time are bounds of ids. @param time RFC 3339, since 1970 */
+export function firstIdAt(prefix: string, time: string): string {
+  const ms = Math.max(0, Date.parse(time));
+  const digits = Array.from({ length: TIME_LENGTH }, (_, index) => ALPHABET.charAt(Math.floor(ms / 32 ** (TIME_LENGTH - 1 - index)) % 32));
+  return `${prefix}_${digits.join('').padEnd(BODY_LENGTH, '0')}`;
+}
+
 /** An id for one request. */
 export function mintRequestId(): string {
   return mintId('req');

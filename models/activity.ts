@@ -1,6 +1,8 @@
 import type { Context, Identity, Sql } from '../core/context';
-import { mintId, timeOfId } from '../core/ids';
+import { firstIdAt, mintId, timeOfId } from '../core/ids';
+import type { QueryListProjectActivityArgs } from '../schema/types';
 import { Resource, type Values } from './base';
+import { page, type Page, type PageArguments } from './page';
 import { allKinds } from './registry';
 import { named } from './statement';
 
@@ -14,8 +16,8 @@ export class Activity extends Resource {
     actor_id: 'actor_id = ?',
     resource_type: 'resource_type = ?',
     resource_id: 'resource_id = ?',
-    since: 'created_at >= ?',
-    until: 'created_at < ?',
+    since: 'id >= ?',
+    until: 'id < ?',
   };
 
   declare action: string;
@@ -27,6 +29,13 @@ export class Activity extends Resource {
   declare resource_name: string | null;
   declare changed_fields: string[];
   declare request_id: string | null;
+
+  /** One page of the selected project. Times are bounds of ids, which the index has. */
+  static list(ctx: Context, args: QueryListProjectActivityArgs): Promise<Page<Activity>> {
+    const since = args.since && firstIdAt(Activity.idPrefix, args.since);
+    const until = args.until && firstIdAt(Activity.idPrefix, args.until);
+    return page(Activity, ctx, { ...args, since, until } as PageArguments);
+  }
 
   /** The resource as the answer nests it. */
   get resource(): { type: string; id: string; name: string | null } {

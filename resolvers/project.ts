@@ -1,5 +1,4 @@
 import { Activity } from '../models/activity';
-import { page } from '../models/page';
 import { Project } from '../models/project';
 import { reachableProjects } from '../models/reach';
 import { projectUsage } from '../models/usage';
@@ -10,7 +9,7 @@ export const resolvers: Resolvers = {
     listProjects: (_, args, ctx) => reachableProjects(ctx, args),
     getProject: (_, __, ctx) => Project.selected(ctx),
     getProjectUsage: (_, __, ctx) => projectUsage(ctx),
-    listProjectActivity: (_, args, ctx) => page(Activity, ctx, args),
+    listProjectActivity: (_, args, ctx) => Activity.list(ctx, args),
   },
   Mutation: {
     createProject: (_, { input }, ctx) => Project.create(ctx, input),
