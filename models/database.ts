@@ -1,4 +1,5 @@
 // The control plane's PostgreSQL: the pool, named statements, transactions, and how its errors are told to a client.
+import { types } from 'node:util';
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import type { Sql, Statement } from '../core/context';
@@ -28,11 +29,15 @@ const INT8 = 20;
 pg.types.setTypeParser(TIMESTAMPTZ, timestamp);
 pg.types.setTypeParser(INT8, Number);
 
+/** A server that is frozen, or behind a broken network, can't keep its own time-outs: it gets this much longer. */
+const SILENCE_MS = 1_000;
+
 /**
  * Opens the pool. Connections are made when needed, so an unreachable server shows at the first query.
  * Sessions run in UTC with the statement time-out of core/limits.ts.
+ * @param options.answerMs how long an answer is waited for, where the server ends no statement itself; 0 = for ever
  */
-export function openDatabase(url: string, options: { poolSize: number; name?: string }): Database {
+export function openDatabase(url: string, options: { poolSize: number; name?: string; answerMs?: number }): Database {
   const pool = knex({
     client: 'pg',
     connection: {
@@ -40,6 +45,7 @@ export function openDatabase(url: string, options: { poolSize: number; name?: st
       application_name: options.name ?? 'platform-api',
       connectionTimeoutMillis: limits.connectionTimeoutMs,
       keepAlive: true,
+      query_timeout: options.answerMs ?? limits.statementTimeoutMs + SILENCE_MS,
       options: `-c timezone=UTC -c statement_timeout=${limits.statementTimeoutMs} -c idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
     },
     pool: { min: 0, max: options.poolSize },
@@ -68,6 +74,7 @@ export async function describeTables(database: Session): Promise<void> {
 
 interface PgConnection {
   query(config: { name?: string; text: string; values: readonly unknown[] }): Promise<{ rows: unknown[] }>;
+  connection: { stream: { destroy(): void } };
 }
 
 function session(handle: Knex, tables: Map<string, TableInfo>, inTransaction: boolean): Session {
@@ -81,6 +88,10 @@ function session(handle: Knex, tables: Map<string, TableInfo>, inTransaction: bo
         const connection = await client.acquireConnection();
         try {
           return (await connection.query({ name: statement.name, text: statement.text, values })).rows as Row[];
+        } catch (error) {
+          // Its answer may still come, and would be taken for that of a later query.
+          if (SILENT.test((error as Error).message)) connection.connection.stream.destroy();
+          throw error;
         } finally {
           await client.releaseConnection(connection);
         }
@@ -105,7 +116,9 @@ function timestamp(text: string): string {
   return `${date}T${clock}.${fraction.padEnd(3, '0').slice(0, 3)}Z`;
 }
 
-const UNAVAILABLE = /^(08|53|57P|58)/;
+const SILENT = /^Query read timeout/;
+/** 55000 at a connection: the database takes none for now. */
+const UNAVAILABLE = /^(08|53|57P|58|55000)/;
 const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EHOSTUNREACH']);
 
 /**
@@ -114,7 +127,7 @@ const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT',
  * Anything unknown is returned as it is (an internal error, logged, never shown).
  */
 export function translate(error: unknown): unknown {
-  if (error instanceof Problem || !(error instanceof Error)) return error;
+  if (error instanceof Problem || !types.isNativeError(error)) return error;
   const native = ((error as { nativeError?: Error }).nativeError ?? error) as Error & { code?: string; constraint?: string };
   const code = native.code ?? '';
   if (code.startsWith('23') && native.constraint) return constraintProblem(native.constraint) ?? error;
@@ -145,5 +158,5 @@ function constraintProblem(constraint: string): Problem | null {
 }
 
 function isTimeout(error: Error): boolean {
-  return error.name === 'KnexTimeoutError' || error.name === 'AggregateError' || /Connection terminated|timeout exceeded|Client has encountered a connection error/i.test(error.message);
+  return error.name === 'KnexTimeoutError' || error.name === 'AggregateError' || /Connection terminated|timeout exceeded|timeout expired|Query read timeout|Client has encountered a connection error|connection ended|not queryable/i.test(error.message);
 }

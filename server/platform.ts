@@ -49,8 +49,7 @@ export async function openPlatform(config: Config, log: Logger = createLog(confi
   const engine = config.databaseUrl ? { url: config.databaseUrl, close: async () => {} } : await openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined });
   const database = openDatabase(engine.url, { poolSize: config.databasePoolSize });
   try {
-    await requireDatabase(database);
-    await migrate(database.knex, MIGRATIONS);
+    await bringUpToDate(engine.url);
     await describeTables(database);
   } catch (error) {
     await database.close();
@@ -101,6 +100,17 @@ function openLimiter(config: Config, database: Database): Limiter {
 const COUNT = named(`insert into rate_windows as w (bucket, window_start, used) values ($1, $2, $3)
   on conflict (bucket) do update set window_start = excluded.window_start, used = case when w.window_start = excluded.window_start then w.used + excluded.used else excluded.used end
   returning used`);
+
+/** On connections of its own, since a migration may take longer than any request. */
+async function bringUpToDate(url: string): Promise<void> {
+  const database = openDatabase(url, { poolSize: 2, name: 'platform-api migrations', answerMs: 0 });
+  try {
+    await requireDatabase(database);
+    await migrate(database.knex, MIGRATIONS);
+  } finally {
+    await database.close();
+  }
+}
 
 async function requireDatabase(database: Database): Promise<void> {
   try {
