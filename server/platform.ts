@@ -92,14 +92,15 @@ function openLimiter(config: Config, database: Database): Limiter {
   return sharedLimiter(budgets, {
     async add(bucket, windowStart, points) {
       const [row] = await database.query<{ used: number }>(COUNT, [bucket, windowStart, points]);
-      return row?.used ?? points;
+      // Another process is in the next window already: this one is over.
+      return row ? row.used : Infinity;
     },
   });
 }
 
 const COUNT = named(`insert into rate_windows as w (bucket, window_start, used) values ($1, $2, $3)
   on conflict (bucket) do update set window_start = excluded.window_start, used = case when w.window_start = excluded.window_start then w.used + excluded.used else excluded.used end
-  returning used`);
+  where w.window_start <= excluded.window_start returning used`);
 
 /** On connections of its own, since a migration may take longer than any request. */
 async function bringUpToDate(url: string): Promise<void> {
