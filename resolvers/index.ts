@@ -1,6 +1,7 @@
 // Builds the executable schema: every SDL file, every resolver file, and around each root field the one wrapper
 // that authorises, validates, opens the transaction and writes the activity entry.
 import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { makeExecutableSchema } from '@graphql-tools/schema';
 import { getDirective, mapSchema, MapperKind, type IResolvers } from '@graphql-tools/utils';
@@ -13,6 +14,8 @@ import { isScopeRule, type ScopeRule } from '../core/scopes';
 import { compileField, type FieldValidator } from '../core/field_validator';
 import { recordActivity } from '../models/activity';
 import { Resource } from '../models/base';
+
+const load = createRequire(__filename);
 
 type Resolve = GraphQLFieldResolver<unknown, Context, Record<string, unknown>>;
 
@@ -35,7 +38,7 @@ export interface Core {
  */
 export function buildCore(): Core {
   const typeDefs = mergeTypeDefs(files('../schema', /\.graphql$/).map((file) => readFileSync(file, 'utf8')));
-  const modules = files('.', /^(?!index)\w+\.(ts|js)$/).map((file) => require(file) as ResolverModule);
+  const modules = files('.', /^(?!index)\w+\.(ts|js)$/).map((file) => load(file) as ResolverModule);
   const resolvers = mergeResolvers(modules.map((module) => module.resolvers));
   const prepare = new Map(modules.flatMap((module) => Object.entries(module.prepare ?? {})));
   const raw = makeExecutableSchema({ typeDefs, resolvers, resolverValidationOptions: { requireResolversToMatchSchema: 'error' } });

@@ -1,0 +1,383 @@
+create table accounts (
+  id text collate "C" not null,
+  name text not null,
+  status text not null default 'active'::text,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint accounts_pkey PRIMARY KEY (id),
+  constraint accounts_status CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text])))
+);
+
+create table activity (
+  id text collate "C" not null,
+  project_id text collate "C",
+  account_id text not null,
+  action text not null,
+  outcome text not null default 'succeeded'::text,
+  actor jsonb not null,
+  actor_id text,
+  key_id text,
+  resource_type text not null,
+  resource_id text not null,
+  resource_name text,
+  changed_fields text[] not null default '{}'::text[],
+  request_id text,
+  created_at timestamp(3) with time zone not null,
+  constraint activity_pkey PRIMARY KEY (id)
+);
+CREATE INDEX activity_by_action ON public.activity USING btree (project_id, action, id);
+CREATE INDEX activity_by_actor ON public.activity USING btree (project_id, actor_id, id);
+CREATE INDEX activity_by_age ON public.activity USING btree (created_at);
+CREATE INDEX activity_by_project ON public.activity USING btree (project_id, id);
+CREATE INDEX activity_by_resource ON public.activity USING btree (project_id, resource_id, id);
+CREATE INDEX activity_by_resource_type ON public.activity USING btree (project_id, resource_type, id);
+
+create table api_keys (
+  id text collate "C" not null,
+  kind text not null,
+  name text not null,
+  prefix text not null,
+  hash text not null,
+  user_id text collate "C",
+  project_id text collate "C",
+  scopes text[],
+  project_ids text[],
+  created_by text,
+  created_at timestamp(3) with time zone not null default now(),
+  expires_at timestamp(3) with time zone,
+  last_used_at timestamp(3) with time zone,
+  revoked_at timestamp(3) with time zone,
+  constraint api_keys_hash UNIQUE (hash),
+  constraint api_keys_kind CHECK ((kind = ANY (ARRAY['personal'::text, 'project'::text]))),
+  constraint api_keys_owner CHECK ((((kind = 'personal'::text) = (user_id IS NOT NULL)) AND ((kind = 'project'::text) = (project_id IS NOT NULL)))),
+  constraint api_keys_pkey PRIMARY KEY (id),
+  constraint api_keys_project FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint api_keys_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX api_keys_by_project ON public.api_keys USING btree (project_id, id);
+CREATE INDEX api_keys_by_user ON public.api_keys USING btree (user_id, id);
+
+create table applications (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  description text,
+  region text not null,
+  application_type text not null,
+  source jsonb,
+  preset text,
+  default_hostname text not null,
+  status text not null default 'new'::text,
+  status_reason text,
+  current_deployment_id text,
+  auto_deploy_enabled boolean not null default false,
+  settings jsonb not null default '{}'::jsonb,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint applications_hostname UNIQUE (default_hostname),
+  constraint applications_pkey PRIMARY KEY (id),
+  constraint applications_project FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE UNIQUE INDEX applications__name_taken__name ON public.applications USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX applications_by_id ON public.applications USING btree (project_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX applications_by_name ON public.applications USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
+CREATE INDEX applications_by_region ON public.applications USING btree (project_id, region, id) WHERE (deleted_at IS NULL);
+CREATE INDEX applications_by_status ON public.applications USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX applications_by_type ON public.applications USING btree (project_id, application_type, id) WHERE (deleted_at IS NULL);
+CREATE INDEX applications_by_update ON public.applications USING btree (project_id, updated_at, id) WHERE (deleted_at IS NULL);
+CREATE INDEX applications_due ON public.applications USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+create table domains (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  hostname text collate "C" not null,
+  type text not null,
+  status text not null default 'pending'::text,
+  status_reason text,
+  findings jsonb,
+  certificate jsonb not null,
+  verification_token text not null,
+  last_checked_at timestamp(3) with time zone,
+  verified_at timestamp(3) with time zone,
+  missing_since timestamp(3) with time zone,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint domains__domain_taken__hostname UNIQUE (hostname),
+  constraint domains_application FOREIGN KEY (application_id) REFERENCES applications(id),
+  constraint domains_pkey PRIMARY KEY (id),
+  constraint domains_type CHECK ((type = ANY (ARRAY['apex'::text, 'subdomain'::text, 'wildcard'::text])))
+);
+CREATE INDEX domains_by_hostname ON public.domains USING btree (application_id, hostname, id) WHERE (deleted_at IS NULL);
+CREATE INDEX domains_by_id ON public.domains USING btree (application_id, id);
+CREATE INDEX domains_by_status ON public.domains USING btree (application_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX domains_due ON public.domains USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+create table environment_variables (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  key text collate "C" not null,
+  value text not null,
+  value_hash text not null,
+  available_at text not null default 'both'::text,
+  managed_by text,
+  constraint environment_variables_application FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint environment_variables_available_at CHECK ((available_at = ANY (ARRAY['build'::text, 'runtime'::text, 'both'::text]))),
+  constraint environment_variables_key UNIQUE (application_id, key),
+  constraint environment_variables_pkey PRIMARY KEY (id)
+);
+CREATE INDEX environment_variables_by_available_at ON public.environment_variables USING btree (application_id, available_at, id);
+CREATE INDEX environment_variables_by_id ON public.environment_variables USING btree (application_id, id);
+
+create table idempotency_records (
+  scope text not null,
+  fingerprint text not null,
+  status integer,
+  answer text,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint idempotency_records_pkey PRIMARY KEY (scope)
+);
+CREATE INDEX idempotency_records_by_age ON public.idempotency_records USING btree (created_at);
+
+create table invitations (
+  id text collate "C" not null,
+  project_id text collate "C" not null,
+  email text not null,
+  role text not null,
+  hash text not null,
+  invited_by text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  expires_at timestamp(3) with time zone not null,
+  constraint invitations__already_exists__email UNIQUE (project_id, email),
+  constraint invitations_hash UNIQUE (hash),
+  constraint invitations_pkey PRIMARY KEY (id),
+  constraint invitations_project FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint invitations_role CHECK ((role = ANY (ARRAY['owner'::text, 'developer'::text, 'viewer'::text]))),
+  constraint invitations_user FOREIGN KEY (invited_by) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX invitations_by_project ON public.invitations USING btree (project_id, id);
+
+create table knex_migrations (
+  id integer not null default nextval('knex_migrations_id_seq'::regclass),
+  name character varying(255),
+  batch integer,
+  migration_time timestamp with time zone,
+  constraint knex_migrations_pkey PRIMARY KEY (id)
+);
+
+create table knex_migrations_lock (
+  index integer not null default nextval('knex_migrations_lock_index_seq'::regclass),
+  is_locked integer,
+  constraint knex_migrations_lock_pkey PRIMARY KEY (index)
+);
+
+create table members (
+  project_id text collate "C" not null,
+  user_id text collate "C" not null,
+  role text not null,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint members__already_exists PRIMARY KEY (user_id, project_id),
+  constraint members_project FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint members_role CHECK ((role = ANY (ARRAY['owner'::text, 'developer'::text, 'viewer'::text]))),
+  constraint members_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX members_by_project ON public.members USING btree (project_id, user_id);
+
+create table processes (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  type text collate "C" not null,
+  command text,
+  application_type text,
+  instances integer not null default 0,
+  autoscaling jsonb,
+  running_instances integer not null default 0,
+  status text not null default 'idle'::text,
+  constraint processes__already_exists UNIQUE (application_id, type),
+  constraint processes_application FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint processes_pkey PRIMARY KEY (id),
+  constraint processes_project FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+
+create table projects (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  account_id text not null,
+  name text collate "C" not null,
+  description text,
+  default_region text not null,
+  deleted_at timestamp(3) with time zone,
+  constraint projects_account FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint projects_pkey PRIMARY KEY (id)
+);
+CREATE INDEX projects_by_account ON public.projects USING btree (account_id);
+
+create unlogged table rate_windows (
+  bucket text not null,
+  window_start bigint not null,
+  used bigint not null,
+  constraint rate_windows_pkey PRIMARY KEY (bucket)
+);
+
+create table recovery_codes (
+  user_id text not null,
+  hash text not null,
+  used_at timestamp(3) with time zone,
+  constraint recovery_codes_pkey PRIMARY KEY (user_id, hash),
+  constraint recovery_codes_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+
+create table schedules (
+  id text collate "C" not null,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint schedules_pkey PRIMARY KEY (id)
+);
+CREATE INDEX schedules_due ON public.schedules USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+create table sessions (
+  id text collate "C" not null,
+  hash text not null,
+  user_id text not null,
+  address text not null,
+  user_agent text not null,
+  created_at timestamp(3) with time zone not null default now(),
+  last_seen_at timestamp(3) with time zone not null default now(),
+  expires_at timestamp(3) with time zone not null,
+  constraint sessions_hash UNIQUE (hash),
+  constraint sessions_pkey PRIMARY KEY (id),
+  constraint sessions_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX sessions_by_expiry ON public.sessions USING btree (expires_at);
+CREATE INDEX sessions_by_user ON public.sessions USING btree (user_id);
+
+create table usage_spans (
+  id bigint not null default nextval('usage_spans_id_seq'::regclass),
+  project_id text collate "C" not null,
+  kind text not null,
+  resource_id text collate "C" not null,
+  price_id text not null,
+  quantity bigint not null,
+  started_at timestamp(3) with time zone not null default now(),
+  ended_at timestamp(3) with time zone,
+  constraint usage_spans_pkey PRIMARY KEY (id),
+  constraint usage_spans_quantity CHECK ((quantity > 0))
+);
+CREATE INDEX usage_spans_by_project ON public.usage_spans USING btree (project_id, started_at);
+CREATE UNIQUE INDEX usage_spans_open ON public.usage_spans USING btree (resource_id) WHERE (ended_at IS NULL);
+
+create table users (
+  id text collate "C" not null,
+  account_id text not null,
+  email text not null,
+  name text not null,
+  password_hash text,
+  totp_secret text,
+  totp_confirmed_at timestamp(3) with time zone,
+  totp_last_step bigint not null default '0'::bigint,
+  code_failures integer not null default 0,
+  code_retry_at timestamp(3) with time zone,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint users__already_exists__email UNIQUE (email),
+  constraint users_account FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint users_pkey PRIMARY KEY (id)
+);
+
+create table volumes (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  size_gb integer not null,
+  region text not null,
+  application_id text collate "C",
+  mount_path text,
+  status text not null default 'provisioning'::text,
+  status_reason text,
+  enforcement text,
+  used_bytes bigint,
+  over_quota boolean not null default false,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint volumes_application FOREIGN KEY (application_id) REFERENCES applications(id),
+  constraint volumes_mount CHECK (((application_id IS NULL) = (mount_path IS NULL))),
+  constraint volumes_pkey PRIMARY KEY (id),
+  constraint volumes_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint volumes_size CHECK ((size_gb > 0))
+);
+CREATE UNIQUE INDEX volumes__mount_path_taken ON public.volumes USING btree (application_id, mount_path) WHERE ((deleted_at IS NULL) AND (application_id IS NOT NULL));
+CREATE UNIQUE INDEX volumes__name_taken__name ON public.volumes USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX volumes_by_application ON public.volumes USING btree (application_id, id) WHERE ((deleted_at IS NULL) AND (application_id IS NOT NULL));
+CREATE INDEX volumes_by_id ON public.volumes USING btree (project_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX volumes_by_name ON public.volumes USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
+CREATE INDEX volumes_by_region ON public.volumes USING btree (project_id, region, id) WHERE (deleted_at IS NULL);
+CREATE INDEX volumes_by_size ON public.volumes USING btree (project_id, size_gb, id) WHERE (deleted_at IS NULL);
+CREATE INDEX volumes_by_status ON public.volumes USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX volumes_due ON public.volumes USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+create sequence knex_migrations_id_seq;
+
+create sequence knex_migrations_lock_index_seq;
+
+create sequence usage_spans_id_seq;
