@@ -106,18 +106,16 @@ const COUNT = named(`insert into rate_windows as w (bucket, window_start, used) 
 async function bringUpToDate(url: string): Promise<void> {
   const database = openDatabase(url, { poolSize: 2, name: 'platform-api migrations', answerMs: 0 });
   try {
-    await requireDatabase(database);
-    await migrate(database.knex, MIGRATIONS);
+    await database.knex.raw('select 1').catch(complain('the database does not answer'));
+    await migrate(database.knex, MIGRATIONS).catch(complain('the database schema can not be brought up to date'));
   } finally {
     await database.close();
   }
 }
 
-async function requireDatabase(database: Database): Promise<void> {
-  try {
-    await database.knex.raw('select 1');
-  } catch (error) {
-    const { code, message } = error as Error & { code?: string };
-    throw new StartupError(`the database does not answer: ${code ?? message}`);
-  }
+function complain(what: string): (error: Error & { code?: string }) => never {
+  return (error) => {
+    if (error instanceof StartupError || !error.code) throw error;
+    throw new StartupError(`${what}: ${error.message.split('\n')[0] || error.code}`);
+  };
 }

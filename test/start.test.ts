@@ -152,33 +152,38 @@ test('--help lists every setting', async () => {
 });
 
 describe('what keeps it from starting: one line, exit code 1', () => {
+  const ROLE = `stranger_${process.pid}`;
   let url: string;
+  let empty: string;
   let port: number;
   const holder = createServer();
 
   beforeAll(async () => {
-    url = await database(false);
+    [url, empty] = [await database(false), await database(true)];
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
     port = (holder.address() as AddressInfo).port;
   });
-  afterAll(() => new Promise((resolve) => holder.close(resolve)));
+  afterAll(async () => {
+    await ask(empty, `drop role if exists ${ROLE}`);
+    await new Promise((resolve) => holder.close(resolve));
+  });
 
   async function newer(): Promise<string> {
     const made = await database(false);
-    const client = new pg.Client({ connectionString: made });
-    await client.connect();
-    await client.query(`insert into knex_migrations (name, batch, migration_time) values ('9999_from_the_future', 99, now())`);
-    await client.end();
+    await ask(made, `insert into knex_migrations (name, batch, migration_time) values ('9999_from_the_future', 99, now())`);
     return made;
   }
 
-  async function without(database: string, change: string): Promise<string> {
-    const made = new URL(database);
+  async function ask(database: string, text: string): Promise<void> {
     const client = new pg.Client({ connectionString: database });
     await client.connect();
-    await client.query(change);
-    await client.end();
-    return Object.assign(made, { username: 'nobody_at_all', password: 'x' }).href;
+    await client.query(text).finally(() => client.end());
+  }
+
+  /** Somebody who may connect and nothing else. */
+  async function stranger(): Promise<string> {
+    await ask(empty, `create role ${ROLE} login password 'pw-of-someone'`);
+    return Object.assign(new URL(empty), { username: ROLE, password: 'pw-of-someone' }).href;
   }
 
   const nowhere = '/proc/platform';
@@ -188,9 +193,11 @@ describe('what keeps it from starting: one line, exit code 1', () => {
     ['an address of another machine', /192\.0\.2\.1.*not one of this machine/, () => ({ HOST: '192.0.2.1' })],
     ['a directory that can not be made', /\/proc\/platform/, () => ({ PLATFORM_DATA_DIR: nowhere })],
     ['a directory that can not be made, for the embedded database', /\/proc\/platform/, () => ({ DATABASE_URL: '', PLATFORM_DATA_DIR: nowhere })],
-    ['a database that is not there', /database.*(ECONNREFUSED|does not answer)/, () => ({ DATABASE_URL: 'postgres://someone:pw-of-someone@127.0.0.1:1/x' })],
-    ['a name that nobody has', /database/, () => ({ DATABASE_URL: 'postgres://someone:pw-of-someone@nowhere.invalid/x' })],
-    ['a wrong password', /database/, async () => ({ DATABASE_URL: await without(url, 'select 1') })],
+    ['a database that is not there', /database does not answer: .*ECONNREFUSED/, () => ({ DATABASE_URL: 'postgres://someone:pw-of-someone@127.0.0.1:1/x' })],
+    ['a name that nobody has', /database does not answer: .*nowhere\.invalid/, () => ({ DATABASE_URL: 'postgres://someone:pw-of-someone@nowhere.invalid/x' })],
+    ['a wrong password', /does not answer: password authentication failed/, () => ({ DATABASE_URL: Object.assign(new URL(url), { password: 'pw-of-someone' }).href })],
+    ['a user without rights', /can not be brought up to date: .*permission denied/, async () => ({ DATABASE_URL: await stranger() })],
+    ['a database that nobody made', /does not answer: database "nothing" does not exist/, () => ({ DATABASE_URL: Object.assign(new URL(url), { pathname: '/nothing' }).href })],
     ['a newer schema', /newer than this program.*9999_from_the_future/, async () => ({ DATABASE_URL: await newer() })],
     ['a malformed setting', /DATABASE_POOL_SIZE is malformed: "many"/, () => ({ DATABASE_POOL_SIZE: 'many' })],
     ['a malformed secret', /PLATFORM_SECRET_KEY is malformed/, () => ({ PLATFORM_SECRET_KEY: 'pw-of-someone' })],
