@@ -1,9 +1,10 @@
 // The first start on an empty database: an owner, a project, a key with every scope, told once.
-import { writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeDirectory } from '../core/directory';
 import { mintId } from '../core/ids';
 import { scopes } from '../core/scopes';
+import { StartupError } from '../core/startup_error';
 import { mintToken } from '../core/tokens';
 import type { Session } from '../models/database';
 import { named } from '../models/statement';
@@ -15,18 +16,32 @@ export interface FirstKey {
   base_url: string;
 }
 
-/** Creates them unless there is an account already; replicas that start together agree on one. Null where it was not the first start. */
+/**
+ * Creates them unless there is an account already; replicas that start together agree on one. Null where it was not the first start.
+ * @throws StartupError where first-key.json can't be written; then nothing was created
+ */
 export async function firstBoot({ database, config }: Pick<Platform, 'database' | 'config'>): Promise<FirstKey | null> {
-  const made = await database.transaction(async (session) => {
+  return database.transaction(async (session) => {
     await session.query(named(`select pg_advisory_xact_lock(hashtext('platform-api first boot'))`), []);
     const [row] = await session.query<{ found: boolean }>(named('select exists (select 1 from accounts) as found'), []);
-    return row?.found ? null : create(session, config.ownerEmail, config.regionId);
+    if (row?.found) return null;
+    const first = { ...(await create(session, config.ownerEmail, config.regionId)), base_url: config.baseUrl };
+    // Before the commit: a key that could not be told would be lost for ever.
+    await writeFirstKey(config.dataDir, first);
+    return first;
   });
-  if (!made) return null;
-  const first = { ...made, base_url: config.baseUrl };
-  makeDirectory(config.dataDir);
-  await writeFile(path.join(config.dataDir, 'first-key.json'), `${JSON.stringify(first, null, 2)}\n`, { mode: 0o600 });
-  return first;
+}
+
+async function writeFirstKey(dataDir: string, first: FirstKey): Promise<void> {
+  const file = path.join(dataDir, 'first-key.json');
+  makeDirectory(dataDir);
+  try {
+    // Aside first, since a file that is there keeps its rights when it is written anew.
+    await writeFile(`${file}.new`, `${JSON.stringify(first, null, 2)}\n`, { mode: 0o600 });
+    await rename(`${file}.new`, file);
+  } catch (error) {
+    throw new StartupError(`can't write ${file}: ${(error as NodeJS.ErrnoException).code}`);
+  }
 }
 
 async function create(session: Session, email: string, region: string): Promise<{ key: string; project_id: string }> {

@@ -1,6 +1,6 @@
 // The program as a newcomer and an operator meet it: first start, second start, kill -9, stop, and every way not to start.
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, existsSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, existsSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -100,6 +100,21 @@ test('two first starts at once agree on one key, and nothing embedded starts bes
   for (const program of both) program.signal('SIGTERM');
   expect(await Promise.all(both.map(({ ended }) => ended))).toEqual([0, 0]);
 }, 60_000);
+
+test('a key that can not be written down is not made', async () => {
+  const dir = directory('blocked');
+  mkdirSync(path.join(dir, 'first-key.json', 'in-the-way'), { recursive: true });
+  const given = { DATABASE_URL: await database(true), PLATFORM_DATA_DIR: dir, WORKER: 'separate' };
+  const first = startProgram(given);
+  expect([await first.ended, first.err()]).toEqual([1, expect.stringMatching(/^platform-api: can't write [^\n]*first-key\.json: \w+\n$/)]);
+  expect(first.out()).not.toContain('Welcome');
+  rmSync(path.join(dir, 'first-key.json'), { recursive: true });
+  const second = startProgram(given);
+  const base = await second.ready();
+  expect((await get(base, '/v2/me', readFirstKey(dir).key)).status).toBe(200);
+  second.signal('SIGTERM');
+  expect(await second.ended).toBe(0);
+});
 
 test('a stopping process answers what is open, takes nothing new, and ends with 0', async () => {
   const url = await database(false);
