@@ -9,7 +9,10 @@ async function main(): Promise<void> {
   const words = process.argv.slice(2);
   if (words.includes('--help') || words.includes('-h')) return void process.stdout.write(helpText());
   if (words.length) throw new StartupError(`unknown argument ${words[0]}; settings are environment variables, see npm start -- --help`);
-  const platform = await openPlatform(loadConfig(process.env));
+  const config = loadConfig(process.env);
+  // The init of a container ignores signals that it has no handler for. Whatever the start has done so far bears to be cut off.
+  for (const signal of SIGNALS) process.once(signal, leave);
+  const platform = await openPlatform(config);
   try {
     const service = await startService(platform);
     const first = await firstBoot(platform);
@@ -21,6 +24,9 @@ async function main(): Promise<void> {
     throw error;
   }
 }
+
+const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+const leave = (): never => process.exit(0);
 
 function stopOnSignal(platform: Platform, service: Service): void {
   let stopping = false;
@@ -34,8 +40,7 @@ function stopOnSignal(platform: Platform, service: Service): void {
     platform.log.flush();
     process.exit(0);
   };
-  process.on('SIGTERM', (signal) => void stop(signal));
-  process.on('SIGINT', (signal) => void stop(signal));
+  for (const signal of SIGNALS) process.off(signal, leave).on(signal, () => void stop(signal));
 }
 
 main().catch((error: unknown) => {

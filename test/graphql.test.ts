@@ -104,6 +104,13 @@ describe('the same rules', () => {
   });
 });
 
+test('its requests are counted like those of REST', async () => {
+  await service.graphql(LIST);
+  await service.graphql('{ nothing }');
+  const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
+  for (const status of [200, 400]) expect(metrics).toMatch(new RegExp(`platform_requests_total\\{operation="graphql",status="${status}"\\} \\d+`));
+});
+
 describe('what is no good query', () => {
   it.each<[string, number, string, string, Record<string, string>?]>([
     ['broken JSON', 400, 'malformed_json', '{"query": "'],

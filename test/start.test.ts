@@ -139,6 +139,19 @@ test('a stopping process answers what is open, takes nothing new, and ends with 
   expect(program.out()).toMatch(/"msg":"stopped"/);
 }, 60_000);
 
+test('it can be stopped while it starts', async () => {
+  const silent = createServer();
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const { port } = silent.address() as AddressInfo;
+  const program = startProgram({ DATABASE_URL: `postgres://nobody@127.0.0.1:${port}/x`, PLATFORM_DATA_DIR: directory('early') });
+  await new Promise<void>((resolve) => silent.once('connection', (socket) => (socket.on('error', () => {}).resume(), resolve())));
+  program.signal('SIGTERM');
+  const begun = performance.now();
+  expect([await program.ended, program.err()]).toEqual([0, '']);
+  expect(performance.now() - begun).toBeLessThan(2_000);
+  await new Promise((resolve) => silent.close(resolve));
+});
+
 test('a worker of its own does the work of an API that has none', async () => {
   const dir = directory('separate');
   const common = { DATABASE_URL: await database(false), PLATFORM_DATA_DIR: dir };
