@@ -29,6 +29,7 @@ beforeAll(async () => {
   one = await startService();
   closing.unshift(() => one.close());
   two = await replicaOf(one, {});
+  await heard();
 });
 afterAll(async () => {
   for (const close of closing) await close();
@@ -65,7 +66,13 @@ async function cutListeners(): Promise<void> {
   await one.sql(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like '%listener'`);
 }
 
-const listeners = async (): Promise<number> => (await one.sql(`select from pg_stat_activity where datname = current_database() and application_name like '%listener'`)).length;
+/** Both processes have their ear at the database. A process that starts serves before it listens. */
+async function heard(): Promise<void> {
+  for (let turn = 0; turn < 100 && (await listeners()) < 2; turn += 1) await sleep(50);
+  expect(await listeners()).toBe(2);
+}
+
+const listeners = async (): Promise<number> => (await one.sql(`select from pg_stat_activity where datname = current_database() and application_name like '%listener' and query like 'listen %' and state = 'idle'`)).length;
 
 describe('what one process knows of the other', () => {
   it('a revoked key stops on both almost at once', async () => {
@@ -90,7 +97,7 @@ describe('what one process knows of the other', () => {
     await revoke(key);
     expect(await listeners()).toBe(0);
     expect(await lateness(401, () => statusAt(two.url, key))).toBeLessThanOrEqual(LATE_MS + 200);
-    for (let turn = 0; turn < 100 && (await listeners()) < 2; turn += 1) await sleep(50);
+    await heard();
     const next = await one.mintKey();
     await warm(next);
     await revoke(next);
