@@ -129,7 +129,7 @@ function report(error: Error, { ending, nextMs }: WriteBack, { row }: Claim, log
 }
 
 async function write(parts: LoopParts, step: Step, back: WriteBack, log: Log): Promise<number | null> {
-  const { claim, job } = step;
+  const { job } = step;
   const written = await insist(step, () => parts.database.transaction((session) => settleAndTell(session, step, back, job)));
   if (!written) return lost(log);
   return written.changed ? 0 : back.nextMs;
