@@ -19,7 +19,11 @@ export async function startWorker(platform: Platform): Promise<Loop> {
 }
 
 async function openDrivers(config: Config): Promise<VolumeDrivers> {
-  makeDirectory(config.volumeDir, 0o711);
+  try {
+    makeDirectory(config.volumeDir, 0o711);
+  } catch (error) {
+    throw new StartupError(`the volume driver ${config.volumeDriver} cannot work here: ${(error as Error).message}`);
+  }
   try {
     return await openVolumeDrivers({ directory: config.volumeDir, choice: config.volumeDriver });
   } catch (error) {

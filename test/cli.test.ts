@@ -212,5 +212,5 @@ function writeKey(directory: string, text: string): string {
 test('an unreachable database is one line', async () => {
   const { code, out, err } = await run(['user', 'list'], { settings: { DATABASE_URL: 'postgres://nobody:hush@127.0.0.1:1/none' } });
   expect([code, out]).toEqual([1, '']);
-  expect(err).toBe('platform: the database does not answer: ECONNREFUSED\n');
+  expect(err).toBe('platform: the database does not answer: connect ECONNREFUSED 127.0.0.1:1\n');
 });
