@@ -202,13 +202,13 @@ describe('refuses with one line', () => {
     fs.chmodSync(dataDir, 0o555);
     const child = hold(unprivileged());
     const ended = once(child.process, 'exit');
-    await expect(child.url).rejects.toThrow(/^StartupError: cannot use the data directory [^\n]*EACCES[^\n]*$/);
+    await expect(child.url).rejects.toThrow(/^StartupError: can't write in [^\n]*EACCES[^\n]*$/);
     expect((await ended)[0]).toBe(1);
   });
 
   it('a file in place of the directory', async () => {
     fs.writeFileSync(path.join(dataDir, 'file'), '');
-    await expect(openEmbedded({ dataDir: path.join(dataDir, 'file') })).rejects.toThrow(/^cannot use the data directory .*file/);
+    await expect(openEmbedded({ dataDir: path.join(dataDir, 'file') })).rejects.toThrow(/^can't write in .*file/);
   });
 
   asRoot('a directory that the engine\'s user cannot reach', async () => {
