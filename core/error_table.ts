@@ -32,6 +32,8 @@ export const errors = {
     description: 'The key is past its expiry date. Create a new one.' },
   session_required: { status: 401, title: 'Session required', retryable: false,
     description: 'This dashboard function needs a session. Log in with e-mail and password first.' },
+  credentials_invalid: { status: 401, title: 'E-mail or password wrong', retryable: false,
+    description: 'The log-in names no user, or the password is not theirs; which of both is not told. Check them and try again.' },
   two_factor_required: { status: 401, title: 'Two-factor code required', retryable: false,
     description: 'The login needs a valid two-factor code. Send the current code of your authenticator, or a recovery code.' },
   insufficient_scope: { status: 403, title: 'Insufficient scope', retryable: false,

@@ -1,7 +1,7 @@
 // Periodic work as rows with a due time: what is to be cleared away, and the look for orphans. One worker at a time does
 // a task, whichever comes first.
 import type { Owned } from '../drivers/driver';
-import { ensureSchedules, sweepActivity, sweepIdempotencyRecords, sweepRateWindows, sweepSessions, withoutVolumeRow, type Swept } from '../models/schedule';
+import { ensureSchedules, sweepActivity, sweepIdempotencyRecords, sweepInvitations, sweepRateWindows, sweepSessions, withoutVolumeRow, type Swept } from '../models/schedule';
 import type { Session } from '../models/database';
 import { around, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome, type Values } from './job';
 
@@ -21,6 +21,7 @@ const tasks: Record<string, Task> = {
   sweep_activity: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepActivity) },
   sweep_idempotency_records: { everyMs: 10 * MINUTE_MS, run: (ctx) => swept(ctx, sweepIdempotencyRecords) },
   sweep_sessions: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepSessions) },
+  sweep_invitations: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepInvitations) },
   sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => swept(ctx, sweepRateWindows) },
   find_orphans: { everyMs: HOUR_MS, run: findOrphans },
 };

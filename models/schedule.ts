@@ -26,6 +26,11 @@ export function sweepSessions(sql: Session): Promise<Swept> {
   return sweep(sql, 'sessions', 'expires_at', 'now()');
 }
 
+/** Deletes invitations that nobody accepted in time. */
+export function sweepInvitations(sql: Session): Promise<Swept> {
+  return sweep(sql, 'invitations', 'expires_at', 'now()');
+}
+
 /** Deletes rate windows (`window_start` is in ms since the epoch) that ended long ago. */
 export function sweepRateWindows(sql: Session): Promise<Swept> {
   return sweep(sql, 'rate_windows', 'window_start', `(extract(epoch from now()) - ${10 * limits.rateWindowSeconds}) * 1000`);

@@ -40,14 +40,14 @@ const END = named('delete from sessions where id = $1 and user_id = $2 returning
 
 /**
  * The user of an e-mail, a password and, where two-factor is on, a code. Takes as long for an unknown e-mail.
- * @throws session_required, two_factor_required, account_suspended, rate_limited
+ * @throws credentials_invalid, two_factor_required, account_suspended, rate_limited
  */
 export async function authenticate(ctx: Context, input: { email: string; password: string; code?: string | null }): Promise<UserRow> {
   await ctx.attempt(`login address ${ctx.address}`);
   await ctx.attempt(`login e-mail ${normalEmail(input.email)}`);
   const user = await findUser(ctx, input.email);
   const right = await verifyPassword(input.password, user?.password_hash ?? null);
-  if (!user || !right) throw problem('session_required', 'E-mail or password is wrong.');
+  if (!user || !right) throw problem('credentials_invalid', 'E-mail or password is wrong.');
   await requireSecondFactor(ctx, user, input.code ?? null);
   if (user.account_status === 'suspended') throw problem('account_suspended');
   return user;

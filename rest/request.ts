@@ -76,6 +76,7 @@ function boolean(name: string, text: string): boolean {
  * @throws unsupported_media_type, payload_too_large, malformed_json, request_timeout
  */
 export async function parseBody(request: IncomingMessage, bytesMax: number = limits.bodyBytesMax): Promise<Record<string, unknown>> {
+  requirePlain(request.headers['content-encoding']);
   const text = await readBody(request, bytesMax);
   if (text === '') return {};
   requireJson(request.headers['content-type']);
@@ -87,6 +88,10 @@ export async function parseBody(request: IncomingMessage, bytesMax: number = lim
   }
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw problem('malformed_json', 'The body must be a JSON object.');
   return body as Record<string, unknown>;
+}
+
+function requirePlain(encoding = 'identity'): void {
+  if (encoding.toLowerCase() !== 'identity') throw problem('unsupported_media_type', 'Bodies are taken as they are, without Content-Encoding.');
 }
 
 function requireJson(type: string | undefined): void {

@@ -86,7 +86,7 @@ describe('error codes', () => {
 
   it('are filtered and sorted by status', async () => {
     const { body } = await get('/v2/errors?status=401');
-    expect(body.data.map(({ code }: { code: string }) => code)).toEqual(['session_required', 'token_expired', 'token_invalid', 'token_missing', 'two_factor_required']);
+    expect(body.data.map(({ code }: { code: string }) => code)).toEqual(['credentials_invalid', 'session_required', 'token_expired', 'token_invalid', 'token_missing', 'two_factor_required']);
     const statuses = (await get('/v2/errors?sort=-status')).body.data.map(({ status }: { status: number }) => status);
     expect(statuses).toEqual([...statuses].sort((a, b) => b - a));
   });

@@ -129,7 +129,7 @@ test('log-in, keys, invitations, two-factor', async () => {
   keep('wrong password', WRONG_PASSWORD);
   const login = (password: string, code?: string): ReturnType<typeof send> => send('POST', '/graphql', { query: LOGIN, variables: { input: { email: 'person@example.com', password, code } } });
   cookie = 'none=1';
-  expect((await login(WRONG_PASSWORD)).body.errors[0].extensions.code).toBe('session_required');
+  expect((await login(WRONG_PASSWORD)).body.errors[0].extensions.code).toBe('credentials_invalid');
   expect((await login(PASSWORD)).body.errors).toBeUndefined();
   const project = firstKey.project_id;
   const personal = await graphql('mutation { createPersonalKey(input: {name: "CI", scopes: ["read"]}) { token } }');

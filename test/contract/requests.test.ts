@@ -1,4 +1,5 @@
 // Requests as nobody should send them: each is refused with a problem document of the right code, none is a 500.
+import { gzipSync } from 'node:zlib';
 import { connect } from 'node:net';
 import { errors, type ErrorCode } from '../../core/errors';
 import { limits } from '../../core/limits';
@@ -47,6 +48,7 @@ const bodies: Case[] = [
   ['UTF-16', 'malformed_json', '/v2/volumes', { method: 'POST', headers: json, body: Buffer.from('{"name":"a"}', 'utf16le') }],
   ['a form', 'unsupported_media_type', '/v2/volumes', { method: 'POST', headers: { 'Content-Type': 'application/x-www-form-urlencoded' }, body: 'name=a' }],
   ['a body without a type', 'unsupported_media_type', '/v2/volumes', { method: 'POST', body: '{}' }],
+  ['a compressed body', 'unsupported_media_type', '/v2/volumes', { method: 'POST', headers: { ...json, 'Content-Encoding': 'gzip' }, body: gzipSync('{}') }],
   ['a multipart body', 'unsupported_media_type', '/v2/volumes', { method: 'POST', headers: { 'Content-Type': 'multipart/form-data; boundary=x' }, body: '--x--' }],
   ['a type that only begins like JSON', 'unsupported_media_type', '/v2/volumes', { method: 'POST', headers: { 'Content-Type': 'application/jsonp' }, body: '{}' }],
   ['no body where fields are required', 'validation_failed', '/v2/volumes', { method: 'POST' }],

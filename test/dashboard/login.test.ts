@@ -41,7 +41,7 @@ test('a wrong password, an unknown e-mail and a user without password are answer
   const one = browser(service);
   for (const email of ['known@example.com', 'unknown@example.com', owner.email]) {
     const { errors, headers } = await one.logIn(email, 'not the password');
-    expect(errors?.[0]).toMatchObject({ message: 'E-mail or password is wrong.', extensions: { code: 'session_required', status: 401 } });
+    expect(errors?.[0]).toMatchObject({ message: 'E-mail or password is wrong.', extensions: { code: 'credentials_invalid', status: 401 } });
     expect(headers.get('set-cookie')).toBeNull();
   }
 });
@@ -123,7 +123,7 @@ test('a new password ends the other sessions and is the one that counts', async 
   await one.data(change, { input: { password: PASSWORD, new_password: 'another good password' } });
   await one.data('{ viewer { user { id } } }');
   expect((await two.refused('{ viewer { user { id } } }')).code).toBe('session_required');
-  expect((await two.logIn('change@example.com')).errors?.[0].extensions.code).toBe('session_required');
+  expect((await two.logIn('change@example.com')).errors?.[0].extensions.code).toBe('credentials_invalid');
   expect((await two.logIn('change@example.com', 'another good password')).errors).toBeUndefined();
   const [row] = await service.sql('select password_hash from users where id = $1', [one.user.id]);
   expect(row.password_hash).toMatch(/^scrypt\$131072\$8\$1\$/);

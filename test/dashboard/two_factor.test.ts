@@ -57,7 +57,7 @@ test('a login then needs a code, each one once', async () => {
   const missing = await one.logIn(email);
   expect(missing.errors?.[0].extensions).toMatchObject({ code: 'two_factor_required', status: 401 });
   expect(missing.headers.get('set-cookie')).toBeNull();
-  expect(codeOfRefusal(await one.logIn(email, 'wrong password', codeOf(secret)))).toBe('session_required');
+  expect(codeOfRefusal(await one.logIn(email, 'wrong password', codeOf(secret)))).toBe('credentials_invalid');
   expect(codeOfRefusal(await one.logIn(email, PASSWORD, codeOf(secret)))).toBe('two_factor_required'); // used by the confirmation
   await passTime(email);
   const code = codeOf(secret);

@@ -18,6 +18,8 @@ beforeAll(async () => {
   await workshop.rows(`insert into users (id, account_id, email, name) values ('usr_1', 'acc_1', 'owner@example.com', 'Owner')`);
   await workshop.rows(`insert into sessions (id, hash, user_id, address, user_agent, expires_at)
     values ('ses_old', 'a', 'usr_1', '127.0.0.1', 'x', now() - interval '1 minute'), ('ses_new', 'b', 'usr_1', '127.0.0.1', 'x', now() + interval '1 minute')`);
+  await workshop.rows(`insert into invitations (id, project_id, email, role, hash, invited_by, expires_at) select 'inv_' || name, (select min(id) from projects), name || '@example.com', 'viewer', name, 'usr_1', ends
+    from (values ('old', now() - interval '1 minute'), ('new', now() + interval '1 minute')) as row (name, ends)`);
   await workshop.rows(`insert into rate_windows (bucket, window_start, used)
     values ('old', (extract(epoch from now()) * 1000)::bigint - 3600000, 1), ('new', (extract(epoch from now()) * 1000)::bigint, 1)`);
 });
@@ -36,13 +38,14 @@ test('what is past its time goes, in batches; what is not stays', async () => {
   const orphan = { id: 'vol_orphan', spec: { size_gb: 1 } };
   await driver.ensure(orphan, await driver.observe(orphan, ctx), ctx);
   loop = startLoop(workshop.parts, { pollMs: 50, jobs: [applications, schedules, volumes] });
-  await until('every task has run to its end', async () => (await workshop.rows(`select 1 from schedules where observed is not null and next_at > now() + interval '5 minutes'`)).length === 5);
+  await until('every task has run to its end', async () => (await workshop.rows(`select 1 from schedules where observed is not null and next_at > now() + interval '5 minutes'`)).length === 6);
   expect(await workshop.rows(`select count(*)::int as old, min(created_at) > now() - interval '90 days' as kept from activity`)).toEqual([{ old: expect.any(Number), kept: true }]);
   const [left] = await workshop.rows<{ n: number }>('select count(*)::int as n from activity');
   expect(left?.n).toBeGreaterThanOrEqual(999);
   expect(left?.n).toBeLessThanOrEqual(1000);
   expect(await workshop.rows('select scope from idempotency_records')).toEqual([{ scope: 'new' }]);
   expect(await workshop.rows('select id from sessions')).toEqual([{ id: 'ses_new' }]);
+  expect(await workshop.rows('select id from invitations')).toEqual([{ id: 'inv_new' }]);
   expect(await workshop.rows('select bucket from rate_windows')).toEqual([{ bucket: 'new' }]);
 });
 

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { loadConfig } from '../../core/config';
+import { loadConfig, type Config } from '../../core/config';
 import { mintId } from '../../core/ids';
 import { createLog } from '../../core/log';
 import { scopes as allScopes } from '../../core/scopes';
@@ -83,16 +83,26 @@ export async function startService(options: { worker?: boolean; settings?: Recor
     SHUTDOWN_GRACE_SECONDS: '2',
     ...options.settings,
   });
+  const opened: (() => Promise<void>)[] = [database.drop, async () => rmSync(dataDir, { recursive: true, force: true })];
+  const close = async (): Promise<void> => {
+    for (const step of opened.reverse()) await step();
+  };
+  try {
+    return await open(config, dataDir, opened, close);
+  } catch (error) {
+    // What stays open would keep the test runner from ending.
+    await close();
+    throw error;
+  }
+}
+
+async function open(config: Config, dataDir: string, opened: (() => Promise<void>)[], close: () => Promise<void>): Promise<TestService> {
   const platform = await openPlatform(config, createLog(config.logLevel));
+  opened.push(() => platform.close());
   const service = await serve(platform);
+  opened.push(() => service.close());
   const first = await firstBoot(platform);
   if (!first) throw new Error('the test database was not empty');
-  const close = async (): Promise<void> => {
-    await service.close();
-    await platform.close();
-    await database.drop();
-    rmSync(dataDir, { recursive: true, force: true });
-  };
   return assemble(platform, { url: `http://127.0.0.1:${service.config.port}`, adminUrl: `http://127.0.0.1:${service.adminPort}`, dataDir, key: first.key, project: first.project_id, close });
 }
 
