@@ -1,6 +1,7 @@
 // Who a token or a session is, and what a caller may reach: read on every request, so named statements only.
 import type { Identity, ProjectAccess, Role, Sql } from '../core/context';
 import { problem } from '../core/errors';
+import { isId } from '../core/ids';
 import type { Scope } from '../core/scopes';
 import { named } from './statement';
 
@@ -75,6 +76,8 @@ const OWN = named('select id, name, account_id, default_region from projects whe
 
 /** The caller's access to a project, null where it has none. A project key acts as developer in its project. */
 export async function projectAccess(sql: Sql, identity: Identity, projectId: string): Promise<ProjectAccess | null> {
+  // As sent: it may hold what PostgreSQL can't even compare.
+  if (!isId('prj', projectId)) return null;
   if (identity.user) {
     const [row] = await sql.query<ProjectAccess>(MEMBER, [projectId, identity.user.id]);
     return row ?? null;

@@ -10,25 +10,25 @@ export interface Quota {
   sum?: string;
 }
 
+const LOCK = named('select 1 from projects where id = $1 and deleted_at is null for update');
+
 /**
  * Refuses a row that would pass a limit of its project; locks the project's row until the end of the transaction.
- * @throws quota_exceeded with resource, used, limit
+ * @throws quota_exceeded with resource, used, limit; project_not_found where the project has gone since the guard looked
  */
 export async function checkQuotas(ctx: Context, kind: ResourceClass, projectId: string | undefined, values: Values): Promise<void> {
   if (!kind.quotas.length || !projectId) return;
-  await ctx.sql.query(named('select 1 from projects where id = $1 for update'), [projectId]);
+  await lock(ctx, projectId);
   for (const quota of kind.quotas) {
     const added = quota.sum ? Number(values[quota.sum] ?? 0) : 1;
-    await requireRoom(ctx, kind, projectId, quota, added);
+    await count(ctx, kind, projectId, quota, added);
   }
 }
 
-/** The same for a row that grows by `added`. @throws quota_exceeded */
+/** The same for a row that grows by `added`. @throws as checkQuotas */
 export async function requireRoom(ctx: Context, kind: ResourceClass, projectId: string, quota: Quota, added: number): Promise<void> {
-  const limit = ctx.config.quotas[quota.resource] ?? null;
-  if (limit === null) return;
-  const used = await usedOf(ctx, kind, projectId, quota);
-  if (used + added > limit) throw problem('quota_exceeded', `The project may have ${limit} ${quota.resource}.`, { resource: quota.resource, used, limit });
+  await lock(ctx, projectId);
+  await count(ctx, kind, projectId, quota, added);
 }
 
 /** What a project uses of a quota; rows in tear-down don't count. */
@@ -38,4 +38,17 @@ export async function usedOf(ctx: Context, kind: ResourceClass, projectId: strin
   const text = `select ${what} as used from ${kind.table} where project_id = $1 ${alive}`;
   const [row] = await ctx.sql.query<{ used: number }>(named(text), [projectId]);
   return Number(row?.used ?? 0);
+}
+
+// A project is deleted under the same lock, so nothing is made in one that is on its way out.
+async function lock(ctx: Context, projectId: string): Promise<void> {
+  const [held] = await ctx.sql.query(LOCK, [projectId]);
+  if (!held) throw problem('project_not_found');
+}
+
+async function count(ctx: Context, kind: ResourceClass, projectId: string, quota: Quota, added: number): Promise<void> {
+  const limit = ctx.config.quotas[quota.resource] ?? null;
+  if (limit === null) return;
+  const used = await usedOf(ctx, kind, projectId, quota);
+  if (used + added > limit) throw problem('quota_exceeded', `The project may have ${limit} ${quota.resource}.`, { resource: quota.resource, used, limit });
 }

@@ -74,6 +74,13 @@ describe('the same rules', () => {
     expect([both.data.here.data, both.data.there.data]).toEqual([[], [{ id: made.data.createVolume.id }]]);
   });
 
+  it('takes no project that has not the form of an id', async () => {
+    for (const id of ['\u0000', 'x'.repeat(10_000), '\ud800', '']) {
+      const { errors } = await service.graphql('query ($id: ID) { listVolumes(project_id: $id) { data { id } } }', { id });
+      expect([id.slice(0, 5), errors?.[0].extensions.code]).toEqual([id.slice(0, 5), 'project_not_found']);
+    }
+  });
+
   it('tells null from absent', async () => {
     const [app] = (await service.graphql('mutation { createApplication(input: {name: "shop"}) { id } }')).data ? [(await service.call('GET', '/v2/applications?name=shop')).body.data[0].id] : [];
     const made = await service.graphql(CREATE, { input: { name: 'pair', size_gb: 1, application_id: app, mount_path: '/data' } });
