@@ -102,7 +102,8 @@ function compileType(schema: GraphQLSchema, type: GraphQLInputType, spec: Spec):
   if (isInputObjectType(type)) return nestedObject(compileObject(schema, type));
   if (isEnumType(type)) return enumCheck(type.getValues().map((value) => value.name));
   const name = String(type);
-  const root = ROOT_TYPES[name];
+  // A page size that is too large for GraphQL's Int is still only too large.
+  const root = ROOT_TYPES[spec.page === undefined ? name : 'ByteCount'];
   if (root) return typed(root.is, root.word, numberCheck(spec));
   const merged = name === 'DateTime' ? { format: 'timestamp', ...spec } : spec;
   return typed((value) => typeof value === 'string', 'a string', stringCheck(merged));

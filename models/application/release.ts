@@ -5,12 +5,13 @@ import { named } from '../statement';
 // The loop tears domains down; until then their host names stay taken (decision 4).
 const DOMAINS = named(`update domains set deleted_at = now(), version = version + 1, updated_at = greatest(now(), updated_at),
   generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where application_id = $1 and deleted_at is null`);
+// An attached volume can't be deleted, so none in tear-down is missed; saying so lets the index serve.
 const VOLUMES = named(`update volumes set application_id = null, mount_path = null, status = case when status = 'in_use' then 'available' else status end,
   version = version + 1, updated_at = greatest(now(), updated_at), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
-  where application_id = $1`);
+  where application_id = $1 and deleted_at is null`);
 const VARIABLES = named('delete from environment_variables where application_id = $1');
 const PROCESSES = named('delete from processes where application_id = $1');
-const HOLD_VOLUMES = named('select 1 from volumes where application_id = $1 and project_id = $2 order by id for update');
+const HOLD_VOLUMES = named('select 1 from volumes where application_id = $1 and project_id = $2 and deleted_at is null order by id for update');
 const WAKE = named(`select pg_notify('due', 'domains'), pg_notify('due', 'volumes')`);
 
 /** Variables and process types go at once, domains behind the answer; volumes stay with their data. */
