@@ -17,16 +17,17 @@ export interface SharedCounter {
   add(bucket: string, windowStart: number, points: number): Promise<number>;
 }
 
-/** Windows in memory, swept when there are too many. */
+/** Windows in memory, those that began last at the end of the map. Where there are too many, the oldest goes. */
 function windows(): (bucket: string, now: number) => Window {
   const map = new Map<string, Window>();
   return (bucket, now) => {
     const start = now - (now % WINDOW_MS);
     const known = map.get(bucket);
     if (known && known.start === start) return known;
-    if (map.size >= BUCKETS_MAX) for (const [name, window] of map) if (window.start !== start) map.delete(name);
     const fresh = { start, used: 0 };
+    map.delete(bucket);
     map.set(bucket, fresh);
+    if (map.size > BUCKETS_MAX) map.delete(map.keys().next().value as string);
     return fresh;
   };
 }
