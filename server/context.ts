@@ -83,6 +83,7 @@ async function transact<T>(platform: Platform, ctx: Context, run: (inner: Contex
     return await attempt(platform, ctx, run);
   } catch (error) {
     if (!isDeadlock(error)) throw error;
+    Object.assign(ctx.reply, { status: null, etag: null });
     return attempt(platform, ctx, run);
   }
 }

@@ -1,4 +1,7 @@
 // What must hold when requests meet, or when a cache is a moment behind.
+import { mintRequestId } from '../core/ids';
+import { named } from '../models/statement';
+import { makeContext } from '../server/context';
 import { startService, type Answer, type TestService } from './support/service';
 
 let service: TestService;
@@ -28,4 +31,17 @@ it('nothing is made in a project that has just gone, whatever the cache of acces
     expect([place, made.status, made.body.code]).toEqual([place, 404, 'project_not_found']);
   }
   expect(await service.sql('select id from volumes where project_id = $1', [project.id])).toEqual([]);
+});
+
+it('a second try after a deadlock answers for itself', async () => {
+  const ctx = makeContext(service.platform, { face: 'rest', request_id: mintRequestId(), address: '', user_agent: '', project_header: undefined });
+  ctx.reply.headers['RateLimit-Limit'] = '1';
+  let tries = 0;
+  await ctx.transact(async (inner) => {
+    tries += 1;
+    if (tries > 1) return;
+    Object.assign(inner.reply, { status: 201, etag: '"1-0"' });
+    await inner.sql.query(named(`do $$ begin raise exception using errcode = '40P01'; end $$`), []);
+  });
+  expect([tries, ctx.reply]).toEqual([2, { status: null, etag: null, headers: { 'RateLimit-Limit': '1' } }]);
 });
