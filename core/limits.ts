@@ -41,7 +41,6 @@ export const limits = {
   bodyBytesMax: MIB,
   zoneImportBodyBytesMax: 2 * MIB,
   headerBytesMax: 16 * 1024,
-  pathParameterCharactersMax: 1024,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 65_000,
@@ -54,9 +53,7 @@ export const limits = {
   // PostgreSQL
   connectionTimeoutMs: 5_000,
   statementTimeoutMs: 10_000,
-  lockTimeoutMs: 5_000,
   idleTransactionTimeoutMs: 15_000,
-  databaseRetryAfterSeconds: 5,
 
   // Calls of one account a minute, per budget
   rateBudgetsPerMinute: { read: 1200, write: 300, deploy: 60 },
@@ -93,9 +90,6 @@ export const limits = {
   volumeSizeStepGb: 1,
   volumeSizeDefaultGb: 10,
   envVariablesPerApplication: 500,
-  envKeyCharactersMax: 128,
-  envValueBytesMax: 32_768,
   domainsPerApplication: 100,
   domainVerificationHours: 72,
-  domainCheckIntervalSeconds: 300,
 } as const;

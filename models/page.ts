@@ -40,7 +40,7 @@ export async function page<R extends Resource>(kind: ResourceClass<R>, ctx: Cont
   const sort = args.sort ?? kind.defaultSort;
   const filters = filterValues(kind, args as unknown as Values);
   const values = [...source.values];
-  const expect = { sort, filters: hashFilters({ ...filters, ...fixed, source: values }) };
+  const expect = { sort, filters: hashFilters({ ...filters, ...fixed, source: values, of: kind.table }) };
   const plan = planOf(kind, ctx, sort);
   const after = args.cursor != null ? ctx.cursors.decode(args.cursor, expect) : null;
   const limit = args.limit ?? limits.pageSizeDefault;

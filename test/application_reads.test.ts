@@ -63,6 +63,8 @@ describe('list', () => {
     const first = await service.call('GET', '/v2/applications?limit=1&sort=name', { project });
     const other = await service.call('GET', `/v2/applications?limit=1&sort=-name&cursor=${first.body.next_cursor}`, { project });
     expect([other.status, other.body.code]).toEqual([400, 'invalid_cursor']);
+    const elsewhere = await service.call('GET', `/v2/volumes?limit=1&sort=name&cursor=${first.body.next_cursor}`, { project });
+    expect([elsewhere.status, elsewhere.body.code]).toEqual([400, 'invalid_cursor']);
   });
 
   it('answers the twin below the project alike', async () => {

@@ -17,7 +17,6 @@ test('limits agree with one another', () => {
   expect(limits.logPageSizeDefault).toBeLessThanOrEqual(limits.logPageSizeMax);
   expect(limits.volumeSizeMinGb).toBeLessThanOrEqual(limits.volumeSizeDefaultGb);
   expect(limits.volumeSizeDefaultGb).toBeLessThanOrEqual(limits.volumeSizeMaxGb);
-  expect(limits.lockTimeoutMs).toBeLessThan(limits.statementTimeoutMs);
   expect(limits.statementTimeoutMs).toBeLessThan(limits.requestTimeoutMs);
   expect(limits.headersTimeoutMs).toBeLessThan(limits.requestTimeoutMs);
 });
