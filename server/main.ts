@@ -1,9 +1,14 @@
 // npm start: settings, database, migrations, first boot, service. One line and exit code 1 when it can't.
+import { setFlagsFromString } from 'node:v8';
 import { helpText, loadConfig } from '../core/config';
 import { StartupError } from '../core/startup_error';
 import { firstBoot, firstBootText } from './first_boot';
 import { openPlatform, type Platform } from './platform';
 import { startService, type Service } from './service';
+
+// By default V8 lets the heap grow to several times of what lives before it looks for garbage: under load 215 MiB resident
+// for 45 MiB that live. This keeps it near 155 MiB for about a tenth more work on lists (docs/PERFORMANCE.md).
+setFlagsFromString('--heap-growing-percent=60');
 
 async function main(): Promise<void> {
   const words = process.argv.slice(2);
