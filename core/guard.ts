@@ -5,7 +5,7 @@ import { problem } from './errors';
 import type { RootField } from './operations';
 
 /**
- * Lets the caller in or throws the problem that refuses it; sets the rate-limit headers of the reply.
+ * Lets the caller in or throws the problem that refuses it; sets the rate-limit headers of the reply and the context's project.
  * @param projectId value of the field's project argument (path on REST), if it has one and it was sent
  * @returns the selected project, null where the operation acts on none
  */
@@ -16,9 +16,10 @@ export async function admit(ctx: Context, field: RootField, projectId: string | 
   if (identity.account_status === 'suspended') throw problem('account_suspended');
   await takePoint(ctx, field, identity);
   requireScope(identity, field.scope);
-  const project = field.global ? null : await selectProject(ctx, identity, projectId);
-  requireAccess(field, identity, project);
-  return project;
+  // Before the last check: a call that is refused there is told in the project's activity.
+  ctx.project = field.global ? null : await selectProject(ctx, identity, projectId);
+  requireAccess(field, identity, ctx.project);
+  return ctx.project;
 }
 
 /** Throws insufficient_scope unless the identity holds the scope. Used for relations too. */

@@ -86,13 +86,14 @@ export interface Refusals {
 }
 
 const REFUSED = named(`insert into activity (id, project_id, account_id, action, outcome, actor, actor_id, key_id, resource_type, resource_id, resource_name, created_at)
-  values ($1, $2, $3, 'request.refused', 'refused', $4, $5, $6, 'api_key', $6, $7, $8)`);
+  values ($1, $2, $3, 'request.refused', 'refused', $4, $5, $6, $7, $8, $9, $10)`);
 
 /** One entry for refused calls; how many and why stands in the resource's name. */
 export async function recordRefusals(sql: Sql, { identity, project, code, count }: Refusals): Promise<void> {
   const id = mintId('act');
   const actor = actorOf(identity);
-  const values = [JSON.stringify(actor), actor.id, identity.id, `${code} (${count})`, timeOfId(id).toISOString()];
+  const [key_id, type] = identity.kind === 'session' ? [null, 'session'] : [identity.id, 'api_key'];
+  const values = [JSON.stringify(actor), actor.id, key_id, type, identity.id, `${code} (${count})`, timeOfId(id).toISOString()];
   await sql.query(REFUSED, [id, project?.id ?? null, project?.account_id ?? identity.account_id, ...values]);
 }
 

@@ -5,7 +5,7 @@ import { ApolloServerPluginCacheControlDisabled } from '@apollo/server/plugin/di
 import { expressMiddleware } from '@as-integrations/express5';
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response, type Router } from 'express';
 import { getIntrospectionQuery, GraphQLError, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
-import type { Context, Identity } from '../core/context';
+import type { Context, Identity, ProjectAccess, Reply } from '../core/context';
 import { errors, problem, Problem } from '../core/errors';
 import { limits } from '../core/limits';
 import { readSessionCookie } from '../core/session_cookie';
@@ -23,8 +23,8 @@ interface Locals {
   ctx: Context;
 }
 
-/** Code of the first error of a request, for the log. */
-const codes = new WeakMap<Context, string>();
+/** What became of a request, for the log. Apollo works on a copy of the context; the reply in it is the same. */
+const outcomes = new WeakMap<Reply, { code: string; project: ProjectAccess | null }>();
 
 type Page = () => { type: string; body: string | Buffer; headers?: Record<string, string> };
 
@@ -87,8 +87,9 @@ function admitCaller(platform: Platform, done: (entry: RestEntry) => void): Requ
 }
 
 function entryOf(request: Request, response: Response, ctx: Context, started: number): RestEntry {
-  const { request_id, identity, project } = ctx;
-  return { request, started, request_id, operation: 'graphql', status: response.statusCode, identity, project, code: codes.get(ctx) ?? null, cause: null };
+  const { request_id, identity } = ctx;
+  const { code, project } = outcomes.get(ctx.reply) ?? { code: null, project: null };
+  return { request, started, request_id, operation: 'graphql', status: response.statusCode, identity, project, code, cause: null };
 }
 
 async function identify(platform: Platform, request: IncomingMessage, address: string): Promise<Identity | null> {
@@ -156,7 +157,7 @@ function tellErrors({ response, contextValue }: Ready, found: readonly GraphQLEr
   const result = response.body.singleResult;
   result.errors = result.errors?.map((error) => ({ ...error, extensions: { ...error.extensions, request_id: contextValue.request_id } }));
   const first = problemOf(found[0] as GraphQLError);
-  codes.set(contextValue, first.code);
+  outcomes.set(contextValue.reply, { code: first.code, project: contextValue.project });
   if (!result.data && STATUSES.has(first.status)) {
     response.http.status = first.status;
     if (first.status === 401) response.http.headers.set('www-authenticate', 'Bearer realm="platform"');
@@ -187,7 +188,7 @@ function extensionsOf(failure: Problem): Record<string, unknown> {
 function refuse(response: Response, failure: Problem): void {
   const request_id = response.getHeader('X-Request-Id');
   const { ctx } = response.locals as Partial<Locals>;
-  if (ctx) codes.set(ctx, failure.code);
+  if (ctx) outcomes.set(ctx.reply, { code: failure.code, project: null });
   response.status(failure.status).set({ ...ctx?.reply.headers, ...failure.headers });
   response.json({ errors: [{ message: failure.detail, extensions: { ...extensionsOf(failure), request_id } }] });
 }

@@ -24,3 +24,13 @@ test('refused calls are summed up per key and code, when the minute is over or t
   const found = await service.sql<{ outcome: string; resource_name: string; key_id: string }>(`select outcome, resource_name, key_id from activity where action = 'request.refused'`);
   expect(found).toEqual([{ outcome: 'refused', resource_name: 'insufficient_scope (3)', key_id: expect.stringMatching(/^key_/) }]);
 });
+
+test('a refused call stands in the activity of the project that it was meant for, on both faces', async () => {
+  const key = await service.mintKey({ role: 'viewer' });
+  expect((await service.call('POST', '/v2/volumes', { key, body: { name: 'no', size_gb: 1 } })).body.code).toBe('role_not_permitted');
+  const { errors } = await service.graphql('mutation { createVolume(input: {name: "no-no", size_gb: 1}) { id } }', {}, { key });
+  expect(errors?.[0].extensions.code).toBe('role_not_permitted');
+  await service.platform.refusals.close();
+  const [entry] = await entries('action=request.refused');
+  expect(entry).toMatchObject({ project_id: service.project, outcome: 'refused', resource: { type: 'api_key', name: 'role_not_permitted (2)' } });
+});

@@ -39,3 +39,11 @@ test('reading keeps within the rate budget of the account', async () => {
   const { headers } = await one.run('{ viewer { user { id } } }');
   expect(Number(headers.get('ratelimit-remaining'))).toBeLessThan(Number(headers.get('ratelimit-limit')));
 });
+
+test('what a session is refused stands in the activity as its person, without a key', async () => {
+  const one = await newBrowser(service, 'refused@example.com', 'viewer');
+  expect((await one.refused(CREATE, { project: service.project, name: 'no-no' })).code).toBe('role_not_permitted');
+  await service.platform.refusals.close();
+  const { body } = await service.call('GET', `/v2/projects/${service.project}/activity?actor_id=${one.user.id}`);
+  expect(body.data).toEqual([expect.objectContaining({ action: 'request.refused', key_id: null, resource: { type: 'session', id: expect.stringMatching(/^ses_/), name: 'role_not_permitted (1)' } })]);
+});
