@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../core/config';
 import type { Context, Identity, ProjectAccess } from '../core/context';
-import { validationFailed } from '../core/errors';
+import { validationFailed, type ErrorCode } from '../core/errors';
 import type { FieldValidator } from '../core/field_validator';
 import { admit } from '../core/guard';
 import type { Operation, OperationTable } from '../core/operations';
@@ -42,7 +42,7 @@ export interface RestEntry {
   status: number;
   identity: Identity | null;
   project: ProjectAccess | null;
-  code: string | null;
+  code: ErrorCode | null;
   /** What was thrown, where it was not a problem: for the log only. */
   cause: unknown;
 }
@@ -187,6 +187,6 @@ function refuse(exchange: Exchange, error: unknown): void {
   finish(exchange, failure.code, failure === error ? null : error);
 }
 
-function finish({ parts, request, started, response, ctx, operation }: Exchange, code: string | null, cause: unknown = null): void {
+function finish({ parts, request, started, response, ctx, operation }: Exchange, code: ErrorCode | null, cause: unknown = null): void {
   parts.done({ request, started, request_id: ctx.request_id, operation: operation?.id ?? null, status: response.statusCode, identity: ctx.identity, project: ctx.project, code, cause });
 }

@@ -6,7 +6,7 @@ import { expressMiddleware } from '@as-integrations/express5';
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response, type Router } from 'express';
 import { getIntrospectionQuery, GraphQLError, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
 import type { Context, Identity, ProjectAccess, Reply } from '../core/context';
-import { errors, problem, Problem } from '../core/errors';
+import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 import { limits } from '../core/limits';
 import { readSessionCookie } from '../core/session_cookie';
 import type { RestEntry } from '../rest/app';
@@ -24,7 +24,7 @@ interface Locals {
 }
 
 /** What became of a request, for the log. Apollo works on a copy of the context; the reply in it is the same. */
-const outcomes = new WeakMap<Reply, { code: string; project: ProjectAccess | null }>();
+const outcomes = new WeakMap<Reply, { code: ErrorCode; project: ProjectAccess | null }>();
 
 type Page = () => { type: string; body: string | Buffer; headers?: Record<string, string> };
 

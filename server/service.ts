@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
-import { problem } from '../core/errors';
+import { errors, problem } from '../core/errors';
 import { version } from '../package.json';
 import { answers } from '../models/answers';
 import { pendingMigrations } from '../models/migrate';
@@ -113,7 +113,8 @@ function logRequest(platform: Platform, metrics: Metrics, entry: RestEntry): voi
   const { request, operation, status, identity, request_id, code, cause } = entry;
   const ms = Math.round((performance.now() - entry.started) * 100) / 100;
   metrics.observe(operation, status, ms / 1000);
-  if (identity && code && status < 500) platform.refusals.count(identity, entry.project, code);
+  // By the code: GraphQL answers 200 where a part of the query failed.
+  if (identity && code && errors[code].status < 500) platform.refusals.count(identity, entry.project, code);
   if (cause) platform.log.error({ err: cause, request_id }, 'request failed');
   const client_request_id = clientRequestId(request);
   platform.log.info({ request_id, operation, method: request.method, status, ms, account: identity?.account_id, key_id: identity?.id, code: code ?? undefined, client_request_id }, 'request');
