@@ -30,6 +30,7 @@ const INDEXES = [
   'create index volumes_by_size on volumes (project_id, size_gb, id) where deleted_at is null',
   'create index volumes_by_status on volumes (project_id, status, id) where deleted_at is null',
   'create index volumes_by_region on volumes (project_id, region, id) where deleted_at is null',
-  'create index volumes_by_application on volumes (application_id, id) where deleted_at is null and application_id is not null',
+  // All rows: the foreign key asks for those in tear-down too when an application is purged.
+  'create index volumes_by_application on volumes (application_id, id) where application_id is not null',
   'create index volumes_due on volumes (next_at) where next_at is not null',
 ];

@@ -54,7 +54,7 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
     },
     access: (identity, projectId) => accesses.get(`${identity.user?.id ?? identity.id} ${projectId}`, () => projectAccess(sql, identity, projectId)),
     forget({ key_id, user_id, project_id }) {
-      identities.drop((_, identity) => !identity || identity.id === key_id || identity.user?.id === user_id || identity.project_id === project_id);
+      identities.drop((_, identity) => !identity || [identity.id, identity.user?.id, identity.project_id].some((id) => id && (id === key_id || id === user_id || id === project_id)));
       accesses.drop((key) => Boolean((user_id && key.startsWith(`${user_id} `)) || (project_id && key.endsWith(` ${project_id}`)) || (key_id && key.startsWith(`${key_id} `))));
     },
     close: () => {

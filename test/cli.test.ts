@@ -90,7 +90,7 @@ const all = { projects: [] as string[] };
 test('the first user gets a password from standard input and can log in', async () => {
   const [{ email }] = (await json(['user', 'list'])).data;
   expect(email).toBe('owner@example.com');
-  expect(await logIn(email, 'correct horse battery')).toBe('session_required');
+  expect(await logIn(email, 'correct horse battery')).toBe('credentials_invalid');
   expect((await run(['user', 'password', '--email', email, '--password-stdin'], { input: 'correct horse battery\n' })).out).not.toContain('correct horse');
   expect(await logIn(email, 'correct horse battery')).toBeUndefined();
   const short = await run(['user', 'password', '--email', email, '--password-stdin'], { input: 'short\n' });

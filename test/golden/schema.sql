@@ -368,7 +368,7 @@ create table volumes (
 );
 CREATE UNIQUE INDEX volumes__mount_path_taken ON public.volumes USING btree (application_id, mount_path) WHERE ((deleted_at IS NULL) AND (application_id IS NOT NULL));
 CREATE UNIQUE INDEX volumes__name_taken__name ON public.volumes USING btree (project_id, name) WHERE (deleted_at IS NULL);
-CREATE INDEX volumes_by_application ON public.volumes USING btree (application_id, id) WHERE ((deleted_at IS NULL) AND (application_id IS NOT NULL));
+CREATE INDEX volumes_by_application ON public.volumes USING btree (application_id, id) WHERE (application_id IS NOT NULL);
 CREATE INDEX volumes_by_id ON public.volumes USING btree (project_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX volumes_by_name ON public.volumes USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
 CREATE INDEX volumes_by_region ON public.volumes USING btree (project_id, region, id) WHERE (deleted_at IS NULL);
