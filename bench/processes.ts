@@ -23,13 +23,16 @@ export interface Server {
 const START_LIMIT_MS = 60_000;
 const POLL_MS = 5;
 
+/** As `npm start` has it. */
+const NODE_FLAGS = ['--max-semi-space-size=8'];
+
 /** The service as `npm start` runs it in production, its log going to a file as it would to a log collector. */
 export async function startApi(dataDir: string, settings: Record<string, string>, nodeFlags: string[] = []): Promise<Server> {
   const log = path.join(dataDir, `api-${Date.now()}.log`);
   const out = openSync(log, 'w', 0o600);
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', ...settings };
   const started = performance.now();
-  const child = spawn(process.execPath, [...nodeFlags, path.resolve(__dirname, '../server/main.js')], { stdio: ['ignore', out, 'inherit'], env });
+  const child = spawn(process.execPath, [...NODE_FLAGS, ...nodeFlags, path.resolve(__dirname, '../server/main.js')], { stdio: ['ignore', out, 'inherit'], env });
   endWithUs(child);
   const { address, admin_port } = await readyLine(child, log);
   const startMs = performance.now() - started;
