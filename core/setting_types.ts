@@ -41,6 +41,15 @@ export function integer<const R extends Row & { min: number; max: number }>(row:
   return { ...row, type: `integer from ${min} to ${max}`, parse };
 }
 
+/** `from-to`, both of them included. */
+export function portRange<const R extends Row>(row: R): Typed<readonly [number, number], R> {
+  const parse = (given: string): readonly [number, number] | null => {
+    const [from = 0, to = 0] = (/^(\d{1,5})-(\d{1,5})$/.exec(given)?.slice(1) ?? []).map(Number);
+    return from >= 1024 && from <= to && to <= 65535 ? [from, to] : null;
+  };
+  return { ...row, type: 'ports from-to, 1024 to 65535', parse };
+}
+
 export function flag<const R extends Row>(row: R): Typed<boolean, R> {
   const words: Record<string, boolean> = { 1: true, true: true, 0: false, false: false };
   return { ...row, type: '0 or 1', parse: (given) => words[given.toLowerCase()] ?? null };

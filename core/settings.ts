@@ -1,6 +1,6 @@
 // Every setting of the program. Read once at the start by core/config.ts; `npm start -- --help` prints this table.
 import { limits, projectQuotas, type QuotaName } from './limits';
-import { addresses, amounts, email, flag, hostname, httpUrl, integer, listenHost, oneOf, path, postgresUrl, resolvers, secretKeys, slug, text } from './setting_types';
+import { addresses, amounts, email, flag, hostname, httpUrl, integer, listenHost, oneOf, path, portRange, postgresUrl, resolvers, secretKeys, slug, text } from './setting_types';
 
 const rates = limits.rateBudgetsPerMinute;
 
@@ -41,11 +41,28 @@ export const settings = {
 
   APPS_DOMAIN: hostname({ default: 'localhost', description: 'Domain below which every application gets its default host name.' }),
   INGRESS_HOST: hostname({ default: null, derived: 'ingress. and APPS_DOMAIN', description: 'Name that custom domains point to with a CNAME.' }),
+  INGRESS_LISTEN: listenHost({ default: '127.0.0.1', description: 'Address that the ingress, the listener in front of the applications, listens on.' }),
+  INGRESS_PORT: integer({ default: '8000', min: 0, max: 65535, description: 'Port that the ingress listens on; 0 takes a free one. The process that has it runs the applications, others stand by.' }),
+  INGRESS_TLS_PORT: integer({ default: null, min: 0, max: 65535, description: 'Port that the ingress listens on with TLS; 0 takes a free one. Not set: no TLS.' }),
   INGRESS_IPS: addresses({ default: '', derived: 'those of INGRESS_HOST', description: 'Addresses that custom domains at an apex point to with A and AAAA.' }),
   DNS_RESOLVERS: resolvers({ default: '', derived: "the system's", description: 'Resolvers that are asked when a domain is verified.' }),
 
   VOLUME_DRIVER: oneOf(['auto', 'directory', 'loop_image'], { default: 'auto', description: 'How volumes are kept: directories (soft limit) or mounted images (hard limit). auto takes images where the process may mount.' }),
   VOLUME_DIR: path({ default: null, derived: 'volumes in the data directory', description: 'Where volumes are kept.' }),
+
+  RUNTIME_DIR: path({ default: null, derived: 'runtime in the data directory', description: 'Where sources, builds and running instances are kept.' }),
+  APP_PORTS: portRange({ default: '20000-29999', description: 'Ports of the loopback interface that instances get as PORT.' }),
+  SANDBOX: oneOf(['auto', 'bubblewrap', 'none'], { default: 'auto', description: 'What separates builds and instances from the files of the host. auto takes bubblewrap where it works.' }),
+  TENANT_UID_BASE: integer({ default: '700000', min: 1000, max: 2_000_000_000, description: 'As root, each application runs as a user of its own: this number and the number of the application.' }),
+  BUILD_CONCURRENCY: integer({ default: '2', min: 1, max: 64, description: 'Builds and releases at a time on this host.' }),
+  BUILD_TIMEOUT_SECONDS: integer({ default: '1800', min: 1, max: 86_400, description: 'Time for a deployment from its start to its first healthy instance.' }),
+  BUILD_MEMORY_MB: integer({ default: '2048', min: 64, max: 1_048_576, description: 'Memory that a build may take.' }),
+  BUILD_DISK_MB: integer({ default: '4096', min: 16, max: 1_048_576, description: 'Size that the files of a build may reach.' }),
+  BUILD_OUTPUT_MB: integer({ default: '16', min: 1, max: 1024, description: 'Output of a build after which it is ended.' }),
+  SOURCE_SIZE_MB: integer({ default: '1024', min: 1, max: 1_048_576, description: 'Size that a repository may have.' }),
+  GIT_POLL_SECONDS: integer({ default: '60', min: 1, max: 86_400, description: 'How often the branch of an application with auto-deploy is asked for its head.' }),
+  ACME_DIRECTORY: httpUrl({ default: null, description: 'Directory of the certificate authority (RFC 8555) that certificates of custom domains come from. Not set: no certificates.' }),
+  ACME_EMAIL: email({ default: null, description: 'Address that the certificate authority writes to.' }),
 
   ALLOW_HTTP_GIT: flag({ default: '0', description: 'Git addresses may be http without TLS.' }),
   ALLOW_LOCAL_GIT: flag({ default: '0', description: 'Git addresses may be folders of this machine (file).' }),

@@ -87,6 +87,8 @@ create table applications (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  deployment_count integer not null default 0,
+  tenant integer not null,
   constraint applications_hostname UNIQUE (default_hostname),
   constraint applications_pkey PRIMARY KEY (id),
   constraint applications_project FOREIGN KEY (project_id) REFERENCES projects(id)
@@ -99,6 +101,64 @@ CREATE INDEX applications_by_status ON public.applications USING btree (project_
 CREATE INDEX applications_by_type ON public.applications USING btree (project_id, application_type, id) WHERE (deleted_at IS NULL);
 CREATE INDEX applications_by_update ON public.applications USING btree (project_id, updated_at, id) WHERE (deleted_at IS NULL);
 CREATE INDEX applications_due ON public.applications USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE UNIQUE INDEX applications_tenant ON public.applications USING btree (tenant);
+
+create table deployments (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  preview_id text collate "C",
+  number integer not null,
+  branch text collate "C",
+  commit_sha text collate "C",
+  image text,
+  clear_cache boolean not null default false,
+  trigger text not null,
+  source_deployment_id text,
+  commit_message text,
+  commit_author text,
+  status text not null default 'queued'::text,
+  status_reason text,
+  created_by jsonb not null,
+  started_at timestamp(3) with time zone,
+  finished_at timestamp(3) with time zone,
+  activated_at timestamp(3) with time zone,
+  source jsonb not null,
+  plan jsonb,
+  artifact_id text,
+  artifact_kept boolean not null default false,
+  release_id text collate "C",
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint deployments_application FOREIGN KEY (application_id) REFERENCES applications(id),
+  constraint deployments_pkey PRIMARY KEY (id),
+  constraint deployments_preview FOREIGN KEY (preview_id) REFERENCES previews(id),
+  constraint deployments_project FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE INDEX deployments_by_branch ON public.deployments USING btree (application_id, branch, id) WHERE (deleted_at IS NULL);
+CREATE INDEX deployments_by_commit ON public.deployments USING btree (application_id, commit_sha, id) WHERE (deleted_at IS NULL);
+CREATE INDEX deployments_by_id ON public.deployments USING btree (application_id, preview_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX deployments_by_number ON public.deployments USING btree (application_id, preview_id, number, id) WHERE (deleted_at IS NULL);
+CREATE INDEX deployments_by_status ON public.deployments USING btree (application_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX deployments_by_trigger ON public.deployments USING btree (application_id, trigger, id) WHERE (deleted_at IS NULL);
+CREATE INDEX deployments_due ON public.deployments USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE UNIQUE INDEX deployments_number ON public.deployments USING btree (application_id, number);
+CREATE INDEX deployments_of_preview ON public.deployments USING btree (preview_id) WHERE (preview_id IS NOT NULL);
+CREATE INDEX deployments_of_project ON public.deployments USING btree (project_id);
 
 create table domains (
   id text collate "C" not null,
@@ -170,6 +230,57 @@ create table idempotency_records (
 );
 CREATE INDEX idempotency_records_by_age ON public.idempotency_records USING btree (created_at);
 
+create table instances (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  preview_id text collate "C",
+  process_id text collate "C" not null,
+  process_type text not null,
+  deployment_id text collate "C" not null,
+  release_id text collate "C" not null,
+  status text not null default 'starting'::text,
+  status_reason text,
+  restart_count integer not null default 0,
+  cpu_percent double precision,
+  memory_mb integer,
+  started_at timestamp(3) with time zone,
+  port integer,
+  handle jsonb,
+  exits jsonb not null default '[]'::jsonb,
+  misses integer not null default 0,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint instances_application FOREIGN KEY (application_id) REFERENCES applications(id),
+  constraint instances_pkey PRIMARY KEY (id),
+  constraint instances_preview FOREIGN KEY (preview_id) REFERENCES previews(id),
+  constraint instances_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint instances_release FOREIGN KEY (release_id) REFERENCES releases(id) ON DELETE CASCADE
+);
+CREATE INDEX instances_by_id ON public.instances USING btree (application_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX instances_by_process ON public.instances USING btree (application_id, process_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX instances_by_status ON public.instances USING btree (application_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX instances_due ON public.instances USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX instances_of_application ON public.instances USING btree (application_id);
+CREATE INDEX instances_of_preview ON public.instances USING btree (preview_id) WHERE (preview_id IS NOT NULL);
+CREATE INDEX instances_of_project ON public.instances USING btree (project_id);
+CREATE INDEX instances_of_release ON public.instances USING btree (release_id);
+CREATE UNIQUE INDEX instances_port ON public.instances USING btree (port) WHERE (port IS NOT NULL);
+
 create table invitations (
   id text collate "C" not null,
   project_id text collate "C" not null,
@@ -214,6 +325,50 @@ create table members (
 );
 CREATE INDEX members_by_project ON public.members USING btree (project_id, user_id);
 
+create table previews (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  branch text collate "C" not null,
+  pull_request_number integer,
+  expires_at timestamp(3) with time zone,
+  commit_sha text,
+  hostname text not null,
+  status text not null default 'queued'::text,
+  status_reason text,
+  current_deployment_id text,
+  release_id text collate "C",
+  created_by jsonb not null,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint previews_application FOREIGN KEY (application_id) REFERENCES applications(id),
+  constraint previews_hostname UNIQUE (hostname),
+  constraint previews_pkey PRIMARY KEY (id),
+  constraint previews_project FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE UNIQUE INDEX previews__already_exists ON public.previews USING btree (application_id, branch) WHERE (deleted_at IS NULL);
+CREATE INDEX previews_by_expiry ON public.previews USING btree (application_id, expires_at, id) WHERE (deleted_at IS NULL);
+CREATE INDEX previews_by_id ON public.previews USING btree (application_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX previews_by_project ON public.previews USING btree (project_id) WHERE (deleted_at IS NULL);
+CREATE INDEX previews_by_pull_request ON public.previews USING btree (application_id, pull_request_number, id) WHERE (deleted_at IS NULL);
+CREATE INDEX previews_by_status ON public.previews USING btree (application_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX previews_due ON public.previews USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX previews_of_application ON public.previews USING btree (application_id);
+
 create table processes (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -228,6 +383,9 @@ create table processes (
   autoscaling jsonb,
   running_instances integer not null default 0,
   status text not null default 'idle'::text,
+  release_id text collate "C",
+  autoscaler jsonb,
+  observed_generation bigint not null default '0'::bigint,
   constraint processes__already_exists UNIQUE (application_id, type),
   constraint processes_application FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
   constraint processes_pkey PRIMARY KEY (id),
@@ -263,6 +421,29 @@ create table recovery_codes (
   constraint recovery_codes_pkey PRIMARY KEY (user_id, hash),
   constraint recovery_codes_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
 );
+
+create table releases (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  preview_id text collate "C",
+  deployment_id text collate "C" not null,
+  settings jsonb not null,
+  processes jsonb not null,
+  variables text not null,
+  constraint releases_application FOREIGN KEY (application_id) REFERENCES applications(id),
+  constraint releases_deployment FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint releases_pkey PRIMARY KEY (id),
+  constraint releases_preview FOREIGN KEY (preview_id) REFERENCES previews(id),
+  constraint releases_project FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE INDEX releases_of_application ON public.releases USING btree (application_id);
+CREATE INDEX releases_of_deployment ON public.releases USING btree (deployment_id);
+CREATE INDEX releases_of_preview ON public.releases USING btree (preview_id) WHERE (preview_id IS NOT NULL);
+CREATE INDEX releases_of_project ON public.releases USING btree (project_id);
 
 create table schedules (
   id text collate "C" not null,
@@ -375,6 +556,37 @@ CREATE INDEX volumes_by_region ON public.volumes USING btree (project_id, region
 CREATE INDEX volumes_by_size ON public.volumes USING btree (project_id, size_gb, id) WHERE (deleted_at IS NULL);
 CREATE INDEX volumes_by_status ON public.volumes USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX volumes_due ON public.volumes USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+CREATE OR REPLACE FUNCTION public.application_route_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      perform pg_notify('routes', new.id);
+      return null;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.route_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      perform pg_notify('routes', case tg_op when 'DELETE' then old.application_id else new.application_id end);
+      if tg_op = 'UPDATE' and old.application_id <> new.application_id then perform pg_notify('routes', old.application_id); end if;
+      return null;
+    end $function$
+;
+
+CREATE TRIGGER applications_route AFTER UPDATE OF status, current_deployment_id, settings, deleted_at ON public.applications FOR EACH ROW EXECUTE FUNCTION application_route_changed();
+
+CREATE TRIGGER domains_route AFTER INSERT OR DELETE OR UPDATE OF status, hostname, application_id, certificate, deleted_at ON public.domains FOR EACH ROW EXECUTE FUNCTION route_changed();
+
+CREATE TRIGGER instances_route AFTER INSERT OR DELETE OR UPDATE OF status, port, deleted_at ON public.instances FOR EACH ROW EXECUTE FUNCTION route_changed();
+
+CREATE TRIGGER previews_route AFTER INSERT OR DELETE OR UPDATE OF status, current_deployment_id, deleted_at ON public.previews FOR EACH ROW EXECUTE FUNCTION route_changed();
+
+create sequence applications_tenant_seq;
 
 create sequence knex_migrations_id_seq;
 

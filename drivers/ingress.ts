@@ -1,0 +1,90 @@
+// The way in: one listener that leads requests by their host name to instances. It keeps no truth: routes are given to it.
+
+export interface Route {
+  application_id: string;
+  preview_id: string | null;
+  /** Lower case; `*.example.com` leads everything one label below. */
+  hosts: string[];
+  /** Instances that take requests. */
+  targets: Target[];
+  /** Why there are no targets, for the page that a visitor sees. */
+  state: 'new' | 'running' | 'stopped' | 'crashed';
+  maintenance: boolean;
+  /** Redirects http to https, for host names that have a certificate. */
+  force_https: boolean;
+  request_timeout_ms: number;
+  sticky: boolean;
+}
+
+export interface Target {
+  instance_id: string;
+  /** On the loopback interface. */
+  port: number;
+}
+
+/** One request, for the router lines of the log. The query string is left out: it may carry secrets. */
+export interface AccessLine {
+  at: Date;
+  application_id: string;
+  preview_id: string | null;
+  instance_id: string | null;
+  method: string;
+  host: string;
+  path: string;
+  status: number;
+  duration_ms: number;
+  bytes_sent: number;
+  client_address: string;
+  request_id: string;
+  /** Why the ingress itself answered: no_target, refused, timeout, maintenance, … null when the application did. */
+  reason: string | null;
+}
+
+/** Upper bounds in milliseconds of the latency histogram; one more bucket counts what is above. */
+export const LATENCY_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000] as const;
+
+export interface Traffic {
+  application_id: string;
+  preview_id: string | null;
+  /** null: answered by the ingress itself. */
+  instance_id: string | null;
+  requests: number;
+  /** By first digit of the status. */
+  responses: { '2xx': number; '3xx': number; '4xx': number; '5xx': number };
+  received_bytes: number;
+  sent_bytes: number;
+  /** One number per bucket, LATENCY_BOUNDS_MS.length + 1. */
+  latency: number[];
+}
+
+export interface Certificate {
+  /** PEM, leaf first. */
+  chain: string;
+  /** PEM. */
+  key: string;
+}
+
+/** What the ingress asks while it serves. */
+export interface IngressParts {
+  /** Certificate for a host name, null where there is none. Asked once per name and remembered until `forgetCertificate`. */
+  certificate(host: string): Promise<Certificate | null>;
+  /** Answer to an ACME HTTP-01 challenge (RFC 8555 section 8.3), null for an unknown token. */
+  challenge(token: string): Promise<string | null>;
+  line(line: AccessLine): void;
+}
+
+export interface IngressDriver {
+  /** As bound: the plain port, and the one with TLS where it is configured. */
+  readonly ports: { http: number; https: number | null };
+  /** Replaces all routes. */
+  apply(routes: Route[]): void;
+  /** Replaces the routes of one application, previews included; none removes them. */
+  update(applicationId: string, routes: Route[]): void;
+  /** No new requests to the instance from now on; resolves when its open ones have ended, or after `ms`. WebSockets do not hold it longer than 5 s. */
+  drain(instanceId: string, ms: number): Promise<void>;
+  /** Counters since the last call. */
+  takeTraffic(): Traffic[];
+  forgetCertificate(host: string): void;
+  /** Takes no new connections, lets open requests finish within the grace time. */
+  close(graceMs: number): Promise<void>;
+}

@@ -1,0 +1,105 @@
+// What runs programs: instances of process types (services), builds and release commands (tasks). A unit outlives the
+// control plane: it is found again by its id, its process id and the start time of that process.
+import type { DriverContext, Fingerprint } from './driver';
+
+export interface UnitSpec {
+  /** `ins_…` of an instance, `dep_….build` and `dep_….release` of a deployment. Names the run directory: starting twice meets the same unit. */
+  id: string;
+  kind: 'service' | 'task';
+  /** Run by `sh -c` in `directory`. */
+  command: string;
+  /** Host path of the files. A service gets a copy of its own, which goes with it; a task works in the directory itself. */
+  directory: string;
+  /** Below `directory`, where the command starts; '.' is the directory itself. */
+  root_directory: string;
+  /** Further directories of the host that the unit may write: the build cache (same path inside), volumes at their mount path. */
+  mounts: { source: string; target: string }[];
+  /** All variables that the unit sees, apart from PATH, HOME, LANG and TMPDIR, which the runtime gives where they are absent. */
+  env: Record<string, string>;
+  /** Number of the tenant: units of one application share a user of the operating system, where the host has users to give. */
+  tenant: number;
+  limits: UnitLimits;
+}
+
+export interface UnitLimits {
+  memory_mb: number;
+  /** Cores, e.g. 0.5. Builds may take what is free, at low priority: null. */
+  cpus: number | null;
+  processes: number;
+  /** A task is killed after this time; null for services. */
+  time_ms: number | null;
+  /** A task that prints more is killed; of a service the oldest lines go. */
+  output_bytes: number;
+  /** A task whose directory grows beyond this is killed; null = not watched. */
+  disk_mb: number | null;
+}
+
+/** Enough to find the process again after a restart of the control plane. Plain JSON: it is stored in the row. */
+export interface Handle {
+  unit_id: string;
+  pid: number;
+  /** Field 22 of /proc/pid/stat, or what the system has of the kind. */
+  start_time: string;
+}
+
+/** Why a unit was killed by the runtime. */
+export type Killed = 'memory' | 'time' | 'output' | 'disk';
+
+export type UnitState =
+  | { state: 'running' }
+  /** `code` null: ended by `signal`. `killed`: the runtime did it, for that limit. */
+  | { state: 'exited'; code: number | null; signal: string | null; killed: Killed | null; at: string }
+  /** No trace of it: never started, or destroyed. */
+  | { state: 'gone' };
+
+export interface UnitUsage {
+  /** CPU time since its start, all its processes together. */
+  cpu_seconds: number;
+  memory_bytes: number;
+  /** Since its start; null where the host does not count per unit. */
+  network: { received_bytes: number; sent_bytes: number } | null;
+}
+
+export interface LogChunk {
+  /** Whole lines without their line ends, `\r` and invalid UTF-8 cleaned; a longer line than 16 KiB comes in parts. */
+  lines: { stream: 'stdout' | 'stderr'; text: string }[];
+  /** Give it back as `position` next time. Opaque. */
+  position: string;
+  /** There is more to read at once. */
+  more: boolean;
+}
+
+export interface RuntimeDriver {
+  readonly name: string;
+  /** facts: sandbox (bubblewrap | namespaces | none), limits (cgroup2 | cgroup1 | poll), users (one_each | shared | own). */
+  fingerprint(ctx: DriverContext): Promise<Fingerprint>;
+
+  /** Starts the unit, or finds it where it was started before (also by a control plane that died in the middle). @throws DriverError */
+  start(spec: UnitSpec, ctx: DriverContext): Promise<Handle>;
+  /** Looks, never modifies. A unit that was started without its handle having been stored is found by its id: see `find`. */
+  inspect(handle: Handle): Promise<UnitState>;
+  /** The handle of a unit that was started under this id, null where there is none. */
+  find(unitId: string): Promise<Handle | null>;
+  /** SIGTERM to the innermost processes, SIGKILL to all that is left after the grace time. Stopped is success. */
+  stop(handle: Handle, options: { grace_ms: number }, ctx: DriverContext): Promise<void>;
+  /** Kills what is left and removes run directory, copies and control groups of the id. Absent is success. */
+  destroy(unitId: string, ctx: DriverContext): Promise<void>;
+
+  /** Those of the handles that run. */
+  usage(handles: readonly Handle[]): Promise<Map<string, UnitUsage>>;
+  /** TCP ports on which processes of the unit listen, for the message of a health check. Empty where the host doesn't tell. */
+  listening(handle: Handle): Promise<number[]>;
+  /** Lines after `position`, null = from the beginning. At most 256 KiB at a time. A unit that is gone has none. */
+  readLog(unitId: string, position: string | null): Promise<LogChunk>;
+  /** Lets go of the part of the log before `position`, so that the file of a chatty unit does not fill the disk. */
+  trimLog(unitId: string, position: string): Promise<void>;
+
+  /** A port of the configured range on which nothing listens. @throws DriverError capacity where none is left */
+  freePort(taken: ReadonlySet<number>): Promise<number>;
+  /** Ids of all units on this host, for the look for orphans and for the shipper of logs. */
+  list(): Promise<string[]>;
+  /** Calls back within about a second after a unit has ended, whoever started it. Returns how to stop watching. */
+  watch(ended: (unitId: string) => void): () => void;
+  /** Ends the watching. Units run on. */
+  close(): Promise<void>;
+}

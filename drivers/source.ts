@@ -1,0 +1,63 @@
+// Where the code of an application comes from: a Git repository at an address, or a template that the platform ships.
+import type { DriverContext } from './driver';
+
+/** How to reach a repository. `credential` never gets into arguments, addresses, files of the repository or messages. */
+export interface GitRemote {
+  /** https, http, ssh, scp-like, or file where the operator allows it; already checked against the settings. */
+  address: string;
+  credential?: { kind: 'basic'; username: string; password: string } | { kind: 'ssh_key'; private_key: string };
+}
+
+/** What is wanted of a repository: a commit of a branch, its head, or the head of the default branch. */
+export interface Wanted {
+  branch?: string | null;
+  /** 7 to 40 hexadecimal digits. */
+  commit?: string | null;
+  /** A full ref to follow instead of a branch, e.g. refs/pull/7/head. */
+  ref?: string | null;
+}
+
+export interface Head {
+  /** null for a `ref`. */
+  branch: string | null;
+  sha: string;
+}
+
+export interface Commit extends Head {
+  /** First line, at most 200 characters. */
+  message: string;
+  /** `Name <address>` as Git has it, at most 200 characters. */
+  author: string;
+}
+
+/** Why a repository gave nothing: shown to the user. `unreachable` is worth a retry, the others are not. */
+export type SourceFailure = 'unreachable' | 'refused' | 'no_repository' | 'unknown_branch' | 'unknown_commit' | 'empty' | 'too_large' | 'forbidden_address';
+
+export interface SourceDriver {
+  /** Asks the remote only; keeps nothing. @throws SourceError */
+  look(remote: GitRemote, wanted: Wanted, ctx: DriverContext): Promise<Head>;
+  /**
+   * Brings the mirror `id` (one bare mirror per application) up to date and finds the commit in it.
+   * @throws SourceError
+   */
+  fetch(id: string, remote: GitRemote, wanted: Wanted, ctx: DriverContext): Promise<Commit>;
+  /** Paths that differ between two commits of the mirror; null where one of them is not in it. */
+  changedPaths(id: string, from: string, to: string, ctx: DriverContext): Promise<string[] | null>;
+  /** Writes the files of a commit of the mirror into an empty or absent directory, submodules included. May be repeated after a crash. @throws SourceError */
+  export(id: string, remote: GitRemote, sha: string, directory: string, ctx: DriverContext): Promise<void>;
+  /** Writes the files of a shipped template. @throws SourceError no_repository */
+  exportTemplate(name: string, directory: string, ctx: DriverContext): Promise<void>;
+  /** Removes the mirror. Absent is success. */
+  forget(id: string, ctx: DriverContext): Promise<void>;
+  /** Ids of all mirrors, for the look for orphans. */
+  list(ctx: DriverContext): Promise<string[]>;
+}
+
+/** The message is a sentence for users: it names no path of the host and no credential. */
+export class SourceError extends Error {
+  override readonly name = 'SourceError';
+
+  constructor(readonly failure: SourceFailure, message: string) {
+    super(message);
+  }
+}

@@ -1,0 +1,33 @@
+import { defineStates } from '../core/states';
+import { Resource } from './base';
+
+/** One running copy of a process type. The loop makes them and takes them away; users only read them. */
+export class Instance extends Resource {
+  static readonly table = 'instances';
+  static readonly kind = 'instance';
+  static readonly idPrefix = 'ins';
+  static override readonly filters = { process_id: 'process_id = ?', preview_id: 'preview_id = ?', status: 'status = ?' };
+  static override readonly states = defineStates({
+    initial: ['starting'],
+    transitional: ['starting', 'stopping'],
+    moves: {
+      starting: ['running', 'crashed', 'stopping'],
+      running: ['starting', 'crashed', 'stopping'],
+      crashed: ['starting', 'running', 'stopping'],
+    },
+  });
+
+  declare application_id: string;
+  declare preview_id: string | null;
+  declare process_id: string;
+  declare process_type: string;
+  declare deployment_id: string;
+  declare release_id: string;
+  declare status: 'starting' | 'running' | 'stopping' | 'crashed';
+  declare status_reason: string | null;
+  declare restart_count: number;
+  declare cpu_percent: number | null;
+  declare memory_mb: number | null;
+  declare started_at: string | null;
+  declare port: number | null;
+}
