@@ -5,7 +5,12 @@ import type { Probes } from '../core/context';
 import type { Logger } from '../core/log';
 import type { SecretBox } from '../core/secrets';
 import type { StateMachine } from '../core/states';
+import type { HostFacts } from '../core/host_facts';
+import type { BuildDriver } from '../drivers/builder';
 import type { DriverContext } from '../drivers/driver';
+import type { IngressDriver } from '../drivers/ingress';
+import type { RuntimeDriver } from '../drivers/runtime';
+import type { SourceDriver } from '../drivers/source';
 import type { VolumeDrivers } from '../drivers/volume';
 import type { Values } from '../models/base';
 import type { Database, Session } from '../models/database';
@@ -16,6 +21,23 @@ export type { LoopRow, Values };
 /** The drivers of this host, by kind. */
 export interface Drivers {
   volumes: VolumeDrivers;
+  /** null in a process that does not run applications, see `Job.host`. */
+  host: HostDrivers | null;
+}
+
+/** What builds and runs applications. One process at a time has it: the one that listens on INGRESS_PORT. */
+export interface HostDrivers {
+  source: SourceDriver;
+  builder: BuildDriver;
+  runtime: RuntimeDriver;
+  ingress: IngressDriver;
+  /** Absolute paths. */
+  directories: { releases: string; caches: string };
+  shipper: {
+    /** Resolves when every line that the ended unit has written is in the database. */
+    finish(unitId: string): Promise<void>;
+  };
+  facts(): Promise<HostFacts>;
 }
 
 /** What the loop is given by the process that it runs in. */
@@ -46,6 +68,8 @@ export interface JobContext extends DriverContext {
 
 export interface Job<Row extends LoopRow = LoopRow> {
   table: string;
+  /** Works on applications: only in the process that has `drivers.host`. */
+  host?: true;
   /** States of the kind. Without them, or without `failed` among them, a row is tried for ever. */
   states?: StateMachine;
   /** How long transient failures are retried before the row is `failed`. Default 10 minutes. */

@@ -8,8 +8,11 @@ export interface Listener {
 
 const RETRY_MS = 1_000;
 
-/** Calls `handlers[channel]` with the payload of each notification. A lost connection is made again every second. */
-export function listen(url: string, handlers: Record<string, (payload: string) => void>, log: Logger): Listener {
+/**
+ * Calls `handlers[channel]` with the payload of each notification. A lost connection is made again every second.
+ * @param listening called whenever a connection begins to listen: what was said before is lost
+ */
+export function listen(url: string, handlers: Record<string, (payload: string) => void>, log: Logger, listening?: () => void): Listener {
   let client: Client | null = null;
   let closed = false;
   let timer: NodeJS.Timeout | undefined;
@@ -29,6 +32,7 @@ export function listen(url: string, handlers: Record<string, (payload: string) =
       await fresh.connect();
       for (const channel of Object.keys(handlers)) await fresh.query(`listen ${channel}`);
       client = fresh;
+      listening?.();
     } catch (error) {
       log.warn({ err: error }, 'listening to the database failed');
       await fresh.end().catch(() => {});
