@@ -1,0 +1,67 @@
+// The one way a deployment comes into being: asked for, pushed, rolled back to, or of a preview.
+import { problem } from '../../core/errors';
+import { mintId, timeOfId } from '../../core/ids';
+import type { Source } from '../application/source';
+import type { Session } from '../database';
+import { named } from '../statement';
+import { cancelOlderPushes } from './cancel';
+
+export interface NewDeployment {
+  application: { id: string; project_id: string };
+  preview_id?: string | null;
+  /** As it is now: what is queued does not change with the application. */
+  source: Source;
+  branch: string | null;
+  /** Full, as the remote has it: it is built, whatever the branch has become by then. */
+  commit_sha: string | null;
+  image?: string | null;
+  trigger: 'manual' | 'push' | 'pull_request' | 'rollback';
+  /** An Actor, see models/activity.ts `actorOf` and `PLATFORM`. */
+  created_by: { type: 'user' | 'project_key' | 'system'; id: string | null; name: string };
+  clear_cache?: boolean;
+  /** Whose files it runs, where they are built already. Without it its own. */
+  artifact_id?: string | null;
+  source_deployment_id?: string | null;
+  commit_message?: string | null;
+  commit_author?: string | null;
+  /** Of the deployment that was built, where there is one. */
+  plan?: object | null;
+}
+
+// The count is raised first: its row is the lock that gives each deployment a number of its own.
+const COUNT = named('update applications set deployment_count = deployment_count + 1 where id = $1 and project_id = $2 and deleted_at is null returning deployment_count as number');
+
+const INSERT = named(`insert into deployments (id, project_id, application_id, preview_id, number, branch, commit_sha, image, clear_cache, trigger,
+    source_deployment_id, commit_message, commit_author, created_by, source, plan, artifact_id, created_at, updated_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18) returning *`);
+
+const WAKE = named(`select pg_notify('due', 'deployments')`);
+
+/**
+ * A new row in status `queued`, due at once. Takes the application's lock until the end of the transaction. A push
+ * cancels the pushes that still wait before it.
+ * @throws not_found where the application has gone
+ */
+export function queueDeployment(sql: Session, input: NewDeployment): Promise<{ id: string; number: number }> {
+  return sql.transaction(async (session) => {
+    const { application, preview_id = null, trigger } = input;
+    const [counted] = await session.query<{ number: number }>(COUNT, [application.id, application.project_id]);
+    if (!counted) throw problem('not_found');
+    if (trigger === 'push' || trigger === 'pull_request') await cancelOlderPushes(session, application.id, preview_id, counted.number);
+    const [row] = await session.query<{ id: string; number: number }>(INSERT, valuesOf(input, counted.number));
+    await session.query(WAKE, []);
+    return row as { id: string; number: number };
+  });
+}
+
+// The id is made under the lock, so that ids and numbers have the same order.
+function valuesOf(input: NewDeployment, number: number): unknown[] {
+  const { application, preview_id = null, branch, commit_sha, image = null, clear_cache = false, trigger } = input;
+  const { source_deployment_id = null, commit_message = null, commit_author = null, plan = null } = input;
+  const id = mintId('dep');
+  return [
+    id, application.project_id, application.id, preview_id, number, branch, commit_sha, image, clear_cache, trigger,
+    source_deployment_id, commit_message, commit_author, JSON.stringify(input.created_by), JSON.stringify(input.source), plan && JSON.stringify(plan),
+    input.artifact_id ?? id, timeOfId(id).toISOString(),
+  ];
+}
