@@ -30,7 +30,7 @@ const NODE_FLAGS = ['--max-semi-space-size=8'];
 export async function startApi(dataDir: string, settings: Record<string, string>, nodeFlags: string[] = []): Promise<Server> {
   const log = path.join(dataDir, `api-${Date.now()}.log`);
   const out = openSync(log, 'w', 0o600);
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', ...settings };
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', ...settings };
   const started = performance.now();
   const child = spawn(process.execPath, [...NODE_FLAGS, ...nodeFlags, path.resolve(__dirname, '../server/main.js')], { stdio: ['ignore', out, 'inherit'], env });
   endWithUs(child);

@@ -47,6 +47,10 @@ export const limits = {
   probeTimeoutMs: 5_000,
   /** How long an operation that must change the world before it answers waits for the loop. */
   operationWaitMs: 20_000,
+  /** `Prefer: wait=N` waits this long at most. */
+  preferWaitSecondsMax: 60,
+  /** Live tails that an account may have open in one process. */
+  streamsPerAccount: 20,
   idempotencyKeyCharactersMax: 255,
   idempotencyTtlHours: 24,
 

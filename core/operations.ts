@@ -37,6 +37,8 @@ export interface RootField {
   body: { argument: string; type: GraphQLInputObjectType; required: boolean } | null;
   /** Answers with a {data, next_cursor} envelope. */
   list: boolean;
+  /** Can be followed as a stream of events. */
+  live: boolean;
   errors: string[];
   definition: GraphQLField<unknown, unknown>;
   operations: Operation[];
@@ -112,6 +114,7 @@ function readField(schema: GraphQLSchema, type: GraphQLObjectType, definition: G
     action: (one('audit')?.action as string) ?? null,
     body: body ? bodyOf(body) : null,
     list: isEnvelope(definition),
+    live: Boolean(one('live')),
     errors: (one('errors')?.codes as string[]) ?? [],
     definition,
     operations: [],

@@ -9,7 +9,8 @@ export class Instance extends Resource {
   static override readonly filters = { process_id: 'process_id = ?', preview_id: 'preview_id = ?', status: 'status = ?' };
   static override readonly states = defineStates({
     initial: ['starting'],
-    transitional: ['starting', 'stopping'],
+    // `stopping` ends with the row, as a deletion would.
+    transitional: ['starting'],
     moves: {
       starting: ['running', 'crashed', 'stopping'],
       running: ['starting', 'crashed', 'stopping'],

@@ -13,6 +13,12 @@ export function allKinds(): ResourceClass[] {
   return kinds;
 }
 
+/** States of each kind that end by themselves, by the name of its GraphQL type: `dns_zone` is `DnsZone`. */
+export function transitionalStates(): Map<string, readonly string[]> {
+  const named = (kind: string): string => kind.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
+  return new Map(allKinds().flatMap(({ kind, states }) => (states?.transitional.length ? [[named(kind), states.transitional]] : [])));
+}
+
 function loadKinds(): ResourceClass[] {
   const files = readdirSync(__dirname).filter((file) => /^[a-z_]+\.(ts|js)$/.test(file) && !file.endsWith('.d.ts'));
   const exported = files.sort().flatMap((file) => Object.values(load(`./${file.replace(/\.\w+$/, '')}`) as Record<string, unknown>));

@@ -14,6 +14,7 @@ import { isScopeRule, type ScopeRule } from '../core/scopes';
 import { compileField, type FieldValidator } from '../core/field_validator';
 import { recordActivity } from '../models/activity';
 import { Resource } from '../models/base';
+import { transitionalStates } from '../models/registry';
 
 const load = createRequire(__filename);
 
@@ -25,11 +26,20 @@ type Resolve = GraphQLFieldResolver<unknown, Context, Record<string, unknown>>;
  */
 export type Prepare = (args: Record<string, unknown>, ctx: Context) => Promise<unknown>;
 
+/** How a list marked @live is followed, see rest/live.ts. A resolver file exports `live: { listXLogs: reader }`. */
+export interface Live {
+  topic(args: Record<string, unknown>): { channel: string; key: string };
+  read(args: Record<string, unknown>, ctx: Context, after: string | null): Promise<{ id: string; data: object }[]>;
+}
+
 export interface Core {
   schema: GraphQLSchema;
   table: OperationTable;
   validators: Map<string, FieldValidator>;
   prepare: Map<string, Prepare>;
+  live: Map<string, Live>;
+  /** States that end by themselves, by GraphQL type. */
+  transitional: ReadonlyMap<string, readonly string[]>;
 }
 
 /**
@@ -41,19 +51,22 @@ export function buildCore(): Core {
   const modules = files('.', /^(?!index)\w+\.(ts|js)$/).map((file) => load(file) as ResolverModule);
   const resolvers = mergeResolvers(modules.map((module) => module.resolvers));
   const prepare = new Map(modules.flatMap((module) => Object.entries(module.prepare ?? {})));
+  const live = new Map(modules.flatMap((module) => Object.entries(module.live ?? {})));
   const raw = makeExecutableSchema({ typeDefs, resolvers, resolverValidationOptions: { requireResolversToMatchSchema: 'error' } });
   const table = readOperations(raw);
+  for (const { name, live: marked } of table.fields.values()) if (marked !== live.has(name)) throw new Error(`schema: ${name}: @live and the reader in resolvers/ belong together`);
   const validators = new Map([...table.fields.values()].map((field) => [field.name, compileField(raw, field)]));
   const schema = mapSchema(raw, {
     [MapperKind.ROOT_FIELD]: (config, name) => ({ ...config, resolve: wrapRoot(config as FieldConfig, table.fields.get(name) as RootField, validators.get(name) as FieldValidator, prepare.get(name)) }),
     [MapperKind.COMPOSITE_FIELD]: (config, name, type) => wrapRelation(raw, config as FieldConfig, `${type}.${name}`),
   });
-  return { schema, table, validators, prepare };
+  return { schema, table, validators, prepare, live, transitional: transitionalStates() };
 }
 
 interface ResolverModule {
   resolvers: IResolvers;
   prepare?: Record<string, Prepare>;
+  live?: Record<string, Live>;
 }
 
 type FieldConfig = GraphQLFieldConfig<unknown, Context, Record<string, unknown>>;

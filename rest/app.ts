@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../core/config';
 import type { Context, Identity, ProjectAccess } from '../core/context';
-import { validationFailed, type ErrorCode } from '../core/errors';
+import { problem, validationFailed, type ErrorCode } from '../core/errors';
 import type { FieldValidator } from '../core/field_validator';
 import { admit } from '../core/guard';
 import type { Operation, OperationTable } from '../core/operations';
@@ -10,10 +10,12 @@ import { bearerToken } from './bearer';
 import { notModified, requireAcceptable, bodyTag } from './conditional';
 import type { Handler } from './facade';
 import { idempotencyKey, once, type Answer, type AnswerStore } from './idempotency';
+import { stream, wantsEvents, type LiveReader, type News } from './live';
 import { locations, type Locate } from './location';
 import { asProblem, writeProblem } from './problem';
 import { parseBody, parseQuery, parseTarget } from './request';
 import { buildRouter, type Match, type Router } from './router';
+import { paramsFor, preferredWait, rereaders, settledAnswer, typeOf, type Transitional } from './wait';
 
 export interface RestParts {
   config: Config;
@@ -23,6 +25,13 @@ export interface RestParts {
   /** Questions to the outside world that an operation asks before its transaction. */
   prepare: Map<string, (args: Record<string, unknown>, ctx: Context) => Promise<unknown>>;
   answers: AnswerStore;
+  /** States that end by themselves, by GraphQL type. */
+  transitional: Transitional;
+  /** Readers of the lists that can be followed. */
+  live: Map<string, LiveReader>;
+  news: News;
+  /** Aborted when the process stops: nobody waits any longer. */
+  closing: AbortSignal;
   /** A fresh context; nobody is known yet. */
   context(request: IncomingMessage, requestId: string): Context;
   /** @throws token_invalid, token_expired, rate_limited (failed attempts per address) */
@@ -52,6 +61,7 @@ export type RestHandler = (request: IncomingMessage, response: ServerResponse, r
 interface Exchange {
   parts: RestParts;
   locate: Locate;
+  rereaders: ReturnType<typeof rereaders>;
   request: IncomingMessage;
   response: ServerResponse;
   started: number;
@@ -63,8 +73,9 @@ interface Exchange {
 export function restHandler(parts: RestParts): RestHandler {
   const router = buildRouter(parts.table.operations);
   const locate = locations(parts.table.operations, parts.config.baseUrl);
+  const rereadersById = rereaders(parts.table.operations, parts.transitional);
   return async (request, response, requestId) => {
-    const exchange: Exchange = { parts, locate, request, response, started: performance.now(), ctx: parts.context(request, requestId), operation: null };
+    const exchange: Exchange = { parts, locate, rereaders: rereadersById, request, response, started: performance.now(), ctx: parts.context(request, requestId), operation: null };
     try {
       await handle(exchange, router);
       finish(exchange, null);
@@ -83,7 +94,8 @@ async function handle(exchange: Exchange, router: Router): Promise<void> {
   exchange.operation = match.operation;
   await identify(exchange, match.operation);
   const args = await readArguments(exchange, match, search);
-  const answer = await run(exchange, match, path, args);
+  if (match.operation.field.live && wantsEvents(request.headers.accept)) return follow(exchange, match.operation, args);
+  const answer = await patiently(exchange, match, await run(exchange, match, path, args));
   send(exchange, match.operation, answer);
 }
 
@@ -100,7 +112,7 @@ async function readArguments({ parts, request, ctx }: Exchange, match: Match, se
   for (const { name, argument } of operation.params) inPath[argument] = params[name];
   const projectId = field.projectArgument ? (inPath[field.projectArgument] as string | undefined) : undefined;
   ctx.project = await admit(ctx, field, projectId);
-  requireAcceptable(request.headers.accept);
+  if (!field.live || !wantsEvents(request.headers.accept)) requireAcceptable(request.headers.accept);
   const query = parseQuery(search, operation);
   const body = operation.method === 'GET' || operation.method === 'DELETE' ? {} : await parseBody(request);
   if (!field.body) refuseFields(body);
@@ -131,6 +143,50 @@ async function run(exchange: Exchange, match: Match, path: string, args: Record<
     const sent = operation.field.body ? args[operation.field.body.argument] : {};
     return once(inner, parts.answers, { key, operation, path, body: sent }, effect);
   });
+}
+
+/** Where the client prefers to wait, the answer as it is once the resource has settled. */
+async function patiently(exchange: Exchange, { operation, params }: Match, answer: Answer): Promise<Answer> {
+  const { parts, request, response, ctx } = exchange;
+  const seconds = preferredWait(request.headers.prefer);
+  const found = exchange.rereaders.get(operation.id);
+  if (seconds === null || !found || answer.status === 204) return answer;
+  const transitional = parts.transitional.get(typeOf(operation)) ?? [];
+  const signal = untilGone(response, parts.closing);
+  const waiting = { seconds, getter: found.getter, params: paramsFor(found, params, answer.body), transitional, signal };
+  return settledAnswer(answer, waiting, (getter, inPath) => reread(parts, ctx, getter, inPath));
+}
+
+async function reread(parts: RestParts, ctx: Context, getter: Operation, params: Record<string, string>): Promise<{ body: string; etag: string | null } | null> {
+  const fresh: Context = { ...ctx, loaders: new Map(), reply: { status: null, etag: null, headers: {} } };
+  const args = Object.fromEntries(getter.params.map(({ name, argument }) => [argument, params[name]]));
+  try {
+    return { body: await (parts.handlers.get(getter.id) as Handler)(fresh, args), etag: fresh.reply.etag };
+  } catch (error) {
+    if (asProblem(error).code === 'not_found') return null;
+    throw error;
+  }
+}
+
+/** Streams events in place of a page. */
+function follow({ parts, request, response, ctx }: Exchange, operation: Operation, args: Record<string, unknown>): Promise<void> {
+  const after = request.headers['last-event-id'];
+  const stillAllowed = async (): Promise<void> => {
+    const identity = await parts.authenticate(bearerToken(request.headers.authorization), ctx.address);
+    ctx.identity = identity;
+    if (ctx.project && !(await ctx.access(ctx.project.id))) throw problem('not_found');
+  };
+  return stream(response, {
+    ...{ ctx, args, news: parts.news, reader: parts.live.get(operation.field.name) as LiveReader, stillAllowed },
+    after: typeof after === 'string' && after !== '' ? after : null,
+    signal: untilGone(response, parts.closing),
+  });
+}
+
+function untilGone(response: ServerResponse, closing: AbortSignal): AbortSignal {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  return AbortSignal.any([gone.signal, closing]);
 }
 
 function answerOf(ctx: Context, operation: Operation, body: string, headers: Record<string, string>): Answer {

@@ -7,12 +7,14 @@ import type { OperationTable } from '../core/operations';
 import { openBook, type Book } from './openapi/book';
 import type { OpenApiDocument } from './openapi/document';
 import { operationObject } from './openapi/operation';
+import type { Transitional } from './wait';
 
 export type { OpenApiDocument } from './openapi/document';
 
 export interface OpenApiInput {
   table: OperationTable;
   schema: GraphQLSchema;
+  transitional: Transitional;
   /** Address of this installation, without a slash at its end. */
   baseUrl: string;
   /** Version of the service. */
@@ -23,8 +25,8 @@ export interface OpenApiInput {
  * The complete description of the REST face.
  * @throws Error with one clear line on an unknown format, an unknown error code or an example that is not JSON
  */
-export function openapiDocument({ table, schema, baseUrl, version }: OpenApiInput): OpenApiDocument {
-  const book = openBook(schema, table);
+export function openapiDocument({ table, schema, transitional, baseUrl, version }: OpenApiInput): OpenApiDocument {
+  const book = openBook(schema, table, transitional);
   book.use('securitySchemes', 'bearer', () => ({ type: 'http', scheme: 'bearer', description: 'A personal key (`svc_…`) or a project key (`svc_proj_…`).' }));
   const paths = pathsOf(book);
   const used = new Set(table.operations.map((operation) => operation.group));

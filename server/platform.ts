@@ -18,6 +18,7 @@ import { memoryLimiter, openAttempts, sharedLimiter, type Attempts } from '../re
 import { openEmbedded } from './embedded';
 import { openIdentities, type Identities } from './identities';
 import { listen } from './listener';
+import { openNewsDesk, type NewsDesk } from './news';
 import { openRefusals, type RefusalBook } from './refusals';
 
 export interface Platform {
@@ -33,6 +34,7 @@ export interface Platform {
   refusals: RefusalBook;
   attempts: Attempts;
   probes: Probes;
+  news: NewsDesk;
   facts(): Promise<HostFacts>;
   /** Age in seconds of the oldest work that is due and that nobody has taken. */
   workerLag(): Promise<number>;
@@ -58,8 +60,8 @@ export async function openPlatform(config: Config, log: Logger = createLog(confi
   }
   const secrets = secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir }));
   const identities = openIdentities(database, log);
-  const listener = listen(engine.url, { forget: (text) => identities.forget(JSON.parse(text)) }, log);
   const parts = assemble(config, log, database, secrets, identities);
+  const listener = listen(engine.url, { forget: (text) => identities.forget(JSON.parse(text)), logs: (key) => parts.news.tell('logs', key) }, log);
   return { ...parts, databaseUrl: engine.url, close: () => closeAll([listener, identities, parts.refusals, database, engine]) };
 }
 
@@ -77,6 +79,7 @@ function assemble(config: Config, log: Logger, database: Database, secrets: Secr
     refusals: openRefusals(database, log),
     attempts: openAttempts(config.rateLimitFailedAuth),
     probes: { dns },
+    news: openNewsDesk(),
     facts: () => hostFacts({ directory: config.dataDir }),
     workerLag: () => lagSeconds(database, tables),
   };

@@ -49,11 +49,11 @@ async function open(platform: Platform, opened: (() => Promise<void>)[]): Promis
   const core = buildCore();
   const handlers = await buildFacade(core.schema, core.table);
   if (platform.config.worker === 'in_process') {
-    const worker = await startWorker(platform);
+    const worker = await startWorker(platform, { whenTaken: 'refuse' });
     opened.push(() => worker.stop());
   }
   const metrics = openMetrics(() => platform.workerLag());
-  const state = { draining: false };
+  const state = { draining: false, closing: new AbortController() };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
   const faces = lazyFaces();
   const http = await listenHttp(platform.config, {
@@ -63,13 +63,14 @@ async function open(platform: Platform, opened: (() => Promise<void>)[]): Promis
   });
   opened.push(() => {
     state.draining = true;
+    state.closing.abort();
     return http.close(platform.config.shutdownGraceSeconds);
   });
   const config = withPort(platform.config, http.port);
   platform.config = config;
   const graphql = await graphqlRouter(platform, core.schema, graphiqlPage, (entry) => logRequest(platform, metrics, entry));
   opened.splice(-1, 0, () => graphql.stop());
-  faces.rest = restHandler(restParts(platform, core, handlers, metrics));
+  faces.rest = restHandler(restParts(platform, core, handlers, metrics, state.closing.signal));
   faces.express = expressApp(platform, graphql.router, state);
   const admin = await listenAdmin(config, metrics);
   opened.push(() => admin.close());
@@ -86,9 +87,9 @@ function lazyFaces(): Faces {
   return { rest: async (_, response) => starting(response), express: (_, response) => starting(response) };
 }
 
-function restParts(platform: Platform, core: Core, handlers: RestParts['handlers'], metrics: Metrics): RestParts {
+function restParts(platform: Platform, core: Core, handlers: RestParts['handlers'], metrics: Metrics, closing: AbortSignal): RestParts {
   const { config } = platform;
-  const openapi = openapiDocument({ table: core.table, schema: core.schema, baseUrl: config.baseUrl, version });
+  const openapi = openapiDocument({ table: core.table, schema: core.schema, transitional: core.transitional, baseUrl: config.baseUrl, version });
   const { json, yaml } = renderOpenapi(openapi);
   const pages = consolePages();
   return {
@@ -98,6 +99,10 @@ function restParts(platform: Platform, core: Core, handlers: RestParts['handlers
     prepare: core.prepare,
     handlers,
     answers,
+    transitional: core.transitional,
+    live: core.live,
+    news: platform.news,
+    closing,
     context: (request, requestId) => requestContext(platform, 'rest', request, requestId),
     authenticate: (token, address) => authenticate(platform, token, address),
     document(path) {

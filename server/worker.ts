@@ -3,7 +3,7 @@ import { runProgram } from './program';
 import { startWorker } from './work';
 
 runProgram('npm run worker', async (platform) => {
-  const loop = await startWorker(platform);
+  const worker = await startWorker(platform, { whenTaken: 'stand_by' });
   platform.log.info('the worker is ready');
-  return () => loop.stop();
+  return () => worker.stop();
 });

@@ -46,7 +46,7 @@ afterAll(async () => {
 
 function environment(settings: Record<string, string>): NodeJS.ProcessEnv {
   const { PATH, HOME } = process.env;
-  return { PATH, HOME, PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', VOLUME_DRIVER: 'directory', SHUTDOWN_GRACE_SECONDS: '2', ...settings };
+  return { PATH, HOME, PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', VOLUME_DRIVER: 'directory', SHUTDOWN_GRACE_SECONDS: '2', ...settings };
 }
 
 function start(file: string, args: string[], settings: Record<string, string> = {}): ChildProcess {

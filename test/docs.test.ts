@@ -88,7 +88,7 @@ describe('the documents', () => {
 
 function start(data: string): Promise<ChildProcess> {
   const { PATH, HOME } = process.env;
-  const env = { PATH, HOME, PLATFORM_DATA_DIR: data, PORT: '0', ADMIN_PORT: '0', VOLUME_DRIVER: 'directory' };
+  const env = { PATH, HOME, PLATFORM_DATA_DIR: data, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', VOLUME_DRIVER: 'directory' };
   const child = spawn(process.execPath, ['scripts/start.mjs', 'server/main.js'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
   return new Promise((resolve, reject) => {
     let output = '';

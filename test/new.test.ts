@@ -95,7 +95,7 @@ describe('the service with the new kind', () => {
   beforeAll(async () => {
     database = await createEmptyDatabase();
     const dataDir = path.join(copy, 'data');
-    const env = { PATH: process.env.PATH, DATABASE_URL: database.url, PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', VOLUME_DRIVER: 'directory' };
+    const env = { PATH: process.env.PATH, DATABASE_URL: database.url, PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', VOLUME_DRIVER: 'directory' };
     service = spawn(process.execPath, ['--require', './test/support/typescript.js', 'server/main.ts'], { cwd: copy, env, stdio: ['ignore', 'pipe', 'inherit'] });
     await ready(service);
     first = JSON.parse(fs.readFileSync(path.join(dataDir, 'first-key.json'), 'utf8')) as typeof first;

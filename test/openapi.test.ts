@@ -14,7 +14,7 @@ import type { OpenApiDocument, OperationObject, Ref, Response, Schema } from '..
 import { responseChecker, type SeenAnswer } from './support/openapi_check';
 
 const core = buildCore();
-const document = openapiDocument({ table: core.table, schema: core.schema, baseUrl: 'http://127.0.0.1:8080', version: '0.1.0' });
+const document = openapiDocument({ table: core.table, schema: core.schema, transitional: core.transitional, baseUrl: 'http://127.0.0.1:8080', version: '0.1.0' });
 const rendered = renderOpenapi(document);
 
 function found(operation: Operation): OperationObject {

@@ -37,7 +37,7 @@ async function startEngine(): Promise<string> {
 
 beforeAll(async () => {
   url = await startEngine();
-  const settings = { DATABASE_URL: url, PLATFORM_DATA_DIR: home, PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'silent', VOLUME_DRIVER: 'directory', SHUTDOWN_GRACE_SECONDS: '1', DATABASE_POOL_SIZE: '4' };
+  const settings = { DATABASE_URL: url, PLATFORM_DATA_DIR: home, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', LOG_LEVEL: 'silent', VOLUME_DRIVER: 'directory', SHUTDOWN_GRACE_SECONDS: '1', DATABASE_POOL_SIZE: '4' };
   const config = loadConfig(settings);
   platform = await openPlatform(config, createLog(config.logLevel));
   service = await startService(platform);

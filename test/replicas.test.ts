@@ -15,7 +15,7 @@ let two: { platform: Platform; service: Service; url: string };
 const closing: (() => Promise<void>)[] = [];
 
 async function replicaOf(service: TestService, settings: Record<string, string>): Promise<typeof two> {
-  const common = { DATABASE_URL: service.platform.databaseUrl, PLATFORM_DATA_DIR: service.dataDir, PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'error', VOLUME_DRIVER: 'directory', WORKER: 'separate', SHUTDOWN_GRACE_SECONDS: '1' };
+  const common = { DATABASE_URL: service.platform.databaseUrl, PLATFORM_DATA_DIR: service.dataDir, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', LOG_LEVEL: 'error', VOLUME_DRIVER: 'directory', WORKER: 'separate', SHUTDOWN_GRACE_SECONDS: '1' };
   const platform = await openPlatform(loadConfig({ ...common, ...settings }));
   const replica = await serve(platform);
   closing.unshift(async () => {

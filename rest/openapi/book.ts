@@ -1,23 +1,27 @@
 // The components of the document under work. A component is made when something first refers to it, so none is unused.
 import type { GraphQLSchema } from 'graphql';
 import type { OperationTable } from '../../core/operations';
+import { rereaders, type Transitional } from '../wait';
 import type { Components, Ref } from './document';
 
 export interface Book {
   schema: GraphQLSchema;
   table: OperationTable;
   components: Components;
+  /** Operations whose answer can be held back until the resource has settled. */
+  waits: ReadonlySet<string>;
   /** Refers to a component, made once. */
   use<Kind extends keyof Components>(kind: Kind, name: string, make: () => Components[Kind][string]): Ref;
 }
 
-export function openBook(schema: GraphQLSchema, table: OperationTable): Book {
+export function openBook(schema: GraphQLSchema, table: OperationTable, transitional: Transitional): Book {
   const components: Components = { schemas: {}, parameters: {}, headers: {}, responses: {}, securitySchemes: {} };
   const begun = new Set<string>();
   return {
     schema,
     table,
     components,
+    waits: new Set(rereaders(table.operations, transitional).keys()),
     use(kind, name, make) {
       const $ref = `#/components/${kind}/${name}`;
       if (begun.has($ref)) return { $ref };

@@ -24,6 +24,7 @@ const REQUEST_ID: Header = {
 const ETAG: Header = { description: 'Version of what was answered, for If-None-Match and If-Match.', schema: { type: 'string', pattern: '^"[\\x21\\x23-\\x7e]*"$' } };
 const LOCATION: Header = { description: 'Address of the new record.', schema: { type: 'string', format: 'uri' } };
 const REPLAYED: Header = { description: '`true` where the answer of an earlier request with the same Idempotency-Key is repeated.', schema: { type: 'string', enum: ['true'] } };
+const PREFERENCE_APPLIED: Header = { description: 'The preference that was followed, `wait=30`.', schema: { type: 'string', pattern: '^wait=[0-9]+$' } };
 const RETRY_AFTER: Header = { description: 'Seconds to wait before the next try.', required: true, schema: { type: 'integer', minimum: 0 } };
 
 /** Headers of a problem document. */
@@ -43,6 +44,7 @@ export function successHeaders(book: Book, operation: Operation, status: number)
   if (isTagged(operation) || (operation.method !== 'GET' && status !== 204)) headers.ETag = ETAG;
   if (status === 201 && readerOf(operation, book.table.operations)) headers.Location = LOCATION;
   if (operation.method === 'POST') headers['Idempotent-Replayed'] = REPLAYED;
+  if (book.waits.has(operation.id)) headers['Preference-Applied'] = PREFERENCE_APPLIED;
   return refer(book, headers);
 }
 
@@ -57,6 +59,8 @@ export function requestHeaders(book: Book, operation: Operation): Ref[] {
   if (operation.method === 'POST') wanted.push(IDEMPOTENCY_KEY);
   if (operation.method !== 'GET' && operation.method !== 'POST') wanted.push(IF_MATCH);
   if (isTagged(operation)) wanted.push(IF_NONE_MATCH);
+  if (book.waits.has(operation.id)) wanted.push(PREFER);
+  if (operation.field.live) wanted.push(LAST_EVENT_ID);
   return wanted.map((parameter) => book.use('parameters', parameter.name, () => parameter));
 }
 
@@ -78,6 +82,23 @@ const IDEMPOTENCY_KEY: Parameter = {
   description: `Makes a repetition safe: for ${limits.idempotencyTtlHours} hours the same key gets the same answer, and nothing is done twice.`,
   required: false,
   schema: { type: 'string', minLength: 1, maxLength: limits.idempotencyKeyCharactersMax, pattern: '^[\\x21-\\x7e][\\x20-\\x7e]*$' },
+};
+
+const PREFER: Parameter = {
+  name: 'Prefer',
+  in: 'header',
+  description: `\`wait=N\` (RFC 7240) holds the answer back until the resource has settled, at most N seconds, and never more than ${limits.preferWaitSecondsMax}.`,
+  required: false,
+  schema: { type: 'string' },
+  example: 'wait=30',
+};
+
+const LAST_EVENT_ID: Parameter = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  description: 'With `Accept: text/event-stream`: the id of the last event that the client has; the stream goes on after it.',
+  required: false,
+  schema: { type: 'string' },
 };
 
 const IF_MATCH: Parameter = {

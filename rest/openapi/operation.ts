@@ -45,7 +45,8 @@ function responsesOf(book: Book, operation: Operation): Record<string, Response 
 function success(book: Book, operation: Operation, status: number): Response {
   const bare = { description: describe(operation, status), headers: successHeaders(book, operation, status) };
   if (status === 204) return bare;
-  const content = { 'application/json': { schema: answerSchema(book, operation.field.definition.type) } };
+  const content: Response['content'] = { 'application/json': { schema: answerSchema(book, operation.field.definition.type) } };
+  if (operation.field.live) content['text/event-stream'] = { schema: { type: 'string', description: 'Server-sent events: `data` is a row of the list as JSON, `id` the place to go on from. Rows come as they are written.' } };
   return given({ ...bare, content, links: status === 201 ? linksOf(book, operation) : undefined });
 }
 

@@ -20,7 +20,7 @@ const programs = new Set<Program>();
 
 /** Runs server/main.ts, or another entry, with these settings and nothing else of the environment. */
 export function startProgram(settings: Record<string, string>, { entry = 'server/main.ts', words = [] as string[], user = {} as { uid?: number; gid?: number } } = {}): Program {
-  const env = { PATH: process.env.PATH, PORT: '0', ADMIN_PORT: '0', VOLUME_DRIVER: 'directory', ...settings };
+  const env = { PATH: process.env.PATH, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', VOLUME_DRIVER: 'directory', ...settings };
   const child = spawn(process.execPath, ['--require', HOOK, path.join(ROOT, entry), ...words], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'], ...user });
   const said = { out: '', err: '' };
   const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));

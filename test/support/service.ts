@@ -73,6 +73,7 @@ export async function startService(options: { worker?: boolean; settings?: Recor
     PLATFORM_DATA_DIR: dataDir,
     PORT: '0',
     ADMIN_PORT: '0',
+    INGRESS_PORT: '0',
     LOG_LEVEL: 'error',
     VOLUME_DRIVER: 'directory',
     WORKER: options.worker ? 'in_process' : 'separate',

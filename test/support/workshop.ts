@@ -62,7 +62,7 @@ export async function openParts(url: string, directory: string, level: LogLevel)
   const driver = directoryVolumes(place);
   const volumes = { default: driver, byName: new Map([driver, loopImageVolumes(place)].map((one) => [one.name, one])) };
   return {
-    ...{ database, log, drivers: { volumes } },
+    ...{ database, log, drivers: { volumes, host: null } },
     config: loadConfig({}),
     secrets: secretBox([{ id: 'test', key: Buffer.alloc(32, 1) }]),
     probes: { dns: dnsQuestions({ resolvers: [] }) },

@@ -10,7 +10,7 @@ import type { Answer, CallOptions, TestService } from './service';
 export const core = buildCore();
 export const operations: readonly Operation[] = core.table.operations;
 
-const document = openapiDocument({ table: core.table, schema: core.schema, baseUrl: 'http://127.0.0.1:8080', version: '0.0.0' });
+const document = openapiDocument({ table: core.table, schema: core.schema, transitional: core.transitional, baseUrl: 'http://127.0.0.1:8080', version: '0.0.0' });
 
 type Values = Record<string, unknown>;
 
