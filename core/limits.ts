@@ -95,5 +95,12 @@ export const limits = {
   volumeSizeDefaultGb: 10,
   envVariablesPerApplication: 500,
   domainsPerApplication: 100,
+  processesPerApplication: 50,
   domainVerificationHours: 72,
+
+  // Logs and metrics
+  /** Days that lines and points are kept at most; an application's log_retention_days may be less. */
+  observationDaysMax: 31,
+  /** Points of one series in one answer. */
+  metricPointsMax: 10_000,
 } as const;

@@ -50,7 +50,7 @@ const TABLES = `select c.relname as name, c.relpersistence = 'u' as unlogged,
   array(select 'constraint ' || conname || ' ' || pg_get_constraintdef(oid) from pg_constraint where conrelid = c.oid and contype <> 'n' order by conname collate "C") as constraints,
   array(select pg_get_indexdef(x.indexrelid) from pg_index x join pg_class i on i.oid = x.indexrelid
     where x.indrelid = c.oid and not exists (select from pg_constraint where conindid = x.indexrelid and contype in ('p', 'u', 'x')) order by i.relname collate "C") as indexes
-  from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') order by c.relname collate "C"`;
+  from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition order by c.relname collate "C"`;
 
 const OTHERS = `select pg_get_functiondef(p.oid) as definition from pg_proc p where p.pronamespace = 'public'::regnamespace
   union all select pg_get_triggerdef(t.oid) from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = 'public'::regnamespace and not t.tgisinternal

@@ -1,0 +1,74 @@
+// Lines of logs: how they are written. How they are read: models/log_line/read.ts.
+import type { Sql } from '../core/context';
+import { cleanMessage, type LogLevel, type LogSource, type LogStep } from '../core/log_line';
+import { ensureDays, oldestObservation } from './observation_day';
+import { named } from './statement';
+
+export interface LogLineInput {
+  /** Default: now. */
+  at?: Date;
+  project_id: string;
+  application_id: string;
+  preview_id?: string | null;
+  deployment_id?: string | null;
+  instance_id?: string | null;
+  process_type?: string | null;
+  source: LogSource;
+  /** Of a line that belongs to a deployment: such lines stand in its log, others in the application's. */
+  step?: LogStep | null;
+  /** Default: info. */
+  level?: LogLevel;
+  message: string;
+}
+
+/** Lines of one statement: short enough that encoding them keeps no request waiting. */
+const BATCH = 1_000;
+const FUTURE_MS = 60_000;
+
+const INSERT = named(`insert into log_lines (at, resource_id, project_id, application_id, preview_id, deployment_id, instance_id, process_type, source, step, level, message)
+  select * from unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])`);
+const NOTIFY = named(`select pg_notify('logs', application_id) from unnest($1::text[]) as application_id`);
+
+/**
+ * Writes lines in their order, and tells those who follow the applications at commit (channel `logs`, the application's
+ * id once per call). Messages lose NUL and what is beyond 16 KiB; lines older than anybody keeps them are left out.
+ * Never pass a value of a variable: the platform's own lines hold no secrets.
+ */
+export async function appendLogLines(sql: Sql, lines: readonly LogLineInput[]): Promise<void> {
+  const timed = stamped(lines);
+  if (!timed.length) return;
+  await ensureDays(sql, timed.map(({ at }) => at));
+  for (let start = 0; start < timed.length; start += BATCH) await sql.query(INSERT, columnsOf(timed.slice(start, start + BATCH)));
+  await sql.query(NOTIFY, [[...new Set(timed.map(({ application_id }) => application_id))]]);
+}
+
+type Timed = LogLineInput & { at: Date };
+
+/** A clock that runs ahead, or a line of last year, makes no partition of its own. */
+function stamped(lines: readonly LogLineInput[]): Timed[] {
+  const now = Date.now();
+  const oldest = oldestObservation(now).getTime();
+  const result: Timed[] = [];
+  for (const line of lines) {
+    const at = line.at && line.at.getTime() < now + FUTURE_MS ? line.at : new Date(now);
+    if (at.getTime() >= oldest) result.push({ ...line, at });
+  }
+  return result;
+}
+
+function columnsOf(lines: readonly Timed[]): unknown[] {
+  return [
+    lines.map(({ at }) => at.toISOString()),
+    lines.map(({ preview_id, application_id }) => preview_id ?? application_id),
+    lines.map(({ project_id }) => project_id),
+    lines.map(({ application_id }) => application_id),
+    lines.map(({ preview_id }) => preview_id ?? null),
+    lines.map(({ deployment_id }) => deployment_id ?? null),
+    lines.map(({ instance_id }) => instance_id ?? null),
+    lines.map(({ process_type }) => process_type ?? null),
+    lines.map(({ source }) => source),
+    lines.map(({ step }) => step ?? null),
+    lines.map(({ level }) => level ?? 'info'),
+    lines.map(({ message }) => cleanMessage(message)),
+  ];
+}
