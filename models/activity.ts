@@ -75,7 +75,8 @@ export async function recordEvent(sql: Sql, table: string, row: { id: string }, 
   await sql.query(EVENT, [id, project_id, `${kind}.${event}`, JSON.stringify(PLATFORM), kind, row.id, name ?? hostname ?? null, timeOfId(id).toISOString()]);
 }
 
-const PLATFORM: Activity['actor'] = { type: 'system', id: null, name: 'Platform' };
+/** The actor of what nobody asked for. */
+export const PLATFORM: Activity['actor'] = { type: 'system', id: null, name: 'Platform' };
 
 /** Refused calls of one key in one minute, summed up by code. */
 export interface Refusals {

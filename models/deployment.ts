@@ -1,13 +1,25 @@
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
 import { defineStates } from '../core/states';
+import type { CreateDeploymentInput, QueryListDeploymentsArgs, RollbackApplicationInput } from '../schema/types';
+import { actorOf } from './activity';
+import { Application } from './application';
 import type { Source } from './application/source';
-import { Resource } from './base';
+import { hydrate, Resource } from './base';
+import { ask, foundOf, requireDeployable, type Asked } from './deployment/ask';
+import { queueDeployment, type NewDeployment } from './deployment/queue';
+import { ownDeployments } from './deployment/own';
+import { page, type Page } from './page';
+import type { Session } from './database';
 
 /** One attempt to bring a version of the source to run. */
 export class Deployment extends Resource {
   static readonly table = 'deployments';
   static readonly kind = 'deployment';
   static readonly idPrefix = 'dep';
-  static override readonly filters = { status: 'status = ?', trigger: 'trigger = ?', branch: 'branch = ?', commit_sha: 'commit_sha = ?' };
+  static override readonly filters = {
+    status: 'status = ?', trigger: 'trigger = ?', branch: 'branch = ?', commit_sha: 'commit_sha = lower(?)', preview_id: 'preview_id = ?',
+  };
   static override readonly sorts = ['number'];
   static override readonly states = defineStates({
     initial: ['queued'],
@@ -33,7 +45,7 @@ export class Deployment extends Resource {
   declare commit_author: string | null;
   declare status: 'queued' | 'building' | 'deploying' | 'active' | 'superseded' | 'failed' | 'canceled';
   declare status_reason: string | null;
-  declare created_by: object;
+  declare created_by: NewDeployment['created_by'];
   declare started_at: string | null;
   declare finished_at: string | null;
   declare activated_at: string | null;
@@ -45,4 +57,66 @@ export class Deployment extends Resource {
   declare artifact_id: string | null;
   declare artifact_kept: boolean;
   declare release_id: string | null;
+
+  /** One page: of a preview where `preview_id` names one, else of the application itself. @throws not_found, invalid_cursor */
+  static async list(ctx: Context, { id, ...args }: QueryListDeploymentsArgs): Promise<Page<Deployment>> {
+    await Application.get(ctx, id);
+    const source = args.preview_id == null ? ownDeployments(ctx) : undefined;
+    return page(Deployment, ctx, args, { application_id: id }, source);
+  }
+
+  /** What the remote says to a request for a deployment, for `createDeployment`. Null where it need not be asked. */
+  static ask(ctx: Context, applicationId: string, input: CreateDeploymentInput): Promise<Asked | null> {
+    return ask(ctx, applicationId, input);
+  }
+
+  /**
+   * Queues the version that was found when the remote was asked.
+   * @throws not_found, source_not_configured, validation_failed, engine_unavailable, reference_not_found, provider_error
+   */
+  static async create(ctx: Context, applicationId: string, input: CreateDeploymentInput, asked: Asked | null): Promise<Deployment> {
+    const application = await Application.ofChild(ctx, applicationId);
+    const source = asked?.source ?? application.source;
+    requireDeployable(source, input);
+    const head = source.type === 'git' ? foundOf(asked?.answer, input) : { branch: null, sha: null };
+    return queued(ctx, application, { source, branch: head.branch, commit_sha: head.sha, trigger: 'manual', clear_cache: input.clear_cache ?? false });
+  }
+
+  /**
+   * Queues the files of an earlier deployment once more.
+   * @throws not_found, reference_not_found, deployment_not_rollbackable
+   */
+  static async rollBack(ctx: Context, applicationId: string, { deployment_id }: RollbackApplicationInput): Promise<Deployment> {
+    const application = await Application.ofChild(ctx, applicationId);
+    const earlier = await Deployment.referenced(ctx, deployment_id, 'deployment_id');
+    if (earlier.application_id !== application.id) throw problem('reference_not_found', 'deployment_id names no deployment of this application.', { field: 'deployment_id' });
+    if (!earlier.rollback_possible) throw problem('deployment_not_rollbackable', whyNot(earlier));
+    const { source, branch, commit_sha, image, commit_message, commit_author, plan, artifact_id } = earlier;
+    return queued(ctx, application, { source, branch, commit_sha, image, commit_message, commit_author, plan, artifact_id, source_deployment_id: earlier.id, trigger: 'rollback' });
+  }
+
+  /** Its files are kept, and they were healthy once. */
+  get rollback_possible(): boolean {
+    return this.artifact_kept && this.activated_at !== null && this.preview_id === null;
+  }
+
+  /** Ends it at once, whatever its job is doing: the job finds out and clears away. @throws invalid_state once it has finished */
+  async cancel(ctx: Context): Promise<this> {
+    const who = ctx.identity?.user?.name ?? ctx.identity?.name;
+    return this.move(ctx, 'canceled', { status_reason: `Canceled by ${who}.`, finished_at: new Date().toISOString() });
+  }
+}
+
+/** Queues it for the caller, and says so in the activity. */
+async function queued(ctx: Context, application: Application, what: Omit<NewDeployment, 'application' | 'created_by'>): Promise<Deployment> {
+  if (!ctx.identity) throw new Error('a deployment is asked for by somebody');
+  const row = await queueDeployment(ctx.sql as Session, { application, created_by: actorOf(ctx.identity), ...what });
+  ctx.activity.resource = { type: Deployment.kind, id: row.id, name: `${application.name} #${row.number}`, project_id: application.project_id };
+  return hydrate(Deployment, row);
+}
+
+function whyNot({ preview_id, activated_at }: Deployment): string {
+  if (preview_id !== null) return 'The deployment belongs to a preview. Choose one of the application itself.';
+  if (activated_at === null) return 'The deployment was never active. Choose one whose rollback_possible is true.';
+  return 'The files of the deployment are no longer kept: only those of the last ten that were active are. Choose one whose rollback_possible is true.';
 }

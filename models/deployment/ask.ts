@@ -1,0 +1,56 @@
+// What a request for a deployment means: the source allows it, and the remote has it.
+import type { Context, SourceAnswer } from '../../core/context';
+import { problem, validationFailed, type FieldError } from '../../core/errors';
+import type { CreateDeploymentInput } from '../../schema/types';
+import { Application } from '../application';
+import type { Source } from '../application/source';
+
+/** The source as it was when the remote was asked, and what the remote said. */
+export interface Asked {
+  source: Source;
+  answer: SourceAnswer;
+}
+
+/** Asks the remote, at most 5 s. Null where a request can't be meant for a remote; the mutation says why. */
+export async function ask(ctx: Context, applicationId: string, input: CreateDeploymentInput): Promise<Asked | null> {
+  const application = await Application.get(ctx, applicationId).catch(() => null);
+  const source = application?.source ?? null;
+  if (!source?.repository_url || mistakesOf(source, input).length) return null;
+  const answer = await ctx.probes.source.look({ address: source.repository_url }, { branch: input.branch ?? source.branch, commit: input.commit_sha });
+  return { source, answer };
+}
+
+/** @throws source_not_configured, validation_failed, engine_unavailable */
+export function requireDeployable(source: Source | null, input: CreateDeploymentInput): asserts source is Source {
+  if (!source) throw problem('source_not_configured', 'The application has no source. Set its source first.');
+  const mistakes = mistakesOf(source, input);
+  if (mistakes.length) throw validationFailed(mistakes);
+  if (source.type === 'image') {
+    throw problem('engine_unavailable', 'An image needs an OCI runtime such as podman, and this installation runs applications as processes of its host. Use a Git source.');
+  }
+}
+
+/** The commit that the remote has. @throws reference_not_found with `field`, provider_error */
+export function foundOf(answer: SourceAnswer | undefined, input: CreateDeploymentInput): { branch: string | null; sha: string } {
+  if (!answer) throw problem('provider_error', 'The repository was not asked. Try again.');
+  if (answer.found) return answer;
+  const field = fieldOf(answer.failure, input);
+  if (field) throw problem('reference_not_found', answer.message, { field });
+  throw problem('provider_error', answer.message);
+}
+
+type Failure = Extract<SourceAnswer, { found: false }>['failure'];
+
+function fieldOf(failure: Failure, input: CreateDeploymentInput): string | null {
+  if (failure === 'unknown_commit') return 'commit_sha';
+  if (failure !== 'unknown_branch' && failure !== 'empty') return null;
+  return input.branch == null ? 'source.branch' : 'branch';
+}
+
+/** What each field is for. */
+const FOR = { branch: 'git', commit_sha: 'git', image: 'image' } as const;
+
+function mistakesOf({ type }: Source, input: CreateDeploymentInput): FieldError[] {
+  const wrong = (Object.keys(FOR) as (keyof typeof FOR)[]).filter((field) => input[field] != null && FOR[field] !== type);
+  return wrong.map((field) => ({ field, code: 'depends_on', detail: `is for a source of the type ${FOR[field]}; this one is ${type}` }));
+}
