@@ -2,6 +2,7 @@
 import type { Config } from './config';
 import type { HostFacts } from './catalogs';
 import type { CursorCodec } from './cursor';
+import type { News } from './live';
 import type { Scope } from './scopes';
 import type { SecretBox } from './secrets';
 
@@ -74,7 +75,26 @@ export interface Probes {
     a(name: string): Promise<string[]>;
     aaaa(name: string): Promise<string[]>;
   };
+  source: {
+    /** Which commit a repository has for what is wanted. Never throws for what the repository did. */
+    look(remote: { address: string }, wanted: SourceQuestion): Promise<SourceAnswer>;
+  };
 }
+
+/** A branch, a commit of it, or any ref (refs/pull/7/head); nothing at all is the head of the default branch. */
+export interface SourceQuestion {
+  branch?: string | null;
+  /** 7 to 40 hexadecimal digits. */
+  commit?: string | null;
+  ref?: string | null;
+}
+
+/** The commit, or why there is none: `message` is a sentence for users. `unreachable` is worth another try. */
+export type SourceAnswer =
+  | { found: true; branch: string | null; sha: string }
+  | { found: false; failure: SourceFailure; message: string };
+
+export type SourceFailure = 'unreachable' | 'refused' | 'no_repository' | 'unknown_branch' | 'unknown_commit' | 'empty' | 'too_large' | 'forbidden_address';
 
 /** What a mutation changed, for the activity entry: names, never values. */
 export interface ActivityDraft {
@@ -112,6 +132,9 @@ export interface Context {
   /** What the operation's `prepare` hook found out before the transaction began. */
   probed: unknown;
   catalogs: CatalogSource;
+  news: News;
+  /** Aborted when the process stops; for those who wait or stream also when the client is gone. */
+  gone: AbortSignal;
   cursors: CursorCodec;
   /** DataLoaders of this request by name. */
   loaders: Map<string, unknown>;

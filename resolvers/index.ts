@@ -9,6 +9,7 @@ import { mergeResolvers, mergeTypeDefs } from '@graphql-tools/merge';
 import { defaultFieldResolver, type GraphQLFieldConfig, type GraphQLFieldResolver, type GraphQLSchema } from 'graphql';
 import type { Context } from '../core/context';
 import { admit, requireScope } from '../core/guard';
+import { withSubscriptions, type LiveReader } from '../core/live';
 import { readOperations, type OperationTable, type RootField } from '../core/operations';
 import { isScopeRule, type ScopeRule } from '../core/scopes';
 import { compileField, type FieldValidator } from '../core/field_validator';
@@ -26,18 +27,12 @@ type Resolve = GraphQLFieldResolver<unknown, Context, Record<string, unknown>>;
  */
 export type Prepare = (args: Record<string, unknown>, ctx: Context) => Promise<unknown>;
 
-/** How a list marked @live is followed, see rest/live.ts. A resolver file exports `live: { listXLogs: reader }`. */
-export interface Live {
-  topic(args: Record<string, unknown>): { channel: string; key: string };
-  read(args: Record<string, unknown>, ctx: Context, after: string | null): Promise<{ id: string; data: object }[]>;
-}
-
 export interface Core {
   schema: GraphQLSchema;
   table: OperationTable;
   validators: Map<string, FieldValidator>;
   prepare: Map<string, Prepare>;
-  live: Map<string, Live>;
+  live: Map<string, LiveReader>;
   /** States that end by themselves, by GraphQL type. */
   transitional: ReadonlyMap<string, readonly string[]>;
 }
@@ -60,13 +55,13 @@ export function buildCore(): Core {
     [MapperKind.ROOT_FIELD]: (config, name) => ({ ...config, resolve: wrapRoot(config as FieldConfig, table.fields.get(name) as RootField, validators.get(name) as FieldValidator, prepare.get(name)) }),
     [MapperKind.COMPOSITE_FIELD]: (config, name, type) => wrapRelation(raw, config as FieldConfig, `${type}.${name}`),
   });
-  return { schema, table, validators, prepare, live, transitional: transitionalStates() };
+  return { schema: withSubscriptions(schema, table.fields.values(), live, validators), table, validators, prepare, live, transitional: transitionalStates() };
 }
 
 interface ResolverModule {
   resolvers: IResolvers;
   prepare?: Record<string, Prepare>;
-  live?: Record<string, Live>;
+  live?: Record<string, LiveReader>;
 }
 
 type FieldConfig = GraphQLFieldConfig<unknown, Context, Record<string, unknown>>;

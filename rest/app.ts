@@ -5,14 +5,16 @@ import type { Context, Identity, ProjectAccess } from '../core/context';
 import { problem, validationFailed, type ErrorCode } from '../core/errors';
 import type { FieldValidator } from '../core/field_validator';
 import { admit } from '../core/guard';
+import type { LiveReader } from '../core/live';
 import type { Operation, OperationTable } from '../core/operations';
 import { bearerToken } from './bearer';
 import { notModified, requireAcceptable, bodyTag } from './conditional';
 import type { Handler } from './facade';
 import { idempotencyKey, once, type Answer, type AnswerStore } from './idempotency';
-import { stream, wantsEvents, type LiveReader, type News } from './live';
+import { stream, wantsEvents } from './live';
 import { locations, type Locate } from './location';
 import { asProblem, writeProblem } from './problem';
+import { untilGone } from './gone';
 import { parseBody, parseQuery, parseTarget } from './request';
 import { buildRouter, type Match, type Router } from './router';
 import { paramsFor, preferredWait, rereaders, settledAnswer, typeOf, type Transitional } from './wait';
@@ -29,9 +31,6 @@ export interface RestParts {
   transitional: Transitional;
   /** Readers of the lists that can be followed. */
   live: Map<string, LiveReader>;
-  news: News;
-  /** Aborted when the process stops: nobody waits any longer. */
-  closing: AbortSignal;
   /** A fresh context; nobody is known yet. */
   context(request: IncomingMessage, requestId: string): Context;
   /** @throws token_invalid, token_expired, rate_limited (failed attempts per address) */
@@ -152,8 +151,8 @@ async function patiently(exchange: Exchange, { operation, params }: Match, answe
   const found = exchange.rereaders.get(operation.id);
   if (seconds === null || !found || answer.status === 204) return answer;
   const transitional = parts.transitional.get(typeOf(operation)) ?? [];
-  const signal = untilGone(response, parts.closing);
-  const waiting = { seconds, getter: found.getter, params: paramsFor(found, params, answer.body), transitional, signal };
+  ctx.gone = untilGone(response, ctx.gone);
+  const waiting = { seconds, getter: found.getter, params: paramsFor(found, params, answer.body), transitional, signal: ctx.gone };
   return settledAnswer(answer, waiting, (getter, inPath) => reread(parts, ctx, getter, inPath));
 }
 
@@ -171,22 +170,17 @@ async function reread(parts: RestParts, ctx: Context, getter: Operation, params:
 /** Streams events in place of a page. */
 function follow({ parts, request, response, ctx }: Exchange, operation: Operation, args: Record<string, unknown>): Promise<void> {
   const after = request.headers['last-event-id'];
+  ctx.gone = untilGone(response, ctx.gone);
   const stillAllowed = async (): Promise<void> => {
     const identity = await parts.authenticate(bearerToken(request.headers.authorization), ctx.address);
     ctx.identity = identity;
     if (ctx.project && !(await ctx.access(ctx.project.id))) throw problem('not_found');
   };
   return stream(response, {
-    ...{ ctx, args, news: parts.news, reader: parts.live.get(operation.field.name) as LiveReader, stillAllowed },
+    ...{ ctx, args, reader: parts.live.get(operation.field.name) as LiveReader, stillAllowed },
     after: typeof after === 'string' && after !== '' ? after : null,
-    signal: untilGone(response, parts.closing),
+    signal: ctx.gone,
   });
-}
-
-function untilGone(response: ServerResponse, closing: AbortSignal): AbortSignal {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  return AbortSignal.any([gone.signal, closing]);
 }
 
 function answerOf(ctx: Context, operation: Operation, body: string, headers: Record<string, string>): Answer {

@@ -51,6 +51,7 @@ export function facadeSchema(schema: GraphQLSchema, table: OperationTable): Grap
   return mapSchema(schema, {
     [MapperKind.OBJECT_FIELD]: (config) => (getDirective(schema, config, 'graphqlOnly') ? null : undefined),
     [MapperKind.ROOT_OBJECT]: (type) => {
+      if (type.name === schema.getSubscriptionType()?.name) return null;
       const config = type.toConfig();
       const bound = table.operations.filter((operation) => (operation.field.kind === 'query') === (type.name === schema.getQueryType()?.name));
       const fields = bound.map((operation) => {

@@ -2,45 +2,17 @@
 // Standard, section 9.2) in place of a page. An event is a row of the list, its id the place to go on from.
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import type { Context } from '../core/context';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
+import { follow, type Following, type LiveEvent } from '../core/live';
 
-export interface LiveEvent {
-  /** What `Last-Event-ID` says to go on after this event. */
-  id: string;
-  data: object;
-}
-
-/** How a list is followed. A resolver file exports `live: { listXLogs: … }`. */
-export interface LiveReader {
-  /** What is told when there may be something new: channel and key of a notification. */
-  topic(args: Record<string, unknown>): { channel: string; key: string };
-  /** Events after a place, in their order; null = the newest ones first of all. @throws not_found, invalid_cursor */
-  read(args: Record<string, unknown>, ctx: Context, after: string | null): Promise<LiveEvent[]>;
-}
-
-/** Wakes those who wait for news, see server/news.ts. */
-export interface News {
-  /** Resolves when something was told about the key since `seen`, or after `ms`, or when aborted; answers the new mark. */
-  wait(topic: { channel: string; key: string }, seen: number, ms: number, signal: AbortSignal): Promise<number>;
-}
-
-interface Stream {
-  reader: LiveReader;
-  args: Record<string, unknown>;
-  ctx: Context;
-  news: News;
-  /** Last-Event-ID. */
-  after: string | null;
-  /** Aborted when the client is gone or the process stops. */
-  signal: AbortSignal;
+interface Stream extends Following {
   /** Whether the key may still read; asked now and then. @throws where it may not */
   stillAllowed(): Promise<void>;
 }
 
-const HEARTBEAT_MS = 15_000;
-const OPEN = new Map<string, number>();
+const ASK_AGAIN_MS = 15_000;
+const open = new Map<string, number>();
 
 export function wantsEvents(accept: string | undefined): boolean {
   return /(?:^|,)\s*text\/event-stream\s*(?:;|,|$)/i.test(accept ?? '');
@@ -49,40 +21,42 @@ export function wantsEvents(accept: string | undefined): boolean {
 /** Streams until the client goes, the process stops, or the key may no longer read. @throws rate_limited for too many streams */
 export async function stream(response: ServerResponse, given: Stream): Promise<void> {
   const account = given.ctx.identity?.account_id ?? '';
-  const open = OPEN.get(account) ?? 0;
-  if (open >= limits.streamsPerAccount) throw problem('rate_limited', `An account may have ${limits.streamsPerAccount} streams open in one process.`, {}, { 'Retry-After': '10' });
-  // Whatever is wrong with the request shows before the first byte.
-  const first = await given.reader.read(given.args, given.ctx, given.after);
-  OPEN.set(account, open + 1);
+  const leave = enter(account);
   try {
+    // Whatever is wrong with the request shows before the first byte.
+    await given.reader.read(given.args, given.ctx, given.after);
     response.writeHead(200, { ...given.ctx.reply.headers, 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
-    await follow(response, given, first);
-  } finally {
-    OPEN.set(account, (OPEN.get(account) ?? 1) - 1);
+    await write(response, 'retry: 1000\n\n', given.signal);
+    await send(response, given);
     response.end();
+  } catch (error) {
+    if (!response.headersSent) throw error;
+    // The client comes back with Last-Event-ID and is told then what is wrong.
+    response.end();
+  } finally {
+    leave();
   }
 }
 
-async function follow(response: ServerResponse, given: Stream, first: LiveEvent[]): Promise<void> {
-  const topic = given.reader.topic(given.args);
-  let after = given.after;
-  let events = first;
-  let seen = 0;
-  let beatAt = performance.now() + HEARTBEAT_MS;
-  await write(response, 'retry: 1000\n\n', given.signal);
-  for (;;) {
-    if (events.length) await write(response, events.map(frame).join(''), given.signal);
-    after = events[events.length - 1]?.id ?? after;
-    if (given.signal.aborted) return;
-    // A full page: there is more to read at once.
-    if (events.length < limits.logPageSizeDefault) seen = await given.news.wait(topic, seen, Math.max(0, beatAt - performance.now()), given.signal);
-    if (given.signal.aborted) return;
-    if (performance.now() >= beatAt) {
-      await given.stillAllowed();
-      await write(response, ': still here\n\n', given.signal);
-      beatAt = performance.now() + HEARTBEAT_MS;
-    }
-    events = await given.reader.read(given.args, given.ctx, after);
+/** Counts a stream of the account. @throws rate_limited */
+export function enter(account: string): () => void {
+  const count = open.get(account) ?? 0;
+  if (count >= limits.streamsPerAccount) throw problem('rate_limited', `An account may have ${limits.streamsPerAccount} streams open in one process.`, {}, { 'Retry-After': '10' });
+  open.set(account, count + 1);
+  return () => {
+    const left = (open.get(account) ?? 1) - 1;
+    if (left) open.set(account, left);
+    else open.delete(account);
+  };
+}
+
+async function send(response: ServerResponse, given: Stream): Promise<void> {
+  let askAt = performance.now() + ASK_AGAIN_MS;
+  for await (const events of follow(given)) {
+    await write(response, events.length ? events.map(frame).join('') : ': still here\n\n', given.signal);
+    if (performance.now() < askAt) continue;
+    await given.stillAllowed();
+    askAt = performance.now() + ASK_AGAIN_MS;
   }
 }
 

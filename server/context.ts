@@ -37,6 +37,8 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     probes: platform.probes,
     cursors: platform.cursors,
     catalogs,
+    news: platform.news,
+    gone: platform.closing.signal,
     identity: null,
     project: null,
     probed: undefined,

@@ -14,6 +14,7 @@ import { bearerToken } from '../rest/bearer';
 import { asProblem } from '../rest/problem';
 import { parseBody } from '../rest/request';
 import { authenticate } from './authenticate';
+import { subscriptions } from './graphql_stream';
 import { requestContext } from './context';
 import type { Platform } from './platform';
 import { queryLimits, type QueryLimits } from './query_limits';
@@ -56,7 +57,7 @@ export async function graphqlRouter(platform: Platform, schema: GraphQLSchema, e
   const walk = queryLimits(schema, getIntrospectionQuery({ specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true }));
   const router = express.Router();
   router.get('/', explore(explorer));
-  router.post('/', admitCaller(platform, done), readJson, admitQuery(walk));
+  router.post('/', admitCaller(platform, done), readJson, admitQuery(walk), subscriptions(schema, (error) => toldAndLogged(platform, error)));
   router.post('/', expressMiddleware(apollo, { context: async ({ res }) => localsOf(res).ctx }));
   router.all('/', (_, response) => refuse(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })));
   router.use(refuseErrors(platform));
@@ -112,7 +113,7 @@ function requireOwnOrigin(request: IncomingMessage, baseUrl: string): void {
 const readJson: RequestHandler = async (request, _, next) => {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
   if (!/^application\/json\s*(?:;|$)/i.test(type) || encoding !== 'identity') throw problem('unsupported_media_type');
-  if (!request.accepts(['application/json', 'application/graphql-response+json'])) throw problem('not_acceptable');
+  if (!request.accepts(['application/json', 'application/graphql-response+json', 'text/event-stream'])) throw problem('not_acceptable');
   request.body = await parseBody(request, limits.graphqlBodyBytesMax);
   next();
 };
@@ -178,6 +179,12 @@ function formatError(error: unknown): GraphQLFormattedError {
   const { locations, path } = error as GraphQLError;
   const failure = problemOf(error as GraphQLError);
   return { message: failure.detail, locations, path, extensions: extensionsOf(failure) };
+}
+
+function toldAndLogged({ log }: Platform, error: unknown): GraphQLFormattedError {
+  const cause = error as GraphQLError;
+  if (problemOf(cause).code === 'internal_error') log.error({ err: cause.originalError ?? cause }, 'a subscription failed');
+  return formatError(error);
 }
 
 function extensionsOf(failure: Problem): Record<string, unknown> {

@@ -1,6 +1,6 @@
 // What was told by NOTIFY, for those in this process who wait for it.
 import { EventEmitter } from 'node:events';
-import type { News } from '../rest/live';
+import type { News } from '../core/live';
 
 export interface NewsDesk extends News {
   tell(channel: string, key: string): void;

@@ -35,6 +35,8 @@ export interface Platform {
   attempts: Attempts;
   probes: Probes;
   news: NewsDesk;
+  /** Aborted when the process stops: nobody waits any longer. */
+  closing: AbortController;
   facts(): Promise<HostFacts>;
   /** Age in seconds of the oldest work that is due and that nobody has taken. */
   workerLag(): Promise<number>;
@@ -80,6 +82,7 @@ function assemble(config: Config, log: Logger, database: Database, secrets: Secr
     attempts: openAttempts(config.rateLimitFailedAuth),
     probes: { dns },
     news: openNewsDesk(),
+    closing: new AbortController(),
     facts: () => hostFacts({ directory: config.dataDir }),
     workerLag: () => lagSeconds(database, tables),
   };

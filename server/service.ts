@@ -53,7 +53,7 @@ async function open(platform: Platform, opened: (() => Promise<void>)[]): Promis
     opened.push(() => worker.stop());
   }
   const metrics = openMetrics(() => platform.workerLag());
-  const state = { draining: false, closing: new AbortController() };
+  const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
   const faces = lazyFaces();
   const http = await listenHttp(platform.config, {
@@ -63,14 +63,14 @@ async function open(platform: Platform, opened: (() => Promise<void>)[]): Promis
   });
   opened.push(() => {
     state.draining = true;
-    state.closing.abort();
+    platform.closing.abort();
     return http.close(platform.config.shutdownGraceSeconds);
   });
   const config = withPort(platform.config, http.port);
   platform.config = config;
   const graphql = await graphqlRouter(platform, core.schema, graphiqlPage, (entry) => logRequest(platform, metrics, entry));
   opened.splice(-1, 0, () => graphql.stop());
-  faces.rest = restHandler(restParts(platform, core, handlers, metrics, state.closing.signal));
+  faces.rest = restHandler(restParts(platform, core, handlers, metrics));
   faces.express = expressApp(platform, graphql.router, state);
   const admin = await listenAdmin(config, metrics);
   opened.push(() => admin.close());
@@ -87,7 +87,7 @@ function lazyFaces(): Faces {
   return { rest: async (_, response) => starting(response), express: (_, response) => starting(response) };
 }
 
-function restParts(platform: Platform, core: Core, handlers: RestParts['handlers'], metrics: Metrics, closing: AbortSignal): RestParts {
+function restParts(platform: Platform, core: Core, handlers: RestParts['handlers'], metrics: Metrics): RestParts {
   const { config } = platform;
   const openapi = openapiDocument({ table: core.table, schema: core.schema, transitional: core.transitional, baseUrl: config.baseUrl, version });
   const { json, yaml } = renderOpenapi(openapi);
@@ -101,8 +101,6 @@ function restParts(platform: Platform, core: Core, handlers: RestParts['handlers
     answers,
     transitional: core.transitional,
     live: core.live,
-    news: platform.news,
-    closing,
     context: (request, requestId) => requestContext(platform, 'rest', request, requestId),
     authenticate: (token, address) => authenticate(platform, token, address),
     document(path) {

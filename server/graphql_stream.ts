@@ -1,0 +1,49 @@
+// Subscriptions of the GraphQL face over server-sent events (GraphQL over SSE, distinct connections mode), beside Apollo,
+// which does not carry them. Same callers, same limits on the query, same errors.
+import type { RequestHandler } from 'express';
+import { execute, getOperationAST, parse, subscribe, validate, type ExecutionResult, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
+import { createHandler } from 'graphql-sse/lib/use/express';
+import type { Context } from '../core/context';
+import { untilGone } from '../rest/gone';
+import { enter, wantsEvents } from '../rest/live';
+
+/** Handles what asks for a stream; everything else goes on to Apollo. @param format what a client may know of an error */
+export function subscriptions(schema: GraphQLSchema, format: (error: unknown) => GraphQLFormattedError): RequestHandler {
+  const handler = createHandler({
+    onSubscribe: (request, { query, variables, operationName }) => run(schema, format, (request.context.res.locals as { ctx: Context }).ctx, { query: String(query), variables, operationName }),
+  });
+  return async (request, response, next) => {
+    if (!wantsEvents(request.headers.accept)) return next();
+    const { ctx } = response.locals as { ctx: Context };
+    const leave = enter(ctx.identity?.account_id ?? '');
+    response.once('close', leave);
+    ctx.gone = untilGone(response, ctx.gone);
+    await handler(request, response);
+  };
+}
+
+interface Asked {
+  query: string;
+  variables: Record<string, unknown> | null | undefined;
+  operationName: string | null | undefined;
+}
+
+type Results = ExecutionResult | AsyncGenerator<ExecutionResult, void>;
+
+async function run(schema: GraphQLSchema, format: (error: unknown) => GraphQLFormattedError, contextValue: Context, asked: Asked): Promise<Results> {
+  const document = parse(asked.query);
+  const wrong = validate(schema, document);
+  if (wrong.length) return clean({ errors: wrong }, format);
+  const args = { schema, document, contextValue, variableValues: asked.variables, operationName: asked.operationName };
+  const live = getOperationAST(document, asked.operationName)?.operation === 'subscription';
+  const result = await (live ? subscribe(args) : execute(args));
+  return Symbol.asyncIterator in result ? cleanAll(result, format) : clean(result, format);
+}
+
+async function* cleanAll(results: AsyncGenerator<ExecutionResult, void>, format: (error: unknown) => GraphQLFormattedError): AsyncGenerator<ExecutionResult, void> {
+  for await (const result of results) yield clean(result, format);
+}
+
+function clean(result: ExecutionResult, format: (error: unknown) => GraphQLFormattedError): ExecutionResult {
+  return result.errors ? { ...result, errors: result.errors.map(format) as never } : result;
+}
