@@ -61,8 +61,11 @@ export const settings = {
   BUILD_OUTPUT_MB: integer({ default: '16', min: 1, max: 1024, description: 'Output of a build after which it is ended.' }),
   SOURCE_SIZE_MB: integer({ default: '1024', min: 1, max: 1_048_576, description: 'Size that a repository may have.' }),
   GIT_POLL_SECONDS: integer({ default: '60', min: 1, max: 86_400, description: 'How often the branch of an application with auto-deploy is asked for its head.' }),
-  ACME_DIRECTORY: httpUrl({ default: null, description: 'Directory of the certificate authority (RFC 8555) that certificates of custom domains come from. Not set: no certificates.' }),
+  ACME_DIRECTORY: httpUrl({ default: null, description: 'Directory of the certificate authority (RFC 8555) that certificates of custom domains come from; setting it accepts its terms of service. Not set: no certificates.' }),
   ACME_EMAIL: email({ default: null, description: 'Address that the certificate authority writes to.' }),
+  ACME_CA_FILE: path({ default: null, description: 'File with roots (PEM) to trust at ACME_DIRECTORY besides the usual ones, for an authority of your own.' }),
+  INGRESS_CERT_FILE: path({ default: null, description: 'Certificate chain (PEM) of *.APPS_DOMAIN that the ingress serves for default host names. Read again when it changes.' }),
+  INGRESS_KEY_FILE: path({ default: null, description: 'Its private key (PEM).' }),
 
   ALLOW_HTTP_GIT: flag({ default: '0', description: 'Git addresses may be http without TLS.' }),
   ALLOW_LOCAL_GIT: flag({ default: '0', description: 'Git addresses may be folders of this machine (file).' }),

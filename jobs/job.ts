@@ -7,6 +7,7 @@ import type { SecretBox } from '../core/secrets';
 import type { StateMachine } from '../core/states';
 import type { HostFacts } from '../core/host_facts';
 import type { BuildDriver } from '../drivers/builder';
+import type { CertificateDriver } from '../drivers/certificates';
 import type { DriverContext } from '../drivers/driver';
 import type { IngressDriver } from '../drivers/ingress';
 import type { RuntimeDriver } from '../drivers/runtime';
@@ -23,6 +24,8 @@ export interface Drivers {
   volumes: VolumeDrivers;
   /** null in a process that does not run applications, see `Job.host`. */
   host: HostDrivers | null;
+  /** Absent where no ACME_DIRECTORY is set. */
+  certificates?: CertificateDriver;
 }
 
 /** What builds and runs applications. One process at a time has it: the one that listens on INGRESS_PORT. */

@@ -1,0 +1,60 @@
+// Certificates of host names, from an authority that checks that the name leads here.
+import { readFileSync } from 'node:fs';
+import { StartupError } from '../core/startup_error';
+import { acmeCertificates } from './certificates/acme';
+import type { DriverContext } from './driver';
+
+export interface CertificateRequest {
+  /** No wildcard: an authority checks those in the DNS alone (RFC 8555 section 8.4). */
+  hostname: string;
+  /** Private key of the account, PEM. The same key is the same account. */
+  accountKey: string;
+}
+
+export interface IssuedCertificate {
+  /** PEM, leaf first. */
+  chain: string;
+  /** PEM (PKCS #8), made for this certificate alone. */
+  key: string;
+  /** Who signed it, for people: "Example Trust R3". */
+  issuer: string;
+  issuedAt: Date;
+  expiresAt: Date;
+}
+
+/** Makes GET http://<hostname>/.well-known/acme-challenge/<token> answer the text (RFC 8555 section 8.3). Returns when it does. */
+export type PublishChallenge = (token: string, text: string) => Promise<void>;
+
+export interface CertificateDriver {
+  /** Address of the authority. A certificate of another one is replaced. */
+  readonly authority: string;
+
+  /**
+   * A new certificate, in up to two minutes. Killed in between, it costs the authority an order that nobody fetched.
+   * Throws DriverError, whose message says to the owner of the name what is wrong: `transient` when the authority is
+   * away, busy or asks for patience (`retryAfterMs`), else `invalid`.
+   */
+  issue(request: CertificateRequest, publish: PublishChallenge, ctx: DriverContext): Promise<IssuedCertificate>;
+}
+
+export interface CertificateOptions {
+  /** Directory of the authority (RFC 8555 section 7.1.1). */
+  directory: string;
+  /** Where the authority writes to. */
+  email: string | null;
+  /** PEM file of roots to trust at the directory, besides the usual ones. */
+  caFile: string | null;
+}
+
+/** Asks nobody yet. @throws StartupError for a file that can't be read */
+export function openCertificates({ directory, email, caFile }: CertificateOptions): CertificateDriver {
+  return acmeCertificates({ directory, email, roots: caFile === null ? null : rootsIn(caFile) });
+}
+
+function rootsIn(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new StartupError(`ACME_CA_FILE cannot be read: ${(error as NodeJS.ErrnoException).code} ${file}`);
+  }
+}

@@ -1,0 +1,103 @@
+// Certificates by ACME (RFC 8555), proven by HTTP-01. The words of the protocol are acme-client's, the wire is ours.
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type * as acmeClient from 'acme-client';
+import type { Authorization, Client, Order } from 'acme-client';
+import type { CertificateDriver, CertificateRequest, IssuedCertificate, PublishChallenge } from '../certificates';
+import { checkpoint, DriverError, type DriverContext } from '../driver';
+import { newPrivateKey } from './private_key';
+import { refusalOf, type AcmeProblem } from './refusal';
+import { openWire } from './wire';
+
+interface Options {
+  directory: string;
+  email: string | null;
+  /** PEM, trusted besides the usual roots. */
+  roots: string | null;
+}
+
+type Acme = typeof acmeClient;
+
+const LOOK_EVERY_MS = 500;
+const CHECKED_WITHIN_MS = 60_000;
+
+export function acmeCertificates({ directory, email, roots }: Options): CertificateDriver {
+  const wire = openWire(roots);
+  const contact = email === null ? [] : [`mailto:${email}`];
+  return {
+    authority: directory,
+    async issue(request, publish, ctx) {
+      try {
+        // 28 MB of memory that an installation without certificates does not need.
+        const acme = await import('acme-client');
+        acme.axios.defaults.adapter = wire;
+        const client = new acme.Client({ directoryUrl: directory, accountKey: request.accountKey });
+        // With a known key this finds the account (section 7.3.1). Whoever sets ACME_DIRECTORY agrees to its terms.
+        await client.createAccount({ termsOfServiceAgreed: true, contact });
+        return await order(acme, client, request, publish, ctx);
+      } catch (error) {
+        throw explained(error, ctx);
+      }
+    },
+  };
+}
+
+async function order(acme: Acme, client: Client, { hostname }: CertificateRequest, publish: PublishChallenge, ctx: DriverContext): Promise<IssuedCertificate> {
+  checkpoint(ctx);
+  const placed = await client.createOrder({ identifiers: [{ type: 'dns', value: hostname }] });
+  for (const authorization of await client.getAuthorizations(placed)) await prove(client, authorization, publish);
+  const ready = await settled(client, placed, ['pending'], ctx);
+  if (ready.status === 'invalid') throw await whyInvalid(client, ready);
+  const key = await newPrivateKey();
+  const [, request] = await acme.crypto.createCsr({ altNames: [hostname] }, key);
+  const done = await settled(client, await client.finalizeOrder(ready, request), ['pending', 'ready', 'processing'], ctx);
+  if (done.status === 'invalid') throw await whyInvalid(client, done);
+  return read(await client.getCertificate(done), key, hostname);
+}
+
+// An authority may remember earlier proofs: then there is nothing to do (section 7.5).
+async function prove(client: Client, { status, challenges }: Authorization, publish: PublishChallenge): Promise<void> {
+  if (status !== 'pending') return;
+  const challenge = challenges.find(({ type }) => type === 'http-01');
+  if (!challenge) throw new DriverError('unsupported', 'The certificate authority offers no HTTP-01 challenge for this name.');
+  await publish(challenge.token, await client.getChallengeKeyAuthorization(challenge));
+  await client.completeChallenge(challenge);
+}
+
+async function settled(client: Client, first: Order, waiting: readonly Order['status'][], ctx: DriverContext): Promise<Order> {
+  const end = performance.now() + CHECKED_WITHIN_MS;
+  let found = first;
+  while (waiting.includes(found.status)) {
+    if (performance.now() > end) throw new DriverError('transient', 'The certificate authority did not finish its check within a minute.');
+    await sleep(LOOK_EVERY_MS, undefined, { signal: ctx.signal });
+    found = await client.getOrder(found);
+  }
+  return found;
+}
+
+async function whyInvalid(client: Client, invalid: Order): Promise<DriverError> {
+  const challenges = (await client.getAuthorizations(invalid)).flatMap((authorization) => authorization.challenges);
+  const problem = challenges.find(({ error }) => error)?.error ?? invalid.error ?? {};
+  return refusalOf(problem as AcmeProblem, null);
+}
+
+function read(chain: string, key: string, hostname: string): IssuedCertificate {
+  const leaf = new X509Certificate(chain);
+  if (!leaf.checkPrivateKey(createPrivateKey(key)) || !leaf.checkHost(hostname)) {
+    throw new DriverError('transient', 'The certificate authority answered with a certificate for something else.');
+  }
+  return { chain, key, issuer: issuerOf(leaf), issuedAt: new Date(leaf.validFrom), expiresAt: new Date(leaf.validTo) };
+}
+
+/** Organisation and name: "Example Trust R3". */
+function issuerOf({ issuer }: X509Certificate): string {
+  const part = (name: string): string | undefined => new RegExp(`^${name}=(.*)$`, 'm').exec(issuer)?.[1];
+  return [part('O'), part('CN')].filter(Boolean).join(' ') || issuer.replaceAll('\n', ', ');
+}
+
+// Anything but a DriverError is a surprise. It must not be tried again at once: authorities count.
+function explained(error: unknown, ctx: DriverContext): DriverError {
+  if (error instanceof DriverError) return error;
+  const message = ctx.signal.aborted ? 'the step ran out of its time' : 'The certificate could not be obtained because of an internal error.';
+  return Object.assign(new DriverError('transient', message), { cause: error });
+}

@@ -1,0 +1,63 @@
+// A certificate that the operator brings along: of *.APPS_DOMAIN, say.
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync, unwatchFile, watchFile } from 'node:fs';
+import { StartupError } from '../../core/startup_error';
+
+export interface OperatorCertificate {
+  /** The certificate, PEM with the leaf first, for a host name that it is made for; null for others. */
+  of(hostname: string): { chain: string; key: string } | null;
+  close(): void;
+}
+
+interface Files { ingressCertFile: string | null; ingressKeyFile: string | null }
+interface Loaded { chain: string; key: string; leaf: X509Certificate }
+
+const LOOK_EVERY_MS = 60_000;
+
+/**
+ * Reads INGRESS_CERT_FILE and INGRESS_KEY_FILE; null where neither is set. Looks every minute whether the files were
+ * renewed: then `changed` is called, and the new ones are served once they fit together.
+ * @throws StartupError for one without the other, and for files that can't be read or do not fit together
+ */
+export function operatorCertificate({ ingressCertFile: certFile, ingressKeyFile: keyFile }: Files, changed: () => void): OperatorCertificate | null {
+  if (certFile === null && keyFile === null) return null;
+  if (certFile === null || keyFile === null) throw new StartupError('INGRESS_CERT_FILE and INGRESS_KEY_FILE need each other');
+  let loaded = load(certFile, keyFile);
+  const look = (): void => {
+    try {
+      loaded = load(certFile, keyFile);
+      changed();
+    } catch {
+      // Half written: the second file follows, and with it the next call.
+    }
+  };
+  for (const file of [certFile, keyFile]) watchFile(file, { interval: LOOK_EVERY_MS, persistent: false }, look);
+  return {
+    of: (hostname) => (loaded.leaf.checkHost(hostname) ? { chain: loaded.chain, key: loaded.key } : null),
+    close: () => [certFile, keyFile].forEach((file) => unwatchFile(file, look)),
+  };
+}
+
+function load(certFile: string, keyFile: string): Loaded {
+  const [chain, key] = [read('INGRESS_CERT_FILE', certFile), read('INGRESS_KEY_FILE', keyFile)];
+  const leaf = parse('INGRESS_CERT_FILE', () => new X509Certificate(chain));
+  const fits = leaf.checkPrivateKey(parse('INGRESS_KEY_FILE', () => createPrivateKey(key)));
+  if (!fits) throw new StartupError('the key in INGRESS_KEY_FILE is not that of the first certificate in INGRESS_CERT_FILE');
+  return { chain, key, leaf };
+}
+
+function read(setting: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new StartupError(`${setting} cannot be read: ${(error as NodeJS.ErrnoException).code} ${file}`);
+  }
+}
+
+function parse<T>(setting: string, work: () => T): T {
+  try {
+    return work();
+  } catch {
+    throw new StartupError(`${setting} is malformed: expected PEM without a passphrase`);
+  }
+}

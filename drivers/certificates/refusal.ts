@@ -1,0 +1,51 @@
+// What an authority says when it refuses, in the words of the owner of a host name.
+import { DriverError } from '../driver';
+
+/** A problem document of an authority (RFC 8555 section 6.7). */
+export interface AcmeProblem {
+  type?: string;
+  detail?: string;
+  /** One for each name that it is about. */
+  subproblems?: AcmeProblem[];
+}
+
+const PREFIX = 'urn:ietf:params:acme:error:';
+const BUSY_MS = 3_600_000;
+const DETAIL_CHARACTERS = 500;
+
+const meanings: Record<string, string> = {
+  dns: 'The certificate authority found no usable records of the host name in the DNS',
+  connection: 'The certificate authority could not reach the host name on port 80',
+  unauthorized: 'The certificate authority got another answer at the host name than the one of the platform',
+  incorrectResponse: 'The certificate authority got another answer at the host name than the one of the platform',
+  caa: 'A CAA record in the DNS forbids this certificate authority to issue for the host name',
+  rejectedIdentifier: 'The certificate authority issues no certificates for this host name',
+  externalAccountRequired: 'The certificate authority wants an account that was agreed upon beforehand, which the platform does not support',
+  userActionRequired: 'The certificate authority wants its new terms to be accepted by the operator',
+};
+
+/**
+ * The refusal as an error for the owner of the name.
+ * @param retryAfterMs what the authority asked for, null where it asked for nothing
+ */
+export function refusalOf(problem: AcmeProblem, retryAfterMs: number | null): DriverError {
+  const kind = (problem.type ?? '').replace(PREFIX, '');
+  const detail = detailOf(problem);
+  if (kind === 'rateLimited') return new DriverError('transient', sentence('The certificate authority takes no more requests for now', detail), retryAfterMs ?? BUSY_MS);
+  return new DriverError('invalid', sentence(meanings[kind] ?? 'The certificate authority refused', detail), retryAfterMs ?? undefined);
+}
+
+/** The authority can't be reached, or has trouble of its own. @param what a status or the code of an error */
+export function outageOf(what: string, retryAfterMs: number | null): DriverError {
+  return new DriverError('transient', `The certificate authority does not answer as it should (${what}). The platform tries again.`, retryAfterMs ?? undefined);
+}
+
+function detailOf({ detail, subproblems }: AcmeProblem): string {
+  const text = subproblems?.find((one) => one.detail)?.detail ?? detail ?? '';
+  return String(text).replace(/\p{Cc}|\p{Surrogate}/gu, ' ').slice(0, DETAIL_CHARACTERS).trim();
+}
+
+function sentence(meaning: string, detail: string): string {
+  if (!detail) return `${meaning}.`;
+  return `${meaning}: ${detail}${/[.!?]$/.test(detail) ? '' : '.'}`;
+}

@@ -1,0 +1,103 @@
+// Certificates: a domain that is active gets one, and a new one in time before it ends. The row's lease is the right to
+// order, so that there is one order at a time for a host name.
+import { DriverError } from '../drivers/driver';
+import { newPrivateKey } from '../drivers/certificates/private_key';
+import type { CertificateDriver } from '../drivers/certificates';
+import { accountKeyOf, clearChallenges, domainOf, publishChallenge, sealedCertificate, showCertificate, type CertifiedDomain } from '../models/certificate';
+import type { Certificate } from '../schema/types';
+import { around, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+
+interface CertificateRow extends LoopRow {
+  domain_id: string;
+  authority: string | null;
+  chain: string | null;
+  issuer: string | null;
+  issued_at: string | null;
+  expires_at: string | null;
+}
+
+type Valid = Pick<CertificateRow, 'issuer' | 'issued_at' | 'expires_at'>;
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** Let's Encrypt bears five failures of a name in an hour; these are four. */
+const PAUSES_MS = [MINUTE_MS, 4 * MINUTE_MS, 16 * MINUTE_MS, 64 * MINUTE_MS, 256 * MINUTE_MS, 6 * HOUR_MS];
+const RENEW_BEFORE_MS = 30 * DAY_MS;
+
+const NONE: Certificate = { status: 'none', issuer: null, expires_at: null, error: null };
+const NO_WILDCARDS = 'A certificate for a wildcard has to be proven in the DNS, which the platform does not support yet. Add the host names that you need one by one.';
+
+// No `states`: an order is tried for ever, in growing pauses.
+export const job: Job<CertificateRow> = { table: 'certificates', stepMs: 3 * MINUTE_MS, reconcile };
+
+async function reconcile(row: CertificateRow, ctx: JobContext): Promise<Outcome> {
+  const domain = await domainOf(ctx.sql, row.domain_id);
+  // Its row goes, and this one with it.
+  if (!domain) return settled();
+  const { certificates: driver } = ctx.drivers;
+  if (!driver) return look(row, ctx, row.chain ? shownOf(row, null) : NONE, HOUR_MS);
+  if (domain.type === 'wildcard') return look(row, ctx, { ...NONE, status: 'failed', error: NO_WILDCARDS }, null);
+  if (!isDue(row, driver)) return look(row, ctx, shownOf(row, null), nextLookMs(row));
+  // Without its records the authority would refuse, and count it. A domain that becomes active again makes this due.
+  if (domain.status !== 'active' || domain.missing_since) return settled({}, around(10 * MINUTE_MS));
+  return order(row, domain, driver, ctx);
+}
+
+async function look(row: CertificateRow, ctx: JobContext, shown: Certificate, nextMs: number | null): Promise<Outcome> {
+  await showCertificate(ctx.sql, row, shown);
+  return settled({}, nextMs);
+}
+
+async function order(row: CertificateRow, domain: CertifiedDomain, driver: CertificateDriver, ctx: JobContext): Promise<Outcome> {
+  if (domain.certificate.status === 'none') await showCertificate(ctx.sql, row, { ...NONE, status: 'pending' });
+  await clearChallenges(ctx.sql, row.id);
+  try {
+    const issued = await obtain(row, driver, ctx);
+    await showCertificate(ctx.sql, row, shownOf(issued, null));
+    ctx.log.info({ issuer: issued.issuer, expires_at: issued.expires_at }, 'a certificate was issued');
+    return settled({}, nextLookMs(issued));
+  } catch (error) {
+    throw await refused(row, error, ctx);
+  } finally {
+    await clearChallenges(ctx.sql, row.id);
+  }
+}
+
+async function obtain(row: CertificateRow, driver: CertificateDriver, ctx: JobContext): Promise<Valid> {
+  const accountKey = await accountKeyOf(ctx.sql, ctx.secrets, driver.authority, newPrivateKey);
+  const publish = (token: string, text: string): Promise<void> => publishChallenge(ctx.sql, row.id, token, text);
+  const made = await driver.issue({ hostname: row.id, accountKey }, publish, ctx);
+  const valid = { issuer: made.issuer, issued_at: made.issuedAt.toISOString(), expires_at: made.expiresAt.toISOString() };
+  await ctx.record({ ...valid, ...sealedCertificate(ctx.secrets, row.id, made), authority: driver.authority });
+  return valid;
+}
+
+/** Says to the owner of the domain what is wrong, and to the loop when to try again. */
+async function refused(row: CertificateRow, error: unknown, ctx: JobContext): Promise<unknown> {
+  if (!(error instanceof DriverError) || ctx.signal.aborted) return error;
+  await showCertificate(ctx.sql, row, shownOf(row, error.message));
+  const pause = around(PAUSES_MS[Math.min(row.attempts, PAUSES_MS.length - 1)] as number);
+  return Object.assign(new DriverError(error.reason, error.message, Math.max(pause, error.retryAfterMs ?? 0)), { cause: error.cause });
+}
+
+/** One that is still good is served, and shown, while a new one is tried for. */
+function shownOf({ issuer, expires_at }: Valid, error: string | null): Certificate {
+  if (expires_at && Date.parse(expires_at) > Date.now()) return { status: 'issued', issuer, expires_at, error };
+  return { status: 'failed', issuer, expires_at, error };
+}
+
+function isDue(row: CertificateRow, driver: CertificateDriver): boolean {
+  return !row.chain || row.authority !== driver.authority || renewalAt(row) <= Date.now();
+}
+
+/** At two thirds of the lifetime, or 30 days before its end, whichever is later. */
+function renewalAt({ issued_at, expires_at }: Valid): number {
+  const [from, to] = [Date.parse(issued_at ?? ''), Date.parse(expires_at ?? '')];
+  return to - Math.min((to - from) / 3, RENEW_BEFORE_MS);
+}
+
+// Daily, for an authority that is another one by then; a minute, for a clock that is wrong by more than a lifetime.
+function nextLookMs(row: Valid): number {
+  return Math.min(Math.max(MINUTE_MS, renewalAt(row) - Date.now()), around(DAY_MS));
+}
