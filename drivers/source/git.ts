@@ -1,0 +1,138 @@
+// Sources by the git program: one bare mirror per application, in which every deployment finds its commit.
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { DriverError, type DriverContext } from '../driver';
+import { SourceError, type Commit, type GitRemote, type Head, type SourceDriver, type Wanted } from '../source';
+import type { AddressRules } from './address';
+import { GitFailed, git } from './command';
+import { exportCommit } from './export';
+import { tooLarge } from './failure';
+import { findHead, type Found } from './heads';
+import { ask, commitsOf, fetchInto, hasCommit, type Mirror } from './mirror';
+import { reaching, sweepScratch, withScratch, type Reach, type RemoteOptions } from './remote';
+import { exportTemplate } from './template';
+
+/** `directory` is RUNTIME_DIR; `sizeMb` what a repository may take with all its submodules, and its files when written. */
+export interface SourceOptions extends AddressRules { directory: string; sizeMb: number }
+
+interface Store { remotes: RemoteOptions; mirrors: string; sizeMb: number; limitBytes: number; serially: Serially }
+
+type Serially = <T>(id: string, work: () => Promise<T>) => Promise<T>;
+
+const lineMax = 200;
+
+/** The driver on a directory, which may be shared by several processes as long as one of them fetches. */
+export async function openSource(options: SourceOptions): Promise<SourceDriver> {
+  const { directory, sizeMb, ...rules } = options;
+  const remotes = { ...rules, directory: path.join(directory, 'git') };
+  const store: Store = { remotes, mirrors: path.join(directory, 'mirrors'), sizeMb, limitBytes: sizeMb * 2 ** 20, serially: oneAtATime() };
+  // Programs of tenants walk through the directory, but see nothing of what is below.
+  await mkdir(directory, { recursive: true, mode: 0o711 });
+  await Promise.all([store.mirrors, remotes.directory].map((folder) => mkdir(folder, { recursive: true, mode: 0o700 })));
+  await sweepScratch(remotes.directory);
+  return {
+    look: (remote, wanted, ctx) => said(store, () => look(store, remote, wanted, ctx)),
+    fetch: (id, remote, wanted, ctx) => said(store, () => store.serially(id, () => fetch(store, id, remote, wanted, ctx))),
+    changedPaths: (id, from, to, ctx) => said(store, () => store.serially(id, () => changedPaths(store, id, from, to, ctx))),
+    export: (id, remote, sha, target, ctx) => said(store, () => store.serially(id, () => exportCommit({ mirror: mirrorOf(store, id), remote, sha, ...store }, target, ctx))),
+    exportTemplate,
+    forget: (id) => store.serially(id, () => rm(homeOf(store, id), { recursive: true, force: true })),
+    list: () => readdir(store.mirrors),
+  };
+}
+
+async function look(store: Store, remote: GitRemote, wanted: Wanted, ctx: DriverContext): Promise<Head> {
+  return reaching(remote, store.remotes, ctx, async (reach) => {
+    const head = await findHead(reach, wanted, ctx);
+    const { commit } = wanted;
+    if (!commit || head.sha.startsWith(commit.toLowerCase())) return { branch: head.branch, sha: head.sha };
+    return { branch: head.branch, sha: await lookInHistory(store, reach, head, commit, ctx) };
+  });
+}
+
+// Commits only, no files. A remote that can't leave them out sends all: the limit of the size holds here too.
+function lookInHistory(store: Store, { place, config, env }: Reach, head: Found, commit: string, ctx: DriverContext): Promise<string> {
+  return withScratch(store.remotes.directory, async (folder) => {
+    const gitDir = path.join(folder, 'repository');
+    const watch = { folder, limitBytes: store.limitBytes };
+    await git(['init', '--bare', '--quiet', '--template=', gitDir], {}, ctx);
+    const refspec = `+${head.ref}:refs/wanted/head`;
+    await git(['fetch', '--quiet', '--no-tags', '--no-write-fetch-head', '--filter=tree:0', '--', place.address, refspec], { gitDir, config, env, watch }, ctx);
+    return one(await commitsOf(gitDir, 'refs/wanted/head', commit.toLowerCase(), ctx), commit, head);
+  });
+}
+
+async function fetch(store: Store, id: string, remote: GitRemote, wanted: Wanted, ctx: DriverContext): Promise<Commit> {
+  const mirror = mirrorOf(store, id);
+  return reaching(remote, store.remotes, ctx, async (reach) => {
+    const head = await findHead(reach, wanted, ctx);
+    // Under a name of its own, so that branches `a` and, later, `a/b` do not get into each other's way.
+    const kept = `refs/wanted/${createHash('sha256').update(head.ref).digest('hex')}`;
+    if ((await ask(['rev-parse', '--verify', '--quiet', kept], mirror.gitDir, ctx)) !== head.sha || !(await hasCommit(mirror, head.sha, ctx))) {
+      await fetchInto(mirror, reach, [`+${head.ref}:${kept}`], ctx);
+    }
+    const sha = wanted.commit ? one(await commitsOf(mirror.gitDir, kept, wanted.commit.toLowerCase(), ctx), wanted.commit, head) : await git(['rev-parse', `${kept}^{commit}`], mirror, ctx);
+    return describe(mirror, head.branch, sha.trim(), ctx);
+  });
+}
+
+async function describe({ gitDir }: Mirror, branch: string | null, sha: string, ctx: DriverContext): Promise<Commit> {
+  const text = await git(['log', '-1', '--no-show-signature', '--encoding=UTF-8', '--format=%an <%ae>%x00%s', sha, '--'], { gitDir }, ctx);
+  const [author = '', message = ''] = text.split('\0').map(line);
+  return { branch, sha, message, author };
+}
+
+function line(text: string): string {
+  return [...text.replace(/\p{Cc}+/gu, ' ').trim()].slice(0, lineMax).join('');
+}
+
+function one(found: string[], commit: string, { branch, ref }: Found): string {
+  const [sha, other] = found;
+  const where = branch === null ? ref : `the branch ${branch}`;
+  if (sha === undefined) throw new SourceError('unknown_commit', `There is no commit ${commit} on ${where}.`);
+  if (other !== undefined) throw new SourceError('unknown_commit', `Several commits on ${where} begin with ${commit}. Give more digits.`);
+  return sha;
+}
+
+async function changedPaths(store: Store, id: string, from: string, to: string, ctx: DriverContext): Promise<string[] | null> {
+  const mirror = mirrorOf(store, id);
+  if (!(await hasCommit(mirror, from, ctx)) || !(await hasCommit(mirror, to, ctx))) return null;
+  const text = await ask(['diff-tree', '-r', '-z', '--name-only', '--no-renames', from, to, '--'], mirror.gitDir, ctx);
+  return text === null ? null : text.split('\0').filter(Boolean);
+}
+
+function mirrorOf(store: Store, id: string): Mirror {
+  const home = homeOf(store, id);
+  return { home, gitDir: path.join(home, 'repository'), limitBytes: store.limitBytes };
+}
+
+function homeOf(store: Store, id: string): string {
+  if (!/^\w[\w.-]*$/.test(id)) throw new DriverError('invalid', 'the id of a mirror is not valid');
+  return path.join(store.mirrors, id);
+}
+
+/** One piece of work at a time for each id, in the order of the calls. */
+function oneAtATime(): Serially {
+  const last = new Map<string, Promise<unknown>>();
+  return async (id, work) => {
+    const mine = (last.get(id) ?? Promise.resolve()).then(work, work);
+    last.set(id, mine);
+    try {
+      return await mine;
+    } finally {
+      if (last.get(id) === mine) last.delete(id);
+    }
+  };
+}
+
+// What failed outside of the talk with a remote, and the limit that is known only here.
+async function said<T>({ sizeMb }: Store, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof SourceError) throw error.failure === 'too_large' ? tooLarge(sizeMb) : error;
+    if (error instanceof GitFailed) throw new SourceError('unreachable', error.end === 'time' ? 'The repository could not be read in time.' : 'The copy of the repository on this server could not be read. Deploy again.');
+    throw error;
+  }
+}

@@ -1,0 +1,151 @@
+// The way to a remote: the checked address, what git needs to go there and nowhere else, and the credential, which is in
+// the environment of that one process or in a file that only we can read.
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import https from 'node:https';
+import { isIP } from 'node:net';
+import path from 'node:path';
+import type { DriverContext } from '../driver';
+import { SourceError, type GitRemote } from '../source';
+import { locate, sameOwner, type AddressRules, type Place } from './address';
+import { GitFailed, type Settings } from './command';
+import { explain } from './failure';
+
+/** A remote that may be asked: options for `git`, and where it is. */
+export interface Reach { place: Place; config: Settings; env: Record<string, string> }
+
+export interface RemoteOptions extends AddressRules {
+  /** For known_hosts and for what is needed for a moment. */
+  directory: string;
+}
+
+const redirectsMax = 3;
+
+/**
+ * Does the work with the remote. A redirect is followed as a new address: checked again, and without the credential where
+ * the owner is another.
+ * @throws SourceError
+ */
+export async function reaching<T>(remote: GitRemote, options: RemoteOptions, ctx: DriverContext, work: (reach: Reach) => Promise<T>): Promise<T> {
+  let at = remote;
+  let place = await locate(at.address, options, ctx);
+  for (let redirects = 0; ; redirects += 1) {
+    try {
+      return await once(at, place, options, work);
+    } catch (error) {
+      if (!isRedirect(error) || redirects === redirectsMax) throw explain(error, place);
+      const next = await locate(await target(place, ctx), options, ctx);
+      at = { address: next.address, credential: sameOwner(place, next) ? at.credential : undefined };
+      place = next;
+    }
+  }
+}
+
+/** A folder for a moment, gone afterwards. Those of processes that died are swept by `sweepScratch`. */
+export async function withScratch<T>(directory: string, work: (folder: string) => Promise<T>): Promise<T> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const folder = await mkdtemp(path.join(directory, `scratch-${process.pid}-`));
+  try {
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+export async function sweepScratch(directory: string): Promise<void> {
+  const names = await readdir(directory).catch(() => []);
+  const dead = names.filter((name) => name.startsWith('scratch-') && !lives(Number(name.split('-')[1])));
+  await Promise.all(dead.map((name) => rm(path.join(directory, name), { recursive: true, force: true })));
+}
+
+function lives(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function once<T>(remote: GitRemote, place: Place, options: RemoteOptions, work: (reach: Reach) => Promise<T>): Promise<T> {
+  const allowed: Settings = [[`protocol.${place.scheme}.allow`, 'always']];
+  if (place.scheme === 'ssh') return overSsh(remote, place, options, (env) => work({ place, config: allowed, env }));
+  if (place.scheme === 'file') return overFile(options, (env) => work({ place, config: allowed, env }));
+  return work({ place, config: [...allowed, ...pinned(place), ...authorization(remote, place)], env: {} });
+}
+
+/** @see https://git-scm.com/docs/git-config#Documentation/git-config.txt-httpcurloptResolve */
+function pinned({ host, port, ips }: Place): Settings {
+  return isIP(host) ? [] : [['http.curloptResolve', `${host}:${port}:${ips.map((ip) => (isIP(ip) === 6 ? `[${ip}]` : ip)).join(',')}`]];
+}
+
+function authorization({ credential }: GitRemote, place: Place): Settings {
+  if (credential?.kind !== 'basic') return [];
+  const { origin } = new URL(place.address);
+  return [[`http.${origin}/.extraHeader`, `Authorization: Basic ${Buffer.from(`${credential.username}:${credential.password}`).toString('base64')}`]];
+}
+
+function overSsh<T>(remote: GitRemote, place: Place, { directory }: RemoteOptions, work: (env: Record<string, string>) => Promise<T>): Promise<T> {
+  return withScratch(directory, async (folder) => {
+    const key = path.join(folder, 'key');
+    const { credential } = remote;
+    if (credential?.kind === 'ssh_key') await writeFile(key, `${credential.private_key.trimEnd()}\n`, { mode: 0o600 });
+    return work({ GIT_SSH_VARIANT: 'ssh', GIT_SSH_COMMAND: sshCommand(place, path.join(directory, 'known_hosts'), credential?.kind === 'ssh_key' ? key : 'none') });
+  });
+}
+
+// HostName leads to the checked address; the key of the host is remembered under its name.
+function sshCommand({ host, port, ips }: Place, knownHosts: string, key: string): string {
+  const alias = port === 22 ? host : `[${host}]:${port}`;
+  const settings = {
+    HostName: ips[0], HostKeyAlias: alias, UserKnownHostsFile: `"${knownHosts}"`, GlobalKnownHostsFile: '/dev/null', StrictHostKeyChecking: 'accept-new', CheckHostIP: 'no',
+    IdentityFile: key === 'none' ? key : `"${key}"`, IdentitiesOnly: 'yes', IdentityAgent: 'none', BatchMode: 'yes', PreferredAuthentications: 'publickey',
+    ForwardAgent: 'no', ForwardX11: 'no', ClearAllForwardings: 'yes', PermitLocalCommand: 'no', ProxyCommand: 'none', ConnectTimeout: '15', ServerAliveInterval: '15',
+  };
+  return ['ssh', '-F', 'none', ...Object.entries(settings).flatMap(([name, value]) => ['-o', quoted(`${name}=${value}`)])].join(' ');
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+// The repository may belong to another user than ours; git asks for a word of the operator then, and takes it from the
+// configuration of the user alone. ALLOW_LOCAL_GIT is that word.
+async function overFile<T>({ directory }: RemoteOptions, work: (env: Record<string, string>) => Promise<T>): Promise<T> {
+  return withScratch(directory, async (folder) => {
+    const file = path.join(folder, 'config');
+    await writeFile(file, '[safe]\n\tdirectory = *\n');
+    await chmod(file, 0o600);
+    return work({ GIT_CONFIG_GLOBAL: file });
+  });
+}
+
+function isRedirect(error: unknown): boolean {
+  return error instanceof GitFailed && /returned error: 30[12378]/.test(error.stderr);
+}
+
+async function target(place: Place, ctx: DriverContext): Promise<string> {
+  const wanted = 'info/refs?service=git-upload-pack';
+  const from = new URL(`${place.address.replace(/\/$/, '')}/${wanted}`);
+  const location = await locationOf(from, place, ctx);
+  const to = location === null ? null : new URL(location, from).href;
+  if (to === null || !to.endsWith(`/${wanted}`)) throw new SourceError('no_repository', `The host ${place.host} leads elsewhere, but not to a Git repository. Check the address of the repository.`);
+  return to.slice(0, -wanted.length - 1);
+}
+
+function locationOf(url: URL, { host, ips }: Place, ctx: DriverContext): Promise<string | null> {
+  const lookup: http.RequestOptions['lookup'] = (_name, options, done) => {
+    const all = ips.map((address) => ({ address, family: isIP(address) }));
+    if (options.all) return done(null, all);
+    done(null, all[0]!.address, all[0]!.family);
+  };
+  return new Promise((resolve, reject) => {
+    const request = (url.protocol === 'https:' ? https : http).request(url, { lookup, signal: ctx.signal, agent: false, timeout: 15_000 }, (response) => {
+      response.destroy();
+      resolve(response.headers.location ?? null);
+    });
+    request.on('timeout', () => request.destroy());
+    request.on('error', () => reject(new SourceError('unreachable', `The host ${host} did not answer, or broke off. Try again later.`)));
+    request.end();
+  });
+}

@@ -1,0 +1,16 @@
+// The sources that the platform ships: folders of templates/ in the root of the package.
+import { cp, mkdir, readdir, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { SourceError } from '../source';
+import type { DriverContext } from '../driver';
+import { shippedTemplates } from './shipped';
+
+/** Writes the files of a template; what is in the directory already goes. @throws SourceError no_repository */
+export async function exportTemplate(name: string, directory: string, _ctx: DriverContext): Promise<void> {
+  const from = path.join(shippedTemplates(), name);
+  const known = /^[a-z][a-z0-9-]*$/.test(name) && (await stat(from).then((found) => found.isDirectory(), () => false));
+  if (!known) throw new SourceError('no_repository', `This platform ships no template ${name}.`);
+  await mkdir(directory, { recursive: true });
+  await Promise.all((await readdir(directory)).map((entry) => rm(path.join(directory, entry), { recursive: true, force: true })));
+  await cp(from, directory, { recursive: true });
+}
