@@ -96,6 +96,8 @@ export const limits = {
   envVariablesPerApplication: 500,
   domainsPerApplication: 100,
   processesPerApplication: 50,
+  previewHoursMin: 1,
+  previewDaysMax: 30,
   domainVerificationHours: 72,
 
   // Logs and metrics

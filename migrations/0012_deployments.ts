@@ -131,6 +131,8 @@ function preview(table: Knex.CreateTableBuilder, name: string): void {
 
 const INDEXES = [
   'create unique index applications_tenant on applications (tenant)',
+  'create index processes_by_id on processes (application_id, id)',
+  'create index processes_by_status on processes (application_id, status, id)',
   'create unique index previews__already_exists on previews (application_id, branch) where deleted_at is null',
   'create index previews_by_id on previews (application_id, id) where deleted_at is null',
   'create index previews_by_status on previews (application_id, status, id) where deleted_at is null',
@@ -159,6 +161,7 @@ const INDEXES = [
 
   'create unique index instances_port on instances (port) where port is not null',
   'create index instances_by_id on instances (application_id, id) where deleted_at is null',
+  'create index instances_by_preview on instances (application_id, preview_id, id) where deleted_at is null',
   'create index instances_by_process on instances (application_id, process_id, id) where deleted_at is null',
   'create index instances_by_status on instances (application_id, status, id) where deleted_at is null',
   'create index instances_of_application on instances (application_id)',

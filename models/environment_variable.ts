@@ -1,6 +1,7 @@
-import type { Context } from '../core/context';
+import type { Context, Sql } from '../core/context';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
+import type { SecretBox } from '../core/secrets';
 import { Resource, type Values } from './base';
 import { named } from './statement';
 
@@ -79,6 +80,14 @@ export class EnvironmentVariable extends Resource {
     if (this.managed_by === null) return;
     throw problem('env_key_managed', `An attachment manages ${this.key}.`, { managed_by: this.managed_by });
   }
+}
+
+const AVAILABLE = named(`select key, value from environment_variables where application_id = $1 and available_at in ($2, 'both') order by key`);
+
+/** The values of all variables that a build, or a running instance, of the application sees. */
+export async function variablesOf(sql: Sql, secrets: SecretBox, application_id: string, at: 'build' | 'runtime'): Promise<Record<string, string>> {
+  const rows = await sql.query<{ key: string; value: string }>(AVAILABLE, [application_id, at]);
+  return Object.fromEntries(rows.map(({ key, value }) => [key, secrets.open(value, placeOf({ application_id, key }))]));
 }
 
 interface Place {

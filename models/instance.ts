@@ -1,5 +1,8 @@
+import type { Context } from '../core/context';
 import { defineStates } from '../core/states';
-import { Resource } from './base';
+import type { QueryListApplicationInstancesArgs } from '../schema/types';
+import { columnsOf, Resource, tableOf } from './base';
+import { page, type Page } from './page';
 
 /** One running copy of a process type. The loop makes them and takes them away; users only read them. */
 export class Instance extends Resource {
@@ -31,4 +34,11 @@ export class Instance extends Resource {
   declare memory_mb: number | null;
   declare started_at: string | null;
   declare port: number | null;
+
+  /** One page of the application's own instances, or with `preview_id` of those of one preview. @throws invalid_cursor */
+  static list(ctx: Context, { id, ...args }: QueryListApplicationInstancesArgs): Promise<Page<Instance>> {
+    const whose = args.preview_id ? '' : ' and preview_id is null';
+    const from = `instances where project_id = $1 and deleted_at is null${whose}`;
+    return page(Instance, ctx, args, { application_id: id }, { from, columns: columnsOf(tableOf(ctx, Instance.table)), values: [ctx.project?.id] });
+  }
 }

@@ -1,5 +1,14 @@
+import type { Context } from '../core/context';
 import { defineStates } from '../core/states';
-import { Resource } from './base';
+import type { CreatePreviewInput } from '../schema/types';
+import { actorOf } from './activity';
+import type { Application } from './application';
+import type { Source } from './application/source';
+import { Resource, sessionOf } from './base';
+import { queueDeployment, type NewDeployment } from './deployment/queue';
+import { expiryOf } from './preview/expiry';
+import { headOf, type Found } from './preview/head';
+import { freeHostname } from './preview/hostname';
 
 /** An application as it is on a branch or pull request, beside the real one. */
 export class Preview extends Resource {
@@ -22,14 +31,47 @@ export class Preview extends Resource {
   });
 
   declare application_id: string;
+  /** A branch, or of a pull request the full ref that the remote has for it. */
   declare branch: string;
   declare pull_request_number: number | null;
   declare expires_at: string | null;
+  /** Of the last build. */
   declare commit_sha: string | null;
   declare hostname: string;
   declare status: 'queued' | 'building' | 'deploying' | 'running' | 'failed';
   declare status_reason: string | null;
   declare current_deployment_id: string | null;
   declare release_id: string | null;
-  declare created_by: object;
+  declare created_by: NewDeployment['created_by'];
+
+  /**
+   * With its first deployment queued. The caller holds the application (`Application.ofChild`).
+   * @throws validation_failed, source_not_configured, reference_not_found, provider_error, already_exists, quota_exceeded
+   */
+  static async create(ctx: Context, application: Application, input: CreatePreviewInput, found: Found | null): Promise<Preview> {
+    const pull_request_number = input.pull_request_number ?? null;
+    const expires_at = expiryOf(application, input.expires_at);
+    const { source, branch, sha } = headOf(found, pull_request_number);
+    const hostname = await freeHostname(ctx, application, { branch, pull_request_number });
+    const preview = await Preview.insert(ctx, { application_id: application.id, branch, pull_request_number, expires_at, hostname, status: 'queued', created_by: actor(ctx) });
+    await preview.queue(ctx, application, source, sha, 'pull_request');
+    return preview;
+  }
+
+  /** Builds the present head of its branch. @throws source_not_configured, reference_not_found, provider_error, resource_busy */
+  async redeploy(ctx: Context, application: Application, found: Found | null): Promise<this> {
+    const { source, sha } = headOf(found, this.pull_request_number);
+    await this.move(ctx, 'queued');
+    await this.queue(ctx, application, source, sha, 'manual');
+    return this;
+  }
+
+  private async queue(ctx: Context, application: Application, source: Source, commit_sha: string, trigger: NewDeployment['trigger']): Promise<void> {
+    await queueDeployment(sessionOf(ctx), { application, preview_id: this.id, source, branch: this.branch, commit_sha, trigger, created_by: actor(ctx) });
+  }
+}
+
+function actor(ctx: Context): NewDeployment['created_by'] {
+  if (!ctx.identity) throw new Error('a preview is asked for by somebody');
+  return actorOf(ctx.identity);
 }

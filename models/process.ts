@@ -1,5 +1,16 @@
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
 import { defineStates } from '../core/states';
+import type { CreateProcessInput, ScaleProcessInput, UpdateProcessInput } from '../schema/types';
+import type { Application } from './application';
+import { makeApplicationDue, stopInstancesOf } from './application/due';
+import { requireType } from './application/plan';
 import { Resource } from './base';
+import type { AutoscalerState } from './process/autoscale';
+import { clamped, requireAutoscaling, requireProcessRoom, requireScale, sizeOf, type Autoscaling } from './process/scale';
+
+/** The type that takes requests: every application has it. */
+export const WEB_PROCESS = 'web';
 
 /** One kind of process of an application: a command and how many instances of it run. `web` is the one that takes requests. */
 export class Process extends Resource {
@@ -27,6 +38,61 @@ export class Process extends Resource {
   declare application_type: string | null;
   /** Wanted count; `running_instances` is what there is. */
   declare instances: number;
+  declare autoscaling: Autoscaling | null;
+  /** What the autoscaler has seen; null when it starts afresh. */
+  declare autoscaler: AutoscalerState | null;
+  /** What its instances should run; null before it was part of a release. */
+  declare release_id: string | null;
   declare running_instances: number;
   declare status: 'idle' | 'scaling' | 'running' | 'crashed';
+
+  /** As the activity names it. */
+  get name(): string {
+    return this.type;
+  }
+
+  /**
+   * A further type of an application that the caller holds (`Application.ofChild`). It runs with the next release.
+   * @throws reference_not_found, capacity_unavailable, validation_failed, scale_out_of_range, already_exists, quota_exceeded
+   */
+  static async create(ctx: Context, application: Application, input: CreateProcessInput): Promise<Process> {
+    const { type, command = null, autoscaling = null } = input;
+    const application_type = input.application_type ? await requireType(ctx, input.application_type, application.region) : null;
+    if (autoscaling) requireAutoscaling(autoscaling);
+    const instances = clamped(input.instances ?? 0, autoscaling);
+    requireScale(await sizeOf(ctx, application, application_type), autoscaling?.max_instances ?? 0, instances);
+    await requireProcessRoom(ctx, application.id);
+    return Process.insert(ctx, { application_id: application.id, type, command, application_type, autoscaling, instances });
+  }
+
+  /** Acts with the next release. @throws reference_not_found, capacity_unavailable, scale_out_of_range where more instances are wanted than the new size allows */
+  async change(ctx: Context, application: Application, input: UpdateProcessInput): Promise<this> {
+    const { application_type } = input;
+    if (application_type) await requireType(ctx, application_type, application.region);
+    if (application_type !== undefined) requireScale(await sizeOf(ctx, application, application_type), this.autoscaling?.max_instances ?? 0, this.instances);
+    return this.update(ctx, { ...(input.command !== undefined && { command: input.command }), ...(application_type !== undefined && { application_type }) });
+  }
+
+  /** Either a count, which turns autoscaling off, or bounds, which the present count is brought into. @throws validation_failed, scale_out_of_range */
+  async scale(ctx: Context, application: Application, input: ScaleProcessInput): Promise<this> {
+    const autoscaling = input.autoscaling ?? null;
+    if (autoscaling) requireAutoscaling(autoscaling);
+    const instances = clamped(input.instances ?? this.instances, autoscaling);
+    requireScale(await sizeOf(ctx, application, this.application_type), autoscaling?.max_instances ?? 0, instances);
+    const acts = this.release_id !== null && !AT_REST.has(application.status);
+    await this.update(ctx, { instances, autoscaling, autoscaler: null, ...(acts && { status: 'scaling' }) });
+    if (acts) await makeApplicationDue(ctx.sql, application.id);
+    return this;
+  }
+
+  /** Takes its instances along. @throws resource_protected for `web` */
+  async destroy(ctx: Context): Promise<void> {
+    if (this.type === WEB_PROCESS) throw problem('resource_protected', 'The process type web takes the requests of the application and cannot be removed. Scale it to 0 instead.');
+    await this.remove(ctx);
+    await stopInstancesOf(ctx.sql, this.application_id, this.id);
+    await makeApplicationDue(ctx.sql, this.application_id);
+  }
 }
+
+/** Applications of which nothing runs, or soon nothing: what is wanted of their processes is stored. */
+const AT_REST = new Set(['new', 'stopping', 'stopped']);

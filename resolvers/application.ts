@@ -1,7 +1,11 @@
 import { Application } from '../models/application';
 import { childrenOf } from '../models/application/children';
+import { restartApplication, startApplication, stopApplication } from '../models/application/run';
+import { Deployment } from '../models/deployment';
+import { newestDeployments } from '../models/deployment/own';
 import { Domain } from '../models/domain';
 import { EnvironmentVariable } from '../models/environment_variable';
+import { loadOne } from '../models/load';
 import { page } from '../models/page';
 import { Volume } from '../models/volume';
 import type { Resolvers } from '../schema/types';
@@ -18,10 +22,15 @@ export const resolvers: Resolvers = {
       await (await Application.toDestroy(ctx, id)).destroy(ctx);
       return true;
     },
+    startApplication: async (_, { id }, ctx) => startApplication(ctx, await Application.forUpdate(ctx, id)),
+    stopApplication: async (_, { id }, ctx) => stopApplication(ctx, await Application.forUpdate(ctx, id)),
+    restartApplication: async (_, { id, input }, ctx) => restartApplication(ctx, await Application.forUpdate(ctx, id), input ?? {}),
   },
   Application: {
     volumes: (application, { limit }, ctx) => childrenOf(Volume, ctx, application, limit),
     domains: (application, { limit }, ctx) => childrenOf(Domain, ctx, application, limit),
     environment_variables: (application, { limit }, ctx) => childrenOf(EnvironmentVariable, ctx, application, limit),
+    current_deployment: (application, _, ctx) => loadOne(Deployment, ctx, application.project_id, application.current_deployment_id),
+    deployments: (application, { limit }, ctx) => newestDeployments(ctx, application, limit),
   },
 };

@@ -1,0 +1,97 @@
+// Releases: what instances run. The files of a deployment, with settings, commands, sizes and variables as they are when
+// the release is made, so that later changes act with the next one.
+import { applicationTypeDefinitions, defaultApplicationType } from '../core/catalog_definitions';
+import type { Sql } from '../core/context';
+import { mintId, timeOfId } from '../core/ids';
+import type { SecretBox } from '../core/secrets';
+import type { ApplicationSettings } from '../schema/types';
+import type { Application } from './application';
+import { settingsOf } from './application_settings';
+import { variablesOf } from './environment_variable';
+import { named } from './statement';
+
+export interface ReleasePlace {
+  application_id: string;
+  preview_id: string | null;
+  /** Whose files it runs. */
+  deployment_id: string;
+}
+
+export type ReleaseSettings = Pick<ApplicationSettings, 'run' | 'http' | 'health_check'> & {
+  /** Where commands start, relative to the files. */
+  root_directory: string;
+};
+
+/** `cpus` in cores. */
+export interface ReleaseProcess {
+  command: string;
+  memory_mb: number;
+  cpus: number;
+}
+
+interface Found extends Pick<Application, 'id' | 'settings' | 'application_type'> {
+  project_id: string;
+  plan: { processes: Record<string, string>; env: Record<string, string>; root_directory?: string } | null;
+}
+
+const FIND = named(`select a.id, a.project_id, a.settings, a.application_type, d.plan from applications a
+  join deployments d on d.application_id = a.id where a.id = $1 and d.id = $2`);
+const PROCESSES = named('select type, command, application_type from processes where application_id = $1 order by type');
+const INSERT = named(`insert into releases (id, project_id, application_id, preview_id, deployment_id, settings, processes, variables, created_at, updated_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`);
+
+/** Makes a release of what is set now. Answers its id. @throws Error where the deployment is none of the application */
+export async function createRelease(sql: Sql, secrets: SecretBox, place: ReleasePlace): Promise<string> {
+  const [found] = await sql.query<Found>(FIND, [place.application_id, place.deployment_id]);
+  if (!found) throw new Error('a release needs a deployment of its application');
+  const id = mintId('rel');
+  const variables = { ...found.plan?.env, ...(await variablesOf(sql, secrets, found.id, 'runtime')) };
+  await sql.query(INSERT, [
+    id, found.project_id, found.id, place.preview_id, place.deployment_id,
+    JSON.stringify(settingsNow(found)), JSON.stringify(await processesNow(sql, found)),
+    secrets.seal(JSON.stringify(variables), sealedFor(id)), timeOfId(id).toISOString(),
+  ]);
+  return id;
+}
+
+/** The variables of a release, opened. */
+export function variablesOfRelease(secrets: SecretBox, release: { id: string; variables: string }): Record<string, string> {
+  return JSON.parse(secrets.open(release.variables, sealedFor(release.id))) as Record<string, string>;
+}
+
+const PRUNE = named(`delete from releases r where r.application_id = $1
+  and not exists (select 1 from processes p where p.application_id = r.application_id and p.release_id = r.id)
+  and not exists (select 1 from previews p where p.application_id = r.application_id and p.release_id = r.id)
+  and not exists (select 1 from instances i where i.release_id = r.id)
+  and not exists (select 1 from deployments d where d.id = r.deployment_id and d.release_id = r.id)`);
+
+/** Forgets releases of the application that nothing runs, or will run. */
+export async function pruneReleases(sql: Sql, applicationId: string): Promise<void> {
+  await sql.query(PRUNE, [applicationId]);
+}
+
+// Files that were built below one directory are not run from another.
+function settingsNow(found: Found): ReleaseSettings {
+  const { run, http, health_check, build } = settingsOf(found as unknown as Application);
+  return { run, http, health_check, root_directory: found.plan?.root_directory ?? build.root_directory };
+}
+
+/** Types that nobody has given a command are left out. */
+async function processesNow(sql: Sql, found: Found): Promise<Record<string, ReleaseProcess>> {
+  const rows = await sql.query<{ type: string; command: string | null; application_type: string | null }>(PROCESSES, [found.id]);
+  return Object.fromEntries(rows.flatMap(({ type, command, application_type }) => {
+    const line = command ?? found.plan?.processes[type] ?? null;
+    return line === null ? [] : [[type, { command: line, ...sizeOf(application_type ?? found.application_type) }]];
+  }));
+}
+
+function sizeOf(id: string): Omit<ReleaseProcess, 'command'> {
+  const named = (wanted: string) => applicationTypeDefinitions.find((type) => type.id === wanted);
+  const type = named(id) ?? named(defaultApplicationType);
+  if (!type) throw new Error('the catalog has no default application type');
+  return { memory_mb: type.memory_mb, cpus: type.vcpu };
+}
+
+function sealedFor(id: string): string {
+  return `releases:${id}`;
+}

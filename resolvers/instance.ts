@@ -1,0 +1,21 @@
+import { Application } from '../models/application';
+import { childrenOf } from '../models/application/children';
+import { Instance } from '../models/instance';
+import { loadOne } from '../models/load';
+import { Process } from '../models/process';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listApplicationInstances: async (_, args, ctx) => {
+      await Application.get(ctx, args.id);
+      return Instance.list(ctx, args);
+    },
+  },
+  Application: {
+    instances: (application, { limit }, ctx) => childrenOf(Instance, ctx, application, limit),
+  },
+  Instance: {
+    process: (instance, _, ctx) => loadOne(Process, ctx, instance.project_id, instance.process_id),
+  },
+};

@@ -1,0 +1,42 @@
+import type { Prepare } from './index';
+import { Application } from '../models/application';
+import { childrenOf } from '../models/application/children';
+import { applicationUrl } from '../models/application/url';
+import { loadOne } from '../models/load';
+import { page } from '../models/page';
+import { Preview } from '../models/preview';
+import { probeNew, probePresent, type Found } from '../models/preview/head';
+import type { CreatePreviewInput, Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listPreviews: async (_, { id, ...args }, ctx) => {
+      await Application.get(ctx, id);
+      return page(Preview, ctx, args, { application_id: id });
+    },
+    getPreview: (_, { id, preview_id }, ctx) => Preview.get(ctx, preview_id, { application_id: id }),
+  },
+  Mutation: {
+    createPreview: async (_, { id, input }, ctx) => Preview.create(ctx, await Application.ofChild(ctx, id), input, ctx.probed as Found | null),
+    deletePreview: async (_, { id, preview_id }, ctx) => {
+      await (await Preview.forUpdate(ctx, preview_id, { application_id: id })).remove(ctx);
+      return true;
+    },
+    redeployPreview: async (_, { id, preview_id }, ctx) => {
+      const application = await Application.ofChild(ctx, id);
+      return (await Preview.forUpdate(ctx, preview_id, { application_id: id })).redeploy(ctx, application, ctx.probed as Found | null);
+    },
+  },
+  Application: {
+    previews: (application, { limit }, ctx) => childrenOf(Preview, ctx, application, limit),
+  },
+  Preview: {
+    url: (preview, _, ctx) => applicationUrl(ctx.config, preview.hostname),
+    application: (preview, _, ctx) => loadOne(Application, ctx, preview.project_id, preview.application_id),
+  },
+};
+
+export const prepare: Record<string, Prepare> = {
+  createPreview: ({ id, input }, ctx) => probeNew(ctx, id as string, input as CreatePreviewInput),
+  redeployPreview: ({ id, preview_id }, ctx) => probePresent(ctx, id as string, preview_id as string),
+};

@@ -1,0 +1,38 @@
+import { Application } from '../models/application';
+import { childrenOf } from '../models/application/children';
+import { loadOne } from '../models/load';
+import { page } from '../models/page';
+import { Process } from '../models/process';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listProcesses: async (_, { id, ...args }, ctx) => {
+      await Application.get(ctx, id);
+      return page(Process, ctx, args, { application_id: id });
+    },
+    getProcess: (_, { id, process_id }, ctx) => Process.get(ctx, process_id, { application_id: id }),
+  },
+  Mutation: {
+    createProcess: async (_, { id, input }, ctx) => Process.create(ctx, await Application.ofChild(ctx, id), input),
+    updateProcess: async (_, { id, process_id, input }, ctx) => {
+      const application = await Application.ofChild(ctx, id);
+      return (await Process.forUpdate(ctx, process_id, { application_id: id })).change(ctx, application, input);
+    },
+    deleteProcess: async (_, { id, process_id }, ctx) => {
+      await Application.ofChild(ctx, id);
+      await (await Process.forUpdate(ctx, process_id, { application_id: id })).destroy(ctx);
+      return true;
+    },
+    scaleProcess: async (_, { id, process_id, input }, ctx) => {
+      const application = await Application.ofChild(ctx, id);
+      return (await Process.forUpdate(ctx, process_id, { application_id: id })).scale(ctx, application, input);
+    },
+  },
+  Application: {
+    processes: (application, { limit }, ctx) => childrenOf(Process, ctx, application, limit),
+  },
+  Process: {
+    application: (process, _, ctx) => loadOne(Application, ctx, process.project_id, process.application_id),
+  },
+};
