@@ -138,7 +138,7 @@ async function write(parts: LoopParts, step: Step, back: WriteBack, log: Log): P
 /** Writes back and, where that moves the row to another status, tells it in the activity log of its project. */
 async function settleAndTell(session: Session, { claim }: Step, back: WriteBack, job: Job): ReturnType<typeof settle> {
   const written = await settle(session, claim.lease, back, job.states ?? null);
-  if (written?.status && written.status !== claim.row.status) await recordEvent(session, claim.lease.table, claim.row, written.status);
+  if (written?.status && written.status !== claim.row.status && !job.quiet) await recordEvent(session, claim.lease.table, claim.row, written.status);
   return written;
 }
 
