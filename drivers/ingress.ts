@@ -40,8 +40,7 @@ export interface AccessLine {
   reason: string | null;
 }
 
-/** Upper bounds in milliseconds of the latency histogram; one more bucket counts what is above. */
-export const LATENCY_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000] as const;
+export { LATENCY_BOUNDS_MS } from '../core/latency';
 
 export interface Traffic {
   application_id: string;

@@ -36,9 +36,9 @@ const LOG_LINES = [
   ) partition by range (at)`,
   'create index log_lines_of_resource on log_lines (resource_id, at, seq) where step is null',
   'create index log_lines_arriving on log_lines (resource_id, tx, seq) where step is null',
-  // Rare among many: the levels that one looks for, and the words of the platform itself.
+  // What may be rare among many lines, and what one looks for.
   `create index log_lines_by_level on log_lines (resource_id, level, at, seq) where step is null and level <> 'info'`,
-  `create index log_lines_of_platform on log_lines (resource_id, at, seq) where step is null and source = 'system'`,
+  `create index log_lines_by_source on log_lines (resource_id, source, at, seq) where step is null and source <> 'app'`,
   'create index log_lines_of_deployment on log_lines (deployment_id, at, seq) where step is not null',
   'create index log_lines_arriving_of_deployment on log_lines (deployment_id, tx, seq) where step is not null',
 ];

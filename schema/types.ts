@@ -3,8 +3,12 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { Activity as ActivityModel } from '../models/activity';
 import type { Application as ApplicationModel } from '../models/application';
+import type { Deployment as DeploymentModel } from '../models/deployment';
 import type { Domain as DomainModel } from '../models/domain';
 import type { EnvironmentVariable as EnvironmentVariableModel } from '../models/environment_variable';
+import type { Instance as InstanceModel } from '../models/instance';
+import type { Preview as PreviewModel } from '../models/preview';
+import type { Process as ProcessModel } from '../models/process';
 import type { Project as ProjectModel } from '../models/project';
 import type { Volume as VolumeModel } from '../models/volume';
 import type { Context } from '../core/context';
@@ -40,6 +44,8 @@ export type Query = {
   getApplication: Application;
   /** Gets the settings of an application, with the default of each one that was never set. */
   getApplicationSettings: ApplicationSettings;
+  /** Gets whether and when a push deploys by itself. */
+  getAutoDeploy: AutoDeploy;
   /** What the projects of the account cost, this month so far and last month: the hours that rows existed times the present prices of the catalogs. Months are those of UTC. A summary, not an invoice. */
   billingSummary: BillingSummary;
   /** Lists the regions of this installation, with the groups of resources that each one offers. */
@@ -58,6 +64,10 @@ export type Query = {
   listPresets: PresetList;
   /** Lists the types that a DNS record may have. */
   listDnsRecordTypes: DnsRecordTypeList;
+  /** Lists the deployments of an application, newest first. Those of its previews are left out: `preview_id` lists the ones of a preview. */
+  listDeployments: DeploymentList;
+  /** Gets one deployment, of the application or of one of its previews. */
+  getDeployment: Deployment;
   /** Lists the custom domains of an application with the DNS records that each one needs. */
   listApplicationDomains: DomainList;
   /** Lists the environment variables of an application with their values, by key. */
@@ -70,10 +80,26 @@ export type Query = {
   listErrors: ErrorList;
   /** Gets one error code. The `type` of every problem document leads here. Public. */
   getError: Error;
+  /** Lists what runs of an application now, newest first. */
+  listApplicationInstances: InstanceList;
+  /** Lists what an application, its router and the platform wrote about it, newest first. Lines of builds and releases stand with their deployment. */
+  listApplicationLogs: ApplicationLogLineList;
+  /** Lists what was written while a deployment was built and released, newest first. */
+  listDeploymentLogs: DeploymentLogLineList;
   /** Lists the members of a project with their roles. Every member may. */
   listMembers: MemberList;
   /** Lists the open invitations to a project, newest first. Owners only. */
   listInvitations: InvitationList;
+  /** Measurements of an application: one series for each metric and process type. Without a time those of the last hour. */
+  getApplicationMetrics: Metrics;
+  /** Lists the previews of an application, newest first. */
+  listPreviews: PreviewList;
+  /** Gets one preview with its address and its status. */
+  getPreview: Preview;
+  /** Lists the process types of an application, newest first. */
+  listProcesses: ProcessList;
+  /** Gets one process type with its wanted and its running instances. */
+  getProcess: Process;
   /** Lists the projects that the caller can reach. */
   listProjects: ProjectList;
   /** Gets one project with the caller's role in it. */
@@ -128,6 +154,11 @@ export type QueryGetApplicationArgs = {
 
 
 export type QueryGetApplicationSettingsArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryGetAutoDeployArgs = {
   id: Scalars['ID']['input'];
 };
 
@@ -196,6 +227,25 @@ export type QueryListDnsRecordTypesArgs = {
 };
 
 
+export type QueryListDeploymentsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<DeploymentStatus>;
+  trigger?: InputMaybe<DeploymentTrigger>;
+  branch?: InputMaybe<Scalars['String']['input']>;
+  commit_sha?: InputMaybe<Scalars['String']['input']>;
+  preview_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryGetDeploymentArgs = {
+  id: Scalars['ID']['input'];
+  deployment_id: Scalars['ID']['input'];
+};
+
+
 export type QueryListApplicationDomainsArgs = {
   id: Scalars['ID']['input'];
   limit?: InputMaybe<Scalars['Int']['input']>;
@@ -236,6 +286,47 @@ export type QueryGetErrorArgs = {
 };
 
 
+export type QueryListApplicationInstancesArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  process_id?: InputMaybe<Scalars['ID']['input']>;
+  preview_id?: InputMaybe<Scalars['ID']['input']>;
+  status?: InputMaybe<InstanceStatus>;
+};
+
+
+export type QueryListApplicationLogsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  order?: InputMaybe<LogOrder>;
+  since?: InputMaybe<Scalars['DateTime']['input']>;
+  until?: InputMaybe<Scalars['DateTime']['input']>;
+  search?: InputMaybe<Scalars['String']['input']>;
+  level?: InputMaybe<LogLevel>;
+  source?: InputMaybe<LogSource>;
+  process_type?: InputMaybe<Scalars['String']['input']>;
+  instance_id?: InputMaybe<Scalars['ID']['input']>;
+  deployment_id?: InputMaybe<Scalars['ID']['input']>;
+  preview_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryListDeploymentLogsArgs = {
+  id: Scalars['ID']['input'];
+  deployment_id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  order?: InputMaybe<LogOrder>;
+  since?: InputMaybe<Scalars['DateTime']['input']>;
+  until?: InputMaybe<Scalars['DateTime']['input']>;
+  search?: InputMaybe<Scalars['String']['input']>;
+  level?: InputMaybe<LogLevel>;
+};
+
+
 export type QueryListMembersArgs = {
   project_id: Scalars['ID']['input'];
   limit?: InputMaybe<Scalars['Int']['input']>;
@@ -247,6 +338,49 @@ export type QueryListInvitationsArgs = {
   project_id: Scalars['ID']['input'];
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryGetApplicationMetricsArgs = {
+  id: Scalars['ID']['input'];
+  metrics?: InputMaybe<Array<ApplicationMetric>>;
+  from?: InputMaybe<Scalars['DateTime']['input']>;
+  to?: InputMaybe<Scalars['DateTime']['input']>;
+  resolution_seconds?: InputMaybe<Scalars['Int']['input']>;
+  process_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryListPreviewsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<PreviewStatus>;
+  branch?: InputMaybe<Scalars['String']['input']>;
+  pull_request_number?: InputMaybe<Scalars['Int']['input']>;
+};
+
+
+export type QueryGetPreviewArgs = {
+  id: Scalars['ID']['input'];
+  preview_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListProcessesArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  type?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<ProcessStatus>;
+};
+
+
+export type QueryGetProcessArgs = {
+  id: Scalars['ID']['input'];
+  process_id: Scalars['ID']['input'];
 };
 
 
@@ -336,10 +470,37 @@ export type Mutation = {
   createApplication: Application;
   /** Changes an application. A new source or size takes effect with the next deployment; renaming keeps `default_hostname`. */
   updateApplication: Application;
-  /** Deletes an application with its variables, process types and custom domains. Its volumes are detached and keep their data. */
+  /** Deletes an application with its previews, deployments, variables, process types and custom domains. Its volumes are detached and keep their data. */
   deleteApplication: Scalars['Boolean']['output'];
+  /** Starts a stopped application with the version that it had, and with its present settings and variables. */
+  startApplication: Application;
+  /** Stops all instances of an application; its previews go on. Configuration, versions and volumes stay. */
+  stopApplication: Application;
+  /** Replaces the instances of an application, or of one process type, by new ones with the present settings and variables. The old ones serve until the new ones are healthy. */
+  restartApplication: Application;
   /** Changes settings. Nested objects are merged, lists replaced. `maintenance_mode`, `previews` and `log_retention_days` act at once, the rest with the next deployment or restart. */
   updateApplicationSettings: ApplicationSettings;
+  /**
+   * Changes auto-deploy. While it is on, the platform asks the repository for the head of the branch again and again (once a
+   * minute, unless the operator set another time) and deploys a head that is new. Switching it on, or to another branch or
+   * repository, deploys nothing: only pushes from then on count. A repository that does not answer is asked again, at last every
+   * ten minutes. A push cancels the deployments of earlier pushes that still wait.
+   */
+  updateAutoDeploy: AutoDeploy;
+  /**
+   * Builds and runs a version of the source. The remote is asked at once which commit that is; the deployment then waits for
+   * its turn, as one runs at a time. The present version serves until the new one is healthy. Also a stopped application can
+   * be deployed: it runs again afterwards. Fails with `provider_error` if the remote does not answer, and with
+   * `engine_unavailable` for a source that this installation can't run.
+   */
+  createDeployment: Deployment;
+  /** Cancels a deployment that has not finished. It ends at once; what it has built is cleared away behind the answer, and the present version goes on. */
+  cancelDeployment: Deployment;
+  /**
+   * Runs an earlier version again, as a new deployment. Nothing is built; variables and settings are those of now. The versions
+   * that can be returned to have `rollback_possible`: the last ten that were active.
+   */
+  rollbackApplication: Deployment;
   /**
    * Adds a custom domain. It is `pending` until the records of `dns_instructions` are found: the routing and the proof of
    * ownership. They are looked for once a minute in the first hour, then every ten minutes, for 72 hours; `verify` looks at once.
@@ -368,6 +529,28 @@ export type Mutation = {
   changeMemberRole: Member;
   /** Removes a member. Owners remove everybody, others may leave; the last owner stays. Project keys go on working. */
   removeMember: Scalars['Boolean']['output'];
+  /**
+   * Creates a preview of a branch or a pull request and builds it. It has the variables of the application, one instance of
+   * each process type and no volumes. The remote is asked for the head first: `reference_not_found` if it has no such branch
+   * or pull request, `provider_error` if it gives no answer.
+   */
+  createPreview: Preview;
+  /** Stops a preview and removes it with its deployments. */
+  deletePreview: Scalars['Boolean']['output'];
+  /** Builds a preview again from the present head of its branch or pull request. */
+  redeployPreview: Preview;
+  /** Adds a process type. It runs from the next deployment or restart on. With `autoscaling`, `instances` is brought into its bounds. */
+  createProcess: Process;
+  /** Changes command or size, from the next deployment or restart on. The number of instances is changed with `scale`. */
+  updateProcess: Process;
+  /** Removes a process type and stops its instances. `web` is a fixed part of the application. */
+  deleteProcess: Scalars['Boolean']['output'];
+  /**
+   * Sets the number of instances, or the bounds between which the platform sets it. It acts at once, also while an earlier
+   * change is under way: then the new target counts. While the application is stopped, or before its first deployment, it is
+   * stored and used at the start. `instances` turns autoscaling off.
+   */
+  scaleProcess: Process;
   /** Creates a project; the caller becomes its owner. Needs a personal key that is not restricted to projects. */
   createProject: Project;
   /** Renames a project, describes it, or changes its default region. Owners only; a project key may change its own project. */
@@ -458,9 +641,49 @@ export type MutationDeleteApplicationArgs = {
 };
 
 
+export type MutationStartApplicationArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationStopApplicationArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationRestartApplicationArgs = {
+  id: Scalars['ID']['input'];
+  input?: InputMaybe<RestartApplicationInput>;
+};
+
+
 export type MutationUpdateApplicationSettingsArgs = {
   id: Scalars['ID']['input'];
   input: UpdateApplicationSettingsInput;
+};
+
+
+export type MutationUpdateAutoDeployArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateAutoDeployInput;
+};
+
+
+export type MutationCreateDeploymentArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateDeploymentInput;
+};
+
+
+export type MutationCancelDeploymentArgs = {
+  id: Scalars['ID']['input'];
+  deployment_id: Scalars['ID']['input'];
+};
+
+
+export type MutationRollbackApplicationArgs = {
+  id: Scalars['ID']['input'];
+  input: RollbackApplicationInput;
 };
 
 
@@ -529,6 +752,50 @@ export type MutationChangeMemberRoleArgs = {
 export type MutationRemoveMemberArgs = {
   project_id: Scalars['ID']['input'];
   user_id: Scalars['ID']['input'];
+};
+
+
+export type MutationCreatePreviewArgs = {
+  id: Scalars['ID']['input'];
+  input: CreatePreviewInput;
+};
+
+
+export type MutationDeletePreviewArgs = {
+  id: Scalars['ID']['input'];
+  preview_id: Scalars['ID']['input'];
+};
+
+
+export type MutationRedeployPreviewArgs = {
+  id: Scalars['ID']['input'];
+  preview_id: Scalars['ID']['input'];
+};
+
+
+export type MutationCreateProcessArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateProcessInput;
+};
+
+
+export type MutationUpdateProcessArgs = {
+  id: Scalars['ID']['input'];
+  process_id: Scalars['ID']['input'];
+  input: UpdateProcessInput;
+};
+
+
+export type MutationDeleteProcessArgs = {
+  id: Scalars['ID']['input'];
+  process_id: Scalars['ID']['input'];
+};
+
+
+export type MutationScaleProcessArgs = {
+  id: Scalars['ID']['input'];
+  process_id: Scalars['ID']['input'];
+  input: ScaleProcessInput;
 };
 
 
@@ -722,6 +989,16 @@ export type Application = {
   domains: Array<Domain>;
   /** Variables of the application with their values, oldest first. */
   environment_variables: Array<EnvironmentVariable>;
+  /** The deployment that it runs. */
+  current_deployment?: Maybe<Deployment>;
+  /** Deployments of the application itself, newest first. */
+  deployments: Array<Deployment>;
+  /** Instances of the application and of its previews, oldest first. */
+  instances: Array<Instance>;
+  /** Previews of the application, oldest first. */
+  previews: Array<Preview>;
+  /** Process types of the application, oldest first. */
+  processes: Array<Process>;
 };
 
 
@@ -739,6 +1016,30 @@ export type ApplicationDomainsArgs = {
 
 /** An application: a source, built and run as processes behind a host name. */
 export type ApplicationEnvironment_VariablesArgs = {
+  limit: Scalars['Int']['input'];
+};
+
+
+/** An application: a source, built and run as processes behind a host name. */
+export type ApplicationDeploymentsArgs = {
+  limit: Scalars['Int']['input'];
+};
+
+
+/** An application: a source, built and run as processes behind a host name. */
+export type ApplicationInstancesArgs = {
+  limit: Scalars['Int']['input'];
+};
+
+
+/** An application: a source, built and run as processes behind a host name. */
+export type ApplicationPreviewsArgs = {
+  limit: Scalars['Int']['input'];
+};
+
+
+/** An application: a source, built and run as processes behind a host name. */
+export type ApplicationProcessesArgs = {
   limit: Scalars['Int']['input'];
 };
 
@@ -818,6 +1119,11 @@ export type UpdateApplicationInput = {
   application_type?: InputMaybe<Scalars['String']['input']>;
   /** Merged into the present source; another type or repository replaces it, null removes it. */
   source?: InputMaybe<UpdateApplicationSourceInput>;
+};
+
+export type RestartApplicationInput = {
+  /** Only instances of this process type; without it all. */
+  process_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
 /** git needs one of git_integration_id with repository_id, shared_repository_id, repository_url; image needs image; template needs template. */
@@ -1012,6 +1318,38 @@ export type ApplicationPreviewSettingsInput = {
   auto_create?: InputMaybe<Scalars['Boolean']['input']>;
   /** Days until a preview is removed; null is never. */
   expire_after_days?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** Whether and when a push deploys by itself. The first part of its ETag is that of the application. */
+export type AutoDeploy = {
+  application_id: Scalars['ID']['output'];
+  /** Whether pushes are deployed. */
+  enabled: Scalars['Boolean']['output'];
+  /** Branch that is watched; null is the source's. */
+  branch?: Maybe<Scalars['String']['output']>;
+  /** Waits for the checks of a commit to be green. */
+  wait_for_checks: Scalars['Boolean']['output'];
+  /** Globs: a push that changes none of these paths is not deployed. Empty: every push is. */
+  paths: Array<Scalars['String']['output']>;
+  /** Why the repository could not be asked last time; null if it could. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  /** When the repository was last asked. */
+  last_checked_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+/** Absent fields stay as they are. */
+export type UpdateAutoDeployInput = {
+  /** Deploys pushes. Needs a Git source, of any kind. */
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Branch to watch; null is the source's. */
+  branch?: InputMaybe<Scalars['String']['input']>;
+  /** Waits for the checks of a commit to be green. Needs a source with a Git integration: a plain address tells of no checks. */
+  wait_for_checks?: InputMaybe<Scalars['Boolean']['input']>;
+  /**
+   * Deploys only pushes that change one of these paths. `*` stands for a part of a name, `?` for one character, `**` for any
+   * number of folders; without any of them an entry is a file or a whole folder. Empty: every push.
+   */
+  paths?: InputMaybe<Array<Scalars['String']['input']>>;
 };
 
 /** Costs of an account. */
@@ -1279,6 +1617,97 @@ export type DnsRecordTypeList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
+/** One attempt to bring a version of the source to run. */
+export type Deployment = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  application_id: Scalars['ID']['output'];
+  /** The preview that it belongs to; null for the application itself. */
+  preview_id?: Maybe<Scalars['ID']['output']>;
+  /** Counts the deployments of the application and its previews: 1, 2, … */
+  number: Scalars['Int']['output'];
+  /** Branch of the commit; null for a source without branches. */
+  branch?: Maybe<Scalars['String']['output']>;
+  /** The commit that is built; null for a source without commits. */
+  commit_sha?: Maybe<Scalars['String']['output']>;
+  /** OCI image that is run; null for a source that is built. */
+  image?: Maybe<Scalars['String']['output']>;
+  /** Builds without the build cache. */
+  clear_cache: Scalars['Boolean']['output'];
+  trigger: DeploymentTrigger;
+  /** The deployment that was rolled back to. */
+  source_deployment_id?: Maybe<Scalars['ID']['output']>;
+  /** First line of the commit's message, once the source was fetched. */
+  commit_message?: Maybe<Scalars['String']['output']>;
+  /** Author of the commit, once the source was fetched. */
+  commit_author?: Maybe<Scalars['String']['output']>;
+  status: DeploymentStatus;
+  /** Why it failed or was canceled. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  /** Whether the application can be rolled back to it: it was active, and is among the last ten that were. */
+  rollback_possible: Scalars['Boolean']['output'];
+  /** Who asked for it; the platform itself for a push. */
+  created_by: Actor;
+  /** When its turn came. */
+  started_at?: Maybe<Scalars['DateTime']['output']>;
+  /** When it became active, failed or was canceled. */
+  finished_at?: Maybe<Scalars['DateTime']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The application that it belongs to. */
+  application?: Maybe<Application>;
+};
+
+/** One page of deployments. */
+export type DeploymentList = {
+  data: Array<Deployment>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type DeploymentStatus =
+  /** Waits for its turn. */
+  | 'queued'
+  /** The source is fetched and built. */
+  | 'building'
+  /** The release command runs, and the new instances start. */
+  | 'deploying'
+  /** The version that serves. */
+  | 'active'
+  /** Was active until a later one became so. */
+  | 'superseded'
+  /** Ended without success; `status_reason` says why. */
+  | 'failed'
+  /** Canceled by somebody, or by a newer push. */
+  | 'canceled';
+
+export type DeploymentTrigger =
+  /** Asked for through the API or the dashboard. */
+  | 'manual'
+  /** A new commit on the branch, with auto-deploy. */
+  | 'push'
+  /** A preview of a branch or pull request. */
+  | 'pull_request'
+  /** A return to an earlier version. */
+  | 'rollback';
+
+/** Everything may be left out: the head of the source's branch is deployed then. */
+export type CreateDeploymentInput = {
+  /** Branch to deploy; without it the source's, else the default branch of the repository. For a Git source. */
+  branch?: InputMaybe<Scalars['String']['input']>;
+  /** Commit of the branch, whole or its first 7 characters at least; without it the head. For a Git source. */
+  commit_sha?: InputMaybe<Scalars['String']['input']>;
+  /** OCI image to run; without it the source's. For an image source. */
+  image?: InputMaybe<Scalars['String']['input']>;
+  /** Builds without the build cache. */
+  clear_cache?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+export type RollbackApplicationInput = {
+  /** A deployment of the application whose `rollback_possible` is true. */
+  deployment_id: Scalars['ID']['input'];
+};
+
 /** A host name of a customer that leads to an application. */
 export type Domain = {
   id: Scalars['ID']['output'];
@@ -1500,6 +1929,118 @@ export type ErrorList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
+/** One running copy of a process type. The platform makes instances and takes them away. */
+export type Instance = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  application_id: Scalars['ID']['output'];
+  process_id: Scalars['ID']['output'];
+  process_type: Scalars['String']['output'];
+  /** Deployment whose version it runs. */
+  deployment_id: Scalars['ID']['output'];
+  /** Preview that it belongs to; null is the application itself. */
+  preview_id?: Maybe<Scalars['ID']['output']>;
+  status: InstanceStatus;
+  /** Why it is not running. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  /** How often it was started again after an exit. */
+  restart_count: Scalars['Int']['output'];
+  /** Processor time that it took lately, in percent of one core; null until it was measured. */
+  cpu_percent?: Maybe<Scalars['Float']['output']>;
+  /** Memory that it takes; null until it was measured. */
+  memory_mb?: Maybe<Scalars['Int']['output']>;
+  /** When its process was last started. */
+  started_at?: Maybe<Scalars['DateTime']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The process type that it is a copy of. */
+  process?: Maybe<Process>;
+};
+
+/** One page of instances. */
+export type InstanceList = {
+  data: Array<Instance>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type InstanceStatus =
+  /** Started, and not healthy yet. */
+  | 'starting'
+  /** Healthy. */
+  | 'running'
+  /** Finishes what it does and ends. */
+  | 'stopping'
+  /** Ended by itself too often. */
+  | 'crashed';
+
+/** One line of the log of an application. */
+export type ApplicationLogLine = {
+  timestamp: Scalars['DateTime']['output'];
+  source: LogSource;
+  /** What the line claims for itself; `info` where it claims nothing. */
+  level: LogLevel;
+  /** Cut after 16 KiB. */
+  message: Scalars['String']['output'];
+  process_type?: Maybe<Scalars['String']['output']>;
+  instance_id?: Maybe<Scalars['ID']['output']>;
+  deployment_id?: Maybe<Scalars['ID']['output']>;
+  preview_id?: Maybe<Scalars['ID']['output']>;
+};
+
+/** One page of log lines. */
+export type ApplicationLogLineList = {
+  data: Array<ApplicationLogLine>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** One line of the log of a deployment. */
+export type DeploymentLogLine = {
+  timestamp: Scalars['DateTime']['output'];
+  /** `app` for the output of commands, `system` for the platform. */
+  source: LogSource;
+  level: LogLevel;
+  /** Cut after 16 KiB. */
+  message: Scalars['String']['output'];
+  step: LogStep;
+};
+
+/** One page of log lines of a deployment. */
+export type DeploymentLogLineList = {
+  data: Array<DeploymentLogLine>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type LogSource =
+  /** The program itself. */
+  | 'app'
+  /** The router in front of it: one line per request. */
+  | 'router'
+  /** The platform. */
+  | 'system';
+
+export type LogLevel =
+  | 'debug'
+  | 'info'
+  | 'warning'
+  | 'error';
+
+export type LogStep =
+  /** From the source to files that can run. */
+  | 'build'
+  /** The release command. */
+  | 'release'
+  /** The start of instances. */
+  | 'deploy';
+
+export type LogOrder =
+  /** Oldest first. */
+  | 'asc'
+  /** Newest first. */
+  | 'desc';
+
 /** A person's place in a project. */
 export type Member = {
   user_id: Scalars['ID']['output'];
@@ -1554,6 +2095,218 @@ export type AcceptInvitationInput = {
   name?: InputMaybe<Scalars['String']['input']>;
   /** Password of the new user, 12 to 200 characters; for those who are not logged in. */
   password?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** Measurements over a span of time. */
+export type Metrics = {
+  from: Scalars['DateTime']['output'];
+  to: Scalars['DateTime']['output'];
+  /** Seconds that a point stands for. */
+  resolution_seconds: Scalars['Int']['output'];
+  series: Array<MetricSeries>;
+};
+
+/** One metric of one part over time. */
+export type MetricSeries = {
+  metric: Scalars['String']['output'];
+  unit: MetricUnit;
+  /** What the series is of, e.g. the process type. */
+  labels: Array<MetricLabel>;
+  /** In the order of time. There is no point for a time without a measurement. */
+  points: Array<MetricPoint>;
+};
+
+export type MetricLabel = {
+  name: Scalars['String']['output'];
+  value: Scalars['String']['output'];
+};
+
+export type MetricPoint = {
+  /** Beginning of the time that the point stands for. */
+  timestamp: Scalars['DateTime']['output'];
+  value: Scalars['Float']['output'];
+};
+
+export type MetricUnit =
+  | 'percent'
+  /** Of 2^20 bytes. */
+  | 'megabytes'
+  | 'bytes'
+  | 'count'
+  | 'milliseconds';
+
+export type ApplicationMetric =
+  /** Of one core, mean of the instances. */
+  | 'cpu_percent'
+  /** Mean of the instances. */
+  | 'memory_mb'
+  /** Received, sum of the instances. */
+  | 'network_in_bytes'
+  /** Sent, sum of the instances. */
+  | 'network_out_bytes'
+  /** Running instances, mean over the time. */
+  | 'instances'
+  /** Requests; 0 for a time in which the application ran and had none. */
+  | 'requests'
+  /** Half of the responses were at least this fast. */
+  | 'response_time_p50_ms'
+  | 'response_time_p95_ms'
+  | 'response_time_p99_ms'
+  | 'responses_2xx'
+  | 'responses_3xx'
+  | 'responses_4xx'
+  | 'responses_5xx';
+
+/** An application as it is on a branch or in a pull request, beside the real one. */
+export type Preview = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  application_id: Scalars['ID']['output'];
+  /** Branch that is built; of a pull request the ref under which the remote has it, such as `refs/pull/7/head`. */
+  branch: Scalars['String']['output'];
+  /** Number of the pull request; null for a preview of a branch. */
+  pull_request_number?: Maybe<Scalars['Int']['output']>;
+  /** When it is removed; null is never. */
+  expires_at?: Maybe<Scalars['DateTime']['output']>;
+  /** The last commit that was built. */
+  commit_sha?: Maybe<Scalars['String']['output']>;
+  /** Where it is seen, the same as long as it lives. https where the platform has TLS for its host names, else http. */
+  url: Scalars['String']['output'];
+  status: PreviewStatus;
+  /** Why the last build failed. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  /** The active deployment. */
+  current_deployment_id?: Maybe<Scalars['ID']['output']>;
+  created_by: Actor;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The application that it shows. */
+  application?: Maybe<Application>;
+};
+
+/** One page of previews. */
+export type PreviewList = {
+  data: Array<Preview>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type PreviewStatus =
+  /** Waits for its turn to be built. */
+  | 'queued'
+  /** Being built. */
+  | 'building'
+  /** Built; its instances are being started. */
+  | 'deploying'
+  /** Serving. */
+  | 'running'
+  /** The last build, or its start, failed. */
+  | 'failed';
+
+export type CreatePreviewInput = {
+  /** Branch of the application's repository. */
+  branch?: InputMaybe<Scalars['String']['input']>;
+  /** Number of an open pull request, or merge request, of the repository. */
+  pull_request_number?: InputMaybe<Scalars['Int']['input']>;
+  /** When it is removed: one hour to 30 days ahead, null for never. Without it the application's setting `previews.expire_after_days` counts. */
+  expires_at?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+/** One kind of process of an application: a command and how many instances of it run. `web` takes the requests. */
+export type Process = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  application_id: Scalars['ID']['output'];
+  /** Name of the type, unique in the application. */
+  type: Scalars['String']['output'];
+  /** Command that starts it; null is what the Procfile, the builder or the image says. */
+  command?: Maybe<Scalars['String']['output']>;
+  /** Size of its instances; null is the application's. */
+  application_type?: Maybe<Scalars['String']['output']>;
+  /** Wanted number of instances. */
+  instances: Scalars['Int']['output'];
+  /** Bounds and measure by which the platform sets the number of instances; null is off. */
+  autoscaling?: Maybe<ProcessAutoscaling>;
+  /** Instances that are healthy now. */
+  running_instances: Scalars['Int']['output'];
+  status: ProcessStatus;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The application that it belongs to. */
+  application?: Maybe<Application>;
+};
+
+/** One page of process types. */
+export type ProcessList = {
+  data: Array<Process>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type ProcessStatus =
+  /** No instance is wanted. */
+  | 'idle'
+  /** On its way to the wanted number of instances. */
+  | 'scaling'
+  /** The wanted number of instances is reached. */
+  | 'running'
+  /** No instance stays up. */
+  | 'crashed';
+
+/** The platform sets the number of instances between these bounds, so that the measure stays near the target. */
+export type ProcessAutoscaling = {
+  min_instances: Scalars['Int']['output'];
+  max_instances: Scalars['Int']['output'];
+  metric: AutoscalingMetric;
+  /** What the average instance should have: percent of its processor share or of its memory, or requests a second. */
+  target: Scalars['Float']['output'];
+};
+
+export type AutoscalingMetric =
+  /** Percent of the processor share that an instance has. */
+  | 'cpu'
+  /** Percent of the memory that an instance has. */
+  | 'memory'
+  /** Requests a second that an instance answers. */
+  | 'requests_per_second';
+
+export type CreateProcessInput = {
+  /** Name of the type, unique in the application; `web` is there from the beginning. */
+  type: Scalars['String']['input'];
+  /** Command that starts it; without it what the Procfile, the builder or the image says. */
+  command?: InputMaybe<Scalars['String']['input']>;
+  /** Size of its instances, of /v2/application_types; without it the application's. */
+  application_type?: InputMaybe<Scalars['String']['input']>;
+  /** Wanted number of instances, at most `max_instances` of the size; without it 0. */
+  instances?: InputMaybe<Scalars['Int']['input']>;
+  /** Bounds between which the platform sets the number of instances; without it off. */
+  autoscaling?: InputMaybe<ProcessAutoscalingInput>;
+};
+
+/** Absent fields stay as they are. */
+export type UpdateProcessInput = {
+  /** New command; null is what the Procfile, the builder or the image says. */
+  command?: InputMaybe<Scalars['String']['input']>;
+  /** New size; null is the application's. */
+  application_type?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type ScaleProcessInput = {
+  /** Wanted number of instances, at most `max_instances` of the size. Turns autoscaling off. */
+  instances?: InputMaybe<Scalars['Int']['input']>;
+  /** Turns autoscaling on. The present number is brought into its bounds. */
+  autoscaling?: InputMaybe<ProcessAutoscalingInput>;
+};
+
+/** All four belong together. */
+export type ProcessAutoscalingInput = {
+  /** Never fewer instances than this. */
+  min_instances: Scalars['Int']['input'];
+  /** Never more instances than this; at least `min_instances` and at most `max_instances` of the size. */
+  max_instances: Scalars['Int']['input'];
+  metric: AutoscalingMetric;
+  /** What the average instance should have, above 0: percent (at most 100) of its processor share or of its memory, or requests a second. */
+  target: Scalars['Float']['input'];
 };
 
 /** The container that every other resource belongs to. */
@@ -1867,6 +2620,7 @@ export type ResolversTypes = {
   ApplicationSourceType: ApplicationSourceType;
   CreateApplicationInput: CreateApplicationInput;
   UpdateApplicationInput: UpdateApplicationInput;
+  RestartApplicationInput: RestartApplicationInput;
   CreateApplicationSourceInput: CreateApplicationSourceInput;
   UpdateApplicationSourceInput: UpdateApplicationSourceInput;
   ApplicationSettings: ResolverTypeWrapper<ApplicationSettings>;
@@ -1883,6 +2637,8 @@ export type ResolversTypes = {
   ApplicationHttpSettingsInput: ApplicationHttpSettingsInput;
   ApplicationHealthCheckSettingsInput: ApplicationHealthCheckSettingsInput;
   ApplicationPreviewSettingsInput: ApplicationPreviewSettingsInput;
+  AutoDeploy: ResolverTypeWrapper<AutoDeploy>;
+  UpdateAutoDeployInput: UpdateAutoDeployInput;
   BillingSummary: ResolverTypeWrapper<BillingSummary>;
   BillingMonth: ResolverTypeWrapper<BillingMonth>;
   BillingLine: ResolverTypeWrapper<BillingLine>;
@@ -1909,6 +2665,12 @@ export type ResolversTypes = {
   DatabaseEngineList: ResolverTypeWrapper<DatabaseEngineList>;
   PresetList: ResolverTypeWrapper<PresetList>;
   DnsRecordTypeList: ResolverTypeWrapper<DnsRecordTypeList>;
+  Deployment: ResolverTypeWrapper<DeploymentModel>;
+  DeploymentList: ResolverTypeWrapper<Omit<DeploymentList, 'data'> & { data: Array<ResolversTypes['Deployment']> }>;
+  DeploymentStatus: DeploymentStatus;
+  DeploymentTrigger: DeploymentTrigger;
+  CreateDeploymentInput: CreateDeploymentInput;
+  RollbackApplicationInput: RollbackApplicationInput;
   Domain: ResolverTypeWrapper<DomainModel>;
   DomainList: ResolverTypeWrapper<Omit<DomainList, 'data'> & { data: Array<ResolversTypes['Domain']> }>;
   DomainType: DomainType;
@@ -1933,6 +2695,17 @@ export type ResolversTypes = {
   MyProjectList: ResolverTypeWrapper<MyProjectList>;
   Error: ResolverTypeWrapper<Error>;
   ErrorList: ResolverTypeWrapper<ErrorList>;
+  Instance: ResolverTypeWrapper<InstanceModel>;
+  InstanceList: ResolverTypeWrapper<Omit<InstanceList, 'data'> & { data: Array<ResolversTypes['Instance']> }>;
+  InstanceStatus: InstanceStatus;
+  ApplicationLogLine: ResolverTypeWrapper<ApplicationLogLine>;
+  ApplicationLogLineList: ResolverTypeWrapper<ApplicationLogLineList>;
+  DeploymentLogLine: ResolverTypeWrapper<DeploymentLogLine>;
+  DeploymentLogLineList: ResolverTypeWrapper<DeploymentLogLineList>;
+  LogSource: LogSource;
+  LogLevel: LogLevel;
+  LogStep: LogStep;
+  LogOrder: LogOrder;
   Member: ResolverTypeWrapper<Member>;
   MemberList: ResolverTypeWrapper<MemberList>;
   Invitation: ResolverTypeWrapper<Invitation>;
@@ -1940,6 +2713,25 @@ export type ResolversTypes = {
   CreatedInvitation: ResolverTypeWrapper<CreatedInvitation>;
   InviteMemberInput: InviteMemberInput;
   AcceptInvitationInput: AcceptInvitationInput;
+  Metrics: ResolverTypeWrapper<Metrics>;
+  MetricSeries: ResolverTypeWrapper<MetricSeries>;
+  MetricLabel: ResolverTypeWrapper<MetricLabel>;
+  MetricPoint: ResolverTypeWrapper<MetricPoint>;
+  MetricUnit: MetricUnit;
+  ApplicationMetric: ApplicationMetric;
+  Preview: ResolverTypeWrapper<PreviewModel>;
+  PreviewList: ResolverTypeWrapper<Omit<PreviewList, 'data'> & { data: Array<ResolversTypes['Preview']> }>;
+  PreviewStatus: PreviewStatus;
+  CreatePreviewInput: CreatePreviewInput;
+  Process: ResolverTypeWrapper<ProcessModel>;
+  ProcessList: ResolverTypeWrapper<Omit<ProcessList, 'data'> & { data: Array<ResolversTypes['Process']> }>;
+  ProcessStatus: ProcessStatus;
+  ProcessAutoscaling: ResolverTypeWrapper<ProcessAutoscaling>;
+  AutoscalingMetric: AutoscalingMetric;
+  CreateProcessInput: CreateProcessInput;
+  UpdateProcessInput: UpdateProcessInput;
+  ScaleProcessInput: ScaleProcessInput;
+  ProcessAutoscalingInput: ProcessAutoscalingInput;
   Project: ResolverTypeWrapper<ProjectModel>;
   Role: Role;
   ProjectList: ResolverTypeWrapper<Omit<ProjectList, 'data'> & { data: Array<ResolversTypes['Project']> }>;
@@ -1991,6 +2783,7 @@ export type ResolversParentTypes = {
   ApplicationList: Omit<ApplicationList, 'data'> & { data: Array<ResolversParentTypes['Application']> };
   CreateApplicationInput: CreateApplicationInput;
   UpdateApplicationInput: UpdateApplicationInput;
+  RestartApplicationInput: RestartApplicationInput;
   CreateApplicationSourceInput: CreateApplicationSourceInput;
   UpdateApplicationSourceInput: UpdateApplicationSourceInput;
   ApplicationSettings: ApplicationSettings;
@@ -2005,6 +2798,8 @@ export type ResolversParentTypes = {
   ApplicationHttpSettingsInput: ApplicationHttpSettingsInput;
   ApplicationHealthCheckSettingsInput: ApplicationHealthCheckSettingsInput;
   ApplicationPreviewSettingsInput: ApplicationPreviewSettingsInput;
+  AutoDeploy: AutoDeploy;
+  UpdateAutoDeployInput: UpdateAutoDeployInput;
   BillingSummary: BillingSummary;
   BillingMonth: BillingMonth;
   BillingLine: BillingLine;
@@ -2027,6 +2822,10 @@ export type ResolversParentTypes = {
   DatabaseEngineList: DatabaseEngineList;
   PresetList: PresetList;
   DnsRecordTypeList: DnsRecordTypeList;
+  Deployment: DeploymentModel;
+  DeploymentList: Omit<DeploymentList, 'data'> & { data: Array<ResolversParentTypes['Deployment']> };
+  CreateDeploymentInput: CreateDeploymentInput;
+  RollbackApplicationInput: RollbackApplicationInput;
   Domain: DomainModel;
   DomainList: Omit<DomainList, 'data'> & { data: Array<ResolversParentTypes['Domain']> };
   DnsInstruction: DnsInstruction;
@@ -2044,6 +2843,12 @@ export type ResolversParentTypes = {
   MyProjectList: MyProjectList;
   Error: Error;
   ErrorList: ErrorList;
+  Instance: InstanceModel;
+  InstanceList: Omit<InstanceList, 'data'> & { data: Array<ResolversParentTypes['Instance']> };
+  ApplicationLogLine: ApplicationLogLine;
+  ApplicationLogLineList: ApplicationLogLineList;
+  DeploymentLogLine: DeploymentLogLine;
+  DeploymentLogLineList: DeploymentLogLineList;
   Member: Member;
   MemberList: MemberList;
   Invitation: Invitation;
@@ -2051,6 +2856,20 @@ export type ResolversParentTypes = {
   CreatedInvitation: CreatedInvitation;
   InviteMemberInput: InviteMemberInput;
   AcceptInvitationInput: AcceptInvitationInput;
+  Metrics: Metrics;
+  MetricSeries: MetricSeries;
+  MetricLabel: MetricLabel;
+  MetricPoint: MetricPoint;
+  Preview: PreviewModel;
+  PreviewList: Omit<PreviewList, 'data'> & { data: Array<ResolversParentTypes['Preview']> };
+  CreatePreviewInput: CreatePreviewInput;
+  Process: ProcessModel;
+  ProcessList: Omit<ProcessList, 'data'> & { data: Array<ResolversParentTypes['Process']> };
+  ProcessAutoscaling: ProcessAutoscaling;
+  CreateProcessInput: CreateProcessInput;
+  UpdateProcessInput: UpdateProcessInput;
+  ScaleProcessInput: ScaleProcessInput;
+  ProcessAutoscalingInput: ProcessAutoscalingInput;
   Project: ProjectModel;
   ProjectList: Omit<ProjectList, 'data'> & { data: Array<ResolversParentTypes['Project']> };
   ProjectUsage: ProjectUsage;
@@ -2085,6 +2904,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listApplications?: Resolver<ResolversTypes['ApplicationList'], ParentType, ContextType, RequireFields<QueryListApplicationsArgs, 'limit'>>;
   getApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<QueryGetApplicationArgs, 'id'>>;
   getApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<QueryGetApplicationSettingsArgs, 'id'>>;
+  getAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<QueryGetAutoDeployArgs, 'id'>>;
   billingSummary?: Resolver<ResolversTypes['BillingSummary'], ParentType, ContextType>;
   listRegions?: Resolver<ResolversTypes['RegionList'], ParentType, ContextType, RequireFields<QueryListRegionsArgs, 'limit'>>;
   listApplicationTypes?: Resolver<ResolversTypes['ApplicationTypeList'], ParentType, ContextType, RequireFields<QueryListApplicationTypesArgs, 'limit'>>;
@@ -2094,14 +2914,24 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listDatabaseEngines?: Resolver<ResolversTypes['DatabaseEngineList'], ParentType, ContextType, RequireFields<QueryListDatabaseEnginesArgs, 'limit'>>;
   listPresets?: Resolver<ResolversTypes['PresetList'], ParentType, ContextType, RequireFields<QueryListPresetsArgs, 'limit'>>;
   listDnsRecordTypes?: Resolver<ResolversTypes['DnsRecordTypeList'], ParentType, ContextType, RequireFields<QueryListDnsRecordTypesArgs, 'limit'>>;
+  listDeployments?: Resolver<ResolversTypes['DeploymentList'], ParentType, ContextType, RequireFields<QueryListDeploymentsArgs, 'id' | 'limit'>>;
+  getDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<QueryGetDeploymentArgs, 'id' | 'deployment_id'>>;
   listApplicationDomains?: Resolver<ResolversTypes['DomainList'], ParentType, ContextType, RequireFields<QueryListApplicationDomainsArgs, 'id' | 'limit'>>;
   listEnvironmentVariables?: Resolver<ResolversTypes['EnvironmentVariableList'], ParentType, ContextType, RequireFields<QueryListEnvironmentVariablesArgs, 'id' | 'limit'>>;
   getMe?: Resolver<ResolversTypes['Me'], ParentType, ContextType>;
   listMyProjects?: Resolver<ResolversTypes['MyProjectList'], ParentType, ContextType, RequireFields<QueryListMyProjectsArgs, 'limit'>>;
   listErrors?: Resolver<ResolversTypes['ErrorList'], ParentType, ContextType, RequireFields<QueryListErrorsArgs, 'limit'>>;
   getError?: Resolver<ResolversTypes['Error'], ParentType, ContextType, RequireFields<QueryGetErrorArgs, 'code'>>;
+  listApplicationInstances?: Resolver<ResolversTypes['InstanceList'], ParentType, ContextType, RequireFields<QueryListApplicationInstancesArgs, 'id' | 'limit'>>;
+  listApplicationLogs?: Resolver<ResolversTypes['ApplicationLogLineList'], ParentType, ContextType, RequireFields<QueryListApplicationLogsArgs, 'id' | 'limit' | 'order'>>;
+  listDeploymentLogs?: Resolver<ResolversTypes['DeploymentLogLineList'], ParentType, ContextType, RequireFields<QueryListDeploymentLogsArgs, 'id' | 'deployment_id' | 'limit' | 'order'>>;
   listMembers?: Resolver<ResolversTypes['MemberList'], ParentType, ContextType, RequireFields<QueryListMembersArgs, 'project_id' | 'limit'>>;
   listInvitations?: Resolver<ResolversTypes['InvitationList'], ParentType, ContextType, RequireFields<QueryListInvitationsArgs, 'project_id' | 'limit'>>;
+  getApplicationMetrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, RequireFields<QueryGetApplicationMetricsArgs, 'id'>>;
+  listPreviews?: Resolver<ResolversTypes['PreviewList'], ParentType, ContextType, RequireFields<QueryListPreviewsArgs, 'id' | 'limit'>>;
+  getPreview?: Resolver<ResolversTypes['Preview'], ParentType, ContextType, RequireFields<QueryGetPreviewArgs, 'id' | 'preview_id'>>;
+  listProcesses?: Resolver<ResolversTypes['ProcessList'], ParentType, ContextType, RequireFields<QueryListProcessesArgs, 'id' | 'limit'>>;
+  getProcess?: Resolver<ResolversTypes['Process'], ParentType, ContextType, RequireFields<QueryGetProcessArgs, 'id' | 'process_id'>>;
   listProjects?: Resolver<ResolversTypes['ProjectList'], ParentType, ContextType, RequireFields<QueryListProjectsArgs, 'limit'>>;
   getProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<QueryGetProjectArgs, 'id'>>;
   getProjectUsage?: Resolver<ResolversTypes['ProjectUsage'], ParentType, ContextType, RequireFields<QueryGetProjectUsageArgs, 'id'>>;
@@ -2127,7 +2957,14 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<MutationCreateApplicationArgs, 'input'>>;
   updateApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<MutationUpdateApplicationArgs, 'id' | 'input'>>;
   deleteApplication?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteApplicationArgs, 'id'>>;
+  startApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<MutationStartApplicationArgs, 'id'>>;
+  stopApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<MutationStopApplicationArgs, 'id'>>;
+  restartApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<MutationRestartApplicationArgs, 'id'>>;
   updateApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<MutationUpdateApplicationSettingsArgs, 'id' | 'input'>>;
+  updateAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<MutationUpdateAutoDeployArgs, 'id' | 'input'>>;
+  createDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationCreateDeploymentArgs, 'id' | 'input'>>;
+  cancelDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationCancelDeploymentArgs, 'id' | 'deployment_id'>>;
+  rollbackApplication?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationRollbackApplicationArgs, 'id' | 'input'>>;
   addApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationAddApplicationDomainArgs, 'id' | 'input'>>;
   verifyApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationVerifyApplicationDomainArgs, 'id' | 'domain_id'>>;
   moveApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationMoveApplicationDomainArgs, 'id' | 'domain_id' | 'input'>>;
@@ -2139,6 +2976,13 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   acceptInvitation?: Resolver<ResolversTypes['Viewer'], ParentType, ContextType, RequireFields<MutationAcceptInvitationArgs, 'input'>>;
   changeMemberRole?: Resolver<ResolversTypes['Member'], ParentType, ContextType, RequireFields<MutationChangeMemberRoleArgs, 'project_id' | 'user_id' | 'role'>>;
   removeMember?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRemoveMemberArgs, 'project_id' | 'user_id'>>;
+  createPreview?: Resolver<ResolversTypes['Preview'], ParentType, ContextType, RequireFields<MutationCreatePreviewArgs, 'id' | 'input'>>;
+  deletePreview?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeletePreviewArgs, 'id' | 'preview_id'>>;
+  redeployPreview?: Resolver<ResolversTypes['Preview'], ParentType, ContextType, RequireFields<MutationRedeployPreviewArgs, 'id' | 'preview_id'>>;
+  createProcess?: Resolver<ResolversTypes['Process'], ParentType, ContextType, RequireFields<MutationCreateProcessArgs, 'id' | 'input'>>;
+  updateProcess?: Resolver<ResolversTypes['Process'], ParentType, ContextType, RequireFields<MutationUpdateProcessArgs, 'id' | 'process_id' | 'input'>>;
+  deleteProcess?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteProcessArgs, 'id' | 'process_id'>>;
+  scaleProcess?: Resolver<ResolversTypes['Process'], ParentType, ContextType, RequireFields<MutationScaleProcessArgs, 'id' | 'process_id' | 'input'>>;
   createProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<MutationCreateProjectArgs, 'input'>>;
   updateProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<MutationUpdateProjectArgs, 'id' | 'input'>>;
   deleteProject?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteProjectArgs, 'id'>>;
@@ -2228,6 +3072,11 @@ export type ApplicationResolvers<ContextType = Context, ParentType extends Resol
   volumes?: Resolver<Array<ResolversTypes['Volume']>, ParentType, ContextType, RequireFields<ApplicationVolumesArgs, 'limit'>>;
   domains?: Resolver<Array<ResolversTypes['Domain']>, ParentType, ContextType, RequireFields<ApplicationDomainsArgs, 'limit'>>;
   environment_variables?: Resolver<Array<ResolversTypes['EnvironmentVariable']>, ParentType, ContextType, RequireFields<ApplicationEnvironment_VariablesArgs, 'limit'>>;
+  current_deployment?: Resolver<Maybe<ResolversTypes['Deployment']>, ParentType, ContextType>;
+  deployments?: Resolver<Array<ResolversTypes['Deployment']>, ParentType, ContextType, RequireFields<ApplicationDeploymentsArgs, 'limit'>>;
+  instances?: Resolver<Array<ResolversTypes['Instance']>, ParentType, ContextType, RequireFields<ApplicationInstancesArgs, 'limit'>>;
+  previews?: Resolver<Array<ResolversTypes['Preview']>, ParentType, ContextType, RequireFields<ApplicationPreviewsArgs, 'limit'>>;
+  processes?: Resolver<Array<ResolversTypes['Process']>, ParentType, ContextType, RequireFields<ApplicationProcessesArgs, 'limit'>>;
 };
 
 export type ApplicationSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationSource'] = ResolversParentTypes['ApplicationSource']> = {
@@ -2291,6 +3140,16 @@ export type ApplicationHealthCheckSettingsResolvers<ContextType = Context, Paren
 export type ApplicationPreviewSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationPreviewSettings'] = ResolversParentTypes['ApplicationPreviewSettings']> = {
   auto_create?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   expire_after_days?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+};
+
+export type AutoDeployResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AutoDeploy'] = ResolversParentTypes['AutoDeploy']> = {
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  branch?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  wait_for_checks?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  paths?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  last_checked_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };
 
 export type BillingSummaryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BillingSummary'] = ResolversParentTypes['BillingSummary']> = {
@@ -2452,6 +3311,36 @@ export type DnsRecordTypeListResolvers<ContextType = Context, ParentType extends
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type DeploymentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Deployment'] = ResolversParentTypes['Deployment']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  preview_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  number?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  branch?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  commit_sha?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  image?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  clear_cache?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  trigger?: Resolver<ResolversTypes['DeploymentTrigger'], ParentType, ContextType>;
+  source_deployment_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  commit_message?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  commit_author?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['DeploymentStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  rollback_possible?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  created_by?: Resolver<ResolversTypes['Actor'], ParentType, ContextType>;
+  started_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  finished_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  application?: Resolver<Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
+};
+
+export type DeploymentListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentList'] = ResolversParentTypes['DeploymentList']> = {
+  data?: Resolver<Array<ResolversTypes['Deployment']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type DomainResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Domain'] = ResolversParentTypes['Domain']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -2561,6 +3450,59 @@ export type ErrorListResolvers<ContextType = Context, ParentType extends Resolve
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type InstanceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Instance'] = ResolversParentTypes['Instance']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  process_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  process_type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  deployment_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  preview_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['InstanceStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  restart_count?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  cpu_percent?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  memory_mb?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  started_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  process?: Resolver<Maybe<ResolversTypes['Process']>, ParentType, ContextType>;
+};
+
+export type InstanceListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstanceList'] = ResolversParentTypes['InstanceList']> = {
+  data?: Resolver<Array<ResolversTypes['Instance']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type ApplicationLogLineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationLogLine'] = ResolversParentTypes['ApplicationLogLine']> = {
+  timestamp?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  source?: Resolver<ResolversTypes['LogSource'], ParentType, ContextType>;
+  level?: Resolver<ResolversTypes['LogLevel'], ParentType, ContextType>;
+  message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  process_type?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  instance_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  deployment_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  preview_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+};
+
+export type ApplicationLogLineListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationLogLineList'] = ResolversParentTypes['ApplicationLogLineList']> = {
+  data?: Resolver<Array<ResolversTypes['ApplicationLogLine']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DeploymentLogLineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentLogLine'] = ResolversParentTypes['DeploymentLogLine']> = {
+  timestamp?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  source?: Resolver<ResolversTypes['LogSource'], ParentType, ContextType>;
+  level?: Resolver<ResolversTypes['LogLevel'], ParentType, ContextType>;
+  message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  step?: Resolver<ResolversTypes['LogStep'], ParentType, ContextType>;
+};
+
+export type DeploymentLogLineListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentLogLineList'] = ResolversParentTypes['DeploymentLogLineList']> = {
+  data?: Resolver<Array<ResolversTypes['DeploymentLogLine']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type MemberResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Member'] = ResolversParentTypes['Member']> = {
   user_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -2592,6 +3534,81 @@ export type InvitationListResolvers<ContextType = Context, ParentType extends Re
 export type CreatedInvitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CreatedInvitation'] = ResolversParentTypes['CreatedInvitation']> = {
   invitation?: Resolver<ResolversTypes['Invitation'], ParentType, ContextType>;
   token?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type MetricsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Metrics'] = ResolversParentTypes['Metrics']> = {
+  from?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  to?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  resolution_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  series?: Resolver<Array<ResolversTypes['MetricSeries']>, ParentType, ContextType>;
+};
+
+export type MetricSeriesResolvers<ContextType = Context, ParentType extends ResolversParentTypes['MetricSeries'] = ResolversParentTypes['MetricSeries']> = {
+  metric?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  unit?: Resolver<ResolversTypes['MetricUnit'], ParentType, ContextType>;
+  labels?: Resolver<Array<ResolversTypes['MetricLabel']>, ParentType, ContextType>;
+  points?: Resolver<Array<ResolversTypes['MetricPoint']>, ParentType, ContextType>;
+};
+
+export type MetricLabelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['MetricLabel'] = ResolversParentTypes['MetricLabel']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  value?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type MetricPointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['MetricPoint'] = ResolversParentTypes['MetricPoint']> = {
+  timestamp?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  value?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+};
+
+export type PreviewResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Preview'] = ResolversParentTypes['Preview']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  branch?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  pull_request_number?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  expires_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  commit_sha?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['PreviewStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  current_deployment_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  created_by?: Resolver<ResolversTypes['Actor'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  application?: Resolver<Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
+};
+
+export type PreviewListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PreviewList'] = ResolversParentTypes['PreviewList']> = {
+  data?: Resolver<Array<ResolversTypes['Preview']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type ProcessResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Process'] = ResolversParentTypes['Process']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  command?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  application_type?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  instances?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  autoscaling?: Resolver<Maybe<ResolversTypes['ProcessAutoscaling']>, ParentType, ContextType>;
+  running_instances?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['ProcessStatus'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  application?: Resolver<Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
+};
+
+export type ProcessListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ProcessList'] = ResolversParentTypes['ProcessList']> = {
+  data?: Resolver<Array<ResolversTypes['Process']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type ProcessAutoscalingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ProcessAutoscaling'] = ResolversParentTypes['ProcessAutoscaling']> = {
+  min_instances?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  max_instances?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  metric?: Resolver<ResolversTypes['AutoscalingMetric'], ParentType, ContextType>;
+  target?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
 };
 
 export type ProjectResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Project'] = ResolversParentTypes['Project']> = {
@@ -2710,6 +3727,7 @@ export type Resolvers<ContextType = Context> = {
   ApplicationHttpSettings?: ApplicationHttpSettingsResolvers<ContextType>;
   ApplicationHealthCheckSettings?: ApplicationHealthCheckSettingsResolvers<ContextType>;
   ApplicationPreviewSettings?: ApplicationPreviewSettingsResolvers<ContextType>;
+  AutoDeploy?: AutoDeployResolvers<ContextType>;
   BillingSummary?: BillingSummaryResolvers<ContextType>;
   BillingMonth?: BillingMonthResolvers<ContextType>;
   BillingLine?: BillingLineResolvers<ContextType>;
@@ -2731,6 +3749,8 @@ export type Resolvers<ContextType = Context> = {
   DatabaseEngineList?: DatabaseEngineListResolvers<ContextType>;
   PresetList?: PresetListResolvers<ContextType>;
   DnsRecordTypeList?: DnsRecordTypeListResolvers<ContextType>;
+  Deployment?: DeploymentResolvers<ContextType>;
+  DeploymentList?: DeploymentListResolvers<ContextType>;
   Domain?: DomainResolvers<ContextType>;
   DomainList?: DomainListResolvers<ContextType>;
   DnsInstruction?: DnsInstructionResolvers<ContextType>;
@@ -2745,11 +3765,26 @@ export type Resolvers<ContextType = Context> = {
   MyProjectList?: MyProjectListResolvers<ContextType>;
   Error?: ErrorResolvers<ContextType>;
   ErrorList?: ErrorListResolvers<ContextType>;
+  Instance?: InstanceResolvers<ContextType>;
+  InstanceList?: InstanceListResolvers<ContextType>;
+  ApplicationLogLine?: ApplicationLogLineResolvers<ContextType>;
+  ApplicationLogLineList?: ApplicationLogLineListResolvers<ContextType>;
+  DeploymentLogLine?: DeploymentLogLineResolvers<ContextType>;
+  DeploymentLogLineList?: DeploymentLogLineListResolvers<ContextType>;
   Member?: MemberResolvers<ContextType>;
   MemberList?: MemberListResolvers<ContextType>;
   Invitation?: InvitationResolvers<ContextType>;
   InvitationList?: InvitationListResolvers<ContextType>;
   CreatedInvitation?: CreatedInvitationResolvers<ContextType>;
+  Metrics?: MetricsResolvers<ContextType>;
+  MetricSeries?: MetricSeriesResolvers<ContextType>;
+  MetricLabel?: MetricLabelResolvers<ContextType>;
+  MetricPoint?: MetricPointResolvers<ContextType>;
+  Preview?: PreviewResolvers<ContextType>;
+  PreviewList?: PreviewListResolvers<ContextType>;
+  Process?: ProcessResolvers<ContextType>;
+  ProcessList?: ProcessListResolvers<ContextType>;
+  ProcessAutoscaling?: ProcessAutoscalingResolvers<ContextType>;
   Project?: ProjectResolvers<ContextType>;
   ProjectList?: ProjectListResolvers<ContextType>;
   ProjectUsage?: ProjectUsageResolvers<ContextType>;

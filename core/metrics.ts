@@ -1,0 +1,39 @@
+// Metrics that kinds have: their units, and how their points come out of what is stored.
+
+export type MetricUnit = 'percent' | 'megabytes' | 'bytes' | 'count' | 'milliseconds';
+
+export interface MetricDefinition {
+  unit: MetricUnit;
+  /**
+   * mean: of what was sampled. sum: of what was counted, zero for a time in which the part ran and nothing was counted.
+   * percentile: of the histogram `response_time`.
+   */
+  reading: 'mean' | 'sum' | 'percentile';
+  /** Stored under another name. */
+  stored?: string;
+  share?: number;
+  /** Only of the part that takes requests. */
+  traffic?: true;
+}
+
+const traffic = { unit: 'count', reading: 'sum', traffic: true } as const;
+const time = { unit: 'milliseconds', reading: 'percentile', stored: 'response_time', traffic: true } as const;
+
+export const applicationMetrics = {
+  cpu_percent: { unit: 'percent', reading: 'mean' },
+  memory_mb: { unit: 'megabytes', reading: 'mean' },
+  network_in_bytes: { unit: 'bytes', reading: 'sum' },
+  network_out_bytes: { unit: 'bytes', reading: 'sum' },
+  instances: { unit: 'count', reading: 'mean' },
+  requests: traffic,
+  response_time_p50_ms: { ...time, share: 0.5 },
+  response_time_p95_ms: { ...time, share: 0.95 },
+  response_time_p99_ms: { ...time, share: 0.99 },
+  responses_2xx: traffic,
+  responses_3xx: traffic,
+  responses_4xx: traffic,
+  responses_5xx: traffic,
+} as const satisfies Record<string, MetricDefinition>;
+
+/** Histogram of response times, stored with buckets. */
+export const RESPONSE_TIME = 'response_time';

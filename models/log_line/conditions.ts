@@ -1,0 +1,53 @@
+// Which lines of a log a reader asks for, as SQL. Words of enums stand in the text, so that partial indexes are found.
+import { isId, timeOfId } from '../../core/ids';
+import type { LogLevel, LogSource } from '../../core/log_line';
+
+/** Whose log it is, found and allowed before. */
+export interface LogScope {
+  /** `log_lines` of the application or of one preview without those of deployments, or those of one deployment. */
+  column: 'resource_id' | 'deployment_id';
+  id: string;
+  /** Lines of a preview belong to this application. */
+  application_id: string;
+  /** Days that its lines are kept. */
+  retention_days: number;
+}
+
+/** Filters that both faces pass on as they are; all ANDed. */
+export interface LogFilters {
+  since?: string | null;
+  until?: string | null;
+  /** Substring of the message, upper and lower case alike. */
+  search?: string | null;
+  level?: LogLevel | null;
+  source?: LogSource | null;
+  process_type?: string | null;
+  instance_id?: string | null;
+  deployment_id?: string | null;
+}
+
+const DAY_MS = 24 * 3600 * 1000;
+
+/** The conditions as texts; their parameters are pushed to `values`. Null: no line can pass. */
+export function conditionsOf(scope: LogScope, filters: LogFilters, values: unknown[]): string[] | null {
+  const { instance_id, deployment_id } = filters;
+  if ((instance_id != null && !isId('ins', instance_id)) || (deployment_id != null && !isId('dep', deployment_id))) return null;
+  const param = (value: unknown): string => `$${values.push(value)}`;
+  const found = [
+    `${scope.column} = ${param(scope.id)}`,
+    scope.column === 'deployment_id' ? 'step is not null' : 'step is null',
+    `application_id = ${param(scope.application_id)}`,
+    `at >= ${param(earliest(scope, filters))}`,
+  ];
+  if (filters.until != null) found.push(`at < ${param(filters.until)}`);
+  for (const name of ['level', 'source'] as const) if (filters[name] != null) found.push(`${name} = '${filters[name]}'`);
+  for (const name of ['process_type', 'instance_id', 'deployment_id'] as const) if (filters[name] != null) found.push(`${name} = ${param(filters[name])}`);
+  if (filters.search) found.push(`message ilike ${param(`%${filters.search.replace(/[\\%_]/g, '\\$&')}%`)}`);
+  return found;
+}
+
+/** No line of an instance or a deployment is older than its id. */
+function earliest({ retention_days }: LogScope, { since, instance_id, deployment_id }: LogFilters): string {
+  const times = [Date.now() - retention_days * DAY_MS, since != null ? Date.parse(since) : 0, ...[instance_id, deployment_id].map((id) => (id != null ? timeOfId(id).getTime() : 0))];
+  return new Date(Math.max(...times)).toISOString();
+}

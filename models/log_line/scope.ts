@@ -1,0 +1,19 @@
+// Whose log a request means.
+import type { Context } from '../../core/context';
+import { Application } from '../application';
+import { settingsOf } from '../application_settings';
+import { Deployment } from '../deployment';
+import type { LogScope } from './conditions';
+
+/** The log of an application, or of one of its previews. @throws not_found for the application; a preview that is none has no lines */
+export async function applicationLog(ctx: Context, { id, preview_id }: { id: string; preview_id?: string | null }): Promise<LogScope> {
+  const application = await Application.get(ctx, id);
+  return { column: 'resource_id', id: preview_id ?? application.id, application_id: application.id, retention_days: settingsOf(application).log_retention_days };
+}
+
+/** The log of a deployment. @throws not_found */
+export async function deploymentLog(ctx: Context, { id, deployment_id }: { id: string; deployment_id: string }): Promise<LogScope> {
+  const application = await Application.get(ctx, id);
+  const deployment = await Deployment.get(ctx, deployment_id, { application_id: application.id });
+  return { column: 'deployment_id', id: deployment.id, application_id: application.id, retention_days: settingsOf(application).log_retention_days };
+}

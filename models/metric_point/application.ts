@@ -1,0 +1,28 @@
+// Metrics of an application: its parts are its process types.
+import type { Context } from '../../core/context';
+import { applicationMetrics } from '../../core/metrics';
+import { Application } from '../application';
+import { named } from '../statement';
+import { metricSeries, type Metrics } from './series';
+import type { MetricsArguments } from './span';
+
+const PROCESSES = named('select id, type from processes where application_id = $1 and project_id = $2 order by type');
+
+export interface ApplicationMetricsArguments extends MetricsArguments {
+  id: string;
+  metrics?: readonly string[] | null;
+  process_id?: string | null;
+}
+
+/** @throws not_found, invalid_query_parameter */
+export async function metricsOfApplication(ctx: Context, { id, metrics, process_id, ...span }: ApplicationMetricsArguments): Promise<Metrics> {
+  const application = await Application.get(ctx, id);
+  const processes = await ctx.sql.query<{ id: string; type: string }>(PROCESSES, [application.id, application.project_id]);
+  const parts = processes.map((process) => ({
+    id: process.id,
+    labels: [{ name: 'process_id', value: process.id }, { name: 'process_type', value: process.type }],
+    traffic: process.type === 'web',
+  }));
+  const names = metrics?.length ? [...new Set(metrics)] : Object.keys(applicationMetrics);
+  return metricSeries(ctx, { resource_id: application.id, definitions: applicationMetrics, metrics: names, parts, only: process_id ?? null }, span);
+}

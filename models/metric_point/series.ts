@@ -1,0 +1,124 @@
+// Series of metrics out of stored points. Databases and others with parts of their own read theirs in the same way.
+import type { Context } from '../../core/context';
+import { LATENCY_BUCKETS, percentile } from '../../core/latency';
+import { RESPONSE_TIME, type MetricDefinition, type MetricUnit } from '../../core/metrics';
+import { named } from '../statement';
+import { spanOf, type MetricsArguments, type Span } from './span';
+
+/** What has series of its own within a resource: a process type. */
+export interface Part {
+  id: string;
+  labels: { name: string; value: string }[];
+  /** It takes the requests. */
+  traffic: boolean;
+}
+
+export interface Series {
+  metric: string;
+  unit: MetricUnit;
+  labels: { name: string; value: string }[];
+  /** A time without a measurement has no point. */
+  points: { timestamp: string; value: number }[];
+}
+
+export interface Metrics {
+  from: string;
+  to: string;
+  resolution_seconds: number;
+  series: Series[];
+}
+
+interface Question {
+  resource_id: string;
+  definitions: Record<string, MetricDefinition>;
+  /** Names of definitions. */
+  metrics: readonly string[];
+  parts: readonly Part[];
+  /** Only this part, which need not exist any more. */
+  only: string | null;
+}
+
+/** One series for each metric and part that can have it, in their order. @throws invalid_query_parameter */
+export async function metricSeries(ctx: Context, question: Question, args: MetricsArguments): Promise<Metrics> {
+  const span = spanOf(args);
+  const { values, histograms } = await read(ctx, question, span);
+  const series = question.metrics.flatMap((metric) => {
+    const definition = question.definitions[metric] as MetricDefinition;
+    return partsOf(question, definition, definition.reading === 'percentile' ? histograms : (values.get(metric) ?? new Map())).map((part) => ({
+      metric,
+      unit: definition.unit,
+      labels: part.labels,
+      points: pointsOf(metric, definition, part.id, values, histograms),
+    }));
+  });
+  return { from: span.from.toISOString(), to: span.to.toISOString(), resolution_seconds: span.resolution_seconds, series };
+}
+
+interface Value {
+  part_id: string;
+  metric: string;
+  at: string;
+  samples: number;
+  total: number;
+}
+
+interface Histogram {
+  part_id: string;
+  at: string;
+  buckets: number[];
+}
+
+type ByPart<Row> = Map<string, Row[]>;
+/** By metric, then by part. */
+type Values = Map<string, ByPart<Value>>;
+
+const BIN = `date_bin(make_interval(secs => $5), at, timestamptz 'epoch')`;
+const WHERE = 'resource_id = $1 and metric = any($2) and at >= $3 and at < $4 and ($6::text is null or part_id = $6)';
+const VALUES = named(`select part_id, metric, ${BIN} as at, sum(samples)::int as samples, sum(total) as total from metric_points where ${WHERE} group by 1, 2, 3 order by 3`);
+const MERGED = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `sum(buckets[${index + 1}])::float8`).join(', ');
+const HISTOGRAMS = named(`select part_id, ${BIN} as at, array[${MERGED}] as buckets from metric_points where ${WHERE} and buckets is not null group by 1, 2 order by 2`);
+
+async function read(ctx: Context, { resource_id, definitions, metrics, only }: Question, span: Span): Promise<{ values: Values; histograms: ByPart<Histogram> }> {
+  const asked = metrics.map((name) => [name, definitions[name] as MetricDefinition] as const);
+  const plain = new Set(asked.filter(([, { reading }]) => reading !== 'percentile').map(([name]) => name));
+  if (asked.some(([, { traffic }]) => traffic)) plain.add('instances');
+  const params = (names: string[]): unknown[] => [resource_id, names, span.from.toISOString(), span.to.toISOString(), span.resolution_seconds, only];
+  const rows = await ctx.sql.query<Value>(VALUES, params([...plain]));
+  const wantsTimes = asked.some(([, { reading }]) => reading === 'percentile');
+  const histograms = wantsTimes ? await ctx.sql.query<Histogram>(HISTOGRAMS, params([RESPONSE_TIME])) : [];
+  const values = new Map([...groups(rows, ({ metric }) => metric)].map(([metric, found]) => [metric, groups(found, ({ part_id }) => part_id)]));
+  return { values, histograms: groups(histograms, ({ part_id }) => part_id) };
+}
+
+function groups<Row>(rows: Row[], keyOf: (row: Row) => string): Map<string, Row[]> {
+  const result = new Map<string, Row[]>();
+  for (const row of rows) {
+    const known = result.get(keyOf(row));
+    if (known) known.push(row);
+    else result.set(keyOf(row), [row]);
+  }
+  return result;
+}
+
+/** Those that there are, then those of which only points are left. */
+function partsOf({ parts, only }: Question, { traffic }: MetricDefinition, found: ByPart<unknown>): Part[] {
+  const fitting = parts.filter((part) => (only === null || part.id === only) && (!traffic || part.traffic || found.has(part.id)));
+  const gone = [...found.keys()].filter((id) => !parts.some((part) => part.id === id));
+  return [...fitting, ...gone.map((id) => ({ id, labels: [{ name: 'process_id', value: id }], traffic: false }))];
+}
+
+function pointsOf(metric: string, definition: MetricDefinition, part: string, values: Values, histograms: ByPart<Histogram>): Series['points'] {
+  if (definition.reading === 'percentile') {
+    return (histograms.get(part) ?? []).map(({ at, buckets }) => ({ timestamp: at, value: percentile(buckets, definition.share ?? 0) ?? 0 }));
+  }
+  const rows = values.get(metric)?.get(part) ?? [];
+  if (definition.reading === 'mean') return rows.map(({ at, samples, total }) => ({ timestamp: at, value: rounded(total / Math.max(samples, 1)) }));
+  const counted = new Map(rows.map(({ at, total }) => [at, total]));
+  const up = definition.traffic ? (values.get('instances')?.get(part) ?? []).filter(({ total }) => total > 0) : [];
+  for (const { at } of up) if (!counted.has(at)) counted.set(at, 0);
+  return [...counted].sort(([a], [b]) => (a < b ? -1 : 1)).map(([at, total]) => ({ timestamp: at, value: total }));
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100;
+}

@@ -1,0 +1,42 @@
+// The time that a request for metrics means, and how finely it is cut.
+import { invalidQuery } from '../../core/errors';
+import { limits } from '../../core/limits';
+
+/** Arguments that all metrics have. */
+export interface MetricsArguments {
+  from?: string | null;
+  to?: string | null;
+  resolution_seconds?: number | null;
+}
+
+export interface Span {
+  /** On a multiple of the resolution. */
+  from: Date;
+  to: Date;
+  resolution_seconds: number;
+}
+
+const RESOLUTIONS = [60, 300, 3600, 86_400];
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Up to a span of so many milliseconds, seconds by default: some hundred points. */
+const DEFAULTS: [number, number][] = [[6 * HOUR_MS, 60], [36 * HOUR_MS, 300], [Infinity, 3600]];
+
+/** The last hour unless asked otherwise. @throws invalid_query_parameter */
+export function spanOf(args: MetricsArguments, now = new Date()): Span {
+  const to = args.to != null ? new Date(args.to) : args.from != null ? latest(new Date(args.from), now) : now;
+  const from = args.from != null ? new Date(args.from) : new Date(to.getTime() - HOUR_MS);
+  const ms = to.getTime() - from.getTime();
+  if (ms <= 0) throw invalidQuery('from', 'from must be before to.');
+  if (ms > limits.observationDaysMax * DAY_MS) throw invalidQuery('from', `from and to may be ${limits.observationDaysMax} days apart at most.`);
+  const resolution_seconds = args.resolution_seconds ?? (DEFAULTS.find(([span]) => ms <= span)?.[1] as number);
+  if (!RESOLUTIONS.includes(resolution_seconds)) throw invalidQuery('resolution_seconds', `resolution_seconds must be one of ${RESOLUTIONS.join(', ')}.`);
+  const step = resolution_seconds * 1000;
+  if (ms / step > limits.metricPointsMax) throw invalidQuery('resolution_seconds', `resolution_seconds is too fine for this span: more than ${limits.metricPointsMax} points.`);
+  return { from: new Date(Math.floor(from.getTime() / step) * step), to, resolution_seconds };
+}
+
+/** With `from` alone, up to now, as far as one answer goes. */
+function latest(from: Date, now: Date): Date {
+  return new Date(Math.min(now.getTime(), from.getTime() + limits.observationDaysMax * DAY_MS));
+}

@@ -1,0 +1,31 @@
+import { logPage, type StepLine } from '../models/log_line/page';
+import { applicationLog, deploymentLog } from '../models/log_line/scope';
+import { linesAfter } from '../models/log_line/tail';
+import type { QueryListApplicationLogsArgs, QueryListDeploymentLogsArgs, Resolvers } from '../schema/types';
+import type { LiveReader } from '../core/live';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listApplicationLogs: async (_, { id, preview_id, ...args }, ctx) => logPage(ctx, await applicationLog(ctx, { id, preview_id }), args),
+    listDeploymentLogs: async (_, { id, deployment_id, ...args }, ctx) => logPage<StepLine>(ctx, await deploymentLog(ctx, { id, deployment_id }), args),
+  },
+};
+
+export const live: Record<string, LiveReader> = {
+  listApplicationLogs: {
+    topic: ({ id }) => ({ channel: 'logs', key: String(id) }),
+    async read(given, ctx, after) {
+      const { id, preview_id, ...args } = given as QueryListApplicationLogsArgs;
+      const lines = await linesAfter(ctx, await applicationLog(ctx, { id, preview_id }), args, after);
+      return lines.map(({ id: place, line: { step: _, ...data } }) => ({ id: place, data }));
+    },
+  },
+  listDeploymentLogs: {
+    topic: ({ id }) => ({ channel: 'logs', key: String(id) }),
+    async read(given, ctx, after) {
+      const { id, deployment_id, ...args } = given as QueryListDeploymentLogsArgs;
+      const lines = await linesAfter(ctx, await deploymentLog(ctx, { id, deployment_id }), args, after);
+      return lines.map(({ id: place, line: { timestamp, source, level, message, step } }) => ({ id: place, data: { timestamp, source, level, message, step } }));
+    },
+  },
+};

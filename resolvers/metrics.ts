@@ -1,0 +1,8 @@
+import { metricsOfApplication } from '../models/metric_point/application';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    getApplicationMetrics: (_, args, ctx) => metricsOfApplication(ctx, args),
+  },
+};
