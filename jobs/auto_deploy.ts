@@ -2,6 +2,7 @@
 // mirrors of the repositories are, for the paths that a push changes.
 import { deployHead, watchedApplication, watchedOf, type AutoDeployRow, type Watched } from '../models/auto_deploy';
 import { concerns } from '../models/auto_deploy/paths';
+import { DriverError } from '../drivers/driver';
 import { SourceError, type GitRemote, type Head } from '../drivers/source';
 import { around, settled, type HostDrivers, type Job, type JobContext, type Outcome } from './job';
 
@@ -23,6 +24,7 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
     return settled({ ...columns, last_checked_at, failures: 0, status_reason: null }, around(pollMs));
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
+    if (ctx.signal.aborted) throw new DriverError('transient', error.message);
     const pauseMs = Math.max(pollMs, Math.min(pollMs * 2 ** Math.min(row.failures + 1, 20), BACKOFF_MAX_MS));
     return settled({ last_checked_at, failures: row.failures + 1, status_reason: error.message }, around(pauseMs));
   }

@@ -7,7 +7,6 @@ import { cursorCodec, type CursorCodec } from '../core/cursor';
 import { createLog, type Logger } from '../core/log';
 import { loadKeyRing, secretBox, type SecretBox } from '../core/secrets';
 import { StartupError } from '../core/startup_error';
-import { dnsQuestions } from '../drivers/dns';
 import { hostFacts } from '../drivers/host';
 import { allJobs } from '../jobs/registry';
 import { describeTables, openDatabase, type Database } from '../models/database';
@@ -18,6 +17,7 @@ import { memoryLimiter, openAttempts, sharedLimiter, type Attempts } from '../re
 import { openEmbedded } from './embedded';
 import { openIdentities, type Identities } from './identities';
 import { listen } from './listener';
+import { openProbes } from './probes';
 import { openNewsDesk, type NewsDesk } from './news';
 import { openRefusals, type RefusalBook } from './refusals';
 
@@ -69,7 +69,6 @@ export async function openPlatform(config: Config, log: Logger = createLog(confi
 
 function assemble(config: Config, log: Logger, database: Database, secrets: SecretBox, identities: Identities): Omit<Platform, 'close' | 'databaseUrl'> {
   const tables = allJobs().map((job) => job.table);
-  const dns = dnsQuestions({ resolvers: [...config.dnsResolvers] });
   return {
     config,
     log,
@@ -80,7 +79,7 @@ function assemble(config: Config, log: Logger, database: Database, secrets: Secr
     limiter: openLimiter(config, database),
     refusals: openRefusals(database, log),
     attempts: openAttempts(config.rateLimitFailedAuth),
-    probes: { dns },
+    probes: openProbes(config),
     news: openNewsDesk(),
     closing: new AbortController(),
     facts: () => hostFacts({ directory: config.dataDir }),

@@ -7,12 +7,12 @@ import { loadConfig } from '../../core/config';
 import { mintId } from '../../core/ids';
 import { createLog, type LogLevel } from '../../core/log';
 import { secretBox } from '../../core/secrets';
-import { dnsQuestions } from '../../drivers/dns';
 import { directoryVolumes } from '../../drivers/volume/directory';
 import { loopImageVolumes } from '../../drivers/volume/loop_image';
 import type { LoopParts, Values } from '../../jobs/job';
 import { describeTables, openDatabase, type Database } from '../../models/database';
 import { listen } from '../../server/listener';
+import { openProbes } from '../../server/probes';
 import { createTestDatabase } from './database';
 
 /** What one GB of a volume counts in these tests. */
@@ -58,14 +58,15 @@ export async function openParts(url: string, directory: string, level: LogLevel)
   const log = createLog(level);
   const database = openDatabase(url, { poolSize: 8 });
   await describeTables(database);
+  const config = loadConfig({ PLATFORM_DATA_DIR: directory });
   const place = { directory, sizeUnitBytes: UNIT_BYTES };
   const driver = directoryVolumes(place);
   const volumes = { default: driver, byName: new Map([driver, loopImageVolumes(place)].map((one) => [one.name, one])) };
   return {
     ...{ database, log, drivers: { volumes, host: null } },
-    config: loadConfig({}),
+    config,
     secrets: secretBox([{ id: 'test', key: Buffer.alloc(32, 1) }]),
-    probes: { dns: dnsQuestions({ resolvers: [] }) },
+    probes: openProbes(config),
     listen: (handlers) => listen(url, handlers, log),
   };
 }

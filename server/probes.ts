@@ -1,0 +1,34 @@
+// What a request may ask the outside world (decision 2): read-only, and over after a few seconds.
+import type { Config } from '../core/config';
+import type { Probes, SourceAnswer } from '../core/context';
+import { limits } from '../core/limits';
+import { dnsQuestions } from '../drivers/dns';
+import { driverContext } from '../drivers/driver';
+import { SourceError, type GitRemote, type SourceDriver, type Wanted } from '../drivers/source';
+import { openSource } from '../drivers/source/git';
+
+/** Opens nothing yet: the folder for sources is made when a repository is first asked. */
+export function openProbes(config: Config): Probes {
+  let driver: Promise<SourceDriver> | null = null;
+  const source = (): Promise<SourceDriver> => (driver ??= openSources(config).catch((error: unknown) => {
+    driver = null;
+    throw error;
+  }));
+  return {
+    dns: dnsQuestions({ resolvers: [...config.dnsResolvers] }),
+    source: { look: async (remote, wanted) => look(await source(), remote, wanted) },
+  };
+}
+
+function openSources({ runtimeDir, sourceSizeMb, allowHttpGit, allowLocalGit, allowPrivateAddresses }: Config): Promise<SourceDriver> {
+  return openSource({ directory: runtimeDir, sizeMb: sourceSizeMb, allowHttpGit, allowLocalGit, allowPrivateAddresses });
+}
+
+async function look(source: SourceDriver, remote: GitRemote, wanted: Wanted): Promise<SourceAnswer> {
+  try {
+    return { found: true, ...(await source.look(remote, wanted, driverContext(limits.probeTimeoutMs))) };
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    return { found: false, failure: error.failure, message: error.message };
+  }
+}
