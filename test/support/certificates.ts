@@ -1,0 +1,146 @@
+// Domains that want certificates, the loop that gets them, and what the ingress does with challenges and certificates.
+import { createServer, type Server } from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect, createSecureContext, type PeerCertificate } from 'node:tls';
+import { createLog } from '../../core/log';
+import { openCertificates } from '../../drivers/certificates';
+import { job as certificateJob } from '../../jobs/certificate';
+import { job as domainJob } from '../../jobs/domain';
+import { startLoop, type Loop } from '../../jobs/loop';
+import { certificateOf, challengeOf, type ServedCertificate } from '../../models/certificate';
+import { listen } from '../../server/listener';
+import { startDnsServer, type DnsServer } from './dns_server';
+import { domainsOf, INGRESS, type DomainBody, type Domains } from './domains';
+import { startService, type TestService } from './service';
+
+export interface ShownCertificate { status: string; issuer: string | null; expires_at: string | null; error: string | null }
+export type CertifiedDomain = DomainBody & { certificate: ShownCertificate };
+
+export interface CertificateBench {
+  service: TestService;
+  dns: DnsServer;
+  domains: Domains;
+  application: string;
+  /** Where challenges are answered. */
+  httpPort: number;
+  /** Host and path of what was asked for there. */
+  asked: string[];
+  /** Lines of the loop, every level. */
+  logged: string[];
+  /** Starts the loop of a worker, with an authority or without. */
+  work(authority: { directory: string; caFile: string | null } | null): void;
+  rest(): Promise<void>;
+  /** A domain whose records are there and were found. */
+  active(hostname: string): Promise<CertifiedDomain>;
+  find(hostname: string): Promise<CertifiedDomain>;
+  /** Waits until the API shows this of the certificate and the step has ended. */
+  until(hostname: string, expected: object): Promise<CertifiedDomain>;
+  /** Lets time pass: changes columns of the certificate and makes it due. */
+  due(hostname: string, sets?: string): Promise<unknown>;
+  /** Seconds until the loop looks again. */
+  pause(hostname: string): Promise<number>;
+  served(hostname: string): Promise<ServedCertificate | null>;
+  /** What a TLS client sees that trusts this authority alone. */
+  handshake(servername: string, ca: string): Promise<PeerCertificate>;
+  /** Host names that were told to have another certificate now. */
+  heard(): { names: string[]; close(): Promise<void> };
+  close(): Promise<void>;
+}
+
+export async function openCertificateBench(): Promise<CertificateBench> {
+  const dns = await startDnsServer({ 'ingress.example.net A': ['127.0.0.1'] });
+  const service = await startService({ settings: { ...INGRESS, INGRESS_IPS: '127.0.0.1', DNS_RESOLVERS: dns.address } });
+  const domains = domainsOf(service, dns);
+  const application = await domains.newApplication('shop');
+  const { database, databaseUrl, secrets, log } = service.platform;
+  const [asked, logged]: [string[], string[]] = [[], []];
+  const [http, https] = [answering(service, asked), encrypting(service)];
+  for (const server of [http, https]) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  let loop: Loop | undefined;
+  const rest = async (): Promise<void> => loop?.stop();
+  const find = async (hostname: string): Promise<CertifiedDomain> => (await domains.find(hostname, application)) as CertifiedDomain;
+  return {
+    ...{ service, dns, domains, application, asked, logged, rest, find, httpPort: portOf(http) },
+    work: (authority) => void (loop = startWork(service, logged, authority)),
+    async active(hostname) {
+      const domain = await domains.added(hostname, application);
+      domain.dns_instructions.forEach(domains.obey);
+      return (await domains.verified(domain)) as CertifiedDomain;
+    },
+    async until(hostname, expected) {
+      const last = await settled(async () => {
+        expect((await find(hostname)).certificate).toMatchObject(expected);
+        expect(await service.sql('select id from certificates where id = $1 and lease_owner is not null', [hostname])).toEqual([]);
+      });
+      if (last) throw new Error(`${hostname}: ${last.message}\n${logged.slice(-3).join('')}`);
+      return find(hostname);
+    },
+    due: (hostname, sets = 'attempts = attempts') => service.sql(`update certificates set ${sets}, next_at = now() where id = $1`, [hostname]),
+    pause: async (hostname) => (await service.sql<{ s: number }>('select extract(epoch from next_at - now())::float8 as s from certificates where id = $1', [hostname]))[0]?.s ?? 0,
+    served: (hostname) => certificateOf(database, secrets, hostname),
+    handshake: (servername, ca) => handshake(portOf(https), servername, ca),
+    heard() {
+      const names: string[] = [];
+      const listener = listen(databaseUrl, { certificates: (name) => void names.push(name) }, log);
+      return { names, close: () => listener.close() };
+    },
+    async close() {
+      await rest();
+      await service.close();
+      for (const server of [http, https]) server.close();
+      await dns.close();
+    },
+  };
+}
+
+export function portOf(server: Server | TlsServer): number {
+  return (server.address() as AddressInfo).port;
+}
+
+/** Tries until it no longer throws; the last error after 15 s. */
+async function settled(check: () => Promise<void>): Promise<Error | null> {
+  let last: Error | null = null;
+  for (let turn = 0; turn < 150; turn += 1) {
+    last = await check().then(() => null, (error: Error) => error);
+    if (!last) return null;
+    await sleep(100);
+  }
+  return last;
+}
+
+function answering({ platform }: TestService, asked: string[]): Server {
+  return createServer((request, response) => {
+    const url = request.url ?? '';
+    asked.push(`${(request.headers.host ?? '').replace(/:\d+$/, '')}${url}`);
+    void challengeOf(platform.database, url.split('/').pop() ?? '').then((text) => response.writeHead(text === null ? 404 : 200).end(text));
+  });
+}
+
+function encrypting({ platform }: TestService): TlsServer {
+  const find = async (name: string): Promise<ReturnType<typeof createSecureContext>> => {
+    const found = await certificateOf(platform.database, platform.secrets, name);
+    if (!found) throw new Error('no certificate');
+    return createSecureContext({ cert: found.chain, key: found.key });
+  };
+  return createTlsServer({ SNICallback: (name, done) => void find(name).then((context) => done(null, context), done) });
+}
+
+function startWork({ platform }: TestService, logged: string[], authority: { directory: string; caFile: string | null } | null): Loop {
+  const { database, databaseUrl, config, secrets, probes } = platform;
+  const log = createLog('debug', { write: (line: string) => void logged.push(line) });
+  const certificates = authority ? openCertificates({ ...authority, email: 'ops@example.net' }) : undefined;
+  const drivers = { volumes: { default: null as never, byName: new Map() }, host: null, certificates };
+  return startLoop({ database, config, secrets, probes, log, drivers, listen: (handlers) => listen(databaseUrl, handlers, log) }, { jobs: [domainJob, certificateJob], pollMs: 200 });
+}
+
+function handshake(port: number, servername: string, ca: string): Promise<PeerCertificate> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, servername, ca }, () => {
+      resolve(socket.getPeerCertificate());
+      socket.end();
+    });
+    socket.on('error', reject);
+  });
+}
