@@ -73,6 +73,8 @@ export interface Job<Row extends LoopRow = LoopRow> {
   table: string;
   /** Works on applications: only in the process that has `drivers.host`. */
   host?: true;
+  /** Its moves are no events in the activity of the project: there are too many of them. */
+  quiet?: true;
   /** States of the kind. Without them, or without `failed` among them, a row is tried for ever. */
   states?: StateMachine;
   /** How long transient failures are retried before the row is `failed`. Default 10 minutes. */
