@@ -1,0 +1,65 @@
+// Certificates by host name, as TLS contexts. Each name is asked for once.
+import { createSecureContext, type SecureContext } from 'node:tls';
+import type { IngressParts } from '../ingress';
+
+export interface CertificateStore {
+  entries: Map<string, Entry>;
+  ask: IngressParts['certificate'];
+}
+
+interface Entry {
+  /** What was found, undefined while it is looked up. */
+  found: SecureContext | null | undefined;
+  looking: Promise<SecureContext | null>;
+  /** Infinity for what is there. */
+  until: number;
+}
+
+const ABSENT_MS = 30_000;
+/** After a failure to look, or for a certificate that cannot be used. */
+const FAILED_MS = 5_000;
+const NAMES = 20_000;
+
+export function certificateStore(ask: IngressParts['certificate']): CertificateStore {
+  return { entries: new Map(), ask };
+}
+
+/** The context of a name; null where it has no certificate that can be used. Never throws. */
+export function contextOf(store: CertificateStore, host: string): Promise<SecureContext | null> {
+  const known = store.entries.get(host);
+  if (known !== undefined && known.until > Date.now()) return known.looking;
+  if (store.entries.size >= NAMES) dropOldest(store);
+  const entry: Entry = { found: undefined, looking: Promise.resolve(null), until: Infinity };
+  entry.looking = look(store, host, entry);
+  store.entries.delete(host); // to the end: the first is the oldest
+  store.entries.set(host, entry);
+  return entry.looking;
+}
+
+/** Whether a name has a certificate, at once where that is known. */
+export function hasCertificate(store: CertificateStore, host: string): boolean | Promise<boolean> {
+  const known = store.entries.get(host);
+  if (known?.found !== undefined && known.until > Date.now()) return known.found !== null;
+  return contextOf(store, host).then((context) => context !== null);
+}
+
+export function forgetContext(store: CertificateStore, host: string): void {
+  store.entries.delete(host);
+}
+
+async function look(store: CertificateStore, host: string, entry: Entry): Promise<SecureContext | null> {
+  try {
+    const certificate = await store.ask(host);
+    entry.found = certificate && createSecureContext({ cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' });
+    if (entry.found === null) entry.until = Date.now() + ABSENT_MS;
+  } catch {
+    entry.found = null;
+    entry.until = Date.now() + FAILED_MS;
+  }
+  return entry.found;
+}
+
+function dropOldest(store: CertificateStore): void {
+  const oldest = store.entries.keys().next();
+  if (!oldest.done) store.entries.delete(oldest.value);
+}

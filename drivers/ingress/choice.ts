@@ -1,0 +1,43 @@
+// Which instance takes a request.
+import type { Site } from './table';
+import type { Upstream } from './upstream';
+
+const COOKIE = 'platform_instance';
+const COOKIE_VALUE = /(?:^|;\s*)platform_instance=([A-Za-z0-9_-]{22})(?:;|$)/;
+
+/** The one with the fewest open requests, in turn among equals; null where none is left. `tried` are those that refused. */
+export function chooseUpstream(site: Site, tried: Upstream[], cookie: string | undefined, now: number): Upstream | null {
+  const { upstreams } = site;
+  const sticky = site.route.sticky ? markedUpstream(site, tried, cookie) : null;
+  if (sticky !== null) return sticky;
+  let best: Upstream | null = null;
+  site.turn = site.turn + 1 < upstreams.length ? site.turn + 1 : 0;
+  for (let index = 0; index < upstreams.length; index += 1) {
+    const upstream = upstreams[(site.turn + index) % upstreams.length] as Upstream;
+    if (upstream.drained || tried.includes(upstream)) continue;
+    if (best === null || isBetter(upstream, best, now)) best = upstream;
+  }
+  return best;
+}
+
+/** The cookie that keeps a visitor with an instance; null where it is not wanted or there already. */
+export function stickyCookie(site: Site, upstream: Upstream, cookie: string | undefined, scheme: string): string | null {
+  if (!site.route.sticky || markIn(cookie) === upstream.mark) return null;
+  return `${COOKIE}=${upstream.mark}; Path=/; HttpOnly; SameSite=Lax${scheme === 'https' ? '; Secure' : ''}`;
+}
+
+function markedUpstream(site: Site, tried: Upstream[], cookie: string | undefined): Upstream | null {
+  const mark = markIn(cookie);
+  if (mark === undefined) return null;
+  return site.upstreams.find((upstream) => upstream.mark === mark && !upstream.drained && !tried.includes(upstream)) ?? null;
+}
+
+function markIn(cookie: string | undefined): string | undefined {
+  return cookie === undefined ? undefined : COOKIE_VALUE.exec(cookie)?.[1];
+}
+
+function isBetter(one: Upstream, other: Upstream, now: number): boolean {
+  const avoided = one.avoidUntil > now;
+  if (avoided !== other.avoidUntil > now) return !avoided;
+  return one.open < other.open;
+}

@@ -1,0 +1,93 @@
+// The head of a request as the instance gets it: without what was meant for this connection (RFC 9110 section 7.6.1),
+// with who asked and how.
+import type { IncomingMessage } from 'node:http';
+import { mintRequestId } from '../../core/ids';
+import { withoutNamed } from './answer';
+
+/** Who asks, as far as it can be believed. */
+export interface Caller {
+  address: string;
+  scheme: 'http' | 'https';
+  requestId: string;
+  /** X-Forwarded-For, -Host and -Port for the instance. */
+  chain: string;
+  host: string;
+  port: string;
+}
+
+const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'te', 'transfer-encoding', 'upgrade', 'expect']);
+const OURS = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-request-id']);
+const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
+const PORT = /:(\d{1,5})$/;
+
+/** `trustProxy` is the number of proxies in front whose headers are believed. */
+export function callerOf(request: IncomingMessage, authority: string, listener: 'http' | 'https', trustProxy: number): Caller {
+  const remote = plainAddress(request.socket.remoteAddress ?? '');
+  const port = (scheme: string): string => PORT.exec(authority)?.[1] ?? (scheme === 'https' ? '443' : '80');
+  if (trustProxy === 0) return { address: remote, scheme: listener, requestId: mintRequestId(), chain: remote, host: authority, port: port(listener) };
+  const { headers } = request;
+  const chain = headers['x-forwarded-for'] === undefined ? remote : `${String(headers['x-forwarded-for'])}, ${remote}`;
+  const hops = chain.split(',');
+  const named = first(headers['x-forwarded-proto']);
+  const scheme = named === 'https' || named === 'http' ? named : listener;
+  const id = first(headers['x-request-id']);
+  return {
+    address: (hops[Math.max(0, hops.length - 1 - trustProxy)] as string).trim(),
+    scheme,
+    requestId: REQUEST_ID.test(id) ? id : mintRequestId(),
+    chain,
+    host: first(headers['x-forwarded-host']) || authority,
+    port: /^\d{1,5}$/.test(first(headers['x-forwarded-port'])) ? first(headers['x-forwarded-port']) : port(scheme),
+  };
+}
+
+export interface ForwardOptions { target: string; authority: string; caller: Caller; trustProxy: number; protocol: string | null; expects: boolean }
+
+/** Request line and headers, the empty line included. */
+export function forwardedHead(request: IncomingMessage, options: ForwardOptions): string {
+  const { caller } = options;
+  const { connection } = request.headers;
+  const raw = connection === undefined ? request.rawHeaders : withoutNamed(request.rawHeaders, connection);
+  let head = `${request.method} ${options.target} HTTP/1.1\r\nHost: ${options.authority}\r\n`;
+  for (let index = 0; index < raw.length; index += 2) {
+    const name = raw[index] as string;
+    if (passes(name.toLowerCase(), options.trustProxy)) head += `${name}: ${raw[index + 1]}\r\n`;
+  }
+  head += `X-Forwarded-For: ${caller.chain}\r\nX-Forwarded-Proto: ${caller.scheme}\r\nX-Forwarded-Host: ${caller.host}\r\nX-Forwarded-Port: ${caller.port}\r\nX-Request-Id: ${caller.requestId}\r\n`;
+  if (options.expects) head += 'Expect: 100-continue\r\n';
+  if (isChunked(request)) head += 'Transfer-Encoding: chunked\r\n';
+  if (options.protocol !== null) head += `Connection: Upgrade\r\nUpgrade: ${options.protocol}\r\n`;
+  return `${head}\r\n`;
+}
+
+export function isChunked(request: IncomingMessage): boolean {
+  return request.headers['transfer-encoding'] !== undefined;
+}
+
+/** Trailers that an instance may see; framing and what we vouch for are not among them. */
+export function forwardedTrailers(request: IncomingMessage): string {
+  let text = '';
+  const raw = request.rawTrailers;
+  for (let index = 0; index < raw.length; index += 2) {
+    const name = (raw[index] as string).toLowerCase();
+    if (passes(name, 0) && name !== 'content-length') text += `${raw[index]}: ${raw[index + 1]}\r\n`;
+  }
+  return text;
+}
+
+function passes(name: string, trustProxy: number): boolean {
+  if (name === 'host' || HOP_BY_HOP.has(name)) return false;
+  // CGI and its heirs cannot tell X_Forwarded_For from X-Forwarded-For.
+  const plain = name.includes('_') ? name.replaceAll('_', '-') : name;
+  if (OURS.has(plain)) return false;
+  return trustProxy > 0 || !(plain === 'forwarded' || plain === 'x-real-ip' || plain.startsWith('x-forwarded-'));
+}
+
+function first(value: string | string[] | undefined): string {
+  const text = Array.isArray(value) ? value[0] : value;
+  return text === undefined ? '' : (text.split(',', 1)[0] as string).trim();
+}
+
+function plainAddress(address: string): string {
+  return address.startsWith('::ffff:') ? address.slice(7) : address;
+}

@@ -1,0 +1,42 @@
+// Bounds of the ingress. Times in ms, sizes in bytes.
+
+export interface IngressLimits {
+  /** Open connections of clients, plain and TLS together. More are closed at once. */
+  connections: number;
+  /** Open requests of one application, WebSockets and previews included. More are answered 503 `busy`. */
+  applicationRequests: number;
+  /** Body of a request. */
+  bodyBytes: number;
+  /** Request line and headers of a request; of an answer too. */
+  headerBytes: number;
+  headers: number;
+  /** For a client to send its headers. */
+  headersMs: number;
+  /** A client that neither sends nor takes bytes for this long is slow: its request ends. */
+  clientIdleMs: number;
+  /** An idle connection of a client. */
+  keepAliveMs: number;
+  /** For an instance to accept a connection. */
+  connectMs: number;
+  /** A WebSocket without bytes in either direction. */
+  tunnelIdleMs: number;
+  /** How long a drain waits for WebSockets. */
+  tunnelDrainMs: number;
+  /** How often times are looked at: the precision of all of them. */
+  sweepMs: number;
+}
+
+export const INGRESS_LIMITS: IngressLimits = {
+  connections: 20_000,
+  applicationRequests: 1_000,
+  bodyBytes: 100 * 1024 * 1024,
+  headerBytes: 32 * 1024,
+  headers: 200,
+  headersMs: 20_000,
+  clientIdleMs: 60_000,
+  keepAliveMs: 65_000,
+  connectMs: 2_000,
+  tunnelIdleMs: 600_000,
+  tunnelDrainMs: 5_000,
+  sweepMs: 250,
+};

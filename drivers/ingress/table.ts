@@ -1,0 +1,137 @@
+// Which host leads where. Only look-ups in maps while it serves: 10,000 hosts cost what one does.
+import type { Route } from '../ingress';
+import { closeIdle, openUpstream, type Upstream } from './upstream';
+
+/** One route while it is served. */
+export interface Site {
+  route: Route;
+  upstreams: Upstream[];
+  application: ApplicationLoad;
+  /** Where the next search for a target starts. */
+  turn: number;
+}
+
+/** What all routes of one application share, over all changes of its routes. */
+export interface ApplicationLoad { open: number; sites: Site[] }
+
+export interface RouteTable {
+  hosts: Map<string, Site>;
+  /** By what follows the `*`, e.g. `.example.com`. */
+  wildcards: Map<string, Site>;
+  applications: Map<string, ApplicationLoad>;
+  upstreams: Map<string, Upstream>;
+  /** Instances that must not come back with routes that were read before they were drained. */
+  drained: Map<string, number>;
+}
+
+const DRAINED_MS = 600_000;
+
+export function routeTable(): RouteTable {
+  return { hosts: new Map(), wildcards: new Map(), applications: new Map(), upstreams: new Map(), drained: new Map() };
+}
+
+/** The site of a `Host` header: exact, else the wildcard one label up. */
+export function findSite(table: RouteTable, authority: string): Site | null {
+  const direct = table.hosts.get(authority);
+  if (direct !== undefined) return direct;
+  return siteOfHost(table, hostOf(authority));
+}
+
+/** Like findSite, for a name that is lower case and without a port. */
+export function siteOfHost(table: RouteTable, host: string): Site | null {
+  const dot = host.indexOf('.');
+  return table.hosts.get(host) ?? (dot > 0 ? table.wildcards.get(host.slice(dot)) : undefined) ?? null;
+}
+
+/** Lower case, without port and trailing dot. */
+export function hostOf(authority: string): string {
+  const colon = authority.startsWith('[') ? authority.indexOf(':', authority.indexOf(']')) : authority.indexOf(':');
+  const name = (colon < 0 ? authority : authority.slice(0, colon)).toLowerCase();
+  return name.endsWith('.') ? name.slice(0, -1) : name;
+}
+
+export function applyRoutes(table: RouteTable, routes: Route[]): void {
+  const byApplication = grouped(routes);
+  for (const id of [...table.applications.keys()]) if (!byApplication.has(id)) updateRoutes(table, id, []);
+  for (const [id, own] of byApplication) updateRoutes(table, id, own);
+}
+
+export function updateRoutes(table: RouteTable, applicationId: string, routes: Route[]): void {
+  const application = table.applications.get(applicationId) ?? { open: 0, sites: [] };
+  const before = application.sites;
+  application.sites = routes.map((route) => openSite(table, application, route));
+  for (const site of before) removeHosts(table, site);
+  for (const site of application.sites) addHosts(table, site);
+  for (const site of before) for (const upstream of site.upstreams) release(table, upstream);
+  if (application.sites.length > 0 || application.open > 0) table.applications.set(applicationId, application);
+  else table.applications.delete(applicationId);
+}
+
+/** Forgets what nothing needs any more. To be called now and then. */
+export function tidyTable(table: RouteTable, now: number): void {
+  for (const [id, until] of table.drained) if (until < now) table.drained.delete(id);
+  for (const [id, application] of table.applications) if (application.open === 0 && application.sites.length === 0) table.applications.delete(id);
+  for (const upstream of table.upstreams.values()) {
+    closeIdle(upstream, now);
+    if (upstream.references === 0 && upstream.open === 0) table.upstreams.delete(keyOf(upstream.instanceId, upstream.port));
+  }
+}
+
+/** Takes an instance out of the choice at once. */
+export function markDrained(table: RouteTable, instanceId: string, now: number): Upstream[] {
+  table.drained.set(instanceId, now + DRAINED_MS);
+  const own = [...table.upstreams.values()].filter((upstream) => upstream.instanceId === instanceId);
+  for (const upstream of own) {
+    upstream.drained = true;
+    closeIdle(upstream, Infinity);
+  }
+  return own;
+}
+
+function grouped(routes: Route[]): Map<string, Route[]> {
+  const groups = new Map<string, Route[]>();
+  for (const route of routes) {
+    const group = groups.get(route.application_id);
+    if (group === undefined) groups.set(route.application_id, [route]);
+    else group.push(route);
+  }
+  return groups;
+}
+
+function openSite(table: RouteTable, application: ApplicationLoad, route: Route): Site {
+  const upstreams = route.targets.map((target) => {
+    const key = keyOf(target.instance_id, target.port);
+    const upstream = table.upstreams.get(key) ?? openUpstream(target);
+    table.upstreams.set(key, upstream);
+    upstream.references += 1;
+    upstream.drained ||= table.drained.has(target.instance_id);
+    return upstream;
+  });
+  return { route, upstreams, application, turn: 0 };
+}
+
+function release(table: RouteTable, upstream: Upstream): void {
+  upstream.references -= 1;
+  if (upstream.references > 0) return;
+  closeIdle(upstream, Infinity);
+  if (upstream.open === 0) table.upstreams.delete(keyOf(upstream.instanceId, upstream.port));
+}
+
+function addHosts(table: RouteTable, site: Site): void {
+  for (const host of site.route.hosts) {
+    if (host.startsWith('*.')) table.wildcards.set(host.slice(1).toLowerCase(), site);
+    else table.hosts.set(hostOf(host), site);
+  }
+}
+
+// A host may have gone to another application since.
+function removeHosts(table: RouteTable, site: Site): void {
+  for (const host of site.route.hosts) {
+    const [map, key] = host.startsWith('*.') ? [table.wildcards, host.slice(1).toLowerCase()] as const : [table.hosts, hostOf(host)] as const;
+    if (map.get(key) === site) map.delete(key);
+  }
+}
+
+function keyOf(instanceId: string, port: number): string {
+  return `${instanceId}:${port}`;
+}

@@ -1,0 +1,50 @@
+// Counters per application, preview and instance, and what they are counted of: one finished request.
+import { LATENCY_BOUNDS_MS, type Traffic } from '../ingress';
+
+export interface TrafficBook { entries: Map<string, Traffic> }
+
+/** Whose traffic it is. */
+export interface TrafficOwner { application_id: string; preview_id: string | null; instance_id: string | null }
+
+const BUCKETS = LATENCY_BOUNDS_MS.length + 1;
+
+export function trafficBook(): TrafficBook {
+  return { entries: new Map() };
+}
+
+export function countRequest(book: TrafficBook, owner: TrafficOwner, status: number, durationMs: number): void {
+  const entry = entryOf(book, owner);
+  entry.requests += 1;
+  // 1xx is left: 101, a WebSocket. It is a success.
+  const family = status >= 500 ? '5xx' : status >= 400 ? '4xx' : status >= 300 ? '3xx' : '2xx';
+  entry.responses[family] += 1;
+  const bucket = LATENCY_BOUNDS_MS.findIndex((bound) => durationMs <= bound);
+  const index = bucket < 0 ? BUCKETS - 1 : bucket;
+  entry.latency[index] = (entry.latency[index] as number) + 1;
+}
+
+export function countBytes(book: TrafficBook, owner: TrafficOwner, received: number, sent: number): void {
+  const entry = entryOf(book, owner);
+  entry.received_bytes += received;
+  entry.sent_bytes += sent;
+}
+
+/** The counters, which start anew. */
+export function takeEntries(book: TrafficBook): Traffic[] {
+  const entries = [...book.entries.values()];
+  book.entries = new Map();
+  return entries;
+}
+
+function entryOf(book: TrafficBook, owner: TrafficOwner): Traffic {
+  const key = `${owner.application_id}/${owner.preview_id ?? ''}/${owner.instance_id ?? ''}`;
+  const known = book.entries.get(key);
+  if (known !== undefined) return known;
+  const { application_id, preview_id, instance_id } = owner;
+  const entry: Traffic = {
+    application_id, preview_id, instance_id, requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 },
+    received_bytes: 0, sent_bytes: 0, latency: new Array<number>(BUCKETS).fill(0),
+  };
+  book.entries.set(key, entry);
+  return entry;
+}
