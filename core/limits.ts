@@ -95,6 +95,9 @@ export const limits = {
   volumeSizeDefaultGb: 10,
   envVariablesPerApplication: 500,
   domainsPerApplication: 100,
+  /** Versions of an application that can be rolled back to: their files are kept. */
+  deploymentsRollbackMax: 10,
+  deploymentsKeptMax: 100,
   processesPerApplication: 50,
   previewHoursMin: 1,
   previewDaysMax: 30,

@@ -1,0 +1,123 @@
+// What the job of a deployment writes beyond its own row: whose turn it is, the switch to a new version, and what goes
+// when it is over. Rows are locked in this order: application or preview, deployment (see migrations/0016_wakes.ts).
+import type { Sql } from '../core/context';
+import { mintId, timeOfId } from '../core/ids';
+import type { Session } from './database';
+import { wakeRow } from './lease';
+import { named } from './statement';
+
+export interface DeploymentPlace {
+  id: string;
+  project_id: string;
+  application_id: string;
+  preview_id: string | null;
+  number: number;
+  fence: number;
+}
+
+const ONE_AT_A_TIME = named('select pg_advisory_xact_lock(7270016)');
+const LOCK = named('select 1 from applications where id = $1 and deleted_at is null for no key update');
+const EARLIER = named(`select 1 from deployments where application_id = $1 and preview_id is not distinct from $2 and number < $3
+  and status in ('queued', 'building', 'deploying') and deleted_at is null limit 1`);
+const BUILDING = named(`select count(*) as count from deployments where status in ('building', 'deploying') and next_at is not null and deleted_at is null`);
+const BEGIN = named(`update deployments set status = $2, started_at = now(), observed_generation = observed_generation + 1
+  where id = $1 and fence = $3 and status = 'queued' and deleted_at is null returning id`);
+const FIRST = named(`update applications set status = 'deploying', status_reason = null, observed_generation = observed_generation + 1 where id = $1 and status = 'new'`);
+
+/**
+ * Takes a queued deployment out of the queue, if it is its turn: those before it of the same application (or preview)
+ * have ended, and fewer than `atOnce` are under way on this host.
+ */
+export function beginDeployment(sql: Session, row: DeploymentPlace, to: 'building' | 'deploying', atOnce: number): Promise<'begun' | 'wait'> {
+  return sql.transaction(async (session) => {
+    await session.query(ONE_AT_A_TIME, []);
+    const [held] = await session.query(LOCK, [row.application_id]);
+    const [earlier] = await session.query(EARLIER, [row.application_id, row.preview_id, row.number]);
+    const [others] = await session.query<{ count: number }>(BUILDING, []);
+    if (!held || earlier || Number(others?.count) >= atOnce) return 'wait';
+    if (row.preview_id === null) await session.query(FIRST, [row.application_id]);
+    const [begun] = await session.query(BEGIN, [row.id, to, row.fence]);
+    if (begun && row.preview_id !== null) await wakeRow(session, 'previews', row.preview_id);
+    return begun ? 'begun' : 'wait';
+  });
+}
+
+const MISSING = named(`insert into processes (id, project_id, application_id, type, instances, created_at, updated_at)
+  values ($1, $2, $3, $4, 0, $5, $5) on conflict do nothing`);
+
+/** Process types that the source names and the application does not have yet come with no instances. */
+export async function addProcessTypes(sql: Sql, row: DeploymentPlace, types: readonly string[]): Promise<void> {
+  for (const type of types) {
+    const id = mintId('prc');
+    await sql.query(MISSING, [id, row.project_id, row.application_id, type, timeOfId(id).toISOString()]);
+  }
+}
+
+const RELEASED = named(`update deployments set release_id = $2 where id = $1 and fence = $3 and status = 'deploying' returning id`);
+
+/** Remembers the release of a deployment. False where somebody else has it, or nobody wants it any more. */
+export async function keepRelease(sql: Sql, row: DeploymentPlace, releaseId: string): Promise<boolean> {
+  return (await sql.query(RELEASED, [row.id, releaseId, row.fence])).length > 0;
+}
+
+const HOLD_APPLICATION = named('select current_deployment_id from applications where id = $1 and deleted_at is null for no key update');
+const HOLD_PREVIEW = named('select current_deployment_id from previews where id = $1 and deleted_at is null for no key update');
+const ACTIVATE = named(`update deployments set status = 'active', status_reason = null, activated_at = now(), finished_at = now(), artifact_kept = true,
+  observed_generation = observed_generation + 1 where id = $1 and fence = $2 and status = 'deploying' and deleted_at is null returning id`);
+const SUPERSEDE = named(`update deployments set status = 'superseded', observed_generation = observed_generation + 1 where id = $1 and status = 'active'`);
+// A stop that was asked for later than the deployment holds.
+const SWITCH = named(`update applications set current_deployment_id = $2, status_reason = null, observed_generation = observed_generation + 1,
+  status = case when status in ('new', 'deploying', 'crashed') then 'running' when status = 'stopped' then 'starting' else status end where id = $1`);
+const TARGET = named(`update processes set release_id = $2, observed_generation = observed_generation + 1 where application_id = $1`);
+const SWITCH_PREVIEW = named(`update previews set current_deployment_id = $2, release_id = $3, observed_generation = observed_generation + 1,
+  commit_sha = (select commit_sha from deployments where id = $2) where id = $1`);
+
+/**
+ * The switch: from now on requests lead to the new version, and what runs an older one may go. In one transaction.
+ * False where the deployment was canceled, or somebody else has it.
+ */
+export function activate(sql: Session, row: DeploymentPlace, releaseId: string): Promise<boolean> {
+  return sql.transaction(async (session) => {
+    const { application_id, preview_id } = row;
+    const hold = preview_id === null ? session.query<Held>(HOLD_APPLICATION, [application_id]) : session.query<Held>(HOLD_PREVIEW, [preview_id]);
+    const [held] = await hold;
+    const [done] = held ? await session.query(ACTIVATE, [row.id, row.fence]) : [];
+    if (!held || !done) return false;
+    if (held.current_deployment_id) await session.query(SUPERSEDE, [held.current_deployment_id]);
+    if (preview_id === null) {
+      await session.query(SWITCH, [application_id, row.id]);
+      await session.query(TARGET, [application_id, releaseId]);
+    } else await session.query(SWITCH_PREVIEW, [preview_id, row.id, releaseId]);
+    await wakeRow(session, preview_id === null ? 'applications' : 'previews', preview_id ?? application_id);
+    return true;
+  });
+}
+
+interface Held {
+  current_deployment_id: string | null;
+}
+
+const WAITING = named(`update deployments set next_at = now(), generation = generation + 1
+  where id in (select id from deployments where status = 'queued' and next_at is not null and deleted_at is null order by id limit 100)`);
+const NOTIFY = named(`select pg_notify('due', 'deployments')`);
+
+/** Another may begin now, and the application or preview looks what has become of it. */
+export async function tellOfEnd(sql: Sql, { application_id, preview_id }: DeploymentPlace): Promise<void> {
+  await wakeRow(sql, preview_id === null ? 'applications' : 'previews', preview_id ?? application_id);
+  await sql.query(WAITING, []);
+  await sql.query(NOTIFY, []);
+}
+
+const STILL_WANTED = named('select 1 from deployments where id = $1 and status = $2 and deleted_at is null');
+
+/** Whether the deployment is still what it was when the step began. */
+export async function isStill(sql: Sql, id: string, status: string): Promise<boolean> {
+  return (await sql.query(STILL_WANTED, [id, status])).length > 0;
+}
+
+const INSTANCES = named('select id, release_id, status from instances where deployment_id = $1');
+
+/** Instances that run the deployment, under whatever release. */
+export function instancesOfDeployment(sql: Sql, id: string): Promise<{ id: string; release_id: string; status: string }[]> {
+  return sql.query(INSTANCES, [id]);
+}

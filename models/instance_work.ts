@@ -1,0 +1,81 @@
+// What the job of an instance needs to know to start it, and who is told when a unit of the runtime has ended.
+import type { Sql } from '../core/context';
+import { wakeRow } from './lease';
+import type { ReleaseProcess, ReleaseSettings } from './release';
+import { named } from './statement';
+
+/** All that an instance is started from. */
+export interface Launch {
+  application_id: string;
+  application_name: string;
+  region: string;
+  tenant: number;
+  /** Of the application or the preview. */
+  hostname: string;
+  deployment_id: string;
+  commit_sha: string | null;
+  /** Names the directory of its files. */
+  artifact_id: string;
+  release_id: string;
+  settings: ReleaseSettings;
+  /** Of its process type; null where that is not part of the release. */
+  process: ReleaseProcess | null;
+  /** Sealed, see models/release.ts. */
+  variables: string;
+}
+
+const LAUNCH = named(`select a.id as application_id, a.name as application_name, a.region, a.tenant, coalesce(v.hostname, a.default_hostname) as hostname,
+    d.id as deployment_id, d.commit_sha, coalesce(d.artifact_id, d.id) as artifact_id,
+    r.id as release_id, r.settings, r.processes -> i.process_type as process, r.variables
+  from instances i join releases r on r.id = i.release_id join deployments d on d.id = i.deployment_id
+    join applications a on a.id = i.application_id left join previews v on v.id = i.preview_id
+  where i.id = $1`);
+
+/** null where the row has gone. */
+export async function launchOf(sql: Sql, instanceId: string): Promise<Launch | null> {
+  const [found] = await sql.query<Launch>(LAUNCH, [instanceId]);
+  return found ?? null;
+}
+
+const PORTS = named('select port from instances where port is not null');
+
+/** Ports that instances have, or will listen on. */
+export async function takenPorts(sql: Sql): Promise<Set<number>> {
+  return new Set((await sql.query<{ port: number }>(PORTS, [])).map(({ port }) => port));
+}
+
+/** A volume that stands at a path of the application. */
+export interface AttachedVolume {
+  name: string;
+  mount_path: string;
+  /** On the host; null until it is made. */
+  path: string | null;
+}
+
+const VOLUMES = named(`select name, mount_path, observed ->> 'path' as path from volumes
+  where application_id = $1 and mount_path is not null and deleted_at is null order by mount_path`);
+
+export function volumesOf(sql: Sql, applicationId: string): Promise<AttachedVolume[]> {
+  return sql.query<AttachedVolume>(VOLUMES, [applicationId]);
+}
+
+/** The row that a unit of the runtime belongs to (`ins_…`, `dep_….build`) is looked at, for instance because the unit has ended. */
+export async function wakeUnit(sql: Sql, unitId: string): Promise<void> {
+  const [id = ''] = unitId.split('.');
+  await wakeRow(sql, id.startsWith('ins_') ? 'instances' : 'deployments', id);
+}
+
+const LOST = named(`select unit from unnest($1::text[]) as unit
+  where not exists (select 1 from instances i where i.id = unit) and not exists (select 1 from deployments d where d.id = split_part(unit, '.', 1))`);
+
+/** Those of the units whose row has gone. */
+export async function unitsWithoutRow(sql: Sql, unitIds: readonly string[]): Promise<string[]> {
+  return (await sql.query<{ unit: string }>(LOST, [unitIds])).map(({ unit }) => unit);
+}
+
+const LOOK = named(`update instances set next_at = least(next_at, now() + random() * interval '1 second') where status <> 'stopping'`);
+
+/** Whatever happened while nobody looked is found soon. */
+export async function lookAtAllInstances(sql: Sql): Promise<void> {
+  await sql.query(LOOK, []);
+}

@@ -1,0 +1,44 @@
+// What is kept of deployments that are over: the files of the last ten that were active, the rows of the last hundred.
+import type { Sql } from '../core/context';
+import { limits } from '../core/limits';
+import { named } from './statement';
+
+interface Place {
+  application_id: string;
+  preview_id: string | null;
+}
+
+// A preview can't be rolled back: only what it runs is kept.
+const KEEP = named(`with ranked as (
+    select id, row_number() over (order by activated_at desc, number desc) as place from deployments
+    where application_id = $1 and preview_id is not distinct from $2 and activated_at is not null and deleted_at is null)
+  update deployments d set artifact_kept = false, observed_generation = observed_generation + 1
+  from ranked where d.id = ranked.id and d.artifact_kept and ranked.place > $3 returning d.artifact_id as id`);
+const FORGET = named(`delete from deployments d where d.application_id = $1 and d.preview_id is not distinct from $2
+  and d.status in ('superseded', 'failed', 'canceled') and not d.artifact_kept and d.next_at is null and d.deleted_at is null
+  and d.number <= (select number from deployments where application_id = $1 and preview_id is not distinct from $2 order by number desc offset $3 limit 1)
+  and not exists (select 1 from instances i where i.deployment_id = d.id)
+  and not exists (select 1 from releases r join processes p on p.release_id = r.id where r.deployment_id = d.id)`);
+
+/** Lets go of what is too much. Answers the ids of directories of files that nothing needs any more. */
+export async function keepDeployments(sql: Sql, { application_id, preview_id }: Place): Promise<string[]> {
+  const released = await sql.query<{ id: string }>(KEEP, [application_id, preview_id, preview_id === null ? limits.deploymentsRollbackMax : 1]);
+  await sql.query(FORGET, [application_id, preview_id, limits.deploymentsKeptMax]);
+  return unusedArtifacts(sql, released.map(({ id }) => id));
+}
+
+const USED = `exists (select 1 from deployments d where d.artifact_id = artifact.id and (d.artifact_kept or d.status in ('queued', 'building', 'deploying', 'active')))
+  or exists (select 1 from instances i join deployments d on d.id = i.deployment_id where d.artifact_id = artifact.id)`;
+const UNUSED = named(`select id from unnest($1::text[]) as artifact (id) where not (${USED})`);
+
+/** Those of the directories of files that no deployment keeps or runs. */
+export async function unusedArtifacts(sql: Sql, ids: readonly string[]): Promise<string[]> {
+  return (await sql.query<{ id: string }>(UNUSED, [ids])).map(({ id }) => id);
+}
+
+const GONE = named(`select id from unnest($1::text[]) as owned (id) where not exists (select 1 from applications a where a.id = owned.id)`);
+
+/** Those of the application ids that have no row, not even one in tear-down. */
+export async function withoutApplicationRow(sql: Sql, ids: readonly string[]): Promise<string[]> {
+  return (await sql.query<{ id: string }>(GONE, [ids])).map(({ id }) => id);
+}

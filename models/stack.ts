@@ -1,0 +1,116 @@
+// A stack: the instances of an application, or of one of its previews. What should run, what there is, and the writes
+// that bring the one to the other.
+import { mintId, timeOfId } from '../core/ids';
+import type { Sql } from '../core/context';
+import { named } from './statement';
+
+export interface StackPlace {
+  project_id: string;
+  application_id: string;
+  /** null = the application itself. */
+  preview_id: string | null;
+}
+
+/** What should run of one process type. */
+export interface Want {
+  process_id: string;
+  type: string;
+  /** null before the first deployment, and for types without a command. */
+  release_id: string | null;
+  deployment_id: string | null;
+  instances: number;
+}
+
+/** A process type of an application as it shows itself. */
+export interface ProcessState extends Want {
+  status: 'idle' | 'scaling' | 'running' | 'crashed';
+  running_instances: number;
+  /** Of the row, whether the type has a command in it or not. */
+  target_id: string | null;
+}
+
+export interface Present {
+  id: string;
+  process_id: string;
+  process_type: string;
+  release_id: string;
+  status: 'starting' | 'running' | 'stopping' | 'crashed';
+  status_reason: string | null;
+  /** How often it has ended in the last minutes. */
+  exits: number;
+  /** Why it is not to be counted on, where it is not: models/instance_work.ts. */
+  observed: { fault?: 'health' | 'start' } | null;
+  /** Of a deployment that is not active yet. */
+  candidate: boolean;
+}
+
+const PROCESSES = named(`select p.id as process_id, p.type, p.status, p.instances, p.running_instances, p.release_id as target_id, r.id as release_id, r.deployment_id
+  from processes p left join releases r on r.id = p.release_id and jsonb_exists(r.processes, p.type)
+  where p.application_id = $1 order by p.type`);
+
+/** The process types of an application. */
+export function processesOf(sql: Sql, applicationId: string): Promise<ProcessState[]> {
+  return sql.query<ProcessState>(PROCESSES, [applicationId]);
+}
+
+const OF_RELEASE = named(`select p.id as process_id, p.type, p.instances, r.id as release_id, r.deployment_id
+  from releases r join processes p on p.application_id = r.application_id and jsonb_exists(r.processes, p.type)
+  where r.id = $1 order by p.type`);
+
+/** What a release wants: of a preview one instance of each process type, else as many as are set. */
+export async function wantsOfRelease(sql: Sql, releaseId: string, previewId: string | null): Promise<Want[]> {
+  const rows = await sql.query<Want>(OF_RELEASE, [releaseId]);
+  return rows.map((row) => ({ ...row, instances: previewId === null ? row.instances : 1 }));
+}
+
+const PRESENT = named(`select i.id, i.process_id, i.process_type, i.release_id, i.status, i.status_reason, i.observed, jsonb_array_length(i.exits) as exits,
+    coalesce(d.status = 'deploying' and d.deleted_at is null and d.release_id = i.release_id, false) as candidate
+  from instances i left join deployments d on d.id = i.deployment_id
+  where i.application_id = $1 and i.preview_id is not distinct from $2 order by i.id`);
+
+/** All instances of the stack, oldest first. */
+export function presentOf(sql: Sql, { application_id, preview_id }: StackPlace): Promise<Present[]> {
+  return sql.query<Present>(PRESENT, [application_id, preview_id]);
+}
+
+const INSERT = named(`insert into instances (id, project_id, application_id, preview_id, process_id, process_type, deployment_id, release_id, created_at, updated_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`);
+const NOTIFY = named(`select pg_notify('due', 'instances')`);
+
+/** Rows of new instances; their job starts them. */
+export async function addInstances(sql: Sql, place: StackPlace, want: Want, count: number): Promise<void> {
+  for (let made = 0; made < count; made += 1) {
+    const id = mintId('ins');
+    const { project_id, application_id, preview_id } = place;
+    await sql.query(INSERT, [id, project_id, application_id, preview_id, want.process_id, want.type, want.deployment_id, want.release_id, timeOfId(id).toISOString()]);
+  }
+  if (count > 0) await sql.query(NOTIFY, []);
+}
+
+const RETIRE = named(`update instances set status = 'stopping', status_reason = null, observed_generation = observed_generation + 1,
+  generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
+  where id = any($1) and status <> 'stopping'`);
+
+/** These are drained and stopped; their rows go at the end of it. */
+export async function retireInstances(sql: Sql, ids: readonly string[]): Promise<void> {
+  if (!ids.length) return;
+  await sql.query(RETIRE, [ids]);
+  await sql.query(NOTIFY, []);
+}
+
+const SHOW = named(`update processes set status = $2, running_instances = $3, observed_generation = observed_generation + 1
+  where id = $1 and (status <> $2 or running_instances <> $3) and instances = $4 and status = $5 and release_id is not distinct from $6`);
+
+/** What a process type shows of itself, unless it was changed meanwhile: then the application is looked at again anyway. */
+export async function showProcess(sql: Sql, seen: ProcessState, status: ProcessState['status'], running: number): Promise<void> {
+  if (seen.status === status && seen.running_instances === running) return;
+  await sql.query(SHOW, [seen.process_id, status, running, seen.instances, seen.status, seen.target_id]);
+}
+
+const UNDER_WAY = named(`select 1 from deployments where application_id = $1 and preview_id is not distinct from $2
+  and status in ('building', 'deploying') and deleted_at is null limit 1`);
+
+/** Whether a deployment of the stack is on its way. */
+export async function isDeploying(sql: Sql, { application_id, preview_id }: StackPlace): Promise<boolean> {
+  return (await sql.query(UNDER_WAY, [application_id, preview_id])).length > 0;
+}
