@@ -1,6 +1,7 @@
 // ETag, If-None-Match, If-Match and Location, on every operation that has them.
 import type { Operation } from '../../core/operations';
 import { startDnsServer, type DnsServer } from '../support/dns_server';
+import { SAMPLE_SETTINGS } from '../support/sample_repository';
 import { startService, type Answer, type TestService } from '../support/service';
 import { createOperation, kindOfParam, openWorld, operations, type World } from '../support/world';
 
@@ -10,7 +11,7 @@ let world: World;
 
 beforeAll(async () => {
   dns = await startDnsServer();
-  service = await startService({ settings: { DNS_RESOLVERS: dns.address } });
+  service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
   world = openWorld(service);
 });
 

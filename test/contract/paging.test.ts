@@ -5,6 +5,7 @@ import type { Operation } from '../../core/operations';
 import { specOf } from '../../core/spec';
 import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { document, relations, relationSelection, selectionOf } from '../support/graphql_query';
+import { SAMPLE_SETTINGS } from '../support/sample_repository';
 import { startService, type Answer, type TestService } from '../support/service';
 import { core, createOperation, kindNames, openWorld, operations, typeName, type World } from '../support/world';
 
@@ -14,7 +15,7 @@ let world: World;
 
 beforeAll(async () => {
   dns = await startDnsServer();
-  service = await startService({ settings: { DNS_RESOLVERS: dns.address } });
+  service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
   world = openWorld(service);
   for (const kind of kindNames) for (let turn = 0; turn < 5; turn += 1) await world.fresh(kind);
 });

@@ -1,6 +1,7 @@
 // The two faces give the same: every query over REST and over GraphQL, and the same refusals.
 import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { document } from '../support/graphql_query';
+import { SAMPLE_SETTINGS } from '../support/sample_repository';
 import { startService, type TestService } from '../support/service';
 import { kindNames, kindOfParam, openWorld, operations, type World } from '../support/world';
 import type { Operation } from '../../core/operations';
@@ -11,7 +12,7 @@ let world: World;
 
 beforeAll(async () => {
   dns = await startDnsServer();
-  service = await startService({ settings: { DNS_RESOLVERS: dns.address } });
+  service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
   world = openWorld(service);
   for (const kind of kindNames) for (let turn = 0; turn < 3; turn += 1) await world.fresh(kind);
 });

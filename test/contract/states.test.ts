@@ -16,8 +16,8 @@ function shown(kind: string): string[] {
   return status.getValues().map(({ name }) => name);
 }
 
-/** resources.md 0.5: an action meets these with resource_busy, everything else with invalid_state. */
-const TRANSITIONAL = ['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting', 'stopping', 'resizing', 'promoting', 'building', 'deploying', 'scaling'];
+/** resources.md 0.5: an action meets these with resource_busy, everything else with invalid_state. What is queued goes on by itself too. */
+const TRANSITIONAL = ['queued', 'provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting', 'stopping', 'resizing', 'promoting', 'building', 'deploying', 'scaling'];
 
 describe.each(machines)('%s', (name, kind) => {
   const { all, initial, moves, transitional } = kind.states as NonNullable<typeof kind.states>;

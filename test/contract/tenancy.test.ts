@@ -3,6 +3,7 @@
 import type { Operation } from '../../core/operations';
 import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { document, relations, relationSelection } from '../support/graphql_query';
+import { SAMPLE_SETTINGS } from '../support/sample_repository';
 import { startService, type Answer, type TestService } from '../support/service';
 import { projectSource, publishedOperation } from '../support/table';
 import { createOperation, kindNames, kindOfParam, kindOfReference, openWorld, operations, typeName, type World } from '../support/world';
@@ -15,7 +16,7 @@ const others: World[] = [];
 /** Rows of every kind in every project, twice where a page is to be turned. */
 beforeAll(async () => {
   dns = await startDnsServer();
-  service = await startService({ settings: { DNS_RESOLVERS: dns.address } });
+  service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
   mine = openWorld(service);
   others.push(openWorld(service, await service.newProject({ stranger: true })), openWorld(service, await service.newProject()));
   for (const world of [mine, ...others]) for (const kind of kindNames) if (kind !== 'project') await Promise.all([world.id(kind), world.other(kind)]);

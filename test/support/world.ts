@@ -5,6 +5,7 @@ import type { Operation } from '../../core/operations';
 import { allKinds } from '../../models/registry';
 import { buildCore } from '../../resolvers';
 import { openapiDocument } from '../../rest/openapi';
+import { SAMPLE_BRANCHES, sampleBranch, sampleRepository } from './sample_repository';
 import type { Answer, CallOptions, TestService } from './service';
 
 export const core = buildCore();
@@ -47,7 +48,11 @@ export function openWorld(service: TestService, owner: { id: string; key: string
     key: owner.key,
     marks: new Set([owner.id]),
     id: (kind) => (kind === 'project' ? Promise.resolve(owner.id) : once(kind, kind)),
-    other: (kind) => once(`other ${kind}`, kind),
+    other: async (kind) => {
+      const id = await once(`other ${kind}`, kind);
+      await referable[kind]?.(world, id);
+      return id;
+    },
     async fresh(kind) {
       const id = await (makers[kind] ?? created)(world, kind);
       if (kind !== 'error') world.marks.add(id);
@@ -113,6 +118,11 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
   },
 };
 
+/** What a row needs before a body may refer to it. */
+const referable: Record<string, (world: World, id: string) => Promise<unknown>> = {
+  deployment: (world, id) => world.service.sql(`update deployments set status = 'superseded', activated_at = now(), artifact_kept = true where id = $1 and activated_at is null`, [id]),
+};
+
 async function created(world: World, kind: string): Promise<string> {
   const operation = createOperation(kind);
   if (!operation) throw new Error(`no operation makes a ${kind}: give it a maker in test/support/world.ts`);
@@ -149,18 +159,22 @@ async function ownBody(world: World, type: GraphQLInputObjectType, example: Valu
     const kind = kindOfReference(name);
     if (isInputObjectType(inner)) result[name] = await ownBody(world, inner, value as Values);
     else if (kind) result[name] = await world.other(kind);
-    else result[name] = typeof value === 'string' && UNIQUE.has(name) ? unique(world, name, value) : value;
+    else result[name] = typeof value === 'string' && name in FREE ? (FREE[name] as Free)(world, value) : value;
   }
   return result;
 }
 
-const UNIQUE = new Set(['name', 'hostname']);
+type Free = (world: World, example: string) => string;
 let serial = 0;
+let branches = 0;
 
-function unique(world: World, name: string, example: string): string {
-  serial += 1;
-  return mark(world, name === 'hostname' ? `n${serial}-${code(world)}.${example}` : `${example}-${code(world)}-${serial}`);
-}
+/** Fields whose example is taken after its first use, or leads nowhere. */
+const FREE: Record<string, Free> = {
+  name: (world, example) => mark(world, `${example}-${code(world)}-${(serial += 1)}`),
+  hostname: (world, example) => mark(world, `n${(serial += 1)}-${code(world)}.${example}`),
+  branch: () => sampleBranch(1 + ((branches += 1) % SAMPLE_BRANCHES)),
+  repository_url: () => sampleRepository(),
+};
 
 /** Tells the worlds of one service apart in names. */
 const code = (world: World): string => `w${world.project.slice(-6)}`;
