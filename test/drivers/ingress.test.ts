@@ -1,0 +1,215 @@
+// Which instance gets a request, and what it sees of it.
+import http from 'node:http';
+import net from 'node:net';
+import type { Route } from '../../drivers/ingress';
+import { ask, closeAll, openFront, raw, routeOf, startApp, startRawApp, until, type App } from '../support/ingress';
+
+afterEach(closeAll);
+
+/** An application that says its name and what it saw. */
+const mirror = (name: string): Promise<App> => startApp((request, response) => {
+  response.setHeader('content-type', 'application/json');
+  response.end(JSON.stringify({ name, url: request.url, headers: request.headers, raw: request.rawHeaders }));
+});
+
+describe('hosts', () => {
+  test('exact, then the wildcard one label up; case, port and trailing dot do not count', async () => {
+    const [one, all] = [await mirror('one'), await mirror('all')];
+    const front = await openFront([
+      routeOf([one], { hosts: ['one.example.com'] }),
+      routeOf([all], { application_id: 'app_2', hosts: ['*.example.com', 'Example.com'] }),
+    ]);
+    const nameAt = async (host: string): Promise<string | number> => {
+      const { status, body } = await ask(front, { host });
+      return status === 200 ? JSON.parse(body).name : status;
+    };
+    expect(await nameAt('one.example.com')).toBe('one');
+    expect(await nameAt('ONE.Example.COM.:8000')).toBe('one');
+    expect(await nameAt('two.example.com')).toBe('all');
+    expect(await nameAt('example.com')).toBe('all');
+    expect(await nameAt('a.two.example.com')).toBe(404);
+    expect(await nameAt('example.org')).toBe(404);
+    expect(await nameAt('[::1]:8000')).toBe(404);
+    expect(await nameAt('.example.com')).toBe(404);
+  });
+
+  test('a host in the request line wins over the header', async () => {
+    const front = await openFront([routeOf([await mirror('one')])]);
+    const text = await raw(front.port, 'GET http://app.example.com/x?y=1 HTTP/1.1\r\nHost: other.example.com\r\nConnection: close\r\n\r\n');
+    expect(text).toContain('"url":"/x?y=1"');
+    expect(text).toContain('"host":"app.example.com"');
+  });
+
+  test('routes of one application change without the others; a host that has moved stays where it went', async () => {
+    const [one, two] = [await mirror('one'), await mirror('two')];
+    const front = await openFront([routeOf([one]), routeOf([two], { application_id: 'app_2', hosts: ['two.example.com'] })]);
+    front.ingress.update('app_2', [routeOf([two], { application_id: 'app_2', hosts: ['two.example.com', 'app.example.com'] })]);
+    front.ingress.update('app_1', []);
+    expect(JSON.parse((await ask(front)).body).name).toBe('two');
+    front.ingress.apply([]);
+    expect((await ask(front)).status).toBe(404);
+  });
+
+  test('10,000 hosts cost what one does', async () => {
+    const app = await mirror('one');
+    const many: Route[] = Array.from({ length: 10_000 }, (_, index) => routeOf([], { application_id: `app_${index}`, hosts: [`h${index}.example.com`] }));
+    const front = await openFront([...many, routeOf([app], { application_id: 'app_last' })]);
+    const agent = new http.Agent({ keepAlive: true });
+    const time = async (): Promise<number> => {
+      const started = performance.now();
+      for (let index = 0; index < 300; index += 1) expect((await ask(front, { agent })).status).toBe(200);
+      return performance.now() - started;
+    };
+    await time();
+    const full = await time();
+    const startedMs = performance.now();
+    front.ingress.update('app_77', []);
+    expect(performance.now() - startedMs).toBeLessThan(5);
+    front.ingress.apply([routeOf([app], { application_id: 'app_last' })]);
+    const alone = await time();
+    agent.destroy();
+    expect(full).toBeLessThan(alone * 2 + 100);
+  });
+});
+
+describe('balancing', () => {
+  test('in turn among equals, the least busy first', async () => {
+    const held: (() => void)[] = [];
+    const counts = { a: 0, b: 0 };
+    const app = (name: 'a' | 'b') => startApp((request, response) => {
+      counts[name] += 1;
+      if (request.url === '/hold') held.push(() => response.end());
+      else response.end(name);
+    });
+    const front = await openFront([routeOf([await app('a'), await app('b')])]);
+    for (let index = 0; index < 10; index += 1) await ask(front);
+    expect(counts).toEqual({ a: 5, b: 5 });
+    const first = ask(front, { path: '/hold' });
+    await until(() => held.length === 1);
+    const bodies = [];
+    for (let index = 0; index < 4; index += 1) bodies.push((await ask(front)).body);
+    expect(new Set(bodies).size).toBe(1);
+    held.forEach((release) => release());
+    await first;
+  });
+
+  test('a sticky route keeps a visitor with an instance while it is there', async () => {
+    const apps = [await mirror('a'), await mirror('b'), await mirror('c')];
+    const front = await openFront([routeOf(apps, { sticky: true })]);
+    const { headers, body } = await ask(front);
+    const [cookie = ''] = headers['set-cookie'] ?? [];
+    expect(cookie).toMatch(/^platform_instance=[\w-]{22}; Path=\/; HttpOnly; SameSite=Lax$/);
+    expect(cookie).not.toContain('ins_');
+    const name = JSON.parse(body).name;
+    for (let index = 0; index < 6; index += 1) {
+      const again = await ask(front, { headers: { cookie: `a=b; ${cookie.split(';')[0]}` } });
+      expect(JSON.parse(again.body).name).toBe(name);
+      expect(again.headers['set-cookie']).toBeUndefined();
+    }
+    const left = apps.filter((_, index) => 'abc'[index] !== name);
+    front.ingress.update('app_1', [routeOf(left, { sticky: true })]);
+    const moved = await ask(front, { headers: { cookie: cookie.split(';')[0] } });
+    expect(JSON.parse(moved.body).name).not.toBe(name);
+    expect(moved.headers['set-cookie']).toHaveLength(1);
+  });
+
+  test('an instance that refuses is passed over, also by a request with a body', async () => {
+    const gone = await mirror('gone');
+    const live = await startApp((request, response) => {
+      let size = 0;
+      request.on('data', (chunk: Buffer) => (size += chunk.length)).on('end', () => response.end(String(size)));
+    });
+    await gone.close();
+    const front = await openFront([routeOf([gone, live])]);
+    for (let index = 0; index < 6; index += 1) expect((await ask(front, { method: 'POST', body: Buffer.alloc(200_000) })).body).toBe('200000');
+    for (let index = 0; index < 6; index += 1) expect((await ask(front)).status).toBe(200);
+    expect(front.lines.every((line) => line.instance_id === live.instance_id)).toBe(true);
+  });
+
+  test('a connection that was kept and closed meanwhile costs no request that may be repeated', async () => {
+    let connections = 0;
+    // Answers one request on each connection and closes it when the second comes.
+    const app = await startRawApp((socket) => {
+      connections += 1;
+      let requests = 0;
+      socket.on('data', () => ((requests += 1) === 1 ? socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok') : socket.destroy()));
+    });
+    const front = await openFront([routeOf([app])]);
+    for (let index = 0; index < 5; index += 1) expect((await ask(front)).body).toBe('ok');
+    expect(connections).toBe(5);
+  });
+
+  test('a request that may have been acted on is not repeated', async () => {
+    let seen = 0;
+    const app = await startApp((request) => ((seen += 1), request.socket.destroy()));
+    const front = await openFront([routeOf([app])]);
+    expect((await ask(front, { method: 'POST', body: 'x' })).status).toBe(502);
+    expect((await ask(front)).status).toBe(502);
+    expect(seen).toBe(2);
+  });
+});
+
+describe('what the instance sees', () => {
+  const spoofed = { 'x-forwarded-for': '203.0.113.9', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil.example.com', 'x-forwarded-port': '1', 'x-request-id': 'from-the-client-1', 'x_forwarded_for': '203.0.113.9', 'x-real-ip': '203.0.113.9', forwarded: 'for=203.0.113.9' };
+
+  test('who asks, as the ingress knows it', async () => {
+    const front = await openFront([routeOf([await mirror('one')])]);
+    const { headers, raw: lines } = JSON.parse((await ask(front, { host: 'app.example.com:8000', headers: spoofed })).body);
+    expect(headers).toMatchObject({ host: 'app.example.com:8000', 'x-forwarded-for': '127.0.0.1', 'x-forwarded-proto': 'http', 'x-forwarded-host': 'app.example.com:8000', 'x-forwarded-port': '8000' });
+    expect(headers['x-request-id']).toMatch(/^req_/);
+    expect(JSON.stringify(lines)).not.toMatch(/203\.0\.113|evil|from-the-client/);
+    expect(front.lines[0]).toMatchObject({ client_address: '127.0.0.1', request_id: headers['x-request-id'] });
+  });
+
+  test('behind a proxy that is believed, what it says', async () => {
+    const front = await openFront([routeOf([await mirror('one')])], { trustProxy: 1 });
+    const { headers } = JSON.parse((await ask(front, { headers: { ...spoofed, 'x-forwarded-for': '198.51.100.1, 203.0.113.9' } })).body);
+    expect(headers).toMatchObject({ 'x-forwarded-for': '198.51.100.1, 203.0.113.9, 127.0.0.1', 'x-forwarded-proto': 'https', 'x-request-id': 'from-the-client-1' });
+    expect(front.lines[0]).toMatchObject({ client_address: '203.0.113.9', request_id: 'from-the-client-1' });
+    const { headers: malformed } = JSON.parse((await ask(front, { headers: { 'x-request-id': 'a b<script>' } })).body);
+    expect(malformed['x-request-id']).toMatch(/^req_/);
+  });
+
+  test('headers for one connection stay on it, both ways', async () => {
+    const app = await startApp((request, response) => {
+      response.writeHead(200, { connection: 'X-Mine', 'x-mine': '1', 'keep-alive': 'timeout=9', 'proxy-authenticate': 'Basic', 'x-yours': '1' });
+      response.end(JSON.stringify(request.headers));
+    });
+    const front = await openFront([routeOf([app])]);
+    const { headers, body } = await ask(front, { headers: { connection: 'X-Secret, close, Host', 'x-secret': '1', te: 'trailers', 'proxy-authorization': 'Basic eA==', 'proxy-connection': 'x', 'x-kept': '1' } });
+    expect(JSON.parse(body)).toMatchObject({ 'x-kept': '1', host: 'app.example.com' });
+    expect(body).not.toMatch(/x-secret|"te"|proxy-/);
+    expect(headers).toMatchObject({ 'x-yours': '1' });
+    expect(headers).not.toHaveProperty('x-mine');
+    expect(headers).not.toHaveProperty('proxy-authenticate');
+  });
+
+  test('headers of the answer come as they are, repeated ones included', async () => {
+    const app = await startApp((_, response) => {
+      response.writeHead(299, 'Fine Enough', [['Set-Cookie', 'a=1'], ['Set-Cookie', 'b=2'], ['X-Case', 'ä']].flat());
+      response.end();
+    });
+    const { status, headers, rawHeaders } = await ask(await openFront([routeOf([app])]));
+    expect(status).toBe(299);
+    expect(headers['set-cookie']).toEqual(['a=1', 'b=2']);
+    expect(rawHeaders).toContain('X-Case');
+    expect(headers['x-case']).toBe('ä');
+  });
+});
+
+describe('listening', () => {
+  test('a taken port is said by its error', async () => {
+    const front = await openFront([]);
+    await expect(openFront([], { port: front.port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  });
+
+  test('also on ::1, where the machine has it', async () => {
+    const front = await openFront([routeOf([await mirror('one')])]);
+    const hasIt = await new Promise<boolean>((resolve) => {
+      const probe = net.createServer().on('error', () => resolve(false)).listen(0, '::1', () => probe.close(() => resolve(true)));
+    });
+    const answer = new Promise<number | undefined>((resolve, reject) => http.get({ host: '::1', port: front.port, agent: false, headers: { host: 'app.example.com' } }, (response) => (response.resume(), resolve(response.statusCode))).on('error', reject));
+    if (hasIt) expect(await answer).toBe(200);
+    else await expect(answer).rejects.toThrow();
+  });
+});
