@@ -19,7 +19,7 @@ export async function deployed(service: Sql, id: string, status = 'running'): Pr
   const [{ project_id, number }] = (await service.sql('update applications set deployment_count = deployment_count + 1 where id = $1 returning project_id, deployment_count as number', [id])) as [{ project_id: string; number: number }];
   await service.sql(
     `insert into deployments (id, project_id, application_id, number, trigger, status, created_by, source, plan, artifact_id, artifact_kept, release_id, activated_at, created_at, updated_at)
-     values ($1, $2, $3, $4, 'manual', 'active', '{"type": "system", "id": null, "name": "Platform"}', '{"type": "template", "template": "static-site"}', '{"processes": {}, "release_command": null}', $1, true, $5, now(), now(), now())`,
+     values ($1, $2, $3, $4, 'manual', 'active', '{"type": "system", "id": null, "name": "Platform"}', '{"type": "template", "template": "static-site"}', '{"processes": {"web": "node server.js"}, "release_command": null}', $1, true, $5, now(), now(), now())`,
     [deployment, project_id, id, number, release],
   );
   await service.sql(
