@@ -1,0 +1,126 @@
+// What this host offers to keep units apart. Everything is tried, not looked up: containers say yes and do no.
+import { execFile } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { findGroups, type Group } from './cgroup';
+import { accountFiles, cleanEnvironment, dropTo, sandboxed, systemPath } from './sandbox';
+import { languagePaths, toolchains } from './toolchains';
+
+export interface User { uid: number; gid: number }
+
+export interface Host {
+  isRoot: boolean;
+  /** Paths of the programs, null where they are not there or do not work here. */
+  bubblewrap: string | null;
+  setpriv: string | null;
+  unshare: string | null;
+  fallocate: string | null;
+  /** nice and ionice with their arguments. */
+  lowPriority: string[];
+  groups: Group | null;
+  users: 'one_each' | 'shared' | 'own';
+  /** The user for a tenant; null = our own. */
+  userOf: (tenant: number) => User | null;
+  /** Directories outside of /usr with languages in them, e.g. of a version manager. */
+  toolchains: string[];
+  /** PATH of units. */
+  path: string;
+  /** Why nothing can run here: tenants never run as root. */
+  unfit: string | null;
+}
+
+export interface ProbeOptions { directory: string; sandbox: 'auto' | 'bubblewrap' | 'none'; tenantUidBase: number; limits?: 'auto' | 'poll' }
+
+const nobody: User = { uid: 65534, gid: 65534 };
+const trialWithinMs = 5_000;
+
+export async function probeHost({ directory, sandbox, tenantUidBase, limits }: ProbeOptions): Promise<Host> {
+  const isRoot = process.getuid?.() === 0;
+  const linux = process.platform === 'linux';
+  const host: Host = {
+    isRoot, bubblewrap: null, setpriv: linux ? program('setpriv') : null, unshare: null, fallocate: linux ? program('fallocate') : null,
+    lowPriority: await lowPriority(), groups: linux && limits !== 'poll' ? await findGroups() : null, users: 'own', userOf: () => null,
+    toolchains: toolchains(directory), path: systemPath, unfit: null,
+  };
+  if (isRoot) await findUsers(host, tenantUidBase);
+  if (linux && sandbox !== 'none') host.bubblewrap = await workingBubblewrap(host, directory);
+  if (isRoot && linux && host.bubblewrap === null) host.unshare = await workingUnshare();
+  host.path = languagePaths(host.toolchains, host.bubblewrap === null && isRoot ? isPassable : () => true);
+  host.unfit ??= unfitness(host, sandbox);
+  return host;
+}
+
+/** Others than the owner get through all of its parents and into it. */
+export function isPassable(directory: string): boolean {
+  const stats = statSync(directory, { throwIfNoEntry: false });
+  if (stats === undefined || (stats.mode & 0o001) === 0) return false;
+  return path.dirname(directory) === directory || isPassable(path.dirname(directory));
+}
+
+function unfitness(host: Host, sandbox: ProbeOptions['sandbox']): string | null {
+  if (sandbox === 'bubblewrap' && host.bubblewrap === null) return 'SANDBOX is bubblewrap, but bubblewrap does not work on this host. Install it, or allow it to make namespaces.';
+  return null;
+}
+
+// In a container whose users are mapped, high numbers may not exist.
+async function findUsers(host: Host, base: number): Promise<void> {
+  if (await canBecome(host, { uid: base, gid: base })) {
+    host.users = 'one_each';
+    host.userOf = (tenant) => ({ uid: base + tenant, gid: base + tenant });
+    return;
+  }
+  host.users = 'shared';
+  host.userOf = () => nobody;
+  if (!(await canBecome(host, nobody))) host.unfit = 'This host runs as root and cannot switch to another user. Install util-linux, or run the platform as a user of its own.';
+}
+
+async function canBecome(host: Host, user: User): Promise<boolean> {
+  if (host.setpriv === null) return false;
+  return (await answers([...dropTo(host, user), '/bin/sh', '-c', 'id -u'])) === String(user.uid);
+}
+
+async function workingBubblewrap(host: Host, directory: string): Promise<string | null> {
+  const bubblewrap = program('bwrap');
+  if (bubblewrap === null || host.unfit !== null) return null;
+  const home = mkdtempSync(path.join(directory, '.trial-'));
+  try {
+    const user = host.userOf(0);
+    for (const name of ['tmp', 'etc', 'files']) mkdirSync(path.join(home, name));
+    chmodSync(path.join(home, 'tmp'), 0o1777);
+    const { passwd, group } = accountFiles(user ?? { uid: os.userInfo().uid, gid: os.userInfo().gid });
+    writeFileSync(path.join(home, 'etc/passwd'), passwd);
+    writeFileSync(path.join(home, 'etc/group'), group);
+    const shell = ['/bin/sh', '-c', 'test -d /app && echo x > /tmp/trial && echo x > /dev/shm/trial && test $$ -lt 10 && echo works'];
+    const command = user === null ? shell : [...dropTo(host, user), ...shell];
+    const answer = await answers(sandboxed({ ...host, bubblewrap }, { home, files: path.join(home, 'files'), mounts: [], command }));
+    return answer === 'works' ? bubblewrap : null;
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+async function workingUnshare(): Promise<string | null> {
+  const unshare = program('unshare');
+  if (unshare === null) return null;
+  const answer = await answers([unshare, '--mount', '--propagation', 'private', '/bin/sh', '-c', 'mount --bind /tmp /tmp && echo works']);
+  return answer === 'works' ? unshare : null;
+}
+
+async function lowPriority(): Promise<string[]> {
+  const nice = program('nice');
+  const ionice = program('ionice');
+  const words = [...(nice === null ? [] : [nice, '-n', '10']), ...(ionice === null ? [] : [ionice, '-c', '2', '-n', '7', '-t'])];
+  return (await answers([...words, '/bin/sh', '-c', 'echo works'])) === 'works' ? words : [];
+}
+
+// Absolute, and only from the system: what these run as root no user of the host may have put there.
+function program(name: string): string | null {
+  return systemPath.split(':').map((place) => path.join(place, name)).find((file) => ((statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o111) !== 0) ?? null;
+}
+
+function answers([file = '', ...args]: string[]): Promise<string | null> {
+  return new Promise((resolve) => {
+    execFile(file, args, { cwd: '/', env: cleanEnvironment, timeout: trialWithinMs, killSignal: 'SIGKILL' }, (error, stdout) => resolve(error === null ? stdout.trim() : null));
+  });
+}

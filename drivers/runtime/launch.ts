@@ -1,0 +1,134 @@
+// What is started for a unit, from the outside to the inside:
+//   sh (the shim)   our user, outside of the sandbox and of the control group; writes `handle` and `exit`, and stays
+//   bwrap           the sandbox, where there is one; dies with the shim and takes all inside along
+//   setpriv         as root: the user of the tenant, without any capability
+//   sh              reads the variables, which no process above may see: LD_PRELOAD and its like would act on them
+//   the command
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { DriverError } from '../driver';
+import type { UnitSpec } from '../runtime';
+import { entrances, memoryEventsFile } from './cgroup';
+import type { Host } from './host_probe';
+import type { Unit } from './run_directory';
+import { cleanEnvironment, dropTo, sandboxed } from './sandbox';
+
+// $1 run directory, $2 file with oom_kill or '', $3 number of entrances, entrances, command. It may run as root: only
+// builtins and programs of the system, and no variable of a tenant. Foreground, because shells let background commands
+// ignore SIGINT; signals to the shim itself wait until the command has ended, its traps are not inherited.
+const shim = `
+trap : TERM INT HUP QUIT
+dir=$1 oom=$2 count=$3; shift 3
+start= boot=
+if [ -r /proc/$$/stat ]; then
+  read -r stat < /proc/$$/stat
+  read -r boot < /proc/sys/kernel/random/boot_id
+  start=$(set -- \${stat##*) }; echo "\${20}")
+else
+  start=$(LC_ALL=C ps -o lstart= -p $$ | tr -s ' ' _ | sed 's/^_//; s/_$//')
+fi
+set -C
+echo "$$ $start $boot" > "$dir/handle" || exit 0
+set +C
+(
+  trap - TERM INT HUP QUIT
+  while [ "$count" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; count=$((count - 1)); done
+  echo 500 > /proc/self/oom_score_adj
+  ulimit -c 0
+  exec "$@" >&4 2>&5 4>&- 5>&-
+)
+code=$? kills=0
+if [ -n "$oom" ]; then while read -r key value; do [ "$key" = oom_kill ] && kills=$value; done < "$oom"; fi
+echo "$code $kills" > "$dir/exit.new" && mv "$dir/exit.new" "$dir/exit"
+`;
+
+// Not $(</dev/fd/3): opening it anew would need rights on the file, which the tenant has not.
+const innermost = 'eval "$(cat <&3)"';
+
+/**
+ * Starts the shim and answers at once; the shim that wrote `handle` is the unit, any other one ends without a trace.
+ * @throws DriverError
+ */
+export function launch(host: Host, home: string, unit: Unit, spec: UnitSpec): ChildProcess {
+  const script = secretFile(home, scriptOf(host, home, unit, spec));
+  const out = openSync(path.join(home, 'out'), 'a');
+  const err = openSync(path.join(home, 'err'), 'a');
+  try {
+    const doors = unit.group === null ? [] : entrances(unit.group);
+    const events = unit.group === null ? '' : memoryEventsFile(unit.group);
+    const command = commandOf(host, home, unit, spec);
+    const child = spawn('/bin/sh', ['-c', shim, 'platform-unit', home, events, String(doors.length), ...doors, ...command], {
+      cwd: '/', env: cleanEnvironment, detached: true, stdio: ['ignore', 'ignore', 'ignore', script, out, err],
+    });
+    child.on('error', () => undefined); // no handle will appear: the caller sees that
+    child.unref();
+    return child;
+  } finally {
+    for (const fd of [script, out, err]) closeSync(fd);
+  }
+}
+
+/** The variables that the unit gets unless it has its own, and where its files are for it. */
+export function surroundings(host: Host, home: string, unit: Unit): { files: string; env: Record<string, string> } {
+  const files = host.bubblewrap ? '/app' : unit.directory;
+  const tmp = host.bubblewrap ? '/tmp' : path.join(home, 'tmp');
+  return { files, env: { PATH: host.path, HOME: files, LANG: 'C.UTF-8', TMPDIR: tmp } };
+}
+
+function commandOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string[] {
+  const shell = ['/bin/sh', '-c', innermost, 'platform-unit'];
+  const user = host.userOf(spec.tenant);
+  const inner = user === null ? shell : [...dropTo(host, user), ...shell];
+  return [...(spec.kind === 'task' ? host.lowPriority : []), ...sandboxed(host, { home, files: unit.directory, mounts: spec.mounts, command: inner })];
+}
+
+function scriptOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string {
+  const { files, env } = surroundings(host, home, unit);
+  const variables = Object.entries({ ...env, ...spec.env });
+  const bad = variables.find(([key, value]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(key) || value.includes('\0'));
+  if (bad !== undefined) throw new DriverError('invalid', `the variable ${JSON.stringify(bad[0])} cannot be given to a program`);
+  const directory = path.posix.join(files, spec.root_directory);
+  const processes = unit.group === null && host.userOf(spec.tenant) !== null ? [`ulimit -u ${spec.limits.processes * sharedBy} 2>/dev/null`] : [];
+  return [
+    'exec 3<&-', 'umask 022', ...processes,
+    `cd ${quoted(directory)} || { echo ${quoted(`The directory ${spec.root_directory} does not exist.`)} >&2; exit 126; }`,
+    // What is ours around it.
+    'unset LC_ALL OLDPWD',
+    // `command`: where sh is bash, names like UID are read-only, and the shell would end.
+    ...variables.map(([key, value]) => `command export ${key}=${quoted(value)} 2>/dev/null || :`),
+    `exec /bin/sh -c ${quoted(spec.command)}`, '',
+  ].join('\n');
+}
+
+// RLIMIT_NPROC counts all processes of a user, i.e. of all units of a tenant.
+const sharedBy = 8;
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+// A file without a name, in memory where the host has such a place: nobody finds it, and whoever started the shim may
+// be killed at any moment without leaving a half of it behind.
+function secretFile(home: string, text: string): number {
+  const directory = temporaryDirectory() ?? mkdtempSync(path.join(home, '.variables-'));
+  try {
+    const fd = openSync(path.join(directory, 'script'), 'wx+', 0o600);
+    rmSync(directory, { recursive: true });
+    const bytes = Buffer.from(text);
+    // With a position, so that the reader finds the file at its beginning.
+    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at);
+    return fd;
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+function temporaryDirectory(): string | null {
+  try {
+    return os.platform() === 'linux' ? mkdtempSync('/dev/shm/platform-') : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,173 @@
+// Runs units as processes of this host. They are not children to wait for: a control plane comes and goes, they stay.
+// All that is known of a unit lies in its run directory (run_directory.ts), so any control plane can take over.
+import { chmod, mkdir, rename } from 'node:fs/promises';
+import { DriverError, asDriverErrors, checkpoint } from '../driver';
+import type { DriverContext, Fingerprint } from '../driver';
+import type { Handle, LogChunk, RuntimeDriver, UnitSpec, UnitState, UnitUsage } from '../runtime';
+import { groupOf, killGroup, removeGroup } from './cgroup';
+import { probeHost, type Host } from './host_probe';
+import { nothing, readLines, trimBefore } from './log';
+import { killUnit, membersOf, stopUnit } from './members';
+import { startMonitor, type Monitor } from './monitor';
+import { allProcesses, type Proc } from './processes';
+import { entriesOf, exitOf, homeOf, isRunning, readHandle, readUnit, temporaryName } from './run_directory';
+import { clearDrafts, startUnit } from './start';
+import { freePort, listeningPorts, usageOf } from './usage';
+
+export interface LocalRuntimeOptions {
+  /** Of the run directories; made where it is missing. */
+  directory: string;
+  /** First and last port for instances. */
+  ports: readonly [number, number];
+  sandbox: 'auto' | 'bubblewrap' | 'none';
+  /** As root, a unit runs as the user of this number plus that of its tenant. */
+  tenantUidBase: number;
+  /** poll: makes no control groups where it could. */
+  limits?: 'auto' | 'poll';
+  log?: (message: string, error: unknown) => void;
+}
+
+interface Runtime { host: Host; directory: string; monitor: Monitor; starting: Map<string, Promise<Handle>> }
+
+/** Finds out what the host can do, and begins to watch the units that are there. */
+export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<RuntimeDriver> {
+  const { directory, log = () => undefined } = options;
+  await mkdir(directory, { recursive: true });
+  // Tenants pass through to what is theirs, but do not look around.
+  await chmod(directory, 0o711);
+  const host = await probeHost(options);
+  const runtime: Runtime = { host, directory, starting: new Map(), monitor: startMonitor({ directory, fallocate: host.fallocate, log }) };
+  return {
+    name: 'local',
+    fingerprint: () => Promise.resolve(fingerprintOf(host)),
+    start: (spec, ctx) => asDriverErrors(() => start(runtime, spec, ctx)),
+    inspect: (handle) => asDriverErrors(() => inspect(runtime, handle)),
+    find: (unitId) => asDriverErrors(() => find(runtime, unitId)),
+    stop: (handle, { grace_ms }, ctx) => asDriverErrors(() => stop(runtime, handle, grace_ms, ctx)),
+    destroy: (unitId, ctx) => asDriverErrors(() => destroy(runtime, unitId, ctx)),
+    usage: (handles) => asDriverErrors(() => usage(runtime, handles)),
+    listening: (handle) => asDriverErrors(() => listening(runtime, handle)),
+    readLog: (unitId, position) => asDriverErrors(() => readLog(runtime, unitId, position)),
+    trimLog: (unitId, position) => asDriverErrors(() => trimBefore(homeOf(directory, unitId), position, host.fallocate)),
+    freePort: (taken) => freePort(options.ports, taken),
+    list: async () => [...new Set((await entriesOf(directory)).map(({ unitId }) => unitId))],
+    watch: (ended) => runtime.monitor.watch(ended),
+    close: () => runtime.monitor.close(),
+  };
+}
+
+function fingerprintOf(host: Host): Fingerprint {
+  const limits = host.groups === null ? 'poll' : `cgroup${host.groups.version}`;
+  return { healthy: host.unfit === null, reason: host.unfit, facts: { sandbox: host.bubblewrap === null ? 'none' : 'bubblewrap', limits, users: host.users } };
+}
+
+async function start(runtime: Runtime, spec: UnitSpec, ctx: DriverContext): Promise<Handle> {
+  checkpoint(ctx);
+  const begun = runtime.starting.get(spec.id) ?? begin(runtime, spec);
+  return Promise.race([begun, whenOver(ctx.signal)]);
+}
+
+function begin(runtime: Runtime, spec: UnitSpec): Promise<Handle> {
+  const work = startUnit(runtime.host, runtime.directory, spec, runtime.monitor.hurry).finally(() => runtime.starting.delete(spec.id));
+  runtime.starting.set(spec.id, work);
+  // Also where nobody waits any more.
+  work.then((handle) => watchIt(runtime, handle), () => undefined);
+  return work;
+}
+
+async function watchIt(runtime: Runtime, handle: Handle): Promise<void> {
+  const unit = await readUnit(homeOf(runtime.directory, handle.unit_id));
+  if (unit !== null) runtime.monitor.add(unit, handle);
+}
+
+async function inspect(runtime: Runtime, handle: Handle): Promise<UnitState> {
+  const home = homeOf(runtime.directory, handle.unit_id);
+  const current = readHandle(home, handle.unit_id);
+  // Another unit has the id by now: it was destroyed and started again.
+  if (current === null || !isSame(current, handle)) return { state: 'gone' };
+  return (await exitOf(home, handle)) ?? { state: 'running' };
+}
+
+async function find(runtime: Runtime, unitId: string): Promise<Handle | null> {
+  return readHandle(homeOf(runtime.directory, unitId), unitId);
+}
+
+async function stop(runtime: Runtime, handle: Handle, graceMs: number, ctx: DriverContext): Promise<void> {
+  const home = homeOf(runtime.directory, handle.unit_id);
+  const current = readHandle(home, handle.unit_id);
+  const unit = await readUnit(home);
+  if (unit === null || current === null || !isSame(current, handle)) return;
+  await stopUnit(home, unit, handle, graceMs, ctx);
+}
+
+async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Promise<void> {
+  const { directory, host, monitor } = runtime;
+  const home = homeOf(directory, unitId);
+  await Promise.race([runtime.starting.get(unitId)?.catch(() => undefined), whenOver(ctx.signal)]);
+  checkpoint(ctx);
+  monitor.remove(unitId);
+  const unit = await readUnit(home);
+  if (unit !== null) {
+    await killIn(home, home, unitId);
+    const trash = temporaryName(directory, 'trash', unitId);
+    await rename(home, trash).catch(unlessAbsent);
+    // A shim that had not written its handle yet finds no place for it any more, or has just done it.
+    await killIn(trash, home, unitId);
+  }
+  const group = unit?.group ?? (host.groups && groupOf(host.groups, unitId));
+  if (group !== null) {
+    await killGroup(group);
+    if (!(await removeGroup(group))) throw new DriverError('transient', 'The control group of the unit is still in use.');
+  }
+  checkpoint(ctx);
+  await clearDrafts(directory, unitId);
+  monitor.remove(unitId);
+}
+
+// Another call was faster.
+function unlessAbsent(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') throw error;
+}
+
+async function killIn(place: string, home: string, unitId: string): Promise<void> {
+  const [unit, handle] = [await readUnit(place), readHandle(place, unitId)];
+  if (unit !== null && handle !== null) await killUnit(home, unit, handle);
+}
+
+async function usage(runtime: Runtime, handles: readonly Handle[]): Promise<Map<string, UnitUsage>> {
+  let table: Map<number, Proc> | undefined;
+  const all = () => (table ??= allProcesses());
+  const found = new Map<string, UnitUsage>();
+  for (const handle of handles) {
+    const unit = isRunning(handle) ? await readUnit(homeOf(runtime.directory, handle.unit_id)) : null;
+    if (unit !== null) found.set(handle.unit_id, await usageOf(unit, handle, all));
+  }
+  return found;
+}
+
+async function listening(runtime: Runtime, handle: Handle): Promise<number[]> {
+  const unit = await readUnit(homeOf(runtime.directory, handle.unit_id));
+  if (unit === null || !isRunning(handle)) return [];
+  return listeningPorts(membersOf(unit, handle).map(({ pid }) => pid));
+}
+
+async function readLog(runtime: Runtime, unitId: string, position: string | null): Promise<LogChunk> {
+  const home = homeOf(runtime.directory, unitId);
+  if ((await readUnit(home)) === null) return nothing(position);
+  return readLines(home, position, async () => {
+    const handle = readHandle(home, unitId);
+    return handle !== null && (await exitOf(home, handle)) !== null;
+  });
+}
+
+function isSame(one: Handle, other: Handle): boolean {
+  return one.pid === other.pid && one.start_time === other.start_time;
+}
+
+function whenOver(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const over = () => reject(new DriverError('transient', 'the step ran out of its time'));
+    if (signal.aborted) return over();
+    signal.addEventListener('abort', over, { once: true });
+  });
+}

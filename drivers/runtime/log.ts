@@ -1,0 +1,180 @@
+// What a unit printed: two files that only grow, `out` and `err`, opened for appending by the programs themselves, so
+// that nothing is lost when the control plane is away. A position is an offset in each. To let go of a part, its blocks
+// are punched out of the file (fallocate(2)): offsets stay as they are, and no writer notices.
+// Within one chunk stdout comes before stderr: the files know no times. A reader that looks every second merges them as
+// they arrived, to the second.
+import { open, stat, truncate } from 'node:fs/promises';
+import path from 'node:path';
+import { run } from '../command';
+import { driverContext } from '../driver';
+import type { LogChunk } from '../runtime';
+import { readText, replaceFile } from './run_directory';
+
+type Stream = 'stdout' | 'stderr';
+
+export interface Offsets { stdout: number; stderr: number }
+
+const streams: readonly Stream[] = ['stdout', 'stderr'];
+const fileOf: Record<Stream, string> = { stdout: 'out', stderr: 'err' };
+const chunkBytes = 128 * 1024;
+const lineBytesMax = 16 * 1024;
+const blockBytes = 4096;
+// Punching costs a process: not for every few lines.
+const worthwhileBytes = 256 * 1024;
+const punchWithinMs = 10_000;
+
+/** Lines after the position. `hasEnded`: what has no line end now will never get one. */
+export async function readLines(home: string, position: string | null, hasEnded: () => Promise<boolean>): Promise<LogChunk> {
+  // Before the reading: whatever is printed after this is read the next time.
+  const ended = await hasEnded();
+  const from = latest(parsePosition(position), trimmedOf(home));
+  const parts = await Promise.all(streams.map((stream) => readPart(path.join(home, fileOf[stream]), from[stream], ended)));
+  const [out, err] = parts as [Part, Part];
+  return {
+    lines: [...out.lines.map((text) => ({ stream: 'stdout' as const, text })), ...err.lines.map((text) => ({ stream: 'stderr' as const, text }))],
+    position: `${out.next}.${err.next}`,
+    more: out.more || err.more,
+  };
+}
+
+/** Where the reading would begin for a unit that has no log any more. */
+export function nothing(position: string | null): LogChunk {
+  return { lines: [], position: position ?? '0.0', more: false };
+}
+
+/** Lets go of what is before the position, once that is worth it. */
+export async function trimBefore(home: string, position: string, fallocate: string | null): Promise<void> {
+  await letGo(home, parsePosition(position), fallocate, worthwhileBytes);
+}
+
+/** Bytes in the log: all that was printed, and what of it is still there. */
+export async function logSize(home: string): Promise<{ printed: number; kept: number }> {
+  const trimmed = trimmedOf(home);
+  const sizes = await sizesOf(home);
+  const sum = (one: Offsets) => one.stdout + one.stderr;
+  return { printed: sum(sizes), kept: streams.reduce((total, stream) => total + Math.max(0, sizes[stream] - trimmed[stream]), 0) };
+}
+
+/** Lets the oldest lines go until three quarters of `bytes` are left. */
+export async function trimToSize(home: string, bytes: number, fallocate: string | null): Promise<void> {
+  const { kept } = await logSize(home);
+  if (kept <= bytes) return;
+  const trimmed = trimmedOf(home);
+  const sizes = await sizesOf(home);
+  const share = (bytes * 0.75) / kept;
+  const target = (stream: Stream) => Math.max(trimmed[stream], Math.ceil(sizes[stream] - (sizes[stream] - trimmed[stream]) * share));
+  const starts = await Promise.all(streams.map((stream) => lineStartAfter(path.join(home, fileOf[stream]), target(stream))));
+  await letGo(home, { stdout: starts[0] as number, stderr: starts[1] as number }, fallocate, 0);
+}
+
+interface Part { lines: string[]; next: number; more: boolean }
+
+async function readPart(file: string, from: number, ended: boolean): Promise<Part> {
+  const handle = await open(file, 'r').catch(() => null);
+  if (handle === null) return { lines: [], next: from, more: false };
+  try {
+    const { size } = await handle.stat();
+    // Only the unit itself can have cut its file short; then it begins anew.
+    const start = from > size ? 0 : from;
+    const buffer = Buffer.alloc(Math.min(chunkBytes, size - start));
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, start);
+    const isAll = start + bytesRead >= size;
+    const { lines, used } = cut(buffer.subarray(0, bytesRead), ended && isAll);
+    return { lines, next: start + used, more: !isAll };
+  } finally {
+    await handle.close();
+  }
+}
+
+// Whole lines, parts of 16 KiB of longer ones, and at the end of a unit also what has no line end.
+function cut(bytes: Buffer, isFinal: boolean): { lines: string[]; used: number } {
+  const lines: string[] = [];
+  let used = 0;
+  while (used < bytes.length) {
+    const newline = bytes.indexOf(10, used);
+    const end = newline < 0 ? bytes.length : newline;
+    if (end - used > lineBytesMax) {
+      const part = used + wholeCharacters(bytes.subarray(used, used + lineBytesMax));
+      lines.push(...clean(bytes.subarray(used, part)));
+      used = part;
+      continue;
+    }
+    if (newline < 0 && !isFinal) break;
+    lines.push(...clean(bytes.subarray(used, end)));
+    used = newline < 0 ? end : newline + 1;
+  }
+  return { lines, used };
+}
+
+// How many of the bytes to take so that no character of UTF-8 is cut in two.
+function wholeCharacters(bytes: Buffer): number {
+  for (let back = 1; back <= 4; back++) {
+    const byte = bytes[bytes.length - back] as number;
+    if ((byte & 0xc0) === 0x80) continue;
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return length > back ? bytes.length - back : bytes.length;
+  }
+  return bytes.length;
+}
+
+// A carriage return inside is a line of its own: a progress bar is many lines, but nothing is lost. NUL is no text for
+// databases; a log file that was cut short by its program is full of them.
+function clean(bytes: Buffer): string[] {
+  return bytes.toString('utf8').replaceAll('\0', '').replace(/\r+$/, '').split(/\r+/);
+}
+
+async function letGo(home: string, wanted: Offsets, fallocate: string | null, atLeast: number): Promise<void> {
+  const before = trimmedOf(home);
+  const sizes = await sizesOf(home);
+  const upTo = latest(before, { stdout: Math.min(wanted.stdout, sizes.stdout), stderr: Math.min(wanted.stderr, sizes.stderr) });
+  const due = streams.filter((stream) => upTo[stream] - before[stream] > atLeast);
+  if (due.length === 0) return;
+  // The note first: nobody reads the zeros that stay in the place of the lines.
+  const noted = { ...before, ...Object.fromEntries(due.map((stream) => [stream, upTo[stream]])) };
+  await replaceFile(path.join(home, 'trimmed'), JSON.stringify(noted));
+  for (const stream of due) await punch(path.join(home, fileOf[stream]), noted[stream], sizes[stream], fallocate);
+}
+
+async function punch(file: string, upTo: number, size: number, fallocate: string | null): Promise<void> {
+  const length = Math.floor(upTo / blockBytes) * blockBytes;
+  if (length === 0) return;
+  try {
+    if (fallocate === null) throw new Error('no fallocate');
+    await run(fallocate, ['--punch-hole', '--offset', '0', '--length', String(length), '--', file], driverContext(punchWithinMs));
+  } catch {
+    // File systems without holes: cut the file when all of it was read. What is printed in this instant is lost.
+    if (upTo >= size) await truncate(file, 0);
+  }
+}
+
+async function lineStartAfter(file: string, offset: number): Promise<number> {
+  const handle = await open(file, 'r').catch(() => null);
+  if (handle === null) return offset;
+  try {
+    const buffer = Buffer.alloc(lineBytesMax);
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, offset);
+    const newline = buffer.subarray(0, bytesRead).indexOf(10);
+    return newline < 0 ? offset : offset + newline + 1;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function sizesOf(home: string): Promise<Offsets> {
+  const [stdout = 0, stderr = 0] = await Promise.all(streams.map((stream) => stat(path.join(home, fileOf[stream])).then(({ size }) => size, () => 0)));
+  return { stdout, stderr };
+}
+
+function trimmedOf(home: string): Offsets {
+  const text = readText(path.join(home, 'trimmed'));
+  return text === '' ? { stdout: 0, stderr: 0 } : (JSON.parse(text) as Offsets);
+}
+
+function latest(one: Offsets, other: Offsets): Offsets {
+  return { stdout: Math.max(one.stdout, other.stdout), stderr: Math.max(one.stderr, other.stderr) };
+}
+
+function parsePosition(position: string | null): Offsets {
+  const [, stdout, stderr] = /^(\d+)\.(\d+)$/.exec(position ?? '') ?? [];
+  return { stdout: Number(stdout ?? 0), stderr: Number(stderr ?? 0) };
+}

@@ -1,0 +1,124 @@
+// Which processes belong to a unit, and how they end.
+import { utimes, writeFile } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DriverError } from '../driver';
+import type { DriverContext } from '../driver';
+import type { Handle } from '../runtime';
+import { killGroup, processesIn } from './cgroup';
+import { allProcesses, argumentsOf, descendants, environmentOf, signalProcess, type Proc } from './processes';
+import { isRunning, type Unit } from './run_directory';
+
+const lookEveryMs = 50;
+const recordWithinMs = 2_000;
+const killWithinMs = 20_000;
+
+/** All processes of the unit but its shim. */
+export function membersOf(unit: Unit, handle: Handle, all = allProcesses()): Proc[] {
+  const found = new Set(unit.group === null ? [] : processesIn(unit.group));
+  // Only while the shim lives is its id nobody else's.
+  if (isRunning(handle)) {
+    for (const { pid } of descendants(all, handle.pid)) found.add(pid);
+    for (const one of all.values()) if (one.session === handle.pid || one.group === handle.pid) found.add(one.pid);
+  }
+  found.delete(handle.pid);
+  return [...found].map((pid) => all.get(pid)).filter((one) => one !== undefined && !one.zombie) as Proc[];
+}
+
+/**
+ * SIGTERM to the innermost programs, then SIGKILL to all when the grace time is over. The grace time goes on through
+ * repeated calls, also of another control plane. @throws DriverError transient when the context ends before the unit
+ */
+export async function stopUnit(home: string, unit: Unit, handle: Handle, graceMs: number, ctx: DriverContext): Promise<void> {
+  const told = new Set<string>();
+  const since = await stoppingSince(home, unit, handle, told);
+  while (isRunning(handle) && Date.now() - since < graceMs) {
+    if (ctx.signal.aborted) throw new DriverError('transient', 'The unit is still stopping.');
+    await sleep(Math.max(1, Math.min(lookEveryMs, since + graceMs - Date.now())));
+    // A script may go on with its next program.
+    if ((Date.now() - since) % 500 < lookEveryMs) tell(unit, handle, told);
+  }
+  await killUnit(home, unit, handle);
+}
+
+/** SIGKILL to everything, until nothing is left. Returns when the end is recorded. @throws DriverError transient */
+export async function killUnit(home: string, unit: Unit, handle: Handle): Promise<void> {
+  const begin = Date.now();
+  while (Date.now() - begin < killWithinMs) {
+    const left = leftOf(home, unit, handle);
+    if (left.length === 0 && !isRunning(handle)) return;
+    if (unit.group !== null) await killGroup(unit.group);
+    // Stopped first, so that they do not make new ones while we go through them.
+    if (unit.group === null) left.forEach(({ pid }) => signalProcess(pid, 'SIGSTOP'));
+    left.forEach(({ pid }) => signalProcess(pid, 'SIGKILL'));
+    if (Date.now() - begin > recordWithinMs && isRunning(handle)) signalProcess(handle.pid, 'SIGKILL');
+    await sleep(10);
+  }
+  throw new DriverError('transient', 'Processes of the unit did not end.');
+}
+
+// Without a control group, a program that left its session is known by the directory that it got as TMPDIR.
+function leftOf(home: string, unit: Unit, handle: Handle): Proc[] {
+  const all = allProcesses();
+  const members = membersOf(unit, handle, all);
+  if (unit.group !== null || members.length > 0 || isRunning(handle)) return members;
+  return [...all.values()].filter((one) => !one.zombie && one.pid !== process.pid && environmentOf(one.pid).includes(`=${path.join(home, 'tmp')}\0`));
+}
+
+// The file's time is the beginning of the grace time. It is written after the signals: a control plane killed between
+// the two sends them again, which is better than never.
+async function stoppingSince(home: string, unit: Unit, handle: Handle, told: Set<string>): Promise<number> {
+  const file = path.join(home, 'stopping');
+  const before = statSync(file, { throwIfNoEntry: false });
+  if (before !== undefined) {
+    innermost(unit, handle).forEach((one) => told.add(keyOf(one)));
+    return before.mtimeMs;
+  }
+  tell(unit, handle, told);
+  const now = new Date();
+  await writeFile(file, '').then(() => utimes(file, now, now)).catch(() => undefined);
+  return now.getTime();
+}
+
+function tell(unit: Unit, handle: Handle, told: Set<string>): void {
+  for (const one of innermost(unit, handle)) {
+    if (told.has(keyOf(one))) continue;
+    told.add(keyOf(one));
+    signalProcess(one.pid, 'SIGTERM');
+  }
+}
+
+const wrappers = new Set(['sh', 'dash', 'bash', 'ash', 'busybox', 'zsh', 'ksh', 'bwrap', 'setpriv', 'unshare', 'nice', 'ionice', 'env', 'timeout', 'time', 'tini', 'dumb-init', 'npm', 'npx', 'yarn', 'pnpm', 'corepack']);
+
+// bwrap and shells pass no signals on, npm would pass it on a second time. Behind them is the program that is meant; its
+// own children (workers of a cluster) are its own business.
+function innermost(unit: Unit, handle: Handle): Proc[] {
+  if (!isRunning(handle)) return [];
+  const all = allProcesses();
+  const members = membersOf(unit, handle, all);
+  const childrenOf = (pid: number) => members.filter((one) => one.parent === pid);
+  const found: Proc[] = [];
+  const waiting = childrenOf(handle.pid);
+  for (let one = waiting.pop(); one !== undefined; one = waiting.pop()) {
+    const children = childrenOf(one.pid);
+    if (children.length > 0 && isWrapper(one)) waiting.push(...children);
+    else if (!isSandbox(one)) found.push(one);
+  }
+  return found;
+}
+
+function isWrapper(one: Proc): boolean {
+  const script = path.basename(argumentsOf(one.pid)[1] ?? '');
+  return isSandbox(one) || wrappers.has(one.name.split(' ')[0] ?? '') || /^(npm|npx|yarn|pnpm|corepack)(-cli)?(\.c?js)?$/.test(script);
+}
+
+// The shim's second self, before it became the command, and bwrap while it builds: to end these would leave no trace of
+// the program that is about to start; the next look finds it.
+function isSandbox(one: Proc): boolean {
+  return one.name === 'bwrap' || argumentsOf(one.pid).includes('platform-unit');
+}
+
+function keyOf(one: Proc): string {
+  return `${one.pid}@${one.start}`;
+}

@@ -1,0 +1,183 @@
+// Looks at all units once a second: which have ended, which went beyond a limit that the kernel does not watch for us.
+// Cheap, because it looks at two numbers a unit: whether its shim is there, and whether there is a record of its end.
+import { appendFile } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { CommandFailed, run } from '../command';
+import { driverContext } from '../driver';
+import type { Handle, Killed } from '../runtime';
+import { logSize, trimToSize } from './log';
+import { killUnit, membersOf } from './members';
+import { allProcesses, type Proc } from './processes';
+import { entriesOf, hasEnded, isRunning, noteKilled, readHandle, readUnit, type Unit } from './run_directory';
+
+export interface MonitorOptions { directory: string; fallocate: string | null; log: (message: string, error: unknown) => void }
+
+export interface Monitor {
+  /** Watches a unit from now on, and not only from the next look around. */
+  add(unit: Unit, handle: Handle): void;
+  remove(unitId: string): void;
+  watch(ended: (unitId: string) => void): () => void;
+  /** Looks at once. */
+  hurry(): void;
+  close(): Promise<void>;
+}
+
+interface Watched { unit: Unit; handle: Handle; home: string; began: number; diskDue: number; busy: boolean; ended: boolean }
+
+const lookEveryMs = 1_000;
+const lookForTasksEveryMs = 250;
+// A process id may be another process's by now; and units may have been started by another control plane.
+const lookCloselyEvery = 10;
+const logEvery = 4;
+const diskEveryMs = 3_000;
+const measureWithinMs = 120_000;
+
+/** Begins to look. What ended while nobody looked is told on the first look. */
+export function startMonitor(options: MonitorOptions): Monitor {
+  const watched = new Map<string, Watched>();
+  const listeners = new Set<(unitId: string) => void>();
+  const ticker = startTicker(async (round) => {
+    if (round % lookCloselyEvery === 0) await discover(options.directory, watched);
+    await lookAtAll([...watched.values()], round, options, (id) => listeners.forEach((tell) => tell(id)));
+    return [...watched.values()].some((one) => one.unit.kind === 'task' && !one.ended) ? lookForTasksEveryMs : lookEveryMs;
+  }, (error) => options.log('the look at the units failed', error));
+  return {
+    add: (unit, handle) => {
+      const known = watched.get(unit.id)?.handle;
+      if (known?.pid !== handle.pid || known.start_time !== handle.start_time) watched.set(unit.id, entryOf(options.directory, unit, handle));
+    },
+    remove: (unitId) => void watched.delete(unitId),
+    watch: (ended) => (listeners.add(ended), () => void listeners.delete(ended)),
+    hurry: ticker.hurry,
+    close: ticker.close,
+  };
+}
+
+// `look` answers after how many milliseconds it wants to be called again. Never two at a time.
+function startTicker(look: (round: number) => Promise<number>, failed: (error: unknown) => void): Pick<Monitor, 'hurry' | 'close'> {
+  let round = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let state: 'waiting' | 'looking' | 'urgent' | 'closed' = 'waiting';
+  let running: Promise<void> = Promise.resolve();
+  const wait = (ms: number): void => {
+    if (state === 'closed') return;
+    timer = setTimeout(begin, state === 'urgent' ? 0 : ms).unref();
+    state = 'waiting';
+  };
+  const begin = (): void => {
+    state = 'looking';
+    running = look(round++).catch((error: unknown) => (failed(error), lookEveryMs)).then(wait);
+  };
+  begin();
+  return {
+    hurry: () => {
+      if (state === 'looking') state = 'urgent';
+      if (state === 'waiting') (clearTimeout(timer), begin());
+    },
+    close: async () => ((state = 'closed'), clearTimeout(timer), await running),
+  };
+}
+
+async function discover(directory: string, watched: Map<string, Watched>): Promise<void> {
+  const entries = await entriesOf(directory);
+  const there = new Set(entries.map(({ entry }) => entry));
+  for (const unitId of watched.keys()) if (!there.has(unitId)) watched.delete(unitId);
+  for (const { unitId, leftOver } of entries) {
+    if (leftOver || watched.has(unitId)) continue;
+    const home = path.join(directory, unitId);
+    const handle = readHandle(home, unitId);
+    const unit = handle && (await readUnit(home));
+    if (unit !== null && !watched.has(unitId)) watched.set(unitId, entryOf(directory, unit, handle as Handle));
+  }
+}
+
+function entryOf(directory: string, unit: Unit, handle: Handle): Watched {
+  const home = path.join(directory, unit.id);
+  const began = statSync(path.join(home, 'handle'), { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+  return { unit, handle, home, began, diskDue: Date.now() + diskEveryMs, busy: false, ended: false };
+}
+
+async function lookAtAll(all: Watched[], round: number, options: MonitorOptions, tell: (unitId: string) => void): Promise<void> {
+  let table: Map<number, Proc> | undefined;
+  for (const one of all) {
+    if (one.ended) continue;
+    if (isOver(one, round)) {
+      one.ended = true;
+      // Nothing stays behind a unit that ended by itself. Not waited for: others are to be looked at.
+      void killUnit(one.home, one.unit, one.handle).catch((error: unknown) => options.log('processes stayed behind a unit', error)).then(() => tell(one.unit.id));
+      continue;
+    }
+    if (one.busy) continue;
+    if (one.unit.group === null) pollProcesses(one, (table ??= allProcesses()), options);
+    if (one.unit.kind === 'task') watchTask(one, options);
+    else if (round % logEvery === 0) aside(one, options, () => trimToSize(one.home, one.unit.limits.output_bytes, options.fallocate));
+  }
+}
+
+function isOver(one: Watched, round: number): boolean {
+  if (hasEnded(one.home)) return true;
+  if (round % lookCloselyEvery === 0) return !isRunning(one.handle);
+  try {
+    process.kill(one.handle.pid, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+}
+
+function watchTask(one: Watched, options: MonitorOptions): void {
+  const { limits } = one.unit;
+  if (limits.time_ms !== null && Date.now() - one.began > limits.time_ms) return end(one, 'time', options);
+  aside(one, options, async () => {
+    if ((await logSize(one.home)).printed > limits.output_bytes) return endNow(one, 'output');
+    if (limits.disk_mb === null || Date.now() < one.diskDue) return;
+    const began = Date.now();
+    const used = await diskUsed([one.unit.directory, path.join(one.home, 'tmp')]);
+    // A large tree is measured less often: at most a tenth of the time.
+    one.diskDue = Date.now() + Math.max(diskEveryMs, 10 * (Date.now() - began));
+    if (used !== null && used > limits.disk_mb * 1024 * 1024) await endNow(one, 'disk');
+  });
+}
+
+// Where there is no control group.
+function pollProcesses(one: Watched, table: Map<number, Proc>, options: MonitorOptions): void {
+  const members = membersOf(one.unit, one.handle, table);
+  const { memory_mb, processes } = one.unit.limits;
+  if (members.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0) > memory_mb * 1024 * 1024) return end(one, 'memory', options);
+  if (members.length <= processes + 4) return;
+  aside(one, options, async () => {
+    await appendFile(path.join(one.home, 'err'), `Ended: it had more than ${processes} processes.\n`);
+    await killUnit(one.home, one.unit, one.handle);
+  });
+}
+
+function end(one: Watched, why: Killed, options: MonitorOptions): void {
+  aside(one, options, () => endNow(one, why));
+}
+
+async function endNow(one: Watched, why: Killed): Promise<void> {
+  if (!isRunning(one.handle) || hasEnded(one.home)) return;
+  await noteKilled(one.home, why);
+  await killUnit(one.home, one.unit, one.handle);
+}
+
+// One piece of work at a time for a unit, while the looking goes on.
+function aside(one: Watched, options: MonitorOptions, work: () => Promise<void>): void {
+  if (one.busy) return;
+  one.busy = true;
+  void work().catch((error: unknown) => options.log('a limit of a unit could not be enforced', error)).finally(() => (one.busy = false));
+}
+
+async function diskUsed(directories: string[]): Promise<number | null> {
+  try {
+    return sumOf(await run('du', ['-skx', '--', ...directories], driverContext(measureWithinMs)));
+  } catch (error) {
+    // A file that went away meanwhile makes du complain, but it counts on.
+    return error instanceof CommandFailed ? sumOf(error.stdout) : null;
+  }
+}
+
+function sumOf(lines: string): number {
+  return lines.split('\n').reduce((sum, line) => sum + (parseInt(line, 10) || 0), 0) * 1024;
+}

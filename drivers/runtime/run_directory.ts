@@ -1,0 +1,132 @@
+// The run directory of a unit: <directory>/<unit id>/ with all that a new control plane must know of it. It is filled
+// under a temporary name and renamed when whole; it is renamed away before it is taken apart.
+//   unit.json  what it is, without command and variables (they may be secrets)
+//   handle     process id, start time and boot id of the shim; written by the shim itself, once (O_EXCL)
+//   exit       exit code and number of kills for memory; written by the shim at the end, by rename
+//   killed     why we killed it       stopping  SIGTERM was sent at the time of this file
+//   out, err   what it printed        trimmed   how much of that was let go
+//   files/     copy of a service      tmp/, etc/  its /tmp; its passwd and group
+import { randomBytes } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { DriverError } from '../driver';
+import type { Handle, Killed, UnitLimits, UnitSpec, UnitState } from '../runtime';
+import type { Group } from './cgroup';
+import { isAlive } from './processes';
+
+/** unit.json. `directory`: where it works on the host. */
+export interface Unit {
+  id: string;
+  kind: UnitSpec['kind'];
+  directory: string;
+  limits: UnitLimits;
+  group: Group | null;
+}
+
+export type Exited = Extract<UnitState, { state: 'exited' }>;
+
+/** @throws DriverError invalid for an id that no directory can be named after */
+export function homeOf(directory: string, unitId: string): string {
+  if (!/^[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)?$/i.test(unitId) || unitId.length > 100) throw new DriverError('invalid', 'the id of the unit is not one that a directory can be named after');
+  return path.join(directory, unitId);
+}
+
+export function temporaryName(directory: string, purpose: 'new' | 'trash', unitId: string): string {
+  return path.join(directory, `.${purpose}-${unitId}-${randomBytes(6).toString('hex')}`);
+}
+
+/** Ids of units by entry of the directory; left-overs of interrupted calls count to the unit that they were for. */
+export async function entriesOf(directory: string): Promise<{ entry: string; unitId: string; leftOver: boolean }[]> {
+  const names = await readdir(directory).catch(() => []);
+  return names.flatMap((entry): { entry: string; unitId: string; leftOver: boolean }[] => {
+    if (!entry.startsWith('.')) return [{ entry, unitId: entry, leftOver: false }];
+    const unitId = /^\.(?:new|trash)-(.+)-[0-9a-f]{12}$/.exec(entry)?.[1];
+    return unitId === undefined ? [] : [{ entry, unitId, leftOver: true }];
+  });
+}
+
+/** Null where there is no such unit. */
+export async function readUnit(home: string): Promise<Unit | null> {
+  const text = await readFile(path.join(home, 'unit.json'), 'utf8').catch(() => null);
+  return text === null ? null : (JSON.parse(text) as Unit);
+}
+
+/** Of the shim; null where it was never started, or was killed before its first step. */
+export function readHandle(home: string, unitId: string): Handle | null {
+  const [pid = '', start = '', boot = ''] = readText(path.join(home, 'handle')).trim().split(' ');
+  if (!/^\d+$/.test(pid)) return null;
+  return { unit_id: unitId, pid: Number(pid), start_time: `${start}@${boot}` };
+}
+
+/** The shim of this handle runs, on this boot of the host. */
+export function isRunning(handle: Handle): boolean {
+  const [start = '', boot = ''] = handle.start_time.split('@');
+  return boot === bootId() && isAlive(handle.pid, start);
+}
+
+/** How it ended, null while it runs. A unit without a record was killed together with its shim, or by the end of the host. */
+export async function exitOf(home: string, handle: Handle): Promise<Exited | null> {
+  // In this order: the record is there before the process ends.
+  const running = isRunning(handle);
+  const record = await readFile(path.join(home, 'exit'), 'utf8').catch(() => null);
+  if (record === null && running) return null;
+  const killed = readText(path.join(home, 'killed')).trim();
+  const at = await timeOf(home, record === null ? ['err', 'out', 'handle'] : ['exit']);
+  const [code = NaN, memoryKills = 0] = record?.trim().split(' ').map(Number) ?? [];
+  const end = outcome(record === null ? 128 + os.constants.signals.SIGKILL : code);
+  return { state: 'exited', ...end, killed: isKilled(killed) ? killed : byMemory(memoryKills, end), at };
+}
+
+/** There is a record of its end. */
+export function hasEnded(home: string): boolean {
+  return statSync(path.join(home, 'exit'), { throwIfNoEntry: false }) !== undefined;
+}
+
+/** Notes why it is about to be killed; the first reason stands. */
+export async function noteKilled(home: string, why: Killed): Promise<void> {
+  await writeFile(path.join(home, 'killed'), why, { flag: 'wx' }).catch(() => undefined);
+}
+
+/** Replaces a file at once: there is never a half of it. */
+export async function replaceFile(file: string, text: string): Promise<void> {
+  const draft = `${file}.${randomBytes(4).toString('hex')}`;
+  await writeFile(draft, text, { mode: 0o600 });
+  await rename(draft, file);
+}
+
+export function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** Changes with each start of the host; empty where it has none. */
+export function bootId(): string {
+  return (knownBoot ??= readText('/proc/sys/kernel/random/boot_id').trim());
+}
+
+let knownBoot: string | undefined;
+
+// Shells say 128 + number for a program that a signal ended. So do programs that end themselves in the name of a signal.
+function outcome(code: number): { code: number | null; signal: string | null } {
+  const signal = Object.entries(os.constants.signals).find(([, number]) => number === code - 128)?.[0];
+  return signal === undefined ? { code: Number.isNaN(code) ? null : code, signal: null } : { code: null, signal };
+}
+
+// The kernel may have killed one process of many, long ago: a unit that ended well, or because it was told to, did not die of it.
+function byMemory(kills: number, end: { code: number | null; signal: string | null }): Killed | null {
+  return kills > 0 && end.code !== 0 && end.signal !== 'SIGTERM' ? 'memory' : null;
+}
+
+function isKilled(text: string): text is Killed {
+  return ['memory', 'time', 'output', 'disk'].includes(text);
+}
+
+async function timeOf(home: string, files: string[]): Promise<string> {
+  const times = await Promise.all(files.map((file) => stat(path.join(home, file)).then(({ mtimeMs }) => mtimeMs, () => 0)));
+  return new Date(Math.max(...times)).toISOString();
+}

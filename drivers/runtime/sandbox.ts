@@ -1,0 +1,113 @@
+// What a unit sees of the host. With bubblewrap: the system and the languages read-only, its own files at /app, a /tmp of
+// its own, its mounts; no other unit, no data of the platform, no home of anyone; the network of the host. Without
+// bubblewrap it sees what its user may read.
+import { lstatSync, readlinkSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { DriverError } from '../driver';
+import type { Host, User } from './host_probe';
+
+export interface Inside {
+  /** Run directory. */
+  home: string;
+  /** Host path of what is seen at /app. */
+  files: string;
+  mounts: { source: string; target: string }[];
+  command: string[];
+}
+
+export const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** Of all programs of ours around the unit. */
+export const cleanEnvironment = { PATH: systemPath, LC_ALL: 'C' };
+
+const etc = [
+  'resolv.conf', 'hosts', 'host.conf', 'nsswitch.conf', 'gai.conf', 'services', 'protocols', 'localtime', 'timezone', 'mime.types',
+  'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'ssl', 'ca-certificates', 'ca-certificates.conf', 'pki', 'crypto-policies', 'alternatives', 'fonts', 'java-11-openjdk', 'java-17-openjdk', 'java-21-openjdk',
+];
+
+/** The command line that runs `command` in the sandbox of this host. @throws DriverError invalid, unsupported */
+export function sandboxed(host: Host, inside: Inside): string[] {
+  requireTargets(inside);
+  if (host.bubblewrap) return [host.bubblewrap, ...bubblewrapArguments(host, inside), '--', ...inside.command];
+  const elsewhere = inside.mounts.filter(({ source, target }) => source !== target);
+  return elsewhere.length === 0 ? inside.command : [...inOwnMounts(host, elsewhere), ...inside.command];
+}
+
+/** Puts setpriv before a command: from root to the user, without capabilities, without a way back. */
+export function dropTo(host: Host, { uid, gid }: User): string[] {
+  if (host.setpriv === null) throw new DriverError('unsupported', 'This host lacks the program setpriv; install util-linux.');
+  return [host.setpriv, '--reuid', String(uid), '--regid', String(gid), '--clear-groups', '--no-new-privs', '--bounding-set=-all', '--inh-caps=-all'];
+}
+
+/** /etc/passwd and /etc/group of a sandbox. */
+export function accountFiles(user: User): { passwd: string; group: string } {
+  return {
+    passwd: `root:x:0:0:root:/root:/usr/sbin/nologin\n${user.uid === 0 ? '' : `app:x:${user.uid}:${user.gid}:app:/app:/bin/sh\n`}nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n`,
+    group: `root:x:0:\n${user.gid === 0 ? '' : `app:x:${user.gid}:\n`}nogroup:x:65534:\n`,
+  };
+}
+
+function bubblewrapArguments(host: Host, { home, files, mounts }: Inside): string[] {
+  return [
+    '--die-with-parent', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--hostname', 'app', ...(host.isRoot ? [] : ['--unshare-user']),
+    '--ro-bind', '/usr', '/usr', ...rootLinks(),
+    ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
+    '--ro-bind', path.join(home, 'etc/passwd'), '/etc/passwd', '--ro-bind', path.join(home, 'etc/group'), '/etc/group',
+    ...host.toolchains.flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
+    '--proc', '/proc', '--dev', '/dev', '--perms', '1777', '--tmpfs', '/dev/shm', '--dir', '/run', '--dir', '/var', '--symlink', '/tmp', '/var/tmp',
+    '--bind', path.join(home, 'tmp'), '/tmp', '--bind', files, '/app',
+    ...mounts.flatMap(({ source, target }) => [...(within('/app', target) ? [] : passable(target)), '--bind', source, target]),
+    // Last: root of the sandbox is memory, and not limited where there are no control groups.
+    '--remount-ro', '/', '--chdir', '/app',
+  ];
+}
+
+// bwrap makes missing parents for their owner alone; the tenant must get through.
+function passable(target: string): string[] {
+  const parents = target.split('/').slice(1, -1).map((_, i, all) => `/${all.slice(0, i + 1).join('/')}`);
+  return parents.filter((parent) => !/^\/(usr|app|tmp|proc|dev|etc)(\/|$)/.test(parent)).flatMap((parent) => ['--perms', '0755', '--dir', parent]);
+}
+
+// Where /usr is merged these are links (Debian, Fedora), elsewhere directories (Alpine).
+function rootLinks(): string[] {
+  return ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'].flatMap((name) => {
+    const stats = lstatSync(`/${name}`, { throwIfNoEntry: false });
+    if (stats === undefined) return [];
+    return stats.isSymbolicLink() ? ['--symlink', readlinkSync(`/${name}`), `/${name}`] : ['--ro-bind', `/${name}`, `/${name}`];
+  });
+}
+
+function etcEntries(): string[] {
+  return [...etc, ...readdirSync('/etc').filter((name) => /^python\d/.test(name))];
+}
+
+// mount(8) by root in a mount namespace of its own, which goes with the last process in it.
+function inOwnMounts(host: Host, mounts: Inside['mounts']): string[] {
+  if (host.unshare === null) throw new DriverError('unsupported', 'This host cannot show a volume at its mount path. Install bubblewrap, or mount the volume at the path where it lies.');
+  const pairs = mounts.flatMap(({ source, target }) => [source, target]);
+  const script = 'n=$1; shift; while [ "$n" -gt 0 ]; do mkdir -p -- "$2" && mount --bind -- "$1" "$2" || exit 125; shift 2; n=$((n - 1)); done; exec "$@"';
+  return [host.unshare, '--mount', '--propagation', 'private', '/bin/sh', '-c', script, 'platform-mounts', String(mounts.length), ...pairs];
+}
+
+// A volume over the system would leave a unit without a shell; a link in the files of a user must not lead a mount astray.
+function requireTargets({ files, mounts }: Inside): void {
+  for (const { target } of mounts) {
+    const whole = path.posix.normalize(target) === target && target.startsWith('/');
+    if (!whole || /^\/(app|bin|sbin|lib\w*|usr|etc|proc|sys|dev|run|tmp|boot)?$/.test(target) || /^\/(usr|etc|bin|sbin|lib\w*|proc|sys|dev)\//.test(target)) {
+      throw new DriverError('invalid', `A volume cannot be mounted at ${target}: the system of the unit is there. Use another path, for example /data.`);
+    }
+    if (within('/app', target)) requireNoLinks(files, target);
+  }
+}
+
+function requireNoLinks(files: string, target: string): void {
+  const parts = target.split('/').slice(2);
+  parts.forEach((_, i) => {
+    const one = path.join(files, ...parts.slice(0, i + 1));
+    if (lstatSync(one, { throwIfNoEntry: false })?.isDirectory() === false) throw new DriverError('invalid', `A volume cannot be mounted at ${target}: a file or a link is in its way.`);
+  });
+}
+
+export function within(directory: string, target: string): boolean {
+  return target === directory || target.startsWith(directory.endsWith('/') ? directory : `${directory}/`);
+}

@@ -1,0 +1,147 @@
+// Starts units. Whatever is killed in the middle leaves either a draft, which the next call clears away, or a whole run
+// directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the unit.
+import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CommandFailed, run } from '../command';
+import { DriverError } from '../driver';
+import type { DriverContext } from '../driver';
+import type { Handle, UnitSpec } from '../runtime';
+import { groupOf, makeGroup } from './cgroup';
+import { isPassable, type Host, type User } from './host_probe';
+import { launch } from './launch';
+import { entriesOf, homeOf, readHandle, readUnit, temporaryName, type Unit } from './run_directory';
+import { accountFiles, within } from './sandbox';
+
+const handleWithinMs = 10_000;
+// The copy of a large application must not begin anew with each step of a job: it goes on while the steps come and go.
+const onItsOwn: DriverContext = { deadline: Infinity, signal: new AbortController().signal };
+
+/** The running unit of this spec. `ended` is called at its end as long as we live. @throws DriverError */
+export async function startUnit(host: Host, directory: string, spec: UnitSpec, ended: () => void): Promise<Handle> {
+  if (host.unfit !== null) throw new DriverError('unsupported', host.unfit);
+  const home = homeOf(directory, spec.id);
+  requireSound(spec);
+  const unit = (await readUnit(home)) ?? (await prepare(host, directory, spec));
+  const known = readHandle(home, spec.id);
+  if (known !== null) return known;
+  await giveMounts(host, spec);
+  // A host that was started anew has lost its groups.
+  if (unit.group !== null) await makeGroup(unit.group, unit.limits);
+  const child = launch(host, home, unit, spec).once('exit', ended);
+  const handle = await handleOf(home, spec.id, () => child.pid === undefined);
+  if (handle !== null) return handle;
+  throw new DriverError('transient', 'The host did not start the processes of the unit in time.');
+}
+
+/** Removes what interrupted calls left under temporary names. */
+export async function clearDrafts(directory: string, unitId: string): Promise<void> {
+  for (const { entry, leftOver, unitId: owner } of await entriesOf(directory)) {
+    if (leftOver && owner === unitId) await erase(path.join(directory, entry));
+  }
+}
+
+/** Removes a tree, also one with directories that their owner may not write (Go's module cache). */
+export async function erase(tree: string): Promise<void> {
+  try {
+    await run('rm', ['-rf', '--', tree], onItsOwn);
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    await run('chmod', ['-R', 'u+rwX', '--', tree], onItsOwn).catch(() => undefined);
+    await run('rm', ['-rf', '--', tree], onItsOwn);
+  }
+}
+
+async function prepare(host: Host, directory: string, spec: UnitSpec): Promise<Unit> {
+  const home = homeOf(directory, spec.id);
+  await clearDrafts(directory, spec.id);
+  const draft = temporaryName(directory, 'new', spec.id);
+  const user = host.userOf(spec.tenant);
+  await mkdir(draft, { mode: 0o711 });
+  try {
+    if (spec.kind === 'service') await copyFiles(spec.directory, path.join(draft, 'files'), user);
+    if (spec.kind === 'task') await giveTree(spec.directory, user);
+    await furnish(draft, user);
+    const unit = unitOf(host, home, spec);
+    if (!host.bubblewrap && user !== null) requireReachable(spec.kind === 'service' ? directory : spec.directory);
+    await writeFile(path.join(draft, 'unit.json'), JSON.stringify(unit), { mode: 0o600, flush: true });
+    if (unit.group !== null) await makeGroup(unit.group, unit.limits);
+    await rename(draft, home);
+    return unit;
+  } catch (error) {
+    await erase(draft).catch(() => undefined);
+    const other = await readUnit(home);
+    if (other === null) throw error;
+    return other;
+  }
+}
+
+function unitOf(host: Host, home: string, spec: UnitSpec): Unit {
+  const files = spec.kind === 'service' ? path.join(home, 'files') : spec.directory;
+  return { id: spec.id, kind: spec.kind, directory: files, limits: spec.limits, group: host.groups && groupOf(host.groups, spec.id) };
+}
+
+// The tenant owns what it prints to, so that /dev/stdout can be opened anew; the directory around it stays ours.
+async function furnish(draft: string, user: User | null): Promise<void> {
+  await mkdir(path.join(draft, 'tmp'));
+  await chmod(path.join(draft, 'tmp'), 0o1777);
+  await mkdir(path.join(draft, 'etc'));
+  const { passwd, group } = accountFiles(user ?? os.userInfo());
+  await writeFile(path.join(draft, 'etc/passwd'), passwd);
+  await writeFile(path.join(draft, 'etc/group'), group);
+  for (const directory of ['.', 'etc']) await chmod(path.join(draft, directory), 0o711);
+  for (const file of ['out', 'err']) {
+    await writeFile(path.join(draft, file), '', { mode: 0o600 });
+    if (user !== null) await chown(path.join(draft, file), user.uid, user.gid);
+  }
+}
+
+async function copyFiles(from: string, to: string, user: User | null): Promise<void> {
+  await mkdir(to);
+  const copy = (options: string[]) => run('cp', [...options, '--', `${from}/.`, to], onItsOwn);
+  const modern = process.platform === 'linux';
+  await copy(modern ? ['-a', '--reflink=auto'] : ['-pPR']).catch((error: unknown) => {
+    // busybox knows no --reflink.
+    if (modern && error instanceof CommandFailed && /reflink|option/.test(error.stderr)) return copy(['-a']);
+    throw error;
+  });
+  if (user !== null) await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', to], onItsOwn);
+  await chmod(to, 0o700);
+}
+
+// Only the first time: later, in a tree that the tenant could write, a link might be waiting for us.
+async function giveTree(tree: string, user: User | null): Promise<void> {
+  if (user === null || (await stat(tree)).uid === user.uid) return;
+  await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', tree], onItsOwn);
+}
+
+async function giveMounts(host: Host, spec: UnitSpec): Promise<void> {
+  const user = host.userOf(spec.tenant);
+  for (const { source } of spec.mounts) {
+    const stats = await lstat(source).catch(() => null);
+    if (stats === null) throw new DriverError('transient', 'The files of a volume are not there yet.');
+    if (!stats.isDirectory()) throw new DriverError('invalid', 'A volume is not a directory.');
+    if (user !== null && stats.uid !== user.uid) await chown(source, user.uid, user.gid);
+  }
+}
+
+async function handleOf(home: string, unitId: string, hasFailed: () => boolean): Promise<Handle | null> {
+  for (const end = Date.now() + handleWithinMs; Date.now() < end && !hasFailed(); ) {
+    const handle = readHandle(home, unitId);
+    if (handle !== null) return handle;
+    await sleep(5);
+  }
+  return null;
+}
+
+function requireSound(spec: UnitSpec): void {
+  const below = path.posix.normalize(spec.root_directory);
+  if (below.startsWith('..') || path.posix.isAbsolute(below)) throw new DriverError('invalid', 'The root directory leads out of the files of the application.');
+  if (!path.isAbsolute(spec.directory) || within(spec.directory, '/')) throw new DriverError('invalid', 'The directory of the unit is no absolute path.');
+}
+
+function requireReachable(directory: string): void {
+  if (isPassable(path.dirname(directory))) return;
+  throw new DriverError('unsupported', 'The users of applications cannot reach the runtime directory. Let others pass through its parent directories (chmod o+x), or install bubblewrap.');
+}

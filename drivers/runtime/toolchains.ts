@@ -1,0 +1,45 @@
+// Languages that are installed outside of /usr: the node that runs us, a pyenv, an nvm, a go below /opt or /usr/local.
+import { existsSync, realpathSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { systemPath, within } from './sandbox';
+
+const programs = ['node', 'npm', 'npx', 'yarn', 'pnpm', 'corepack', 'python3', 'python', 'pip3', 'pip', 'go', 'bun', 'deno', 'ruby', 'php'];
+const versionManagers = /^\.(nvm|fnm|volta|pyenv|asdf|goenv|rbenv|sdkman|bun|deno|nodenv)$/;
+const system = ['/usr', '/bin', '/sbin', '/lib', '/lib64'];
+
+/** What a sandbox must be shown beside /usr. Never a home as a whole, nor anything around `hidden`. */
+export function toolchains(hidden: string): string[] {
+  const found = places().flatMap(({ directory, file }) => [around(directory), around(path.dirname(file))]);
+  if (existsSync('/nix/store')) found.push('/nix/store');
+  const fit = [...new Set(found)].filter((one) => !system.some((place) => within(place, one)) && !within(one, hidden) && one !== '/');
+  return fit.filter((one) => !fit.some((other) => other !== one && within(other, one)));
+}
+
+/** PATH for units: what of ours leads to these languages and can be reached, then the system. */
+export function languagePaths(visible: string[], isReachable: (directory: string) => boolean): string {
+  const ours = places().map(({ directory }) => directory).filter((directory) => visible.some((one) => within(one, directory)) && isReachable(directory));
+  return [...new Set([...ours, ...systemPath.split(':')])].join(':');
+}
+
+function places(): { directory: string; file: string }[] {
+  const entries = (process.env.PATH ?? '').split(':').filter((entry) => path.isAbsolute(entry) && !entry.includes('/node_modules/'));
+  const found = [...entries, path.dirname(process.execPath)].flatMap((directory) => {
+    const there = programs.map((name) => path.join(directory, name)).filter((file) => existsSync(file));
+    return there.map((file) => ({ directory, file: realpathSync(file) }));
+  });
+  return found;
+}
+
+// The directory that holds bin/ and lib/ of a language: all of a version manager, since its shims lead to its other parts.
+function around(bin: string): string {
+  const parts = bin.split('/');
+  const manager = parts.findIndex((part) => versionManagers.test(part));
+  if (manager > 0) return parts.slice(0, manager + 1).join('/');
+  const prefix = path.dirname(bin);
+  return isHome(prefix) || isHome(path.dirname(prefix)) || prefix === '/opt' ? bin : prefix;
+}
+
+function isHome(directory: string): boolean {
+  return directory === '/' || directory === '/root' || directory === '/home' || directory === '/Users' || directory === os.homedir() || ['/home', '/Users'].includes(path.dirname(directory));
+}

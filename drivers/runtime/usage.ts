@@ -1,0 +1,59 @@
+// What units use, and where they listen.
+import { readFile, readdir, readlink } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { DriverError } from '../driver';
+import type { Handle, UnitUsage } from '../runtime';
+import { groupUsage } from './cgroup';
+import { membersOf } from './members';
+import type { Proc } from './processes';
+import type { Unit } from './run_directory';
+
+/** By the counters of the control group, else by the processes that are there. Units share the network of the host: nobody counts theirs. */
+export async function usageOf(unit: Unit, handle: Handle, all: () => Map<number, Proc>): Promise<UnitUsage> {
+  const counted = unit.group && (await groupUsage(unit.group));
+  if (counted !== null) return { ...counted, network: null };
+  const members = membersOf(unit, handle, all());
+  const sum = (of: (one: Proc) => number) => members.reduce((total, one) => total + of(one), 0);
+  return { cpu_seconds: sum((one) => one.cpuSeconds), memory_bytes: sum((one) => one.memoryBytes), network: null };
+}
+
+/** TCP ports on which the processes listen, ascending. */
+export async function listeningPorts(pids: number[]): Promise<number[]> {
+  const [listeners, ...sockets] = await Promise.all([listenersOfHost(), ...pids.map(socketsOf)]);
+  const ports = sockets.flat().map((inode) => listeners.get(inode)).filter((port) => port !== undefined);
+  return [...new Set(ports)].sort((a, b) => a - b);
+}
+
+/** A free port of the range, at a random place of it. @throws DriverError capacity */
+export async function freePort([first, last]: readonly [number, number], taken: ReadonlySet<number>): Promise<number> {
+  const count = last - first + 1;
+  const start = Math.floor(Math.random() * count);
+  for (let i = 0; i < count; i++) {
+    const port = first + ((start + i) % count);
+    if (!taken.has(port) && (await isFree(port, '127.0.0.1')) && (await isFree(port, '::1'))) return port;
+  }
+  throw new DriverError('capacity', `All ports from ${first} to ${last} are taken. Enlarge APP_PORTS, or stop applications.`);
+}
+
+function isFree(port: number, host: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    // A host without IPv6 has nobody listening there.
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT'));
+    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)));
+  });
+}
+
+// sl local_address rem_address st … inode; 0A is LISTEN.
+async function listenersOfHost(): Promise<Map<string, number>> {
+  const tables = await Promise.all(['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')));
+  const lines = tables.flatMap((text) => text.split('\n').slice(1)).map((line) => line.trim().split(/\s+/));
+  return new Map(lines.filter((fields) => fields[3] === '0A').map((fields) => [fields[9] ?? '', parseInt((fields[1] ?? '').split(':')[1] ?? '', 16)]));
+}
+
+async function socketsOf(pid: number): Promise<string[]> {
+  const directory = `/proc/${pid}/fd`;
+  const names = await readdir(directory).catch(() => []);
+  const links = await Promise.all(names.map((name) => readlink(`${directory}/${name}`).catch(() => '')));
+  return links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []);
+}
