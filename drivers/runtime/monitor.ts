@@ -73,7 +73,9 @@ function startTicker(look: (round: number) => Promise<number>, failed: (error: u
   return {
     hurry: () => {
       if (state === 'looking') state = 'urgent';
-      if (state === 'waiting') (clearTimeout(timer), begin());
+      if (state !== 'waiting') return;
+      clearTimeout(timer);
+      begin();
     },
     close: async () => ((state = 'closed'), clearTimeout(timer), await running),
   };

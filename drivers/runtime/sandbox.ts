@@ -51,12 +51,12 @@ function bubblewrapArguments(host: Host, { home, files, mounts }: Inside): strin
   return [
     '--die-with-parent', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--hostname', 'app', ...(host.isRoot ? [] : ['--unshare-user']),
     '--ro-bind', '/usr', '/usr', ...rootLinks(),
-    ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
+    '--perms', '0755', '--dir', '/etc', ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
     '--ro-bind', path.join(home, 'etc/passwd'), '/etc/passwd', '--ro-bind', path.join(home, 'etc/group'), '/etc/group',
     ...host.toolchains.flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
-    '--proc', '/proc', '--dev', '/dev', '--perms', '1777', '--tmpfs', '/dev/shm', '--dir', '/run', '--dir', '/var', '--symlink', '/tmp', '/var/tmp',
+    '--proc', '/proc', '--dev', '/dev', '--perms', '1777', '--tmpfs', '/dev/shm', '--perms', '0755', '--dir', '/run', '--perms', '0755', '--dir', '/var', '--symlink', '/tmp', '/var/tmp',
     '--bind', path.join(home, 'tmp'), '/tmp', '--bind', files, '/app',
-    ...mounts.flatMap(({ source, target }) => [...(within('/app', target) ? [] : passable(target)), '--bind', source, target]),
+    ...mounts.flatMap(({ source, target }) => [...passable(target), '--bind', source, target]),
     // Last: root of the sandbox is memory, and not limited where there are no control groups.
     '--remount-ro', '/', '--chdir', '/app',
   ];
@@ -65,7 +65,7 @@ function bubblewrapArguments(host: Host, { home, files, mounts }: Inside): strin
 // bwrap makes missing parents for their owner alone; the tenant must get through.
 function passable(target: string): string[] {
   const parents = target.split('/').slice(1, -1).map((_, i, all) => `/${all.slice(0, i + 1).join('/')}`);
-  return parents.filter((parent) => !/^\/(usr|app|tmp|proc|dev|etc)(\/|$)/.test(parent)).flatMap((parent) => ['--perms', '0755', '--dir', parent]);
+  return parents.filter((parent) => !/^\/(usr(\/.*)?|app|tmp|proc|dev|etc)$/.test(parent)).flatMap((parent) => ['--perms', '0755', '--dir', parent]);
 }
 
 // Where /usr is merged these are links (Debian, Fedora), elsewhere directories (Alpine).
