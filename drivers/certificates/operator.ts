@@ -19,7 +19,7 @@ const LOOK_EVERY_MS = 60_000;
  * renewed: then `changed` is called, and the new ones are served once they fit together.
  * @throws StartupError for one without the other, and for files that can't be read or do not fit together
  */
-export function operatorCertificate({ ingressCertFile: certFile, ingressKeyFile: keyFile }: Files, changed: () => void): OperatorCertificate | null {
+export function operatorCertificate({ ingressCertFile: certFile, ingressKeyFile: keyFile }: Files, changed: () => void, lookEveryMs = LOOK_EVERY_MS): OperatorCertificate | null {
   if (certFile === null && keyFile === null) return null;
   if (certFile === null || keyFile === null) throw new StartupError('INGRESS_CERT_FILE and INGRESS_KEY_FILE need each other');
   let loaded = load(certFile, keyFile);
@@ -31,7 +31,7 @@ export function operatorCertificate({ ingressCertFile: certFile, ingressKeyFile:
       // Half written: the second file follows, and with it the next call.
     }
   };
-  for (const file of [certFile, keyFile]) watchFile(file, { interval: LOOK_EVERY_MS, persistent: false }, look);
+  for (const file of [certFile, keyFile]) watchFile(file, { interval: lookEveryMs, persistent: false }, look);
   return {
     of: (hostname) => (loaded.leaf.checkHost(hostname) ? { chain: loaded.chain, key: loaded.key } : null),
     close: () => [certFile, keyFile].forEach((file) => unwatchFile(file, look)),

@@ -1,0 +1,130 @@
+// The certificate that an operator brings along, and what leaves the driver of an authority that misbehaves.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { openCertificates } from '../../drivers/certificates';
+import { operatorCertificate, type OperatorCertificate } from '../../drivers/certificates/operator';
+import { newPrivateKey } from '../../drivers/certificates/private_key';
+import { refusalOf } from '../../drivers/certificates/refusal';
+import { DriverError, driverContext } from '../../drivers/driver';
+
+const folder = mkdtempSync(path.join(tmpdir(), 'platform-api-certificates-'));
+const file = (name: string): string => path.join(folder, name);
+let opened: OperatorCertificate | null = null;
+
+afterEach(() => {
+  opened?.close();
+  opened = null;
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
+const withOpenssl = hasOpenssl || process.env.CI ? describe : describe.skip;
+
+function make(name: string, host: string): { ingressCertFile: string; ingressKeyFile: string } {
+  const [ingressCertFile, ingressKeyFile] = [file(`${name}.cert`), file(`${name}.key`)];
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '1', '-subj', '/CN=test', '-addext', `subjectAltName=DNS:${host}`, '-keyout', ingressKeyFile, '-out', ingressCertFile], { stdio: 'ignore' });
+  return { ingressCertFile, ingressKeyFile };
+}
+
+withOpenssl('the certificate of the operator (needs openssl)', () => {
+  const none = { ingressCertFile: null, ingressKeyFile: null };
+  const nothing = (): void => {};
+
+  test('is served for the names that it is made for', () => {
+    opened = operatorCertificate(make('apps', '*.apps.example.net'), nothing);
+    expect(opened?.of('shop-a1b2.apps.example.net')?.chain).toContain('BEGIN CERTIFICATE');
+    expect(['apps.example.net', 'a.b.apps.example.net', 'www.example.com'].map((name) => opened?.of(name))).toEqual([null, null, null]);
+  });
+
+  test('is none without files', () => {
+    expect(operatorCertificate(none, nothing)).toBeNull();
+  });
+
+  test('stops a start that can not serve it, naming the setting', () => {
+    const [one, two] = [make('one', 'one.example.net'), make('two', 'two.example.net')];
+    writeFileSync(file('garbage'), 'garbage');
+    const start = (files: object) => () => operatorCertificate({ ...one, ...files }, nothing);
+    expect(start({ ingressKeyFile: null })).toThrow('INGRESS_CERT_FILE and INGRESS_KEY_FILE need each other');
+    expect(start({ ingressCertFile: file('absent') })).toThrow('INGRESS_CERT_FILE cannot be read: ENOENT');
+    expect(start({ ingressKeyFile: file('garbage') })).toThrow('INGRESS_KEY_FILE is malformed');
+    expect(start({ ingressKeyFile: two.ingressKeyFile })).toThrow('is not that of the first certificate');
+  });
+
+  test('is read again when it was renewed, once both files fit', async () => {
+    const files = make('renewed', '*.apps.example.net');
+    let changes = 0;
+    opened = operatorCertificate(files, () => (changes += 1), 50);
+    const first = opened?.of('a.apps.example.net')?.chain;
+    const fresh = make('fresh', '*.apps.example.net');
+    const copy = (from: string, to: string): void => {
+      execFileSync('cp', [from, to]);
+      utimesSync(to, new Date(), new Date(Date.now() + 5_000));
+    };
+    copy(fresh.ingressCertFile, files.ingressCertFile);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect([changes, opened?.of('a.apps.example.net')?.chain === first]).toEqual([0, true]);
+    copy(fresh.ingressKeyFile, files.ingressKeyFile);
+    for (let turn = 0; turn < 50 && changes === 0; turn += 1) await new Promise((resolve) => setTimeout(resolve, 50));
+    expect([changes, opened?.of('a.apps.example.net')?.chain === first]).toEqual([1, false]);
+  });
+});
+
+describe('an authority that misbehaves', () => {
+  async function ask(answer: RequestListener): Promise<DriverError> {
+    const server = createServer(answer);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const directory = `http://127.0.0.1:${(server.address() as AddressInfo).port}/dir`;
+    try {
+      const driver = openCertificates({ directory, email: null, caFile: null });
+      return await driver.issue({ hostname: 'www.example.com', accountKey: await newPrivateKey() }, async () => {}, driverContext(10_000)).then(
+        () => Promise.reject(new Error('it issued')),
+        (error: DriverError) => error,
+      );
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  }
+
+  test.each<[string, RequestListener, RegExp]>([
+    ['an error of its own', (_, response) => response.writeHead(503, { 'Retry-After': '90' }).end('sorry'), /does not answer as it should \(status 503\)/],
+    ['a page instead of a problem', (_, response) => response.writeHead(404, { 'Content-Type': 'text/html' }).end('<h1>no</h1>'), /\(status 404\)/],
+    ['another address', (_, response) => response.writeHead(302, { Location: '/elsewhere' }).end(), /\(status 302\)/],
+    ['a broken connection', (request) => request.socket.destroy(), /\(ECONNRESET\)/],
+    ['an endless answer', (_, response) => void response.writeHead(200).end(Buffer.alloc(3 << 20, 'a')), /\(too long\)/],
+    ['no directory', (_, response) => response.writeHead(200).end('{}'), /internal error/],
+  ])('%s is a transient failure', async (_, answer, message) => {
+    const error = await ask(answer);
+    expect(error).toBeInstanceOf(DriverError);
+    expect([error.reason, error.message]).toEqual(['transient', expect.stringMatching(message)]);
+  });
+
+  test('its pause is handed on, up to a day', async () => {
+    expect((await ask((_, response) => response.writeHead(503, { 'Retry-After': '90' }).end())).retryAfterMs).toBe(90_000);
+    const later = new Date(Date.now() + 600_000).toUTCString();
+    expect((await ask((_, response) => response.writeHead(503, { 'Retry-After': later }).end())).retryAfterMs).toBeGreaterThan(590_000);
+    expect((await ask((_, response) => response.writeHead(503, { 'Retry-After': '9999999999' }).end())).retryAfterMs).toBe(86_400_000);
+    expect((await ask((_, response) => response.writeHead(503, { 'Retry-After': 'soon' }).end())).retryAfterMs).toBeUndefined();
+  });
+
+  test('an account that it wants beforehand is no outage', async () => {
+    const problem = JSON.stringify({ type: 'urn:ietf:params:acme:error:externalAccountRequired', detail: 'bind it' });
+    const error = await ask((_, response) => response.writeHead(403).end(problem));
+    expect([error.reason, error.message]).toEqual(['invalid', 'The certificate authority wants an account that was agreed upon beforehand, which the platform does not support: bind it.']);
+  });
+
+  test('its words are cut and cleaned', () => {
+    const { message } = refusalOf({ type: 'urn:ietf:params:acme:error:caa', detail: `a\0b\u001b[31m${'c'.repeat(2_000)}` }, null);
+    expect(message).toMatch(/^A CAA record in the DNS forbids this certificate authority to issue for the host name: a b \[31mc+\.$/);
+    expect(message.length).toBeLessThan(700);
+  });
+
+  test('an unknown kind of refusal, and one without words, are sentences too', () => {
+    expect(refusalOf({ type: 'urn:ietf:params:acme:error:malformed' }, null).message).toBe('The certificate authority refused.');
+    expect(refusalOf({ type: 'urn:ietf:params:acme:error:compound', detail: 'several', subproblems: [{ detail: 'no A record' }] }, null).message).toBe('The certificate authority refused: no A record.');
+  });
+});
