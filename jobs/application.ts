@@ -1,10 +1,56 @@
-// Applications: a deleted one is purged once nothing refers to it. Its domains are torn down as rows of their own and
-// hold it until then; its variables and processes go with it.
-import { gone, settled, type Job } from './job';
+// Applications: their instances are brought to what is wanted, and their status follows from them. Woken by whatever
+// changes an instance, a process type or a deployment.
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
 import { Application } from '../models/application';
+import { isDeploying, processesOf, type StackPlace } from '../models/stack';
+import { removeStack } from '../models/stack_removal';
+import { bringUp } from './application/stack';
+import { applicationStatus, showProcesses } from './application/status';
+import { around, gone, progressing, settled, type HostDrivers, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
-export const job: Job = {
+interface ApplicationRow extends LoopRow {
+  project_id: string;
+  status: Application['status'];
+  current_deployment_id: string | null;
+}
+
+/** Of which nothing is to run. */
+const AT_REST = new Set<string>(['new', 'deploying', 'stopping', 'stopped']);
+const MOVING = new Set<string>(Application.states.transitional);
+/** Changes are told; these are in case nobody heard them. */
+const INSURANCE_MS = 60_000;
+const MOVING_MS = 5_000;
+const GOING_MS = 1_000;
+
+export const job: Job<ApplicationRow> = {
   table: Application.table,
+  host: true,
   states: Application.states,
-  reconcile: async (row) => (row.deleted_at ? gone : settled()),
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : keepUp(row, ctx)),
 };
+
+async function keepUp(row: ApplicationRow, ctx: JobContext): Promise<Outcome> {
+  const place = placeOf(row);
+  const processes = await processesOf(ctx.sql, row.id);
+  const wants = processes.map((process) => ({ ...process, instances: AT_REST.has(row.status) ? 0 : process.instances }));
+  const { present, asWanted } = await bringUp(place, wants, ctx);
+  await showProcesses(processes, present, AT_REST, row.status, ctx);
+  const { status, current_deployment_id } = row;
+  const next = applicationStatus({ status, current_deployment_id, processes, present, deploying: await isDeploying(ctx.sql, place) });
+  const columns = next.status === status && (next.status_reason ?? null) === (row.status_reason ?? null) ? {} : next;
+  if (!asWanted || next.status !== status || MOVING.has(next.status)) return progressing(next.status === status ? MOVING_MS : 0, columns);
+  return settled(columns, next.status === 'new' || next.status === 'stopped' ? null : around(INSURANCE_MS));
+}
+
+async function tearDown(row: ApplicationRow, ctx: JobContext): Promise<Outcome> {
+  if (await removeStack(ctx.sql, placeOf(row))) return progressing(GOING_MS);
+  const { source, directories } = ctx.drivers.host as HostDrivers;
+  await source.forget(row.id, ctx);
+  await rm(path.join(directories.caches, row.id), { recursive: true, force: true });
+  return gone;
+}
+
+function placeOf({ id, project_id }: ApplicationRow): StackPlace {
+  return { application_id: id, project_id, preview_id: null };
+}

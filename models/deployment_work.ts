@@ -19,14 +19,14 @@ const ONE_AT_A_TIME = named('select pg_advisory_xact_lock(7270016)');
 const LOCK = named('select 1 from applications where id = $1 and deleted_at is null for no key update');
 const EARLIER = named(`select 1 from deployments where application_id = $1 and preview_id is not distinct from $2 and number < $3
   and status in ('queued', 'building', 'deploying') and deleted_at is null limit 1`);
-const BUILDING = named(`select count(*) as count from deployments where status in ('building', 'deploying') and next_at is not null and deleted_at is null`);
+const BUILDING = named(`select count(*) as count from deployments where status = 'building' and next_at is not null and deleted_at is null`);
 const BEGIN = named(`update deployments set status = $2, started_at = now(), observed_generation = observed_generation + 1
   where id = $1 and fence = $3 and status = 'queued' and deleted_at is null returning id`);
 const FIRST = named(`update applications set status = 'deploying', status_reason = null, observed_generation = observed_generation + 1 where id = $1 and status = 'new'`);
 
 /**
  * Takes a queued deployment out of the queue, if it is its turn: those before it of the same application (or preview)
- * have ended, and fewer than `atOnce` are under way on this host.
+ * have ended, and fewer than `atOnce` build on this host.
  */
 export function beginDeployment(sql: Session, row: DeploymentPlace, to: 'building' | 'deploying', atOnce: number): Promise<'begun' | 'wait'> {
   return sql.transaction(async (session) => {
@@ -34,7 +34,7 @@ export function beginDeployment(sql: Session, row: DeploymentPlace, to: 'buildin
     const [held] = await session.query(LOCK, [row.application_id]);
     const [earlier] = await session.query(EARLIER, [row.application_id, row.preview_id, row.number]);
     const [others] = await session.query<{ count: number }>(BUILDING, []);
-    if (!held || earlier || Number(others?.count) >= atOnce) return 'wait';
+    if (!held || earlier || (to === 'building' && Number(others?.count) >= atOnce)) return 'wait';
     if (row.preview_id === null) await session.query(FIRST, [row.application_id]);
     const [begun] = await session.query(BEGIN, [row.id, to, row.fence]);
     if (begun && row.preview_id !== null) await wakeRow(session, 'previews', row.preview_id);
@@ -101,8 +101,8 @@ const WAITING = named(`update deployments set next_at = now(), generation = gene
   where id in (select id from deployments where status = 'queued' and next_at is not null and deleted_at is null order by id limit 100)`);
 const NOTIFY = named(`select pg_notify('due', 'deployments')`);
 
-/** Another may begin now, and the application or preview looks what has become of it. */
-export async function tellOfEnd(sql: Sql, { application_id, preview_id }: DeploymentPlace): Promise<void> {
+/** The application or preview looks what has become of the deployment, and others may take its place. */
+export async function tellOfMove(sql: Sql, { application_id, preview_id }: DeploymentPlace): Promise<void> {
   await wakeRow(sql, preview_id === null ? 'applications' : 'previews', preview_id ?? application_id);
   await sql.query(WAITING, []);
   await sql.query(NOTIFY, []);

@@ -1,0 +1,37 @@
+// The one rule that deploying, restarting, rolling back, scaling, starting and stopping come down to: of each process
+// type as many instances of its release as are wanted; what runs an older one goes when those are healthy.
+import type { Present, Want } from '../../models/stack';
+
+export interface StackPlan {
+  start: { want: Want; count: number }[];
+  /** Ids of instances that are not wanted any more. */
+  retire: string[];
+}
+
+export function planStack(wants: readonly Want[], present: readonly Present[]): StackPlan {
+  // Those of a deployment that is not active yet belong to it.
+  const alive = present.filter(({ status, candidate }) => status !== 'stopping' && !candidate);
+  const plan: StackPlan = { start: [], retire: [] };
+  for (const want of wants) {
+    const ours = alive.filter(({ process_id, release_id }) => process_id === want.process_id && release_id === want.release_id);
+    const others = alive.filter(({ process_id, release_id }) => process_id === want.process_id && release_id !== want.release_id);
+    const count = want.release_id === null ? 0 : want.instances;
+    if (ours.length < count) plan.start.push({ want, count: count - ours.length });
+    plan.retire.push(...superfluous(ours, count));
+    if (healthy(ours) >= count) plan.retire.push(...others.map(({ id }) => id));
+  }
+  const known = new Set(wants.map(({ process_id }) => process_id));
+  plan.retire.push(...alive.filter(({ process_id }) => !known.has(process_id)).map(({ id }) => id));
+  return plan;
+}
+
+/** Of those that run. */
+export function healthy(instances: readonly Present[]): number {
+  return instances.filter(({ status }) => status === 'running').length;
+}
+
+/** First those that don't run, then the newest. */
+function superfluous(ours: readonly Present[], count: number): string[] {
+  const bestFirst = [...ours].sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running') || (a.id < b.id ? -1 : 1));
+  return bestFirst.slice(count).map(({ id }) => id);
+}

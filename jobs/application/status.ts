@@ -1,0 +1,83 @@
+// What an application and its process types show of their instances.
+import type { Application } from '../../models/application';
+import { showProcess, type Present, type ProcessState } from '../../models/stack';
+import type { JobContext } from '../job';
+import { healthy } from './rule';
+
+type ApplicationStatus = Application['status'];
+
+const WEB = 'web';
+
+/** Writes the process types' own columns. */
+export async function showProcesses(processes: readonly ProcessState[], present: readonly Present[], atRest: ReadonlySet<string>, status: string, ctx: JobContext): Promise<void> {
+  for (const process of processes) {
+    const all = present.filter(({ process_id, candidate }) => process_id === process.process_id && !candidate);
+    const wanted = process.release_id === null || atRest.has(status) ? 0 : process.instances;
+    await showProcess(ctx.sql, process, processStatus(process, all, wanted), healthy(all));
+  }
+}
+
+function processStatus(process: ProcessState, all: readonly Present[], wanted: number): ProcessState['status'] {
+  const ours = all.filter(({ release_id, status }) => release_id === process.release_id && status !== 'stopping');
+  const running = healthy(all);
+  if (wanted === 0) return all.length === 0 || process.release_id === null ? 'idle' : 'scaling';
+  if (healthy(ours) === wanted && all.length === wanted) return 'running';
+  if (running === 0 && ours.some(({ status }) => status === 'crashed')) return 'crashed';
+  if (process.status === 'crashed') return running > 0 ? 'running' : 'crashed';
+  return process.status === 'running' ? 'running' : 'scaling';
+}
+
+export interface Seen {
+  status: ApplicationStatus;
+  current_deployment_id: string | null;
+  processes: readonly ProcessState[];
+  present: readonly Present[];
+  deploying: boolean;
+}
+
+/** The status that follows from what there is, and why where it is not a good one. */
+export function applicationStatus(seen: Seen): { status: ApplicationStatus; status_reason?: string | null } {
+  switch (seen.status) {
+    case 'new':
+      return { status: seen.deploying ? 'deploying' : 'new' };
+    case 'deploying':
+      if (seen.current_deployment_id !== null) return { status: 'running', status_reason: null };
+      return { status: seen.deploying ? 'deploying' : 'new' };
+    case 'stopping':
+      return { status: seen.present.every(({ candidate }) => candidate) ? 'stopped' : 'stopping' };
+    case 'starting':
+    case 'restarting':
+      return settledOrNot(seen);
+    case 'running':
+    case 'crashed':
+      return runningOrCrashed(seen);
+    case 'stopped':
+      return { status: 'stopped' };
+  }
+}
+
+function settledOrNot({ status, processes, present }: Seen): { status: ApplicationStatus; status_reason?: string | null } {
+  const wanted = processes.filter(({ release_id, instances }) => release_id !== null && instances > 0);
+  const done = wanted.every((process) => processStatus(process, of(process, present), process.instances) === 'running');
+  if (done) return { status: 'running', status_reason: null };
+  const lost = present.find(({ status: one, candidate }) => one === 'crashed' && !candidate);
+  // The old instances, where there are some, serve on.
+  return lost ? { status: 'running', status_reason: reasonOf(lost) } : { status };
+}
+
+function runningOrCrashed({ status, processes, present }: Seen): { status: ApplicationStatus; status_reason?: string | null } {
+  const web = processes.find(({ type }) => type === WEB);
+  if (!web || web.release_id === null || web.instances === 0) return { status: 'running' };
+  const ours = of(web, present);
+  if (healthy(ours) > 0) return status === 'crashed' ? { status: 'running', status_reason: null } : { status };
+  const lost = ours.find((one) => one.status === 'crashed');
+  return lost ? { status: 'crashed', status_reason: reasonOf(lost) } : { status };
+}
+
+function of({ process_id }: ProcessState, present: readonly Present[]): Present[] {
+  return present.filter((one) => one.process_id === process_id && !one.candidate);
+}
+
+function reasonOf({ process_type, status_reason }: Present): string {
+  return `Process type ${process_type}: ${status_reason ?? 'it ends again and again.'}`;
+}

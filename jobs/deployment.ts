@@ -1,0 +1,65 @@
+// Deployments: a version of the source is built, released, and put into service beside the one before, which serves until
+// the new one is healthy. Each step is short, or ends early when nobody wants it any more; the row and the units of the
+// runtime say where it stands after a crash.
+import { BuildError } from '../drivers/builder';
+import { DriverError } from '../drivers/driver';
+import { SourceError } from '../drivers/source';
+import { beginDeployment } from '../models/deployment_work';
+import { Deployment } from '../models/deployment';
+import { build } from './deployment/build';
+import { deploy } from './deployment/deploy';
+import { clearAway, keep, tearDown } from './deployment/end';
+import { DeploymentFailure, say, type DeploymentRow } from './deployment/row';
+import { failed, progressing, settled, type Job, type JobContext, type Outcome } from './job';
+
+const MINUTE_MS = 60_000;
+/** Those that wait are woken when others end; this is in case nobody was. */
+const WAIT_MS = 15_000;
+const CLEAR_AWAY_MS = 1_000;
+
+const phases: Record<DeploymentRow['status'], (row: DeploymentRow, ctx: JobContext) => Promise<Outcome>> = {
+  queued: begin,
+  building: (row, ctx) => orFail(row, ctx, build),
+  deploying: (row, ctx) => orFail(row, ctx, deploy),
+  active: keep,
+  superseded: keep,
+  failed: clearAway,
+  canceled: clearAway,
+};
+
+export const job: Job<DeploymentRow> = {
+  table: Deployment.table,
+  host: true,
+  states: Deployment.states,
+  // A large repository is fetched in one step.
+  stepMs: 15 * MINUTE_MS,
+  deadlineMs: 30 * MINUTE_MS,
+  watchFailedMs: CLEAR_AWAY_MS,
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : phases[row.status](row, ctx)),
+};
+
+async function begin(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  const to = row.trigger === 'rollback' ? 'deploying' : 'building';
+  const turn = await beginDeployment(ctx.sql, row, to, ctx.config.buildConcurrency);
+  return turn === 'begun' ? progressing(0) : settled({}, WAIT_MS);
+}
+
+async function orFail(row: DeploymentRow, ctx: JobContext, phase: (row: DeploymentRow, ctx: JobContext) => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await phase(row, ctx);
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (reason === null || ctx.signal.aborted) throw error;
+    await say(row, ctx, row.status === 'building' ? 'build' : 'deploy', reason, 'error');
+    return failed(reason, { finished_at: new Date().toISOString() }, 0);
+  }
+}
+
+/** Why it can't go on, for users; null for what is worth another try, or is a mistake of ours. */
+function reasonOf(error: unknown): string | null {
+  if (error instanceof DeploymentFailure || error instanceof BuildError || error instanceof SourceError) return error.message;
+  if (!(error instanceof DriverError) || !FINAL.has(error.reason)) return null;
+  return `The host cannot run it: ${error.message}.`;
+}
+
+const FINAL: ReadonlySet<string> = new Set(['invalid', 'unsupported', 'conflict', 'capacity']);

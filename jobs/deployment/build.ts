@@ -1,0 +1,122 @@
+// building: the source is fetched, looked at, and built where there is something to build.
+import { mkdir } from 'node:fs/promises';
+import { DriverError } from '../../drivers/driver';
+import { SourceError, type Commit } from '../../drivers/source';
+import { addProcessTypes, tellOfMove } from '../../models/deployment_work';
+import { planningOf, type Planning } from '../../models/deployment_plan';
+import { progressing, type JobContext, type Outcome } from '../job';
+import { cacheOf, DeploymentFailure, filesOf, hostOf, removeDirectory, say, timeLeft, whileWanted, type DeploymentRow, type StoredPlan } from './row';
+import { endTask, runTask, type Task } from './task';
+
+/** The end of a unit is told by its watch; this is in case nobody heard it. */
+const POLL_MS = 500;
+/** A repository that can't be reached is asked again about a minute long. */
+const ATTEMPTS_MAX = 8;
+/** A build that forks for ever meets this. */
+const PROCESSES_MAX = 1024;
+
+export async function build(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  timeLeft(row, ctx);
+  if (!row.observed?.fetched || !row.plan) return prepare(row, ctx);
+  if (!row.observed.built && row.plan.steps.length) {
+    if ((await runTask(row, buildTask(row, row.plan, ctx), ctx)) === 'running') return progressing(POLL_MS);
+    // Before the unit goes, which is the only other trace of a finished build.
+    await ctx.record({ observed: { ...row.observed, built: true } });
+    await say(row, ctx, 'build', 'The build succeeded.');
+  }
+  await endTask(row, 'build', ctx);
+  await tellOfMove(ctx.sql, row);
+  return progressing(0, { status: 'deploying', observed: { ...row.observed, built: true } });
+}
+
+async function prepare(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  const planning = await planningOf(ctx.sql, row.application_id);
+  if (!planning) throw new DriverError('transient', 'the application has gone');
+  await removeDirectory(filesOf(row, ctx));
+  if (row.clear_cache) await removeDirectory(cacheOf(row, ctx));
+  await mkdir(cacheOf(row, ctx), { recursive: true, mode: 0o700 });
+  const commit = await fetchFiles(row, ctx);
+  const plan = await detect(row, planning, ctx);
+  await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
+  requireCommands(plan, planning);
+  await say(row, ctx, 'build', `-----> ${plan.summary}`);
+  return progressing(0, { ...commit, plan, observed: { fetched: true } });
+}
+
+/** Columns that tell what was fetched. */
+async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> {
+  const { source } = hostOf(ctx);
+  const { type, template, repository_url } = row.source;
+  if (type === 'template' && template !== null) {
+    await say(row, ctx, 'build', `-----> Template ${template}`);
+    await whileWanted(row, ctx, (inner) => source.exportTemplate(template, filesOf(row, ctx), inner));
+    return {};
+  }
+  if (type !== 'git' || repository_url === null) throw new DeploymentFailure('This installation cannot run images. Use a Git repository as source.');
+  const commit = await fetchCommit(row, repository_url, ctx);
+  await say(row, ctx, 'build', `-----> Commit ${commit.sha.slice(0, 10)}${commit.branch ? ` of ${commit.branch}` : ''}: ${commit.message}`);
+  return { commit_sha: commit.sha, commit_message: commit.message, commit_author: commit.author, ...(row.branch === null && { branch: commit.branch }) };
+}
+
+async function fetchCommit(row: DeploymentRow, address: string, ctx: JobContext): Promise<Commit> {
+  const { source } = hostOf(ctx);
+  if (row.attempts === 0) await say(row, ctx, 'build', `-----> Fetching the source from ${withoutUser(address)}`);
+  const { branch, commit_sha: commit } = row;
+  // Of a pull request the branch is a full ref.
+  const wanted = branch?.startsWith('refs/') ? { ref: branch, commit } : { branch, commit };
+  try {
+    const found = await whileWanted(row, ctx, (inner) => source.fetch(row.application_id, { address }, wanted, inner));
+    await whileWanted(row, ctx, (inner) => source.export(row.application_id, { address }, found.sha, filesOf(row, ctx), inner));
+    return found;
+  } catch (error) {
+    if (!(error instanceof SourceError) || error.failure !== 'unreachable' || row.attempts >= ATTEMPTS_MAX) throw error;
+    throw new DriverError('transient', error.message);
+  }
+}
+
+async function detect(row: DeploymentRow, { settings }: Planning, ctx: JobContext): Promise<StoredPlan> {
+  const { builder, facts } = hostOf(ctx);
+  const { builder: kind, root_directory, dockerfile_path, build_command = null } = settings.build;
+  const plan = await builder.detect(filesOf(row, ctx), { builder: kind, root_directory, dockerfile_path, build_command }, await facts(), ctx);
+  return { ...plan, root_directory };
+}
+
+function requireCommands(plan: StoredPlan, { processes }: Planning): void {
+  const missing = processes.find(({ type, command, instances }) => instances > 0 && command === null && plan.processes[type] === undefined);
+  if (!missing) return;
+  const { type, instances } = missing;
+  throw new DeploymentFailure(
+    `The process type ${type} should run ${instances === 1 ? 'an instance' : `${instances} instances`}, but has no command. Name it in a Procfile, set a command for it, or scale it to 0.`,
+  );
+}
+
+function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task {
+  const { builder } = hostOf(ctx);
+  const { buildMemoryMb, buildOutputMb, buildDiskMb } = ctx.config;
+  const place = { directory: filesOf(row, ctx), cache: cacheOf(row, ctx) };
+  return {
+    step: 'build',
+    name: 'The build',
+    async spec() {
+      const planning = await planningOf(ctx.sql, row.application_id);
+      if (!planning) throw new DriverError('transient', 'the application has gone');
+      const variables = await planning.variables(ctx.secrets, 'build');
+      return {
+        command: builder.script(plan),
+        directory: place.directory,
+        root_directory: plan.root_directory ?? '.',
+        mounts: [{ source: place.cache, target: place.cache }],
+        env: { ...plan.env, ...variables, ...planning.platformVariables(row), ...builder.environment(place) },
+        tenant: planning.tenant,
+        limits: {
+          memory_mb: buildMemoryMb, cpus: null, processes: PROCESSES_MAX, time_ms: timeLeft(row, ctx), output_bytes: buildOutputMb * 2 ** 20, disk_mb: buildDiskMb,
+        },
+      };
+    },
+  };
+}
+
+/** Whatever stands before the host is nobody's business. */
+function withoutUser(address: string): string {
+  return address.replace(/^([a-z+]+:\/\/)[^/@]*@/i, '$1');
+}

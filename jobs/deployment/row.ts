@@ -1,0 +1,110 @@
+// What the phases of a deployment share: its row, its places on the host, its words, and how it ends.
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { LogLevel, LogStep } from '../../core/log_line';
+import type { BuildPlan } from '../../drivers/builder';
+import { DriverError, type DriverContext } from '../../drivers/driver';
+import type { Source } from '../../models/application/source';
+import { isStill } from '../../models/deployment_work';
+import { appendLogLines } from '../../models/log_line';
+import type { HostDrivers, JobContext, LoopRow } from '../job';
+
+export interface DeploymentRow extends LoopRow {
+  project_id: string;
+  application_id: string;
+  preview_id: string | null;
+  number: number;
+  status: 'queued' | 'building' | 'deploying' | 'active' | 'superseded' | 'failed' | 'canceled';
+  branch: string | null;
+  commit_sha: string | null;
+  commit_message: string | null;
+  clear_cache: boolean;
+  trigger: string;
+  source: Source;
+  plan: StoredPlan | null;
+  artifact_id: string | null;
+  artifact_kept: boolean;
+  release_id: string | null;
+  started_at: string | null;
+  finished_at: string | null;
+  /** How far it has come within its status. */
+  observed: Progress | null;
+}
+
+/** With the root directory that it was built in. */
+export type StoredPlan = BuildPlan & { root_directory?: string };
+
+export interface Progress {
+  fetched?: boolean;
+  built?: boolean;
+  releasing?: boolean;
+  released?: boolean;
+}
+
+/** The deployment can't go on; the message is the sentence that users read. */
+export class DeploymentFailure extends Error {
+  override readonly name = 'DeploymentFailure';
+}
+
+export function hostOf(ctx: JobContext): HostDrivers {
+  if (!ctx.drivers.host) throw new Error('this job runs only where the applications are');
+  return ctx.drivers.host;
+}
+
+/** The files that the deployment runs. */
+export function filesOf(row: Pick<DeploymentRow, 'id' | 'artifact_id'>, ctx: JobContext): string {
+  return path.join(hostOf(ctx).directories.releases, row.artifact_id ?? row.id);
+}
+
+export function cacheOf(row: Pick<DeploymentRow, 'application_id'>, ctx: JobContext): string {
+  return path.join(hostOf(ctx).directories.caches, row.application_id);
+}
+
+export function unitOf(row: DeploymentRow, step: 'build' | 'release'): string {
+  return `${row.id}.${step}`;
+}
+
+export async function removeDirectory(directory: string): Promise<void> {
+  await rm(directory, { recursive: true, force: true, maxRetries: 3, retryDelay: 100 });
+}
+
+/** A line of the platform in the log of the deployment. */
+export function say(row: DeploymentRow, ctx: JobContext, step: LogStep, message: string, level: LogLevel = 'info'): Promise<void> {
+  const { project_id, application_id, preview_id, id } = row;
+  return appendLogLines(ctx.sql, [{ project_id, application_id, preview_id, deployment_id: id, source: 'system', step, level, message }]);
+}
+
+/** Milliseconds that the deployment may still take. @throws DeploymentFailure when there are none */
+export function timeLeft(row: DeploymentRow, ctx: JobContext): number {
+  const seconds = ctx.config.buildTimeoutSeconds;
+  const left = Date.parse(row.started_at ?? new Date().toISOString()) + seconds * 1000 - Date.now();
+  if (left > 0) return left;
+  throw new DeploymentFailure(`The deployment was given up: it did not end within ${duration(seconds)}.`);
+}
+
+/** `90 seconds`, `30 minutes`. */
+export function duration(seconds: number): string {
+  const [count, unit] = seconds >= 120 && seconds % 60 === 0 ? [seconds / 60, 'minute'] : [seconds, 'second'];
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+}
+
+const LOOK_MS = 1_000;
+
+/**
+ * Work that may take minutes: it ends early when the deployment is canceled or its time is over.
+ * @throws what `work` throws; DriverError `transient` where it was ended early
+ */
+export async function whileWanted<T>(row: DeploymentRow, ctx: JobContext, work: (inner: DriverContext) => Promise<T>): Promise<T> {
+  const left = timeLeft(row, ctx);
+  const stop = new AbortController();
+  const signal = AbortSignal.any([ctx.signal, stop.signal, AbortSignal.timeout(left)]);
+  const look = setInterval(() => void isStill(ctx.sql, row.id, row.status).then((still) => void (still || stop.abort()), () => {}), LOOK_MS);
+  try {
+    return await work({ signal, deadline: Math.min(ctx.deadline, Date.now() + left) });
+  } catch (error) {
+    if (signal.aborted) throw new DriverError('transient', 'the step was ended');
+    throw error;
+  } finally {
+    clearInterval(look);
+  }
+}

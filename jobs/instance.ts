@@ -1,0 +1,35 @@
+// Instances: started, asked for their health, started again after an end, drained and stopped. What runs is found again
+// by its handle, or by its id, after a crash of the control plane.
+import { launchOf, lookAtAllInstances } from '../models/instance_work';
+import { Instance } from '../models/instance';
+import { ended, lost, wordsOf } from './instance/exit';
+import { hostOf, type InstanceRow } from './instance/row';
+import { rise, start } from './instance/start';
+import { stop } from './instance/stop';
+import { watch } from './instance/watch';
+import { progressing, type Job, type JobContext, type Outcome } from './job';
+
+export const job: Job<InstanceRow> = {
+  table: Instance.table,
+  host: true,
+  quiet: true,
+  states: Instance.states,
+  // The files of a large application are copied in one step.
+  stepMs: 300_000,
+  prepare: lookAtAllInstances,
+  reconcile: (row, ctx) => (row.status === 'stopping' || row.deleted_at ? stop(row, ctx) : keepUp(row, ctx)),
+};
+
+async function keepUp(row: InstanceRow, ctx: JobContext): Promise<Outcome> {
+  const { runtime } = hostOf(ctx);
+  const launch = await launchOf(ctx.sql, row.id);
+  if (!launch) return progressing(0, { status: 'stopping' });
+  const handle = row.handle ?? (await runtime.find(row.id));
+  if (!handle) return start(row, launch, ctx);
+  // A worker that died had started it.
+  if (!row.handle) await ctx.record({ handle, started_at: row.started_at ?? new Date().toISOString() });
+  const state = await runtime.inspect(handle);
+  if (state.state === 'gone') return lost(row);
+  if (state.state === 'exited') return ended(row, launch, handle, { reason: wordsOf(row, launch, state) }, ctx);
+  return row.status === 'running' ? watch(row, launch, handle, ctx) : rise(row, launch, handle, ctx);
+}

@@ -1,0 +1,23 @@
+// How long an instance that has ended is left alone before it is started again.
+const WINDOW_MS = 600_000;
+const CRASHED_AFTER = 5;
+const FIRST_MS = 1_000;
+const MAX_MS = 60_000;
+
+/** The exits of the last ten minutes, this one included. */
+export function withExit(exits: readonly string[], at: Date): string[] {
+  return [...exits.filter((exit) => Date.parse(exit) > at.getTime() - WINDOW_MS), at.toISOString()];
+}
+
+/** After five exits within ten minutes: tried again once a minute. */
+export function isCrashed(exits: readonly string[]): boolean {
+  return exits.length >= CRASHED_AFTER;
+}
+
+/** Milliseconds until the next start: a second after the first exit, doubled with each further one, a minute at most. */
+export function waitMs({ exits, status }: { exits: readonly string[]; status: string }, now = Date.now()): number {
+  const last = exits[exits.length - 1];
+  if (last === undefined) return 0;
+  const pause = status === 'crashed' ? MAX_MS : Math.min(MAX_MS, FIRST_MS * 2 ** (exits.length - 1));
+  return Math.max(0, Date.parse(last) + pause - now);
+}

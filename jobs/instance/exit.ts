@@ -1,0 +1,55 @@
+// An instance has ended, or is ended because it is not healthy: it starts again after a while.
+import type { Handle, UnitState } from '../../drivers/runtime';
+import type { Launch } from '../../models/instance_work';
+import { progressing, type JobContext, type Outcome } from '../job';
+import { isCrashed, waitMs, withExit } from './backoff';
+import { hostOf, say, type InstanceRow } from './row';
+
+export interface End {
+  /** A sentence for users. */
+  reason: string;
+  /** It was not the app that ended: it is to be stopped. */
+  fault?: 'health';
+}
+
+/** What is not healthy is not worth a long farewell. */
+const GRACE_MS = 5_000;
+
+export async function ended(row: InstanceRow, launch: Launch, handle: Handle, { reason, fault }: End, ctx: JobContext): Promise<Outcome> {
+  const { runtime, shipper } = hostOf(ctx);
+  if (fault) await runtime.stop(handle, { grace_ms: Math.min(GRACE_MS, launch.settings.run.shutdown_grace_seconds * 1000) }, ctx);
+  await shipper.finish(row.id);
+  await runtime.destroy(row.id, ctx);
+  const exits = withExit(row.exits, new Date());
+  const status = isCrashed(exits) || row.status === 'crashed' ? 'crashed' : 'starting';
+  await say(row, ctx, `${reason}${status === 'crashed' ? ' It ends again and again, and is tried once a minute.' : ''}`, 'error');
+  const columns = { handle: null, port: null, started_at: null, exits, misses: 0, restart_count: row.restart_count + 1, status_reason: reason, observed: fault ? { fault } : null };
+  return progressing(waitMs({ exits, status }), { ...columns, status });
+}
+
+/** There is no trace of the unit, for instance after the host has started again. It is not the app's fault. */
+export function lost(row: InstanceRow): Outcome {
+  const status = row.status === 'running' ? 'starting' : row.status;
+  return progressing(0, { handle: null, port: null, started_at: null, misses: 0, ...(row.handle && { restart_count: row.restart_count + 1 }), status });
+}
+
+type Exited = Extract<UnitState, { state: 'exited' }>;
+
+const SOON_MS = 5_000;
+
+/** `The app exited with code 1 right after its start.` */
+export function wordsOf(row: InstanceRow, { process }: Launch, { code, signal, killed, at }: Exited): string {
+  if (killed === 'memory') return `The app was ended because it used more than ${process?.memory_mb ?? 0} MB of memory. Choose a larger size, or let it use less.`;
+  if (killed !== null) return `The app was ended by the platform (${killed}).`;
+  if (code === null) return `The app was ended by ${signal ?? 'a signal'}${when(row, at)}.`;
+  const hint = code === 127 ? ' A program that its command names was not found.' : '';
+  return `The app exited with code ${code}${when(row, at)}.${hint}`;
+}
+
+function when({ started_at }: InstanceRow, at: string): string {
+  if (!started_at) return '';
+  const ms = Date.parse(at) - Date.parse(started_at);
+  if (ms < SOON_MS) return ' right after its start';
+  const [count, unit] = ms < 120_000 ? [ms / 1000, 'seconds'] : ms < 7_200_000 ? [ms / 60_000, 'minutes'] : [ms / 3_600_000, 'hours'];
+  return ` after ${Math.round(count as number)} ${unit}`;
+}

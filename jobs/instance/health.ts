@@ -1,0 +1,65 @@
+// One look at the health of an instance.
+import http from 'node:http';
+import net from 'node:net';
+import type { ReleaseSettings } from '../../models/release';
+
+type Check = ReleaseSettings['health_check'];
+
+const LOOPBACK = '127.0.0.1';
+
+/**
+ * Asks the port on the loopback interface, within the time-out of the check.
+ * @param host name that a request carries
+ * @returns null when it is healthy, else what it did: `answered GET /health with status 500`
+ */
+export function askHealth(check: Check, port: number, host: string, signal: AbortSignal): Promise<string | null> {
+  const ms = check.timeout_seconds * 1000;
+  return check.type === 'http' ? get(port, check.path ?? '/', host, ms, signal) : connect(port, ms, signal);
+}
+
+/** How `askHealth` says that nothing listens on the port. */
+export const REFUSED = 'refused the connection';
+
+function connect(port: number, ms: number, signal: AbortSignal): Promise<string | null> {
+  return new Promise((resolve) => {
+    const socket = net.connect({ host: LOOPBACK, port, signal });
+    const end = (said: string | null): void => {
+      socket.destroy();
+      resolve(said);
+    };
+    socket.setTimeout(ms, () => end(tooSlow('did not take a connection', ms)));
+    socket.once('connect', () => end(null));
+    socket.once('error', (error) => end(wordsOf(error)));
+  });
+}
+
+function get(port: number, path: string, host: string, ms: number, signal: AbortSignal): Promise<string | null> {
+  return new Promise((resolve) => {
+    const headers = { Host: host, 'User-Agent': 'platform-health-check', Connection: 'close' };
+    const request = http.get({ host: LOOPBACK, port, path, headers, agent: false, signal }, (response) => {
+      const { statusCode = 0 } = response;
+      response.destroy();
+      clearTimeout(timer);
+      resolve(statusCode >= 200 && statusCode < 400 ? null : `answered GET ${path} with status ${statusCode}`);
+    });
+    // For the whole of it: a body that drips would keep a socket's time-out from running.
+    const timer = setTimeout(() => {
+      resolve(tooSlow(`did not answer GET ${path}`, ms));
+      request.destroy();
+    }, ms);
+    request.once('error', (error) => {
+      clearTimeout(timer);
+      resolve(wordsOf(error));
+    });
+  });
+}
+
+function wordsOf(error: Error): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'ECONNREFUSED') return REFUSED;
+  return code === 'ECONNRESET' ? 'broke the connection off' : `could not be asked (${code ?? error.name})`;
+}
+
+function tooSlow(what: string, ms: number): string {
+  return `${what} within ${ms / 1000} seconds`;
+}

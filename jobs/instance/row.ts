@@ -1,0 +1,44 @@
+// What the phases of an instance share.
+import type { LogLevel } from '../../core/log_line';
+import type { Handle } from '../../drivers/runtime';
+import type { Launch } from '../../models/instance_work';
+import { appendLogLines } from '../../models/log_line';
+import type { HostDrivers, JobContext, LoopRow } from '../job';
+
+export interface InstanceRow extends LoopRow {
+  project_id: string;
+  application_id: string;
+  preview_id: string | null;
+  process_type: string;
+  deployment_id: string;
+  status: 'starting' | 'running' | 'stopping' | 'crashed';
+  restart_count: number;
+  started_at: string | null;
+  port: number | null;
+  handle: Handle | null;
+  /** RFC 3339. */
+  exits: string[];
+  misses: number;
+  /** Why a deployment should not count on it: it started, but was not healthy in time, or could not be started. */
+  observed: { fault?: 'health' | 'start' } | null;
+}
+
+/** Takes requests, so its health can be asked for. */
+export const WEB = 'web';
+
+export function hostOf(ctx: JobContext): HostDrivers {
+  if (!ctx.drivers.host) throw new Error('this job runs only where the applications are');
+  return ctx.drivers.host;
+}
+
+/** A line of the platform in the log of the application. */
+export function say(row: InstanceRow, ctx: JobContext, message: string, level: LogLevel = 'info'): Promise<void> {
+  const { project_id, application_id, preview_id, deployment_id, process_type, id } = row;
+  const place = { project_id, application_id, preview_id, process_type, deployment_id, instance_id: id };
+  return appendLogLines(ctx.sql, [{ ...place, source: 'system', level, message: `${process_type}: ${message}` }]);
+}
+
+/** Whether its health is asked for over the network. */
+export function isChecked(row: InstanceRow, { settings }: Launch): boolean {
+  return row.process_type === WEB && settings.health_check.type !== 'none';
+}

@@ -1,0 +1,126 @@
+// starting: the unit is started, and waited for until it is healthy. Also of a crashed instance, now and then.
+import { DriverError } from '../../drivers/driver';
+import type { Handle, UnitSpec } from '../../drivers/runtime';
+import { applicationUrl } from '../../models/application/url';
+import { platformVariables } from '../../models/deployment_plan';
+import { takenPorts, type Launch } from '../../models/instance_work';
+import { variablesOfRelease } from '../../models/release';
+import { around, progressing, settled, type JobContext, type Outcome } from '../job';
+import { fileDirectory } from './place';
+import { waitMs } from './backoff';
+import { ended } from './exit';
+import { askHealth, REFUSED } from './health';
+import { mountsOf } from './mounts';
+import { hostOf, isChecked, say, type InstanceRow } from './row';
+import { lookAgainMs } from './watch';
+
+/** Process types that take no requests count as running once they have stayed up so long. */
+const STAYED_UP_MS = 2_000;
+const FIRST_LOOKS_MS = 5_000;
+const LOOK_MS = { first: 250, later: 500 };
+const NO_ROOM_MS = 10_000;
+const PORT_TRIES = 5;
+/** Threads count too: run times of large languages start dozens. */
+const PROCESSES_MAX = 512;
+const OUTPUT_BYTES = 16 * 2 ** 20;
+const UNIQUE = '23505';
+
+/** There is no unit: the next one is started when its time has come. */
+export async function start(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<Outcome> {
+  const wait = waitMs(row);
+  if (wait > 0) return progressing(wait);
+  try {
+    const port = await choosePort(row, ctx);
+    const spec = await specOf(row, launch, port, ctx);
+    const handle = await hostOf(ctx).runtime.start(spec, ctx);
+    // At once: after a crash the unit is also found by its id, but then without its time.
+    await ctx.record({ handle, started_at: new Date().toISOString() });
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.reason === 'transient') throw error;
+    return progressing(NO_ROOM_MS, { status_reason: sentence(error.message), observed: { fault: 'start' } });
+  }
+  return progressing(LOOK_MS.first);
+}
+
+/** The unit runs: is it healthy? */
+export async function rise(row: InstanceRow, launch: Launch, handle: Handle, ctx: JobContext): Promise<Outcome> {
+  const upMs = Date.now() - Date.parse(row.started_at ?? new Date().toISOString());
+  if (!isChecked(row, launch)) return upMs >= STAYED_UP_MS ? up(row, launch, ctx) : progressing(STAYED_UP_MS - upMs);
+  const fault = await faultOf(row, launch, handle, ctx);
+  if (fault === null) return up(row, launch, ctx);
+  const allowed = allowedSeconds(launch);
+  if (upMs < allowed * 1000) return progressing(upMs < FIRST_LOOKS_MS ? LOOK_MS.first : LOOK_MS.later);
+  return ended(row, launch, handle, { reason: `The app ${fault.after(allowed)}`, fault: 'health' }, ctx);
+}
+
+/** null when it is healthy. */
+async function faultOf(row: InstanceRow, { settings, hostname }: Launch, handle: Handle, ctx: JobContext): Promise<{ after(seconds: number): string } | null> {
+  const port = row.port ?? 0;
+  const { runtime } = hostOf(ctx);
+  const said = await askHealth(settings.health_check, port, hostname, ctx.signal);
+  const ports = await runtime.listening(handle);
+  // Whatever answers there is somebody else.
+  const foreign = said === null && ports.length > 0 && !ports.includes(port);
+  if (said === null && !foreign) return null;
+  if (said !== REFUSED && !foreign) return { after: (seconds) => `did not become healthy within ${seconds} seconds: it ${said}.` };
+  const elsewhere = ports.filter((one) => one !== port);
+  const where = elsewhere.length ? `; it listens on ${elsewhere.join(', ')}. Use the PORT variable.` : '. Listen on the port that the PORT variable names.';
+  return { after: (seconds) => `did not listen on PORT ${port} within ${seconds} seconds${where}` };
+}
+
+function allowedSeconds({ settings }: Launch): number {
+  const { grace_period_seconds, failure_threshold, interval_seconds } = settings.health_check;
+  return grace_period_seconds || failure_threshold * interval_seconds;
+}
+
+async function up(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<Outcome> {
+  await say(row, ctx, row.restart_count ? 'The instance is running again.' : 'The instance is running.');
+  return settled({ status: 'running', status_reason: null, observed: null, misses: 0 }, around(lookAgainMs(row, launch)));
+}
+
+/** A new one for each start: what was left of the last one may still hold its port. */
+async function choosePort(row: InstanceRow, ctx: JobContext): Promise<number> {
+  for (let turn = 1; ; turn += 1) {
+    const port = await hostOf(ctx).runtime.freePort(await takenPorts(ctx.sql));
+    try {
+      await ctx.record({ port });
+      return port;
+    } catch (error) {
+      if ((error as { code?: string }).code !== UNIQUE || turn === PORT_TRIES) throw error;
+    }
+  }
+}
+
+async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobContext): Promise<UnitSpec> {
+  if (!launch.process) throw new DriverError('invalid', `the process type ${row.process_type} has no command`);
+  const { command, memory_mb, cpus } = launch.process;
+  return {
+    id: row.id,
+    kind: 'service',
+    command,
+    directory: fileDirectory(launch, ctx),
+    root_directory: launch.settings.root_directory,
+    mounts: row.preview_id === null ? await mountsOf(ctx.sql, row.application_id) : [],
+    env: variablesFor(row, launch, port, ctx),
+    tenant: launch.tenant,
+    limits: { memory_mb, cpus, processes: PROCESSES_MAX, time_ms: null, output_bytes: OUTPUT_BYTES, disk_mb: null },
+  };
+}
+
+function variablesFor(row: InstanceRow, launch: Launch, port: number, ctx: JobContext): Record<string, string> {
+  const { http, https } = hostOf(ctx).ingress.ports;
+  return {
+    ...variablesOfRelease(ctx.secrets, { id: launch.release_id, variables: launch.variables }),
+    ...platformVariables({ ...launch, preview_id: row.preview_id }),
+    SVC_PROCESS_TYPE: row.process_type,
+    SVC_INSTANCE_ID: row.id,
+    SVC_HOSTNAME: launch.hostname,
+    SVC_URL: applicationUrl({ ...ctx.config, ingressPort: http, ingressTlsPort: https }, launch.hostname),
+    PORT: String(port),
+  };
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
+}
+

@@ -1,0 +1,46 @@
+// stopping: no new requests, those that are open end, then the unit gets its signal. It may take minutes, so it goes on
+// beside the steps: what is going on is known here only to do it once; after a crash it begins again.
+import { driverContext } from '../../drivers/driver';
+import type { Handle } from '../../drivers/runtime';
+import { launchOf } from '../../models/instance_work';
+import { wakeRow } from '../../models/lease';
+import { gone, progressing, type HostDrivers, type JobContext, type Outcome } from '../job';
+import { hostOf, WEB, type InstanceRow } from './row';
+
+const farewells = new Set<string>();
+
+/** The end of the farewell is told; this is in case it can't be. */
+const LOOK_MS = 2_000;
+const KILL_MS = 30_000;
+const DEFAULT_GRACE_SECONDS = 10;
+
+export async function stop(row: InstanceRow, ctx: JobContext): Promise<Outcome> {
+  const { runtime, shipper } = hostOf(ctx);
+  const handle = row.handle ?? (await runtime.find(row.id));
+  if (handle && (await runtime.inspect(handle)).state === 'running') {
+    await begin(row, handle, ctx);
+    return progressing(LOOK_MS);
+  }
+  if (handle) await shipper.finish(row.id);
+  await runtime.destroy(row.id, ctx);
+  await ctx.record({ handle: null, port: null, deleted_at: new Date().toISOString() });
+  return gone;
+}
+
+async function begin(row: InstanceRow, handle: Handle, ctx: JobContext): Promise<void> {
+  if (farewells.has(row.id)) return;
+  const launch = await launchOf(ctx.sql, row.id);
+  const graceMs = (launch?.settings.run.shutdown_grace_seconds ?? DEFAULT_GRACE_SECONDS) * 1000;
+  farewells.add(row.id);
+  const { sql, log } = ctx;
+  void farewell(row, handle, graceMs, hostOf(ctx))
+    .catch((error: unknown) => log.warn({ err: error }, 'an instance could not be stopped; it is tried again'))
+    .finally(() => farewells.delete(row.id))
+    .then(() => wakeRow(sql, 'instances', row.id))
+    .catch(() => {}); // it is looked at again anyway
+}
+
+async function farewell(row: InstanceRow, handle: Handle, graceMs: number, { ingress, runtime }: HostDrivers): Promise<void> {
+  if (row.process_type === WEB) await ingress.drain(row.id, graceMs);
+  await runtime.stop(handle, { grace_ms: graceMs }, driverContext(graceMs + KILL_MS));
+}
