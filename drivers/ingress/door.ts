@@ -5,7 +5,7 @@ import { dispatch, openExchange, type Arrival, type Exchange } from './exchange'
 import { callerOf } from './forward';
 import type { Gate } from './gate';
 import { pageOf, render, type Page } from './pages';
-import { say } from './response';
+import { isEnding, makeLast, say } from './response';
 import { findSite, hostOf } from './table';
 
 interface Address { authority: string; target: string }
@@ -16,6 +16,7 @@ const HTTPS_DEFAULT = 443;
 
 export function arrive(gate: Gate, arrival: Arrival): void {
   const { request } = arrival;
+  if (isEnding(request.socket)) return;
   const malformed = complaintAbout(gate, arrival);
   if (malformed !== null) return turnAway(arrival, malformed);
   const address = addressOf(request);
@@ -107,7 +108,7 @@ async function answerChallenge(gate: Gate, arrival: Arrival, address: Address): 
 function turnAway({ request, response, listener }: Arrival, page: Page): void {
   const { requestId } = callerOf(request, '', listener, 0);
   const { headers, body } = render(page, request, requestId);
-  if (page.status !== 404 || !request.complete) response.shouldKeepAlive = false;
+  if (page.status !== 404 || !request.complete) makeLast(response);
   response.writeHead(page.status, headers);
   response.end(body);
 }

@@ -8,7 +8,7 @@ import { chooseUpstream, stickyCookie } from './choice';
 import { forwardedHead, type Caller } from './forward';
 import type { Gate } from './gate';
 import { noTargetPage, pageOf, type Reason } from './pages';
-import { closeExchange, depart, endResponse, say } from './response';
+import { closeExchange, depart, endResponse, makeLast, say } from './response';
 import type { Site } from './table';
 import type { TrafficOwner } from './traffic';
 import { openTunnel } from './tunnel';
@@ -135,7 +135,7 @@ function onAnswered(this: Exchange, head: AnswerHead): void {
   const { response, upstream, site, gate } = this;
   const cookie = upstream && stickyCookie(site, upstream, this.request.headers.cookie, this.caller.scheme);
   if (cookie !== null) head.headers.push('Set-Cookie', cookie);
-  if (gate.closing || !this.request.complete && this.body !== 'none') response.shouldKeepAlive = false;
+  if (gate.closing || !this.request.complete && this.body !== 'none') makeLast(response);
   response.writeHead(head.status, head.message, head.headers);
   this.answered = true;
   this.status = head.status;

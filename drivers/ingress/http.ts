@@ -5,13 +5,14 @@ import net, { type AddressInfo, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SecureContext } from 'node:tls';
+import { mintRequestId } from '../../core/ids';
 import type { IngressDriver, IngressParts } from '../ingress';
 import { certificateStore, contextOf, forgetContext } from './certificates';
 import { arrive } from './door';
 import type { Gate } from './gate';
 import { INGRESS_LIMITS, type IngressLimits } from './limits';
 import { pageOf, render } from './pages';
-import { mintRequestId } from '../../core/ids';
+import { isEnding } from './response';
 import { sweep } from './sweep';
 import { applyRoutes, hostOf, markDrained, routeTable, siteOfHost, updateRoutes } from './table';
 import { takeEntries, trafficBook } from './traffic';
@@ -130,7 +131,8 @@ function onUpgrade(gate: Gate, request: IncomingMessage, socket: Socket, head: B
 
 /** What is not HTTP, or comes too slowly, before there is a request. */
 function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (!socket.writable || error.code === 'ECONNRESET' || (socket as Socket).bytesWritten > 0 && error.code === 'EPIPE') return void socket.destroy();
+  if (isEnding(socket)) return; // its answer is under way, and closes it
+  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
   const statuses: Record<string, [number, string]> = { HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'], ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'] };
   const [status, title] = statuses[error.code ?? ''] ?? [400, 'Bad Request'];
   const { headers, body } = render({ ...pageOf('malformed'), status, title }, null, mintRequestId());

@@ -10,13 +10,25 @@ const LINGER_MS = 2_000;
 const PATH_LENGTH = 2_048;
 /** As nginx has it: the client went away before it had its answer. */
 const CLIENT_GONE = 499;
+const ending = new WeakSet<object>();
+
+/** This answer is the last one of its connection: what comes after the request is not served, also if it is there already. */
+export function makeLast(response: ServerResponse): void {
+  response.shouldKeepAlive = false;
+  if (response.socket !== null) ending.add(response.socket);
+}
+
+/** Whether the last answer on a connection is on its way. */
+export function isEnding(socket: object): boolean {
+  return ending.has(socket);
+}
 
 /** Answers with a page of the ingress. */
 export function say(exchange: Exchange, page: Page, more: Record<string, string> = {}): void {
   const { response, request, caller } = exchange;
   if (exchange.closed || response.headersSent) return void response.destroy();
   const { headers, body } = render(page, request, caller.requestId);
-  if (exchange.gate.closing || exchange.body === 'waiting' || !request.complete && exchange.body !== 'none') response.shouldKeepAlive = false;
+  if (exchange.gate.closing || exchange.body === 'waiting' || !request.complete && exchange.body !== 'none') makeLast(response);
   exchange.status = page.status;
   exchange.reason = page.reason;
   exchange.answered = true;
@@ -92,7 +104,7 @@ function write(response: ServerResponse, last: Buffer | string, encoding: Buffer
 // yet (RFC 9112 section 9.6). So what still comes is thrown away for a while.
 function linger(exchange: Exchange): void {
   const { request, response } = exchange;
-  response.shouldKeepAlive = false;
+  makeLast(response);
   const done = (): void => void response.end();
   const timer = setTimeout(done, LINGER_MS).unref();
   request.once('close', () => (clearTimeout(timer), done()));
