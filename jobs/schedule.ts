@@ -3,6 +3,7 @@
 import type { Owned } from '../drivers/driver';
 import { ensureSchedules, sweepActivity, sweepIdempotencyRecords, sweepInvitations, sweepRateWindows, sweepSessions, withoutVolumeRow, type Swept } from '../models/schedule';
 import type { Session } from '../models/database';
+import { turnDays } from '../models/observation_day';
 import { around, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome, type Values } from './job';
 
 interface Task {
@@ -23,6 +24,7 @@ const tasks: Record<string, Task> = {
   sweep_sessions: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepSessions) },
   sweep_invitations: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepInvitations) },
   sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => swept(ctx, sweepRateWindows) },
+  turn_observation_days: { everyMs: HOUR_MS, run: turnObservationDays },
   find_orphans: { everyMs: HOUR_MS, run: findOrphans },
 };
 
@@ -44,6 +46,13 @@ async function swept(ctx: JobContext, sweep: (sql: Session) => Promise<Swept>): 
   const { rows, full } = await sweep(ctx.sql);
   if (rows) ctx.log.info({ rows }, 'swept');
   return { more: full, report: { rows } };
+}
+
+/** Logs and metrics are kept by the day: a day ahead is made, one that is over goes as a whole. */
+async function turnObservationDays(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+  const { dropped, kept } = await turnDays(ctx.sql);
+  if (dropped) ctx.log.info({ partitions: dropped }, 'old logs and metrics dropped');
+  return { more: false, report: { dropped, busy: kept } };
 }
 
 /** Things of ours on the host whose row is gone. They are reported, never touched: an operator decides. */

@@ -76,4 +76,20 @@ const DAYS = [
         execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, child, day || 'T00:00:00Z', (day + 1) || 'T00:00:00Z');
       end loop;
     end $$`,
+  // Days before the given one: true for each that was dropped, false for one that was in use.
+  `create function drop_observation_days(before date) returns setof boolean language plpgsql set lock_timeout = '500ms' as $$
+    declare
+      child text;
+    begin
+      for child in select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent in ('log_lines'::regclass, 'metric_points'::regclass) and right(c.relname, 8) < to_char(before, 'YYYYMMDD') order by 1
+      loop
+        begin
+          execute format('drop table %I', child);
+          return next true;
+        exception when lock_not_available then
+          return next false;
+        end;
+      end loop;
+    end $$`,
 ];

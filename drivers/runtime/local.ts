@@ -6,7 +6,7 @@ import type { DriverContext, Fingerprint } from '../driver';
 import type { Handle, LogChunk, RuntimeDriver, UnitSpec, UnitState, UnitUsage } from '../runtime';
 import { groupOf, killGroup, removeGroup } from './cgroup';
 import { probeHost, type Host } from './host_probe';
-import { nothing, readLines, trimBefore } from './log';
+import { readLines, trimBefore } from './log';
 import { killUnit, membersOf, stopUnit } from './members';
 import { startMonitor, type Monitor } from './monitor';
 import { allProcesses, type Proc } from './processes';
@@ -153,7 +153,6 @@ async function listening(runtime: Runtime, handle: Handle): Promise<number[]> {
 
 async function readLog(runtime: Runtime, unitId: string, position: string | null): Promise<LogChunk> {
   const home = homeOf(runtime.directory, unitId);
-  if ((await readUnit(home)) === null) return nothing(position);
   return readLines(home, position, async () => {
     const handle = readHandle(home, unitId);
     return handle !== null && (await exitOf(home, handle)) !== null;

@@ -1,9 +1,11 @@
 // What a unit printed: two files that only grow, `out` and `err`, opened for appending by the programs themselves, so
-// that nothing is lost when the control plane is away. A position is an offset in each. To let go of a part, its blocks
+// that nothing is lost when the control plane is away. A position is an offset in each, behind the name of the run: a unit
+// that is started again under its id begins a log of its own. To let go of a part, its blocks
 // are punched out of the file (fallocate(2)): offsets stay as they are, and no writer notices.
 // Within one chunk stdout comes before stderr: the files know no times. A reader that looks every second merges them as
 // they arrived, to the second.
-import { open, stat, truncate } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { open, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { run } from '../command';
 import { driverContext } from '../driver';
@@ -25,42 +27,47 @@ const punchWithinMs = 10_000;
 
 /** Lines after the position. `hasEnded`: what has no line end now will never get one. */
 export async function readLines(home: string, position: string | null, hasEnded: () => Promise<boolean>): Promise<LogChunk> {
+  const run = await runOf(home);
+  if (run === null) return nothing(position);
+  const known = parsePosition(position, run);
+  // The common case, asked twice a second of every unit: nothing new.
+  const sizes = sizesOf(home);
+  if (sizes.stdout === known.stdout && sizes.stderr === known.stderr) return { lines: [], position: placeOf(run, known), more: false };
   // Before the reading: whatever is printed after this is read the next time.
   const ended = await hasEnded();
-  const from = latest(parsePosition(position), trimmedOf(home));
+  const from = latest(known, trimmedOf(home));
   const parts = await Promise.all(streams.map((stream) => readPart(path.join(home, fileOf[stream]), from[stream], ended)));
   const [out, err] = parts as [Part, Part];
   return {
     lines: [...out.lines.map((text) => ({ stream: 'stdout' as const, text })), ...err.lines.map((text) => ({ stream: 'stderr' as const, text }))],
-    position: `${out.next}.${err.next}`,
+    position: placeOf(run, { stdout: out.next, stderr: err.next }),
     more: out.more || err.more,
   };
 }
 
-/** Where the reading would begin for a unit that has no log any more. */
-export function nothing(position: string | null): LogChunk {
-  return { lines: [], position: position ?? '0.0', more: false };
+/** Of a unit that has no log any more. */
+function nothing(position: string | null): LogChunk {
+  return { lines: [], position: position ?? '', more: false };
 }
 
 /** Lets go of what is before the position, once that is worth it. */
 export async function trimBefore(home: string, position: string, fallocate: string | null): Promise<void> {
-  await letGo(home, parsePosition(position), fallocate, worthwhileBytes);
+  const run = await runOf(home);
+  if (run !== null) await letGo(home, parsePosition(position, run), fallocate, worthwhileBytes);
 }
 
-/** Bytes in the log: all that was printed, and what of it is still there. */
-export async function logSize(home: string): Promise<{ printed: number; kept: number }> {
-  const trimmed = trimmedOf(home);
-  const sizes = await sizesOf(home);
-  const sum = (one: Offsets) => one.stdout + one.stderr;
-  return { printed: sum(sizes), kept: streams.reduce((total, stream) => total + Math.max(0, sizes[stream] - trimmed[stream]), 0) };
+/** Bytes printed so far, those included that were let go. */
+export function printedBytes(home: string): number {
+  const { stdout, stderr } = sizesOf(home);
+  return stdout + stderr;
 }
 
 /** Lets the oldest lines go until three quarters of `bytes` are left. */
 export async function trimToSize(home: string, bytes: number, fallocate: string | null): Promise<void> {
-  const { kept } = await logSize(home);
-  if (kept <= bytes) return;
   const trimmed = trimmedOf(home);
-  const sizes = await sizesOf(home);
+  const sizes = sizesOf(home);
+  const kept = streams.reduce((total, stream) => total + Math.max(0, sizes[stream] - trimmed[stream]), 0);
+  if (kept <= bytes) return;
   const share = (bytes * 0.75) / kept;
   const target = (stream: Stream) => Math.max(trimmed[stream], Math.ceil(sizes[stream] - (sizes[stream] - trimmed[stream]) * share));
   const starts = await Promise.all(streams.map((stream) => lineStartAfter(path.join(home, fileOf[stream]), target(stream))));
@@ -125,7 +132,7 @@ function clean(bytes: Buffer): string[] {
 
 async function letGo(home: string, wanted: Offsets, fallocate: string | null, atLeast: number): Promise<void> {
   const before = trimmedOf(home);
-  const sizes = await sizesOf(home);
+  const sizes = sizesOf(home);
   const upTo = latest(before, { stdout: Math.min(wanted.stdout, sizes.stdout), stderr: Math.min(wanted.stderr, sizes.stderr) });
   const due = streams.filter((stream) => upTo[stream] - before[stream] > atLeast);
   if (due.length === 0) return;
@@ -160,9 +167,9 @@ async function lineStartAfter(file: string, offset: number): Promise<number> {
   }
 }
 
-async function sizesOf(home: string): Promise<Offsets> {
-  const [stdout = 0, stderr = 0] = await Promise.all(streams.map((stream) => stat(path.join(home, fileOf[stream])).then(({ size }) => size, () => 0)));
-  return { stdout, stderr };
+function sizesOf(home: string): Offsets {
+  const size = (stream: Stream) => statSync(path.join(home, fileOf[stream]), { throwIfNoEntry: false })?.size ?? 0;
+  return { stdout: size('stdout'), stderr: size('stderr') };
 }
 
 function trimmedOf(home: string): Offsets {
@@ -174,7 +181,18 @@ function latest(one: Offsets, other: Offsets): Offsets {
   return { stdout: Math.max(one.stdout, other.stdout), stderr: Math.max(one.stderr, other.stderr) };
 }
 
-function parsePosition(position: string | null): Offsets {
-  const [, stdout, stderr] = /^(\d+)\.(\d+)$/.exec(position ?? '') ?? [];
-  return { stdout: Number(stdout ?? 0), stderr: Number(stderr ?? 0) };
+function placeOf(run: string, offsets: Offsets): string {
+  return `${run}.${offsets.stdout}.${offsets.stderr}`;
+}
+
+/** Of another run of the unit: the beginning. */
+function parsePosition(position: string | null, run: string): Offsets {
+  const [name, stdout, stderr] = (position ?? '').split('.');
+  return name === run ? { stdout: Number(stdout), stderr: Number(stderr) } : { stdout: 0, stderr: 0 };
+}
+
+/** When the unit was made, to the microsecond; null where there is none. */
+async function runOf(home: string): Promise<string | null> {
+  const made = await stat(path.join(home, 'unit.json')).catch(() => null);
+  return made && Math.round(made.mtimeMs * 1000).toString(36);
 }
