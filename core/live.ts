@@ -77,7 +77,7 @@ export function withSubscriptions(schema: GraphQLSchema, fields: Iterable<RootFi
 function subscription(field: RootField, config: GraphQLFieldConfig<unknown, Context>, reader: LiveReader, validate: FieldValidator): GraphQLFieldConfig<unknown, Context> {
   const args = Object.fromEntries(Object.entries(config.args ?? {}).filter(([name]) => !OF_PAGES.has(name)));
   return {
-    type: new GraphQLNonNull(rowOf(field)),
+    type: new GraphQLNonNull(rowOf(field, config)),
     args,
     description: `Follows \`${field.name}\`: the newest rows, then each one as it comes. Sent over server-sent events.`,
     resolve: (row) => row,
@@ -96,8 +96,9 @@ async function* rows(following: Following): AsyncGenerator<object, void> {
   for await (const events of follow(following)) for (const { data } of events) yield data;
 }
 
-function rowOf(field: RootField): GraphQLObjectType {
-  const envelope = getNullableType(field.definition.type);
+// As the schema has it by now: the definition that the field was read from is older.
+function rowOf(field: RootField, config: GraphQLFieldConfig<unknown, Context>): GraphQLObjectType {
+  const envelope = getNullableType(config.type);
   const data = isObjectType(envelope) ? getNullableType(envelope.getFields().data?.type) : null;
   const row = isListType(data) ? getNullableType(data.ofType) : null;
   if (!isObjectType(row)) throw new Error(`schema: ${field.name}: @live needs a list of objects`);

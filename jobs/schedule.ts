@@ -4,6 +4,7 @@ import type { Owned } from '../drivers/driver';
 import { ensureSchedules, sweepActivity, sweepIdempotencyRecords, sweepInvitations, sweepRateWindows, sweepSessions, withoutVolumeRow, type Swept } from '../models/schedule';
 import type { Session } from '../models/database';
 import { turnDays } from '../models/observation_day';
+import { LOOK_MS, runAutoscaler } from './autoscaler';
 import { around, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome, type Values } from './job';
 
 interface Task {
@@ -24,6 +25,7 @@ const tasks: Record<string, Task> = {
   sweep_sessions: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepSessions) },
   sweep_invitations: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepInvitations) },
   sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => swept(ctx, sweepRateWindows) },
+  autoscale: { everyMs: LOOK_MS, run: runAutoscaler },
   turn_observation_days: { everyMs: HOUR_MS, run: turnObservationDays },
   find_orphans: { everyMs: HOUR_MS, run: findOrphans },
 };

@@ -29,19 +29,22 @@ export interface Looked {
   changed: { id: string; from: number; to: number }[];
 }
 
+// Where nothing was measured lately the sampler is away: no number at all, rather than an old one or zero.
+const RECENT = `m.resource_id = p.application_id and m.part_id = p.id and m.at >= date_trunc('minute', now()) - interval '1 minute'`;
+const meanOf = (metric: string): string => `(select m.total / nullif(m.samples, 0) from metric_points m where ${RECENT} and m.metric = '${metric}' order by m.at desc limit 1)`;
+// A minute that is not over has not all of its requests; one that was measured and has none had none.
+const REQUESTS = `(select case when bool_or(m.metric = 'instances') then coalesce(sum(m.total) filter (where m.metric = 'requests'), 0) / 60 end
+  from metric_points m where ${RECENT} and m.at < date_trunc('minute', now()) and m.metric in ('instances', 'requests'))`;
+
 // Only where instances run as they should: while a deployment, a start or a scale is on its way, measures say little. What
-// an instance may take stands in its release. The last whole minute of requests is the newest that is complete.
-const LOOK = named(`select p.id, p.project_id, p.application_id, p.type, p.version, p.instances, p.autoscaling, p.autoscaler, used.cpu, used.memory,
-    (select sum(total) / 60 from metric_points m where m.resource_id = p.application_id and m.part_id = p.id and m.metric = 'requests'
-      and m.at = date_trunc('minute', now()) - interval '1 minute')::float8 as requests_per_second
+// an instance may take stands in its release.
+const LOOK = named(`select p.id, p.project_id, p.application_id, p.type, p.version, p.instances, p.autoscaling, p.autoscaler,
+    (${meanOf('cpu_percent')} / nullif((r.processes -> p.type ->> 'cpus')::float8, 0))::float8 as cpu,
+    (100 * ${meanOf('memory_mb')} / nullif((r.processes -> p.type ->> 'memory_mb')::float8, 0))::float8 as memory,
+    (${REQUESTS})::float8 as requests_per_second
   from processes p
   join applications a on a.id = p.application_id and a.status = 'running' and a.deleted_at is null
   join releases r on r.id = p.release_id
-  cross join lateral (
-    select avg(i.cpu_percent / nullif((r.processes -> p.type ->> 'cpus')::float8, 0))::float8 as cpu,
-      avg(100.0 * i.memory_mb / nullif((r.processes -> p.type ->> 'memory_mb')::float8, 0))::float8 as memory
-    from instances i where i.application_id = p.application_id and i.process_id = p.id and i.preview_id is null and i.status = 'running' and i.deleted_at is null
-  ) used
   where p.autoscaling is not null and p.status = 'running' and p.instances > 0
   order by p.id`);
 
