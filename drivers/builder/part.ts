@@ -1,0 +1,27 @@
+// What one language has to say about a source. A plan is made of one or more of them.
+import type { HostFacts } from '../../core/host_facts';
+import type { BuildPlan, PlanKind } from '../builder';
+import type { SourceFiles } from './source_files';
+
+export type Step = BuildPlan['steps'][number];
+
+export interface Part {
+  kind: PlanKind;
+  /** What is found and done, in a few words each. */
+  words: string[];
+  steps: Step[];
+  /** Steps after these that make the files a site, where nothing else is to serve them. */
+  site: Step[];
+  processes: Record<string, string>;
+  env: Record<string, string>;
+  /** Directories of programs that processes can call by name, relative to the root directory. */
+  programs: string[];
+}
+
+/** Looks at the files; null where they are not of this language. @throws BuildError */
+export type Look = (files: SourceFiles, facts: HostFacts) => Promise<Part | null>;
+
+/** For `sh`: one word that says what the text says. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

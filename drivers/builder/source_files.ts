@@ -1,0 +1,52 @@
+// Reads the files of a source without ever leaving it: a link that leads out of it is as good as absent.
+import { readFile, readdir, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { BuildError } from '../builder';
+
+export interface SourceFiles {
+  /** Text of a file, null where there is none. @throws BuildError where it is too large to be what its name says */
+  read(name: string): Promise<string | null>;
+  has(name: string): Promise<boolean>;
+  isDirectory(name: string): Promise<boolean>;
+  /** Names in a directory, sorted; none where there is no directory. */
+  names(directory: string): Promise<string[]>;
+}
+
+const bytesMax = 1 << 20;
+
+/** The files below the root directory of a source. @throws BuildError where there is no such directory in the source */
+export async function openFiles(source: string, rootDirectory: string): Promise<SourceFiles> {
+  const whole = await realpath(source);
+  const root = await within(whole, path.join(whole, rootDirectory));
+  if (root === null || !(await stat(root)).isDirectory()) {
+    throw new BuildError(`The source has no directory ${rootDirectory}. Check build.root_directory in the settings of the application.`);
+  }
+  const find = (name: string) => within(whole, path.join(root, name));
+  return {
+    read: async (name) => readText(await find(name), name),
+    has: async (name) => (await kindOf(await find(name))) === 'file',
+    isDirectory: async (name) => (await kindOf(await find(name))) === 'directory',
+    names: async (directory) => {
+      const found = await find(directory);
+      return found === null ? [] : (await readdir(found).catch(() => [])).sort();
+    },
+  };
+}
+
+/** Where the path really is; null where it is nowhere, or outside. */
+async function within(whole: string, file: string): Promise<string | null> {
+  const real = await realpath(file).catch(() => null);
+  return real === whole || real?.startsWith(whole + path.sep) ? real : null;
+}
+
+async function kindOf(file: string | null): Promise<'file' | 'directory' | null> {
+  const found = file === null ? null : await stat(file).catch(() => null);
+  if (found?.isFile()) return 'file';
+  return found?.isDirectory() ? 'directory' : null;
+}
+
+async function readText(file: string | null, name: string): Promise<string | null> {
+  if (file === null || (await kindOf(file)) !== 'file') return null;
+  if ((await stat(file)).size > bytesMax) throw new BuildError(`${name} is larger than 1 MB.`);
+  return (await readFile(file, 'utf8')).replace(/^\ufeff/, '');
+}
