@@ -1,4 +1,5 @@
-// Previews as a request sees them (resources.md 4). What the jobs make of the rows is in test/deploy/.
+// Previews as a request sees them (resources.md 4): made and read. Redeployed and deleted: preview_change.test.ts. What the
+// jobs make of the rows is in test/deploy/.
 import { labelOf } from '../models/preview/hostname';
 import { startGitServer, type GitServer } from './support/git_server';
 import { startService, type Answer, type CallOptions, type TestService } from './support/service';
@@ -39,7 +40,6 @@ async function newApplication(body: Record<string, unknown> = { source: { type: 
 
 const place = (rest = '', id = application): string => `/v2/applications/${id}/previews${rest}`;
 const post = (body: object, options: CallOptions = {}): Promise<Answer> => service.call('POST', place(), { body, ...options });
-const redeploy = (id: string, options: CallOptions = {}): Promise<Answer> => service.call('POST', place(`/${id}/redeploy`), options);
 const become = (id: string, status: string): Promise<unknown> => service.sql('update previews set status = $2, status_reason = $3 where id = $1', [id, status, 'As it was.']);
 
 async function created(body: object = { branch: 'main' }): Promise<Answer['body']> {
@@ -227,80 +227,3 @@ describe('reading', () => {
     expect([errors, data.getApplication.previews]).toEqual([undefined, [{ id, url, created_by: { name: expect.any(String) }, application: { id: application } }]]);
   });
 });
-
-describe('redeployment', () => {
-  it.each(['running', 'failed'])('of a %s preview builds the present head', async (status) => {
-    const branch = `again-${status}`;
-    git.commit('shop', { 'index.html': status }, { branch });
-    const { id } = await created({ branch });
-    await become(id, status);
-    const newer = git.commit('shop', { 'index.html': `${status} again` }, { branch });
-    const answer = await redeploy(id);
-    expect([answer.status, answer.body.status, answer.body.status_reason]).toEqual([202, 'queued', null]);
-    expect((await deployments())[1]).toMatchObject({ preview_id: id, commit_sha: newer, trigger: 'manual', status: 'queued', number: 2 });
-  });
-
-  it.each(['queued', 'building', 'deploying'])('of a %s preview has to wait', async (status) => {
-    const { id } = await created();
-    await become(id, status);
-    await expectProblem(redeploy(id), 409, 'resource_busy', { resource_status: status });
-    expect(await deployments()).toHaveLength(1);
-  });
-
-  it('happens once, however many ask at a time', async () => {
-    const { id } = await created();
-    await become(id, 'running');
-    const answers = await Promise.all([1, 2, 3].map(() => redeploy(id)));
-    expect(answers.map(({ status }) => status).sort()).toEqual([202, 409, 409]);
-    expect(await deployments()).toHaveLength(2);
-  });
-
-  it('says why there is nothing to build', async () => {
-    git.commit('shop', { 'index.html': 'short' }, { branch: 'short' });
-    const { id } = await created({ branch: 'short' });
-    await become(id, 'running');
-    git.setRef('shop', 'refs/heads/short', null);
-    await expectProblem(redeploy(id), 422, 'reference_not_found', { field: 'branch' });
-    git.intercept = () => ({ status: 500 });
-    await expectProblem(redeploy(id), 502, 'provider_error');
-    await service.call('PATCH', `/v2/applications/${application}`, { body: { source: null } });
-    await expectProblem(redeploy(id), 422, 'source_not_configured');
-    expect((await service.call('GET', place(`/${id}`))).body.status).toBe('running');
-  });
-
-  it('needs the scope to deploy', async () => {
-    const { id } = await created();
-    await become(id, 'running');
-    await expectProblem(redeploy(id, { key: await service.mintKey({ scopes: ['read', 'write'] }) }), 403, 'insufficient_scope', { required_scope: 'deploy' });
-    expect((await redeploy(id, { key: await service.mintKey({ scopes: ['deploy'] }) })).status).toBe(202);
-  });
-});
-
-describe('deletion', () => {
-  it('works in every status, frees the branch, and leaves the rest to the loop', async () => {
-    for (const status of ['queued', 'building', 'deploying', 'running', 'failed']) {
-      const { id } = await created();
-      await become(id, status);
-      expect((await service.call('DELETE', place(`/${id}`))).status).toBe(204);
-      expect((await service.call('GET', place(`/${id}`))).status).toBe(404);
-      expect((await service.call('DELETE', place(`/${id}`))).status).toBe(404);
-      expect(await service.sql('select next_at <= now() as due from previews where id = $1 and deleted_at is not null', [id])).toEqual([{ due: true }]);
-    }
-    expect((await service.call('GET', place())).body.data).toEqual([]);
-  });
-
-  it('checks If-Match', async () => {
-    const { id } = await created();
-    const { headers } = await service.call('GET', place(`/${id}`));
-    await service.sql('update previews set version = version + 1 where id = $1', [id]);
-    await expectProblem(service.call('DELETE', place(`/${id}`), { headers: { 'If-Match': headers.get('etag') as string } }), 412, 'precondition_failed');
-  });
-
-  it('comes with that of the application', async () => {
-    const { id } = await created();
-    expect((await service.call('DELETE', `/v2/applications/${application}`)).status).toBe(204);
-    expect(await service.sql('select deleted_at is not null as gone, next_at <= now() as due from previews where id = $1', [id])).toEqual([{ gone: true, due: true }]);
-    expect((await service.call('GET', place(`/${id}`))).status).toBe(404);
-  });
-});
-
