@@ -1,0 +1,135 @@
+// npm run bench:ingress: requests per second through the ingress beside those straight to the same small application.
+//   npm run bench:ingress -- [--quick] [--profile=<folder>]
+// The application, the ingress and the load are a process each. On two cores the three share what the application and
+// the load have for themselves when asked directly: the ratio shows that too.
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import http from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { openIngress } from '../drivers/ingress/http';
+import { load, type Shot } from './load';
+
+const TARGET = 0.5;
+const CONNECTIONS = 32;
+const HOST = 'app.example.com';
+const ITEMS = Array.from({ length: 8 }, (_, index) => ({ id: index, name: `Item number ${index}`, price_cents: 100 * index, description: 'A thing that somebody may want to have.' }));
+
+interface Part { child: ChildProcess; port: number; cpuSeconds(): Promise<number>; stop(): void }
+interface Case { name: string; target: boolean; next(): Shot }
+interface Measured { rps: number; p99: number; cpuMicroseconds: number }
+
+const CASES: Case[] = [
+  { name: 'GET, 1 KB of JSON', target: true, next: shot('GET', '/items', null, '{"items"') },
+  { name: 'GET, 13 bytes', target: true, next: shot('GET', '/', null, 'Hello, World!') },
+  { name: 'GET, 100 KB', target: false, next: shot('GET', '/large', null, 'x') },
+  { name: 'POST, 1 KB', target: false, next: shot('POST', '/', 'x'.repeat(1_024), '1024') },
+];
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { quick: { type: 'boolean' }, profile: { type: 'string' } } });
+  const plan = values.quick ? { rounds: 2, milliseconds: 500 } : { rounds: 6, milliseconds: 1_500 };
+  const app = await start('app');
+  const gate = await start('gate', [String(app.port)], values.profile ? ['--cpu-prof', `--cpu-prof-dir=${path.resolve(values.profile)}`] : []);
+  try {
+    say(`Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}; ${CONNECTIONS} connections, ${plan.rounds} rounds of ${plan.milliseconds} ms\n`);
+    say('| Case | direct rps | ingress rps | ratio | direct p99 ms | ingress p99 ms | app CPU µs | ingress CPU µs | target |');
+    say('|---|--:|--:|--:|--:|--:|--:|--:|---|');
+    for (const one of CASES) say(await compare(one, app, gate, plan));
+  } finally {
+    gate.stop();
+    app.stop();
+  }
+}
+
+/** In turn, round after round, so that a disturbance meets both; the best round of each counts. */
+async function compare({ name, target, next }: Case, app: Part, gate: Part, { rounds, milliseconds }: { rounds: number; milliseconds: number }): Promise<string> {
+  const [direct, through]: Measured[][] = [[], []];
+  for (let round = 0; round <= rounds; round += 1) {
+    const one = await measure(app, next, milliseconds);
+    const other = await measure(gate, next, milliseconds);
+    if (round === 0) continue; // warm-up
+    direct?.push(one);
+    through?.push(other);
+  }
+  const [a, b] = [best(direct ?? []), best(through ?? [])];
+  const ratio = b.rps / a.rps;
+  const verdict = target ? `≥ ${TARGET}: ${ratio >= TARGET ? 'met' : 'MISSED'}` : '';
+  return `| ${[name, a.rps.toFixed(0), b.rps.toFixed(0), ratio.toFixed(2), a.p99.toFixed(1), b.p99.toFixed(1), a.cpuMicroseconds.toFixed(1), b.cpuMicroseconds.toFixed(1), verdict].join(' | ')} |`;
+}
+
+async function measure(part: Part, next: () => Shot, milliseconds: number): Promise<Measured> {
+  const before = await part.cpuSeconds();
+  const { requests, rps, p99 } = await load({ port: part.port, connections: CONNECTIONS, milliseconds, next });
+  return { rps, p99, cpuMicroseconds: (((await part.cpuSeconds()) - before) / requests) * 1e6 };
+}
+
+function best(rounds: Measured[]): Measured {
+  return {
+    rps: Math.max(...rounds.map((round) => round.rps)),
+    p99: Math.min(...rounds.map((round) => round.p99)),
+    cpuMicroseconds: Math.min(...rounds.map((round) => round.cpuMicroseconds)),
+  };
+}
+
+function shot(method: string, target: string, body: string | null, expected: string): () => Shot {
+  const length = body === null ? '' : `Content-Length: ${body.length}\r\n`;
+  const request = `${method} ${target} HTTP/1.1\r\nHost: ${HOST}\r\nUser-Agent: Mozilla/5.0 (bench)\r\nAccept: */*\r\nAccept-Language: en\r\nCookie: session=0123456789abcdef\r\n${length}\r\n${body ?? ''}`;
+  return () => ({ request, status: 200, body: expected });
+}
+
+async function start(role: 'app' | 'gate', args: string[] = [], execArgv: string[] = []): Promise<Part> {
+  const child = fork(__filename, [role, ...args], { execArgv: ['--max-semi-space-size=8', ...execArgv], env: { PATH: process.env.PATH, NODE_ENV: 'production' } });
+  process.once('exit', () => child.kill());
+  const [port] = (await once(child, 'message')) as [number];
+  const cpuSeconds = async (): Promise<number> => {
+    child.send('usage');
+    const [usage] = (await once(child, 'message')) as [{ user: number; system: number }];
+    return (usage.user + usage.system) / 1e6;
+  };
+  return { child, port, cpuSeconds, stop: () => child.disconnect() };
+}
+
+function serveParent(port: number): void {
+  process.on('message', () => process.send?.(process.cpuUsage()));
+  process.on('disconnect', () => process.exit(0));
+  process.send?.(port);
+}
+
+/** A small application: it routes, reads a body, makes JSON. */
+function runApp(): void {
+  const large = 'x'.repeat(100 * 1_024);
+  const server = http.createServer((request, response) => {
+    if (request.method === 'POST') {
+      let size = 0;
+      request.on('data', (chunk: Buffer) => (size += chunk.length)).on('end', () => answer(response, 'text/plain', String(size)));
+    } else if (request.url === '/items') answer(response, 'application/json', JSON.stringify({ items: ITEMS }));
+    else answer(response, 'text/plain', request.url === '/large' ? large : 'Hello, World!');
+  });
+  server.listen(0, '127.0.0.1', () => serveParent((server.address() as { port: number }).port));
+}
+
+function answer(response: http.ServerResponse, type: string, body: string): void {
+  response.writeHead(200, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) });
+  response.end(body);
+}
+
+async function runGate(port: number): Promise<void> {
+  let lines = 0;
+  const parts = { certificate: async () => null, challenge: async () => null, line: () => void (lines += 1) };
+  const ingress = await openIngress({ host: '127.0.0.1', port: 0, tlsPort: null, parts });
+  ingress.apply([{ application_id: 'app_1', preview_id: null, hosts: [HOST], targets: [{ instance_id: 'ins_1', port }], state: 'running', maintenance: false, force_https: false, request_timeout_ms: 30_000, sticky: false }]);
+  serveParent(ingress.ports.http);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+const [, , role, port] = process.argv;
+const run = role === 'app' ? async () => runApp() : role === 'gate' ? () => runGate(Number(port)) : main;
+run().catch((error: unknown) => {
+  process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+});
