@@ -17,6 +17,8 @@ const GRACE_MS = 5_000;
 
 export async function ended(row: InstanceRow, launch: Launch, handle: Handle, { reason, fault }: End, ctx: JobContext): Promise<Outcome> {
   const { runtime, shipper } = hostOf(ctx);
+  // No requests from now on, and those that are under way get what they can.
+  if (fault && row.status === 'running') await ctx.record({ status: 'starting', status_reason: reason });
   if (fault) await runtime.stop(handle, { grace_ms: Math.min(GRACE_MS, launch.settings.run.shutdown_grace_seconds * 1000) }, ctx);
   await shipper.finish(row.id);
   await runtime.destroy(row.id, ctx);

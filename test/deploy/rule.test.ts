@@ -1,0 +1,64 @@
+import { planStack } from '../../jobs/application/rule';
+import { isCrashed, waitMs, withExit } from '../../jobs/instance/backoff';
+import type { Present, Want } from '../../models/stack';
+
+const want = (values: Partial<Want> = {}): Want => ({ process_id: 'prc_web', type: 'web', release_id: 'rel_2', deployment_id: 'dep_2', instances: 2, ...values });
+const present = (id: string, values: Partial<Present> = {}): Present => ({
+  id, process_id: 'prc_web', process_type: 'web', release_id: 'rel_2', status: 'running', status_reason: null, exits: 0, observed: null, candidate: false, ...values,
+});
+const counts = (wants: Want[], all: Present[]): [number, string[]] => {
+  const { start, retire } = planStack(wants, all);
+  return [start.reduce((sum, one) => sum + one.count, 0), retire];
+};
+
+describe('what an application needs', () => {
+  test('as many instances as are wanted', () => {
+    expect(counts([want()], [])).toEqual([2, []]);
+    expect(counts([want()], [present('a')])).toEqual([1, []]);
+    expect(counts([want()], [present('a'), present('b')])).toEqual([0, []]);
+  });
+
+  test('of an older release they stay until the new ones are healthy', () => {
+    const old = [present('a', { release_id: 'rel_1' }), present('b', { release_id: 'rel_1' })];
+    expect(counts([want()], old)).toEqual([2, []]);
+    expect(counts([want()], [...old, present('c'), present('d', { status: 'starting' })])).toEqual([0, []]);
+    expect(counts([want()], [...old, present('c'), present('d')])).toEqual([0, ['a', 'b']]);
+  });
+
+  test('of too many go those that do not run, then the newest', () => {
+    expect(counts([want({ instances: 1 })], [present('a', { status: 'crashed' }), present('b'), present('c')])).toEqual([0, ['c', 'a']]);
+  });
+
+  test('nothing stays where nothing is wanted, of any release', () => {
+    expect(counts([want({ instances: 0 })], [present('a'), present('b', { release_id: 'rel_1' })])[1].sort()).toEqual(['a', 'b']);
+    expect(counts([want({ release_id: null })], [present('a')])).toEqual([0, ['a']]);
+  });
+
+  test('instances of a process type that is gone go; what is stopping is left alone and not counted', () => {
+    expect(counts([want({ instances: 1 })], [present('a', { process_id: 'prc_gone' }), present('b', { status: 'stopping' })])).toEqual([1, ['a']]);
+  });
+
+  test('those of a deployment that is not active yet are left to it', () => {
+    expect(counts([want({ instances: 1, release_id: 'rel_1' })], [present('a', { release_id: 'rel_1' }), present('b', { candidate: true })])).toEqual([0, []]);
+  });
+});
+
+describe('an instance that ends', () => {
+  const at = new Date('2026-01-31T09:30:00Z');
+
+  test('is left alone for a second, doubled with each further exit up to a minute', () => {
+    const exits = [at.toISOString()];
+    expect(waitMs({ exits: [], status: 'starting' }, at.getTime())).toBe(0);
+    expect(waitMs({ exits, status: 'starting' }, at.getTime())).toBe(1000);
+    expect(waitMs({ exits: [...exits, ...exits, ...exits], status: 'starting' }, at.getTime() + 500)).toBe(3500);
+    expect(waitMs({ exits, status: 'crashed' }, at.getTime())).toBe(60_000);
+    expect(waitMs({ exits, status: 'starting' }, at.getTime() + 5000)).toBe(0);
+  });
+
+  test('is crashed after five exits within ten minutes', () => {
+    let exits: string[] = [];
+    for (let minute = 0; minute < 5; minute += 1) exits = withExit(exits, new Date(at.getTime() + minute * 60_000));
+    expect(isCrashed(exits)).toBe(true);
+    expect(isCrashed(withExit(exits, new Date(at.getTime() + 14 * 60_000)))).toBe(false);
+  });
+});
