@@ -90,9 +90,8 @@ function scriptOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string 
   const bad = variables.find(([key, value]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(key) || value.includes('\0'));
   if (bad !== undefined) throw new DriverError('invalid', `the variable ${JSON.stringify(bad[0])} cannot be given to a program`);
   const directory = path.posix.join(files, spec.root_directory);
-  const processes = unit.group === null && host.userOf(spec.tenant) !== null ? [`ulimit -u ${spec.limits.processes * sharedBy} 2>/dev/null`] : [];
   return [
-    'exec 3<&-', 'umask 022', ...processes,
+    'exec 3<&-', 'umask 022', ...(unit.group === null ? [processLimit(host, spec)] : []),
     `cd ${quoted(directory)} || { echo ${quoted(`The directory ${spec.root_directory} does not exist.`)} >&2; exit 126; }`,
     // What is ours around it.
     'unset LC_ALL OLDPWD',
@@ -102,8 +101,15 @@ function scriptOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string 
   ].join('\n');
 }
 
-// RLIMIT_NPROC counts all processes of a user, i.e. of all units of a tenant.
+// Without a control group. RLIMIT_NPROC counts all processes of a user: of all units of a tenant, or, without users to
+// give, of everything of ours. It keeps a fork bomb small until the monitor sees it. dash calls it -p, others -u.
+function processLimit(host: Host, spec: UnitSpec): string {
+  const limit = host.userOf(spec.tenant) === null ? ownProcessesMax : spec.limits.processes * sharedBy;
+  return `ulimit -u ${limit} 2>/dev/null || ulimit -p ${limit} 2>/dev/null || :`;
+}
+
 const sharedBy = 8;
+const ownProcessesMax = 4096;
 
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,7 +1,6 @@
 // What a unit printed: two files that only grow, `out` and `err`, opened for appending by the programs themselves, so
-// that nothing is lost when the control plane is away. A position is an offset in each, behind the name of the run: a unit
-// that is started again under its id begins a log of its own. To let go of a part, its blocks
-// are punched out of the file (fallocate(2)): offsets stay as they are, and no writer notices.
+// that nothing is lost when the control plane is away. A position is an offset in each, behind the name of the
+// run: a unit that is started again under its id begins a log of its own. To let go of a part, its blocks are punched out of the file (fallocate(2)): offsets stay as they are, and no writer notices.
 // Within one chunk stdout comes before stderr: the files know no times. A reader that looks every second merges them as
 // they arrived, to the second.
 import { statSync } from 'node:fs';
@@ -27,7 +26,7 @@ const punchWithinMs = 10_000;
 
 /** Lines after the position. `hasEnded`: what has no line end now will never get one. */
 export async function readLines(home: string, position: string | null, hasEnded: () => Promise<boolean>): Promise<LogChunk> {
-  const run = await runOf(home);
+  const run = runOf(home);
   if (run === null) return nothing(position);
   const known = parsePosition(position, run);
   // The common case, asked twice a second of every unit: nothing new.
@@ -52,7 +51,7 @@ function nothing(position: string | null): LogChunk {
 
 /** Lets go of what is before the position, once that is worth it. */
 export async function trimBefore(home: string, position: string, fallocate: string | null): Promise<void> {
-  const run = await runOf(home);
+  const run = runOf(home);
   if (run !== null) await letGo(home, parsePosition(position, run), fallocate, worthwhileBytes);
 }
 
@@ -192,7 +191,7 @@ function parsePosition(position: string | null, run: string): Offsets {
 }
 
 /** When the unit was made, to the microsecond; null where there is none. */
-async function runOf(home: string): Promise<string | null> {
-  const made = await stat(path.join(home, 'unit.json')).catch(() => null);
-  return made && Math.round(made.mtimeMs * 1000).toString(36);
+function runOf(home: string): string | null {
+  const made = statSync(path.join(home, 'unit.json'), { throwIfNoEntry: false });
+  return made === undefined ? null : Math.round(made.mtimeMs * 1000).toString(36);
 }

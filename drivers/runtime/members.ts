@@ -49,8 +49,11 @@ export async function killUnit(home: string, unit: Unit, handle: Handle): Promis
     const left = leftOf(home, unit, handle);
     if (left.length === 0 && !isRunning(handle)) return;
     if (unit.group !== null) await killGroup(unit.group);
-    // Stopped first, so that they do not make new ones while we go through them.
-    if (unit.group === null) left.forEach(({ pid }) => signalProcess(pid, 'SIGSTOP'));
+    // The sandbox takes all inside along. Where there is none, they are stopped first, so that they do not make new ones
+    // while we go through them.
+    const sandboxes = left.filter(({ name }) => name === 'bwrap');
+    sandboxes.forEach(({ pid }) => signalProcess(pid, 'SIGKILL'));
+    if (unit.group === null && sandboxes.length === 0) left.forEach(({ pid }) => signalProcess(pid, 'SIGSTOP'));
     left.forEach(({ pid }) => signalProcess(pid, 'SIGKILL'));
     if (Date.now() - begin > recordWithinMs && isRunning(handle)) signalProcess(handle.pid, 'SIGKILL');
     await sleep(10);

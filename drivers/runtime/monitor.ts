@@ -6,7 +6,7 @@ import path from 'node:path';
 import { CommandFailed, run } from '../command';
 import { driverContext } from '../driver';
 import type { Handle, Killed } from '../runtime';
-import { logSize, trimToSize } from './log';
+import { printedBytes, trimToSize } from './log';
 import { killUnit, membersOf } from './members';
 import { allProcesses, type Proc } from './processes';
 import { entriesOf, hasEnded, isRunning, noteKilled, readHandle, readUnit, type Unit } from './run_directory';
@@ -113,7 +113,7 @@ async function lookAtAll(all: Watched[], round: number, options: MonitorOptions,
     if (one.busy) continue;
     if (one.unit.group === null) pollProcesses(one, (table ??= allProcesses()), options);
     if (one.unit.kind === 'task') watchTask(one, options);
-    else if (round % logEvery === 0) aside(one, options, () => trimToSize(one.home, one.unit.limits.output_bytes, options.fallocate));
+    else if (round % logEvery === 0) watchLog(one, options);
   }
 }
 
@@ -128,11 +128,16 @@ function isOver(one: Watched, round: number): boolean {
   }
 }
 
+function watchLog(one: Watched, options: MonitorOptions): void {
+  const bytes = one.unit.limits.output_bytes;
+  if (printedBytes(one.home) > bytes) aside(one, options, () => trimToSize(one.home, bytes, options.fallocate));
+}
+
 function watchTask(one: Watched, options: MonitorOptions): void {
   const { limits } = one.unit;
   if (limits.time_ms !== null && Date.now() - one.began > limits.time_ms) return end(one, 'time', options);
   aside(one, options, async () => {
-    if ((await logSize(one.home)).printed > limits.output_bytes) return endNow(one, 'output');
+    if (printedBytes(one.home) > limits.output_bytes) return endNow(one, 'output');
     if (limits.disk_mb === null || Date.now() < one.diskDue) return;
     const began = Date.now();
     const used = await diskUsed([one.unit.directory, path.join(one.home, 'tmp')]);

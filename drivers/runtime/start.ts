@@ -16,7 +16,7 @@ import { accountFiles, within } from './sandbox';
 
 const handleWithinMs = 10_000;
 // The copy of a large application must not begin anew with each step of a job: it goes on while the steps come and go.
-const onItsOwn: DriverContext = { deadline: Infinity, signal: new AbortController().signal };
+const onItsOwn = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
 
 /** The running unit of this spec. `ended` is called at its end as long as we live. @throws DriverError */
 export async function startUnit(host: Host, directory: string, spec: UnitSpec, ended: () => void): Promise<Handle> {
@@ -45,11 +45,11 @@ export async function clearDrafts(directory: string, unitId: string): Promise<vo
 /** Removes a tree, also one with directories that their owner may not write (Go's module cache). */
 export async function erase(tree: string): Promise<void> {
   try {
-    await run('rm', ['-rf', '--', tree], onItsOwn);
+    await run('rm', ['-rf', '--', tree], onItsOwn());
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    await run('chmod', ['-R', 'u+rwX', '--', tree], onItsOwn).catch(() => undefined);
-    await run('rm', ['-rf', '--', tree], onItsOwn);
+    await run('chmod', ['-R', 'u+rwX', '--', tree], onItsOwn()).catch(() => undefined);
+    await run('rm', ['-rf', '--', tree], onItsOwn());
   }
 }
 
@@ -99,21 +99,21 @@ async function furnish(draft: string, user: User | null): Promise<void> {
 
 async function copyFiles(from: string, to: string, user: User | null): Promise<void> {
   await mkdir(to);
-  const copy = (options: string[]) => run('cp', [...options, '--', `${from}/.`, to], onItsOwn);
+  const copy = (options: string[]) => run('cp', [...options, '--', `${from}/.`, to], onItsOwn());
   const modern = process.platform === 'linux';
   await copy(modern ? ['-a', '--reflink=auto'] : ['-pPR']).catch((error: unknown) => {
     // busybox knows no --reflink.
     if (modern && error instanceof CommandFailed && /reflink|option/.test(error.stderr)) return copy(['-a']);
     throw error;
   });
-  if (user !== null) await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', to], onItsOwn);
+  if (user !== null) await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', to], onItsOwn());
   await chmod(to, 0o700);
 }
 
 // Only the first time: later, in a tree that the tenant could write, a link might be waiting for us.
 async function giveTree(tree: string, user: User | null): Promise<void> {
   if (user === null || (await stat(tree)).uid === user.uid) return;
-  await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', tree], onItsOwn);
+  await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', tree], onItsOwn());
 }
 
 async function giveMounts(host: Host, spec: UnitSpec): Promise<void> {
