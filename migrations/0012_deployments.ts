@@ -144,7 +144,9 @@ const INDEXES = [
 
   // With and without previews: a list shows those of the application itself, or those of one preview.
   'create unique index deployments_number on deployments (application_id, number)',
-  'create index deployments_by_id on deployments (application_id, preview_id, id) where deleted_at is null',
+  // Of the application itself: PostgreSQL takes no order from an index behind a column that is null.
+  'create index deployments_by_id on deployments (application_id, id) where preview_id is null and deleted_at is null',
+  'create index deployments_by_preview on deployments (application_id, preview_id, id) where deleted_at is null',
   'create index deployments_by_number on deployments (application_id, preview_id, number, id) where deleted_at is null',
   'create index deployments_by_status on deployments (application_id, status, id) where deleted_at is null',
   'create index deployments_by_trigger on deployments (application_id, trigger, id) where deleted_at is null',
