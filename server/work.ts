@@ -1,14 +1,22 @@
 // The worker inside a process: the drivers of this host and the loops that use them.
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../core/config';
 import { makeDirectory } from '../core/directory';
 import { StartupError } from '../core/startup_error';
+import { acmeCertificates } from '../drivers/certificates/acme';
 import { DriverError } from '../drivers/driver';
 import { openVolumeDrivers, type VolumeDrivers } from '../drivers/volume';
-import type { HostDrivers } from '../jobs/job';
+import type { Drivers } from '../jobs/job';
 import { startLoop, type Loop, type LoopParts } from '../jobs/loop';
 import { allJobs } from '../jobs/registry';
+import { openHost, PortTaken, type Host } from './host';
 import { listen } from './listener';
 import type { Platform } from './platform';
+
+const STAND_BY_MS = 2_000;
+/** Steps of instances and applications wait on processes, not on this one: many at a time cost little. */
+const HOST_STEPS = 16;
 
 export interface Worker {
   /** Ports of the ingress, null while another process has it. */
@@ -23,13 +31,77 @@ export interface WorkerOptions {
 }
 
 /** Opens the drivers and starts the loops. @throws StartupError where a chosen driver can't work here */
-export async function startWorker(platform: Platform, _options: WorkerOptions): Promise<Worker> {
+export async function startWorker(platform: Platform, { whenTaken }: WorkerOptions): Promise<Worker> {
   const volumes = await openDrivers(platform.config);
-  const loop = start(platform, { volumes, host: null }, platform.config.workerConcurrency);
-  return { ingress: () => null, stop: () => loop.stop() };
+  const watch = await watchHost(platform, volumes, whenTaken);
+  const loop = start(platform, { volumes, host: null, ...certificates(platform.config) }, platform.config.workerConcurrency);
+  return {
+    ingress: () => watch.host()?.drivers.ingress.ports ?? null,
+    async stop() {
+      await Promise.all([loop.stop(), watch.stop()]);
+    },
+  };
 }
 
-function start(platform: Platform, drivers: { volumes: VolumeDrivers; host: HostDrivers | null }, concurrency: number): Loop {
+interface HostWatch {
+  host(): Host | null;
+  stop(): Promise<void>;
+}
+
+/** Runs the applications, at once or as soon as the process that does has gone. */
+async function watchHost(platform: Platform, volumes: VolumeDrivers, whenTaken: WorkerOptions['whenTaken']): Promise<HostWatch> {
+  const stopping = new AbortController();
+  let running = await takeOver(platform, volumes).catch((error: unknown) => {
+    if (!(error instanceof PortTaken)) throw error;
+    if (whenTaken === 'refuse') throw new StartupError(error.message);
+    platform.log.info({ port: platform.config.ingressPort }, 'another process runs the applications; standing by');
+    return null;
+  });
+  const standBy = async (): Promise<void> => {
+    while (!running && !stopping.signal.aborted) {
+      await sleep(STAND_BY_MS, undefined, { signal: stopping.signal }).catch(() => {});
+      if (stopping.signal.aborted) return;
+      running = await takeOver(platform, volumes).catch((error: unknown) => {
+        if (!(error instanceof PortTaken)) platform.log.warn({ err: error }, 'the applications could not be taken over');
+        return null;
+      });
+    }
+  };
+  const waiting = standBy();
+  return {
+    host: () => running?.host ?? null,
+    async stop() {
+      stopping.abort();
+      await waiting;
+      await running?.loop.stop();
+      await running?.host.close();
+    },
+  };
+}
+
+/** @throws PortTaken, StartupError */
+async function takeOver(platform: Platform, volumes: VolumeDrivers): Promise<{ host: Host; loop: Loop }> {
+  const host = await openHost(platform);
+  const { http, https } = host.drivers.ingress.ports;
+  // With INGRESS_PORT=0 the ports are known only now.
+  platform.config = Object.freeze({ ...platform.config, ingressPort: http, ingressTlsPort: https });
+  return { host, loop: start(platform, { volumes, host: host.drivers }, HOST_STEPS) };
+}
+
+function certificates({ acmeDirectory: directory, acmeEmail: email, acmeCaFile }: Config): Pick<Drivers, 'certificates'> {
+  if (directory === null) return {};
+  return { certificates: acmeCertificates({ directory, email, roots: acmeCaFile === null ? null : readRoots(acmeCaFile) }) };
+}
+
+function readRoots(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new StartupError(`ACME_CA_FILE can't be read: ${(error as NodeJS.ErrnoException).code}`);
+  }
+}
+
+function start(platform: Platform, drivers: Drivers, concurrency: number): Loop {
   const { config, database, databaseUrl, secrets, probes, log } = platform;
   const parts: LoopParts = { database, config, secrets, probes, log, drivers, listen: (handlers) => listen(databaseUrl, handlers, log) };
   const jobs = allJobs().filter((job) => Boolean(job.host) === (drivers.host !== null));
