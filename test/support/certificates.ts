@@ -1,11 +1,10 @@
-// Domains that want certificates, the loop that gets them, and what the ingress does with challenges and certificates.
-import { createServer, type Server } from 'node:http';
-import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+// Domains that want certificates, the loop that gets them, and the ingress that answers challenges and serves them.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect, createSecureContext, type PeerCertificate } from 'node:tls';
+import { connect, type PeerCertificate } from 'node:tls';
 import { createLog } from '../../core/log';
 import { openCertificates } from '../../drivers/certificates';
+import { openIngress } from '../../drivers/ingress/http';
+import type { IngressDriver } from '../../drivers/ingress';
 import { job as certificateJob } from '../../jobs/certificate';
 import { job as domainJob } from '../../jobs/domain';
 import { startLoop, type Loop } from '../../jobs/loop';
@@ -25,7 +24,7 @@ export interface CertificateBench {
   application: string;
   /** Where challenges are answered. */
   httpPort: number;
-  /** Host and path of what was asked for there. */
+  /** Tokens of challenges that were asked for there. */
   asked: string[];
   /** Lines of the loop, every level. */
   logged: string[];
@@ -56,17 +55,20 @@ export async function openCertificateBench(): Promise<CertificateBench> {
   const application = await domains.newApplication('shop');
   const { database, databaseUrl, secrets, log } = service.platform;
   const [asked, logged]: [string[], string[]] = [[], []];
-  const [http, https] = [answering(service, asked), encrypting(service)];
-  for (const server of [http, https]) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const ingress = await ingressFor(service, asked);
+  const listener = listen(databaseUrl, { certificates: ingress.forgetCertificate }, log);
+  const hosts: string[] = [];
   let loop: Loop | undefined;
   const rest = async (): Promise<void> => loop?.stop();
   const find = async (hostname: string): Promise<CertifiedDomain> => (await domains.find(hostname, application)) as CertifiedDomain;
   return {
-    ...{ service, dns, domains, application, asked, logged, rest, find, httpPort: portOf(http) },
+    ...{ service, dns, domains, application, asked, logged, rest, find, httpPort: ingress.ports.http },
     work: (authority) => void (loop = startWork(service, logged, authority)),
     async active(hostname) {
       const domain = await domains.added(hostname, application);
       domain.dns_instructions.forEach(domains.obey);
+      hosts.push(hostname);
+      ingress.apply([{ ...ROUTE, targets: [], application_id: application, hosts }]);
       return (await domains.verified(domain)) as CertifiedDomain;
     },
     async until(hostname, expected) {
@@ -80,24 +82,23 @@ export async function openCertificateBench(): Promise<CertificateBench> {
     due: (hostname, sets = 'attempts = attempts') => service.sql(`update certificates set ${sets}, next_at = now() where id = $1`, [hostname]),
     pause: async (hostname) => (await service.sql<{ s: number }>('select extract(epoch from next_at - now())::float8 as s from certificates where id = $1', [hostname]))[0]?.s ?? 0,
     served: (hostname) => certificateOf(database, secrets, hostname),
-    handshake: (servername, ca) => handshake(portOf(https), servername, ca),
+    handshake: (servername, ca) => handshake(ingress.ports.https ?? 0, servername, ca),
     heard() {
       const names: string[] = [];
-      const listener = listen(databaseUrl, { certificates: (name) => void names.push(name) }, log);
-      return { names, close: () => listener.close() };
+      const ear = listen(databaseUrl, { certificates: (name) => void names.push(name) }, log);
+      return { names, close: () => ear.close() };
     },
     async close() {
       await rest();
+      await listener.close();
+      await ingress.close(0);
       await service.close();
-      for (const server of [http, https]) server.close();
       await dns.close();
     },
   };
 }
 
-export function portOf(server: Server | TlsServer): number {
-  return (server.address() as AddressInfo).port;
-}
+const ROUTE = { preview_id: null, state: 'new', maintenance: false, force_https: false, request_timeout_ms: 1_000, sticky: false } as const;
 
 /** Tries until it no longer throws; the last error after 15 s. */
 async function settled(check: () => Promise<void>): Promise<Error | null> {
@@ -110,21 +111,13 @@ async function settled(check: () => Promise<void>): Promise<Error | null> {
   return last;
 }
 
-function answering({ platform }: TestService, asked: string[]): Server {
-  return createServer((request, response) => {
-    const url = request.url ?? '';
-    asked.push(`${(request.headers.host ?? '').replace(/:\d+$/, '')}${url}`);
-    void challengeOf(platform.database, url.split('/').pop() ?? '').then((text) => response.writeHead(text === null ? 404 : 200).end(text));
-  });
-}
-
-function encrypting({ platform }: TestService): TlsServer {
-  const find = async (name: string): Promise<ReturnType<typeof createSecureContext>> => {
-    const found = await certificateOf(platform.database, platform.secrets, name);
-    if (!found) throw new Error('no certificate');
-    return createSecureContext({ cert: found.chain, key: found.key });
+function ingressFor({ platform: { database, secrets } }: TestService, asked: string[]): Promise<IngressDriver> {
+  const challenge = (token: string): Promise<string | null> => {
+    asked.push(token);
+    return challengeOf(database, token);
   };
-  return createTlsServer({ SNICallback: (name, done) => void find(name).then((context) => done(null, context), done) });
+  const certificate = (host: string): Promise<ServedCertificate | null> => certificateOf(database, secrets, host);
+  return openIngress({ host: '127.0.0.1', port: 0, tlsPort: 0, parts: { certificate, challenge, line: () => {} } });
 }
 
 function startWork({ platform }: TestService, logged: string[], authority: { directory: string; caFile: string | null } | null): Loop {
