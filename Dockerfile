@@ -12,6 +12,7 @@ COPY package.json package-lock.json .npmrc ./
 # No embedded PostgreSQL (optional), and nothing to build.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts && npm cache clean --force
 COPY --from=build /app/dist dist
+COPY templates templates
 RUN mkdir -p /var/lib/platform-api && chown node:node /var/lib/platform-api
 USER node
 VOLUME /var/lib/platform-api

@@ -1,9 +1,9 @@
 // What the platform knows how to offer. What of it an installation really offers, catalogs.ts finds out from the host.
 import type { BuildpackBuilderRow, DnsRecordTypeRow, EngineFeature, Feature, PresetVariable } from './catalog_rows';
-import type { OciBuilderName, ProgramName } from './host_facts';
+import type { ProgramName } from './host_facts';
 
-/** What a thing needs of the host. All programs; any of the OCI builders; the engine. */
-export interface Needs { programs?: ProgramName[]; oci_builder_of?: OciBuilderName[]; engine?: string }
+/** What a thing needs of the host. All programs; the engine. */
+export interface Needs { programs?: ProgramName[]; engine?: string }
 
 export interface Prices { currency: string; hourly: Record<string, string>; volume_gb_hourly: string }
 
@@ -100,11 +100,8 @@ export const languageDefinitions: { language: string; needs: Needs }[] = [
 /** `detects`: finds out the language by itself, so its languages are those of the host. */
 export interface BuilderDefinition extends Omit<BuildpackBuilderRow, 'languages'> { needs: Needs; detects: boolean }
 
+// The Dockerfile joins when the runtime can run images.
 export const builderDefinitions: BuilderDefinition[] = [
-  {
-    id: 'dockerfile', name: 'Dockerfile', image: null, needs: { oci_builder_of: ['podman', 'buildah', 'docker'] },
-    description: 'Builds the image that the Dockerfile of the source describes.', detects: false, default: false, deprecated: false,
-  },
   {
     id: 'native', name: 'Native', image: null, needs: {},
     description: 'Finds out the language of the source and builds it with the runtimes of the platform.', detects: true, default: true, deprecated: false,
@@ -127,28 +124,38 @@ export interface PresetDefinition {
 
 const nodeEnv: PresetVariable = { key: 'NODE_ENV', description: 'The mode that Node.js packages run in.', default: 'production', required: false };
 const unbuffered: PresetVariable = { key: 'PYTHONUNBUFFERED', description: 'Writes log lines at once.', default: '1', required: false };
+const greeting: PresetVariable = { key: 'GREETING', description: 'The headline of the page.', default: null, required: false };
+const pace: PresetVariable = { key: 'WORK_EVERY_SECONDS', description: 'Time between two pieces of work.', default: '10', required: false };
+const databaseUrl: PresetVariable = { key: 'DATABASE_URL', description: 'PostgreSQL database of the guest book; the page says so where there is none.', default: null, required: false };
+
+/** The command is for the source to say: its package.json, Procfile or main file. */
+const web = { type: 'web', command: null, instances: 1 };
 
 export const presetDefinitions: PresetDefinition[] = [
   {
     id: 'go-web', name: 'Go web server', description: 'A web server in Go that answers on PORT.', category: 'web', image: null,
-    application_type: 'xs-256mb', needs: { programs: ['go'] }, template: 'go-web', processes: [{ type: 'web', command: null, instances: 1 }], variables: [],
+    application_type: 'xs-256mb', needs: { programs: ['go'] }, template: 'go-web', processes: [web], variables: [greeting],
+  },
+  {
+    id: 'node-fullstack', name: 'Guest book', description: 'A page, an API in JavaScript and a PostgreSQL database.', category: 'web', image: null,
+    application_type: 's-512mb', needs: { programs: ['node', 'npm'] }, template: 'node-fullstack', processes: [web], variables: [databaseUrl, nodeEnv],
   },
   {
     id: 'node-web', name: 'Node.js web server', description: 'A web server in JavaScript that answers on PORT.', category: 'web', image: null,
-    application_type: 's-512mb', needs: { programs: ['node', 'npm'] }, template: 'node-web', processes: [{ type: 'web', command: 'npm start', instances: 1 }], variables: [nodeEnv],
+    application_type: 's-512mb', needs: { programs: ['node'] }, template: 'node-web', processes: [web], variables: [greeting, nodeEnv],
   },
   {
-    id: 'node-worker', name: 'Node.js worker', description: 'A background process in JavaScript without a public address.', category: 'worker', image: null,
-    application_type: 's-512mb', needs: { programs: ['node', 'npm'] }, template: 'node-worker',
-    processes: [{ type: 'web', command: null, instances: 0 }, { type: 'worker', command: 'npm run worker', instances: 1 }], variables: [nodeEnv],
+    id: 'node-worker', name: 'Node.js page and worker', description: 'A web page and, beside it, a process that works in the background.', category: 'worker', image: null,
+    application_type: 's-512mb', needs: { programs: ['node'] }, template: 'node-worker',
+    processes: [web, { type: 'worker', command: null, instances: 1 }], variables: [nodeEnv, pace],
   },
   {
     id: 'python-web', name: 'Python web server', description: 'A web server in Python that answers on PORT.', category: 'web', image: null,
-    application_type: 's-512mb', needs: { programs: ['python3'] }, template: 'python-web', processes: [{ type: 'web', command: 'python3 app.py', instances: 1 }], variables: [unbuffered],
+    application_type: 's-512mb', needs: { programs: ['python3'] }, template: 'python-web', processes: [web], variables: [greeting, unbuffered],
   },
   {
     id: 'static-site', name: 'Static site', description: 'Files served as they are.', category: 'static', image: null,
-    application_type: 'xs-256mb', needs: {}, template: 'static-site', processes: [{ type: 'web', command: null, instances: 1 }], variables: [],
+    application_type: 'xs-256mb', needs: {}, template: 'static-site', processes: [web], variables: [],
   },
 ];
 

@@ -79,9 +79,8 @@ export function dnsRecordTypes(): DnsRecordTypeRow[] {
 /** Whether the host has all that is needed. */
 export function meets(facts: HostFacts, needs: Needs): boolean {
   const programs = (needs.programs ?? []).every((name) => facts.programs[name] !== undefined);
-  const builder = needs.oci_builder_of === undefined || needs.oci_builder_of.some((name) => facts.oci_builders.includes(name));
   const engine = needs.engine === undefined || engineDefinitions.some(({ id }) => id === needs.engine && facts[id].length > 0);
-  return programs && builder && engine;
+  return programs && engine;
 }
 
 /** 730 hours, the twelfth part of a year, rounded half up to cents. Decimal strings: money is never a float. */

@@ -6,7 +6,7 @@ export interface UnitSpec {
   /** `ins_…` of an instance, `dep_….build` and `dep_….release` of a deployment. Names the run directory: starting twice meets the same unit. */
   id: string;
   kind: 'service' | 'task';
-  /** Run by `sh -c` in `directory`. */
+  /** Run by `sh -c` in `directory`, after `.platform/profile` where a build has left one. */
   command: string;
   /** Host path of the files. A service gets a copy of its own, which goes with it; a task works in the directory itself. */
   directory: string;

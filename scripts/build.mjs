@@ -14,7 +14,7 @@ const STAMP = path.join(DIST, '.built');
 const LOCK = path.join(ROOT, '.cache/build.lock');
 const LOCK_LIMIT_MS = 600_000;
 const SOURCE = /\.(?:ts|graphql)$/;
-const ASSETS = [['schema', /\.graphql$/], ['rest/console', /\.(?:html|css|js|svg)$/]];
+const ASSETS = [['schema', /\.graphql$/], ['rest/console', /\.(?:html|css|js|svg)$/], ['drivers/builder', /\.js$/]];
 
 if (process.argv[1] && fs.realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   process.exitCode = process.argv.includes('--force') ? rebuild() : buildIfStale();

@@ -61,9 +61,9 @@ describe('creation', () => {
     const application = await created({ preset: 'node-worker' });
     expect(application).toMatchObject({ preset: 'node-worker', application_type: 's-512mb', source: { type: 'template', template: 'node-worker', repository_url: null } });
     const processes = await service.sql('select type, command, instances from processes where application_id = $1 order by type', [application.id]);
-    expect(processes).toEqual([{ type: 'web', command: null, instances: 0 }, { type: 'worker', command: 'npm run worker', instances: 1 }]);
+    expect(processes).toEqual([{ type: 'web', command: null, instances: 1 }, { type: 'worker', command: null, instances: 1 }]);
     const { body } = await service.call('GET', `/v2/applications/${application.id}/env`);
-    expect(body.data).toMatchObject([{ key: 'NODE_ENV', value: 'production', available_at: 'both' }]);
+    expect(body.data).toMatchObject([{ key: 'NODE_ENV', value: 'production', available_at: 'both' }, { key: 'WORK_EVERY_SECONDS', value: '10', available_at: 'both' }]);
     expect((await created({ preset: 'static-site' })).application_type).toBe('xs-256mb');
     expect((await created({ preset: 'static-site', application_type: 'm-1gb' })).application_type).toBe('m-1gb');
   });

@@ -40,10 +40,10 @@ test.each([['0.0070', '5.11'], ['0.0001', '0.07'], ['0', '0.00'], ['1', '730.00'
   expect(monthlyPrice(hourly)).toBe(monthly);
 });
 
-test('builders: languages are the runtimes found, Dockerfile needs a builder', () => {
+test('builders: languages are the runtimes found; no Dockerfile, because images cannot run', () => {
   expect(buildpackBuilders(bare)).toEqual([expect.objectContaining({ id: 'native', languages: ['static'], default: true })]);
   const rich = { ...bare, programs: { ...bare.programs, npm: program, go: program, python3: program }, oci_builders: ['podman' as const] };
-  expect(buildpackBuilders(rich).map(({ id, languages }) => [id, languages])).toEqual([['dockerfile', []], ['native', ['go', 'nodejs', 'python', 'static']]]);
+  expect(buildpackBuilders(rich).map(({ id, languages }) => [id, languages])).toEqual([['native', ['go', 'nodejs', 'python', 'static']]]);
 });
 
 test('an engine that is not on the host is not listed, nor its packages', () => {
@@ -90,9 +90,9 @@ test('a package fits where memory and disk are left', () => {
 });
 
 test('presets: those whose runtime is here', () => {
-  expect(presets(bare).map(({ id }) => id)).toEqual(['static-site']);
+  expect(presets(bare).map(({ id }) => id)).toEqual(['node-web', 'node-worker', 'static-site']);
   const rich = { ...bare, programs: { ...bare.programs, npm: program, go: program, python3: program } };
-  expect(presets(rich).map(({ id }) => id)).toEqual(['go-web', 'node-web', 'node-worker', 'python-web', 'static-site']);
+  expect(presets(rich).map(({ id }) => id)).toEqual(['go-web', 'node-fullstack', 'node-web', 'node-worker', 'python-web', 'static-site']);
   const types = applicationTypes(bare, 'local').map(({ id }) => id);
   for (const preset of presetDefinitions) {
     expect(types).toContain(preset.application_type);

@@ -1,0 +1,3 @@
+module example.com/go-web
+
+go 1.19
