@@ -7,6 +7,23 @@ create table accounts (
   constraint accounts_status CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text])))
 );
 
+create table acme_accounts (
+  authority text not null,
+  key text not null,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint acme_accounts_pkey PRIMARY KEY (authority)
+);
+
+create table acme_challenges (
+  token text collate "C" not null,
+  key_authorization text not null,
+  certificate_id text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint acme_challenges_certificate FOREIGN KEY (certificate_id) REFERENCES certificates(id) ON DELETE CASCADE,
+  constraint acme_challenges_pkey PRIMARY KEY (token)
+);
+CREATE INDEX acme_challenges_of_certificate ON public.acme_challenges USING btree (certificate_id);
+
 create table activity (
   id text collate "C" not null,
   project_id text collate "C",
@@ -103,6 +120,64 @@ CREATE INDEX applications_by_update ON public.applications USING btree (project_
 CREATE INDEX applications_due ON public.applications USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE UNIQUE INDEX applications_tenant ON public.applications USING btree (tenant);
 
+create table auto_deploys (
+  id text collate "C" not null,
+  enabled boolean not null default false,
+  branch text,
+  wait_for_checks boolean not null default false,
+  paths jsonb not null default '[]'::jsonb,
+  status_reason text,
+  last_checked_at timestamp(3) with time zone,
+  last_seen_sha text,
+  watched text,
+  failures integer not null default 0,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint auto_deploys_application FOREIGN KEY (id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint auto_deploys_pkey PRIMARY KEY (id)
+);
+CREATE INDEX auto_deploys_due ON public.auto_deploys USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+create table certificates (
+  id text collate "C" not null,
+  domain_id text collate "C" not null,
+  authority text,
+  chain text,
+  key text,
+  issuer text,
+  issued_at timestamp(3) with time zone,
+  expires_at timestamp(3) with time zone,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint certificates_domain FOREIGN KEY (domain_id) REFERENCES domains(id) ON DELETE CASCADE,
+  constraint certificates_pkey PRIMARY KEY (id),
+  constraint certificates_whole CHECK (((chain IS NULL) = (key IS NULL)))
+);
+CREATE INDEX certificates_due ON public.certificates USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE UNIQUE INDEX certificates_of_domain ON public.certificates USING btree (domain_id);
+
 create table deployments (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -151,12 +226,14 @@ create table deployments (
 );
 CREATE INDEX deployments_by_branch ON public.deployments USING btree (application_id, branch, id) WHERE (deleted_at IS NULL);
 CREATE INDEX deployments_by_commit ON public.deployments USING btree (application_id, commit_sha, id) WHERE (deleted_at IS NULL);
-CREATE INDEX deployments_by_id ON public.deployments USING btree (application_id, preview_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX deployments_by_id ON public.deployments USING btree (application_id, id) WHERE ((preview_id IS NULL) AND (deleted_at IS NULL));
 CREATE INDEX deployments_by_number ON public.deployments USING btree (application_id, preview_id, number, id) WHERE (deleted_at IS NULL);
+CREATE INDEX deployments_by_preview ON public.deployments USING btree (application_id, preview_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX deployments_by_status ON public.deployments USING btree (application_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX deployments_by_trigger ON public.deployments USING btree (application_id, trigger, id) WHERE (deleted_at IS NULL);
 CREATE INDEX deployments_due ON public.deployments USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE UNIQUE INDEX deployments_number ON public.deployments USING btree (application_id, number);
+CREATE INDEX deployments_of_artifact ON public.deployments USING btree (artifact_id);
 CREATE INDEX deployments_of_preview ON public.deployments USING btree (preview_id) WHERE (preview_id IS NOT NULL);
 CREATE INDEX deployments_of_project ON public.deployments USING btree (project_id);
 
@@ -272,6 +349,7 @@ create table instances (
   constraint instances_release FOREIGN KEY (release_id) REFERENCES releases(id) ON DELETE CASCADE
 );
 CREATE INDEX instances_by_id ON public.instances USING btree (application_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX instances_by_preview ON public.instances USING btree (application_id, preview_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX instances_by_process ON public.instances USING btree (application_id, process_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX instances_by_status ON public.instances USING btree (application_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX instances_due ON public.instances USING btree (next_at) WHERE (next_at IS NOT NULL);
@@ -313,6 +391,36 @@ create table knex_migrations_lock (
   constraint knex_migrations_lock_pkey PRIMARY KEY (index)
 );
 
+create table log_lines (
+  at timestamp(3) with time zone not null,
+  seq bigint not null default nextval('log_lines_seq'::regclass),
+  tx xid8 not null default pg_current_xact_id(),
+  resource_id text collate "C" not null,
+  project_id text collate "C" not null,
+  application_id text collate "C",
+  preview_id text collate "C",
+  deployment_id text collate "C",
+  instance_id text collate "C",
+  process_type text,
+  source text not null,
+  step text,
+  level text not null,
+  message text not null
+);
+CREATE INDEX log_lines_arriving ON ONLY public.log_lines USING btree (resource_id, tx, seq) WHERE (step IS NULL);
+CREATE INDEX log_lines_arriving_of_deployment ON ONLY public.log_lines USING btree (deployment_id, tx, seq) WHERE (step IS NOT NULL);
+CREATE INDEX log_lines_by_level ON ONLY public.log_lines USING btree (resource_id, level, at, seq) WHERE ((step IS NULL) AND (level <> 'info'::text));
+CREATE INDEX log_lines_by_source ON ONLY public.log_lines USING btree (resource_id, source, at, seq) WHERE ((step IS NULL) AND (source <> 'app'::text));
+CREATE INDEX log_lines_of_deployment ON ONLY public.log_lines USING btree (deployment_id, at, seq) WHERE (step IS NOT NULL);
+CREATE INDEX log_lines_of_resource ON ONLY public.log_lines USING btree (resource_id, at, seq) WHERE (step IS NULL);
+
+create table log_positions (
+  unit_id text collate "C" not null,
+  position text not null,
+  updated_at timestamp(3) with time zone not null default now(),
+  constraint log_positions_pkey PRIMARY KEY (unit_id)
+);
+
 create table members (
   project_id text collate "C" not null,
   user_id text collate "C" not null,
@@ -324,6 +432,18 @@ create table members (
   constraint members_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
 );
 CREATE INDEX members_by_project ON public.members USING btree (project_id, user_id);
+
+create table metric_points (
+  at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  resource_id text collate "C" not null,
+  part_id text collate "C" not null,
+  metric text collate "C" not null,
+  samples integer not null,
+  total double precision not null,
+  buckets bigint[],
+  constraint metric_points_pkey PRIMARY KEY (resource_id, metric, part_id, at)
+);
 
 create table previews (
   id text collate "C" not null,
@@ -391,6 +511,8 @@ create table processes (
   constraint processes_pkey PRIMARY KEY (id),
   constraint processes_project FOREIGN KEY (project_id) REFERENCES projects(id)
 );
+CREATE INDEX processes_by_id ON public.processes USING btree (application_id, id);
+CREATE INDEX processes_by_status ON public.processes USING btree (application_id, status, id);
 
 create table projects (
   id text collate "C" not null,
@@ -567,6 +689,82 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.certificate_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      perform pg_notify('certificates', case tg_op when 'DELETE' then old.id else new.id end);
+      return null;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.certificate_wanted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      insert into certificates (id, domain_id) values (new.hostname, new.id)
+        on conflict (id) do update set domain_id = excluded.domain_id, next_at = now(), attempts = 0;
+      perform pg_notify('due', 'certificates');
+      return null;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.drop_observation_days(before date)
+ RETURNS SETOF boolean
+ LANGUAGE plpgsql
+ SET lock_timeout TO '500ms'
+AS $function$
+    declare
+      child text;
+    begin
+      for child in select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent in ('log_lines'::regclass, 'metric_points'::regclass) and right(c.relname, 8) < to_char(before, 'YYYYMMDD') order by 1
+      loop
+        begin
+          execute format('drop table %I', child);
+          return next true;
+        exception when lock_not_available then
+          return next false;
+        end;
+      end loop;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.instance_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      if tg_op = 'DELETE' then
+        perform wake_stack(old.application_id, old.preview_id, old.deployment_id);
+      else
+        perform wake_stack(new.application_id, new.preview_id, new.deployment_id);
+      end if;
+      return null;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.make_observation_day(day date)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      parent text;
+      child text;
+    begin
+      foreach parent in array array['log_lines', 'metric_points'] loop
+        child := parent || '_' || to_char(day, 'YYYYMMDD');
+        continue when to_regclass(child) is not null;
+        perform pg_advisory_xact_lock(7270014);
+        continue when exists (select from pg_class where relname = child and relnamespace = 'public'::regnamespace);
+        execute format('create table %I (like %I including defaults including constraints)', child, parent);
+        execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, child, day || 'T00:00:00Z', (day + 1) || 'T00:00:00Z');
+      end loop;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.route_changed()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -578,9 +776,35 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.wake_stack(application text, preview text, deployment text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      if preview is null then
+        update applications set next_at = now(), generation = generation + 1 where id = application;
+        perform pg_notify('due', 'applications');
+      else
+        update previews set next_at = now(), generation = generation + 1 where id = preview;
+        perform pg_notify('due', 'previews');
+      end if;
+      -- It looks again within a second in any case: no need to make its step void.
+      update deployments set next_at = now() where id = deployment and status = 'deploying';
+      if found then perform pg_notify('due', 'deployments'); end if;
+    end $function$
+;
+
 CREATE TRIGGER applications_route AFTER UPDATE OF status, current_deployment_id, settings, deleted_at ON public.applications FOR EACH ROW EXECUTE FUNCTION application_route_changed();
 
+CREATE TRIGGER certificates_changed AFTER DELETE OR UPDATE OF chain ON public.certificates FOR EACH ROW EXECUTE FUNCTION certificate_changed();
+
+CREATE TRIGGER domains_certificate AFTER UPDATE OF status ON public.domains FOR EACH ROW WHEN (((new.status = 'active'::text) AND (old.status <> 'active'::text) AND (new.deleted_at IS NULL))) EXECUTE FUNCTION certificate_wanted();
+
 CREATE TRIGGER domains_route AFTER INSERT OR DELETE OR UPDATE OF status, hostname, application_id, certificate, deleted_at ON public.domains FOR EACH ROW EXECUTE FUNCTION route_changed();
+
+CREATE TRIGGER instances_come_and_go AFTER INSERT OR DELETE ON public.instances FOR EACH ROW EXECUTE FUNCTION instance_changed();
+
+CREATE TRIGGER instances_move AFTER UPDATE ON public.instances FOR EACH ROW WHEN (((old.status IS DISTINCT FROM new.status) OR (old.exits IS DISTINCT FROM new.exits) OR (old.observed IS DISTINCT FROM new.observed))) EXECUTE FUNCTION instance_changed();
 
 CREATE TRIGGER instances_route AFTER INSERT OR DELETE OR UPDATE OF status, port, deleted_at ON public.instances FOR EACH ROW EXECUTE FUNCTION route_changed();
 
@@ -591,5 +815,7 @@ create sequence applications_tenant_seq;
 create sequence knex_migrations_id_seq;
 
 create sequence knex_migrations_lock_index_seq;
+
+create sequence log_lines_seq;
 
 create sequence usage_spans_id_seq;
