@@ -83,7 +83,8 @@ export interface IngressDriver {
   drain(instanceId: string, ms: number): Promise<void>;
   /** Counters since the last call. */
   takeTraffic(): Traffic[];
-  forgetCertificate(host: string): void;
+  /** Asks for the certificate of the host name again, null for all of them. */
+  forgetCertificate(host: string | null): void;
   /** Takes no new connections, lets open requests finish within the grace time. */
   close(graceMs: number): Promise<void>;
 }

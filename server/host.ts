@@ -73,7 +73,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
 }
 
 async function bind({ config, database, secrets }: Platform, lines: RouterLines, opened: Closing[]): Promise<IngressDriver> {
-  const operators = operatorCertificate(config, () => void ingress?.forgetCertificate(config.appsDomain));
+  const operators = operatorCertificate(config, () => void ingress?.forgetCertificate(null));
   if (operators) opened.push(() => operators.close());
   const certificate = async (host: string): Promise<Certificate | null> => (await certificateOf(database, secrets, host)) ?? operators?.of(host) ?? null;
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;

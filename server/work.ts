@@ -1,10 +1,9 @@
 // The worker inside a process: the drivers of this host and the loops that use them.
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../core/config';
 import { makeDirectory } from '../core/directory';
 import { StartupError } from '../core/startup_error';
-import { acmeCertificates } from '../drivers/certificates/acme';
+import { openCertificates } from '../drivers/certificates';
 import { DriverError } from '../drivers/driver';
 import { openVolumeDrivers, type VolumeDrivers } from '../drivers/volume';
 import type { Drivers } from '../jobs/job';
@@ -88,17 +87,8 @@ async function takeOver(platform: Platform, volumes: VolumeDrivers): Promise<{ h
   return { host, loop: start(platform, { volumes, host: host.drivers }, HOST_STEPS) };
 }
 
-function certificates({ acmeDirectory: directory, acmeEmail: email, acmeCaFile }: Config): Pick<Drivers, 'certificates'> {
-  if (directory === null) return {};
-  return { certificates: acmeCertificates({ directory, email, roots: acmeCaFile === null ? null : readRoots(acmeCaFile) }) };
-}
-
-function readRoots(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new StartupError(`ACME_CA_FILE can't be read: ${(error as NodeJS.ErrnoException).code}`);
-  }
+function certificates({ acmeDirectory: directory, acmeEmail: email, acmeCaFile: caFile }: Config): Pick<Drivers, 'certificates'> {
+  return directory === null ? {} : { certificates: openCertificates({ directory, email, caFile }) };
 }
 
 function start(platform: Platform, drivers: Drivers, concurrency: number): Loop {

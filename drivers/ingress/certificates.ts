@@ -11,10 +11,11 @@ interface Entry {
   /** What was found, undefined while it is looked up. */
   found: SecureContext | null | undefined;
   looking: Promise<SecureContext | null>;
-  /** Infinity for what is there. */
   until: number;
 }
 
+/** A renewed one is told by `forgetCertificate`; this is for when that was lost. */
+const FOUND_MS = 3_600_000;
 const ABSENT_MS = 30_000;
 /** After a failure to look, or for a certificate that cannot be used. */
 const FAILED_MS = 5_000;
@@ -43,15 +44,17 @@ export function hasCertificate(store: CertificateStore, host: string): boolean |
   return contextOf(store, host).then((context) => context !== null);
 }
 
-export function forgetContext(store: CertificateStore, host: string): void {
-  store.entries.delete(host);
+/** @param host null forgets all */
+export function forgetContext(store: CertificateStore, host: string | null): void {
+  if (host === null) store.entries.clear();
+  else store.entries.delete(host);
 }
 
 async function look(store: CertificateStore, host: string, entry: Entry): Promise<SecureContext | null> {
   try {
     const certificate = await store.ask(host);
     entry.found = certificate && createSecureContext({ cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' });
-    if (entry.found === null) entry.until = Date.now() + ABSENT_MS;
+    entry.until = Date.now() + (entry.found === null ? ABSENT_MS : FOUND_MS);
   } catch {
     entry.found = null;
     entry.until = Date.now() + FAILED_MS;

@@ -68,7 +68,7 @@ function driver(gate: Gate, ports: IngressDriver['ports'], stopTimer: () => void
       await Promise.all(markDrained(gate.table, instanceId, performance.now()).map((upstream) => emptied(gate, upstream, ms)));
     },
     takeTraffic: () => takeEntries(gate.book),
-    forgetCertificate: (host) => forgetContext(gate.certificates, hostOf(host)),
+    forgetCertificate: (host) => forgetContext(gate.certificates, host === null ? null : hostOf(host)),
     close: async (graceMs) => {
       await closeAll(gate, open, graceMs);
       stopTimer();
