@@ -71,7 +71,7 @@ function begin(runtime: Runtime, spec: UnitSpec): Promise<Handle> {
   const work = startUnit(runtime.host, runtime.directory, spec, runtime.monitor.hurry).finally(() => runtime.starting.delete(spec.id));
   runtime.starting.set(spec.id, work);
   // Also where nobody waits any more.
-  work.then((handle) => watchIt(runtime, handle), () => undefined);
+  work.then((handle) => watchIt(runtime, handle)).catch(() => undefined);
   return work;
 }
 

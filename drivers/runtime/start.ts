@@ -82,19 +82,18 @@ function unitOf(host: Host, home: string, spec: UnitSpec): Unit {
   return { id: spec.id, kind: spec.kind, directory: files, limits: spec.limits, group: host.groups && groupOf(host.groups, spec.id) };
 }
 
-// The tenant owns what it prints to, so that /dev/stdout can be opened anew; the directory around it stays ours.
+// The tenant owns its /tmp, and what it prints to, so that /dev/stdout can be opened anew; the directory around them
+// stays ours.
 async function furnish(draft: string, user: User | null): Promise<void> {
-  await mkdir(path.join(draft, 'tmp'));
-  await chmod(path.join(draft, 'tmp'), 0o1777);
+  await mkdir(path.join(draft, 'tmp'), { mode: 0o700 });
   await mkdir(path.join(draft, 'etc'));
   const { passwd, group } = accountFiles(user ?? os.userInfo());
   await writeFile(path.join(draft, 'etc/passwd'), passwd);
   await writeFile(path.join(draft, 'etc/group'), group);
   for (const directory of ['.', 'etc']) await chmod(path.join(draft, directory), 0o711);
-  for (const file of ['out', 'err']) {
-    await writeFile(path.join(draft, file), '', { mode: 0o600 });
-    if (user !== null) await chown(path.join(draft, file), user.uid, user.gid);
-  }
+  for (const file of ['out', 'err']) await writeFile(path.join(draft, file), '', { mode: 0o600 });
+  if (user === null) return;
+  for (const theirs of ['out', 'err', 'tmp']) await chown(path.join(draft, theirs), user.uid, user.gid);
 }
 
 async function copyFiles(from: string, to: string, user: User | null): Promise<void> {
