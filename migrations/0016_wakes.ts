@@ -20,7 +20,8 @@ const WAKES = [
         update previews set next_at = now(), generation = generation + 1 where id = preview;
         perform pg_notify('due', 'previews');
       end if;
-      update deployments set next_at = now(), generation = generation + 1 where id = deployment and status = 'deploying';
+      -- It looks again within a second in any case: no need to make its step void.
+      update deployments set next_at = now() where id = deployment and status = 'deploying';
       if found then perform pg_notify('due', 'deployments'); end if;
     end $$`,
   `create function instance_changed() returns trigger language plpgsql as $$

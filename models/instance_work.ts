@@ -1,6 +1,5 @@
 // What the job of an instance needs to know to start it, and who is told when a unit of the runtime has ended.
 import type { Sql } from '../core/context';
-import { wakeRow } from './lease';
 import type { ReleaseProcess, ReleaseSettings } from './release';
 import { named } from './statement';
 
@@ -59,10 +58,24 @@ export function volumesOf(sql: Sql, applicationId: string): Promise<AttachedVolu
   return sql.query<AttachedVolume>(VOLUMES, [applicationId]);
 }
 
-/** The row that a unit of the runtime belongs to (`ins_…`, `dep_….build`) is looked at, for instance because the unit has ended. */
-export async function wakeUnit(sql: Sql, unitId: string): Promise<void> {
+const FREE = 'next_at = now() where id = $1 and (lease_until is null or lease_until < now()) returning id';
+const WAKES = {
+  instances: named(`update instances set ${FREE}`),
+  deployments: named(`update deployments set ${FREE}`),
+};
+const NOTIFY = named(`select pg_notify('due', $1)`);
+
+/**
+ * The row that a unit of the runtime belongs to (`ins_…`, `dep_….build`) is looked at, because the unit has ended. It is no
+ * change of what is wanted, so a step that is at work on the row is not disturbed.
+ * @returns false where there is such a step: it may have looked too early
+ */
+export async function wakeUnit(sql: Sql, unitId: string): Promise<boolean> {
   const [id = ''] = unitId.split('.');
-  await wakeRow(sql, id.startsWith('ins_') ? 'instances' : 'deployments', id);
+  const table = id.startsWith('ins_') ? 'instances' : 'deployments';
+  const free = await sql.query(WAKES[table], [id]);
+  if (free.length) await sql.query(NOTIFY, [table]);
+  return free.length > 0;
 }
 
 const LOST = named(`select unit from unnest($1::text[]) as unit

@@ -13,7 +13,7 @@ import { endTask, runTask, type Task } from './task';
 
 const POLL_MS = 500;
 /** Instances tell when they have changed; this is in case nobody heard it. */
-const INSURANCE_MS = 2_000;
+const INSURANCE_MS = 1_000;
 /** An instance that has ended this often is not going to stay. */
 const EXITS_MAX = 2;
 

@@ -137,11 +137,11 @@ function startTraffic(visit: () => Promise<Visit>, lanes: number): Traffic {
 }
 
 /** Waits for something that is neither null nor false. @throws Error with what was waited for */
-export async function eventually<T>(what: string, look: () => Promise<T | null | false>, withinMs = 20_000): Promise<T> {
+export async function eventually<T>(what: string, look: () => Promise<T | null | undefined | false>, withinMs = 20_000): Promise<T> {
   const end = performance.now() + withinMs;
   for (;;) {
     const found = await look();
-    if (found !== null && found !== false) return found;
+    if (found !== null && found !== undefined && found !== false) return found;
     if (performance.now() > end) throw new Error(`waited ${withinMs} ms in vain: ${what}`);
     await sleep(100);
   }
