@@ -1,11 +1,12 @@
 // Where requests come in: what is wrong with them is said here, the rest goes to an instance.
 import type { IncomingMessage } from 'node:http';
+import { bodyOf } from './body';
 import { hasCertificate } from './certificates';
 import { dispatch, openExchange, type Arrival, type Exchange } from './exchange';
 import { callerOf } from './forward';
 import type { Gate } from './gate';
 import { pageOf, render, type Page } from './pages';
-import { isEnding, makeLast, say } from './response';
+import { isEnding, linger, makeLast, say } from './response';
 import { findSite, hostOf } from './table';
 
 interface Address { authority: string; target: string }
@@ -15,8 +16,9 @@ const TOKEN = /^[A-Za-z0-9_-]{1,256}$/;
 const HTTPS_DEFAULT = 443;
 
 export function arrive(gate: Gate, arrival: Arrival): void {
-  const { request } = arrival;
+  const { request, response } = arrival;
   if (isEnding(request.socket)) return;
+  response.on('error', () => undefined); // a write to a client that has gone
   const malformed = complaintAbout(gate, arrival);
   if (malformed !== null) return turnAway(arrival, malformed);
   const address = addressOf(request);
@@ -108,7 +110,10 @@ async function answerChallenge(gate: Gate, arrival: Arrival, address: Address): 
 function turnAway({ request, response, listener }: Arrival, page: Page): void {
   const { requestId } = callerOf(request, '', listener, 0);
   const { headers, body } = render(page, request, requestId);
-  if (page.status !== 404 || !request.complete) makeLast(response);
+  const whole = bodyOf(request) === 'none';
+  if (page.status !== 404 || !whole) makeLast(response);
   response.writeHead(page.status, headers);
-  response.end(body);
+  if (whole) return void response.end(body);
+  response.write(body);
+  linger(request, response);
 }

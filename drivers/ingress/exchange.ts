@@ -92,7 +92,8 @@ export function dispatch(exchange: Exchange): void {
   exchange.attempts += 1;
   const line = takeLine(upstream, exchange, now, kind, gate.limits.headerBytes);
   exchange.line = line;
-  const { target, authority, expects } = exchange;
+  const { target, authority, expects, body } = exchange;
+  if (body === 'held') holdWrites(line); // head and the beginning of the body in one packet
   sendHead(line, request.method as string, forwardedHead(request, { target, authority, caller, trustProxy: gate.trustProxy, protocol: upgrade?.protocol ?? null, expects }));
   if (line.connected) beginBody(exchange);
 }
@@ -103,6 +104,11 @@ export function giveUpConnecting(exchange: Exchange): void {
   if (line === null) return;
   cutLine(line);
   exchange.broken(new Error('the connection was not accepted in time'));
+}
+
+function holdWrites({ socket }: Line): void {
+  socket.cork();
+  process.nextTick(() => process.nextTick(() => socket.uncork()));
 }
 
 // RFC 9110 section 9.2.2: only these may be sent again when it is not known whether they arrived.

@@ -1,6 +1,7 @@
 // The head of a request as the instance gets it: without what was meant for this connection (RFC 9110 section 7.6.1),
 // with who asked and how.
 import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
 import { mintRequestId } from '../../core/ids';
 import { withoutNamed } from './answer';
 
@@ -28,11 +29,12 @@ export function callerOf(request: IncomingMessage, authority: string, listener: 
   const { headers } = request;
   const chain = headers['x-forwarded-for'] === undefined ? remote : `${String(headers['x-forwarded-for'])}, ${remote}`;
   const hops = chain.split(',');
+  const hop = (hops[Math.max(0, hops.length - 1 - trustProxy)] as string).trim();
   const named = first(headers['x-forwarded-proto']);
   const scheme = named === 'https' || named === 'http' ? named : listener;
   const id = first(headers['x-request-id']);
   return {
-    address: (hops[Math.max(0, hops.length - 1 - trustProxy)] as string).trim(),
+    address: isIP(hop) ? hop : remote,
     scheme,
     requestId: REQUEST_ID.test(id) ? id : mintRequestId(),
     chain,

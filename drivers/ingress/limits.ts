@@ -16,7 +16,7 @@ export interface IngressLimits {
   clientIdleMs: number;
   /** An idle connection of a client. */
   keepAliveMs: number;
-  /** For an instance to accept a connection. */
+  /** For an instance to accept a connection. The kernel does that for it unless hundreds wait; then it tries again after 1, 3, 7 s. */
   connectMs: number;
   /** A WebSocket without bytes in either direction. */
   tunnelIdleMs: number;
@@ -35,7 +35,7 @@ export const INGRESS_LIMITS: IngressLimits = {
   headersMs: 20_000,
   clientIdleMs: 60_000,
   keepAliveMs: 65_000,
-  connectMs: 2_000,
+  connectMs: 5_000,
   tunnelIdleMs: 600_000,
   tunnelDrainMs: 5_000,
   sweepMs: 250,

@@ -1,5 +1,5 @@
 // The end of an exchange: the last bytes to the client, and the books.
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccessLine } from '../ingress';
 import type { Exchange } from './exchange';
 import { render, type Page } from './pages';
@@ -67,7 +67,20 @@ export function endResponse(exchange: Exchange, last: Buffer | string | null): v
   const encoding = exchange.reason === null ? 'latin1' : 'utf8';
   if (exchange.body === 'none' || request.complete || exchange.upgrade !== null) return end(response, last, encoding);
   if (last !== null && last.length > 0) write(response, last, encoding);
-  linger(exchange);
+  linger(request, response);
+}
+
+/**
+ * Ends a response before its request. A connection that is closed while bytes come in is reset, and with it goes the
+ * answer that the client has not read yet (RFC 9112 section 9.6). So what still comes is thrown away for a while.
+ */
+export function linger(request: IncomingMessage, response: ServerResponse): void {
+  makeLast(response);
+  const done = (): void => void response.end();
+  const timer = setTimeout(done, LINGER_MS).unref();
+  request.once('close', () => (clearTimeout(timer), done()));
+  request.once('end', () => (clearTimeout(timer), done()));
+  request.resume();
 }
 
 /** Counts the request out and writes its line. */
@@ -98,18 +111,6 @@ function end(response: ServerResponse, last: Buffer | string | null, encoding: B
 function write(response: ServerResponse, last: Buffer | string, encoding: BufferEncoding): void {
   if (typeof last === 'string') response.write(last, encoding);
   else response.write(last);
-}
-
-// A connection that is closed while bytes come in is reset, and with it goes the answer that the client has not read
-// yet (RFC 9112 section 9.6). So what still comes is thrown away for a while.
-function linger(exchange: Exchange): void {
-  const { request, response } = exchange;
-  makeLast(response);
-  const done = (): void => void response.end();
-  const timer = setTimeout(done, LINGER_MS).unref();
-  request.once('close', () => (clearTimeout(timer), done()));
-  request.once('end', () => (clearTimeout(timer), done()));
-  request.resume();
 }
 
 function lineOf(exchange: Exchange, durationMs: number): AccessLine {

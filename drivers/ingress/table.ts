@@ -24,6 +24,9 @@ export interface RouteTable {
   drained: Map<string, number>;
 }
 
+/** What stands for a `*` is repeated to instances and in redirects. */
+const NAME = /^[a-z0-9_.-]{1,253}$/;
+const PORT = /^(?::\d{0,5})?$/;
 const DRAINED_MS = 600_000;
 
 export function routeTable(): RouteTable {
@@ -40,12 +43,13 @@ export function findSite(table: RouteTable, authority: string): Site | null {
 /** Like findSite, for a name that is lower case and without a port. */
 export function siteOfHost(table: RouteTable, host: string): Site | null {
   const dot = host.indexOf('.');
-  return table.hosts.get(host) ?? (dot > 0 ? table.wildcards.get(host.slice(dot)) : undefined) ?? null;
+  return table.hosts.get(host) ?? (dot > 0 && NAME.test(host) ? table.wildcards.get(host.slice(dot)) : undefined) ?? null;
 }
 
-/** Lower case, without port and trailing dot. */
+/** Lower case, without port and trailing dot; empty for what is no host. */
 export function hostOf(authority: string): string {
   const colon = authority.startsWith('[') ? authority.indexOf(':', authority.indexOf(']')) : authority.indexOf(':');
+  if (colon >= 0 && !PORT.test(authority.slice(colon))) return '';
   const name = (colon < 0 ? authority : authority.slice(0, colon)).toLowerCase();
   return name.endsWith('.') ? name.slice(0, -1) : name;
 }

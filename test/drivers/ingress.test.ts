@@ -31,6 +31,8 @@ describe('hosts', () => {
     expect(await nameAt('example.org')).toBe(404);
     expect(await nameAt('[::1]:8000')).toBe(404);
     expect(await nameAt('.example.com')).toBe(404);
+    expect(await nameAt('evil/.example.com')).toBe(404);
+    expect(await nameAt('one.example.com:x')).toBe(404);
   });
 
   test('a host in the request line wins over the header', async () => {

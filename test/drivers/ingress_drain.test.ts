@@ -39,7 +39,7 @@ test('twenty deployments under load lose nothing', async () => {
   }
   const { good, bad } = await load.stop();
   expect(bad).toEqual([]);
-  expect(good).toBeGreaterThan(500);
+  expect(good).toBeGreaterThan(100);
 });
 
 test('drained before the routes change, with others left', async () => {

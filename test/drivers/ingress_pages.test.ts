@@ -48,6 +48,7 @@ describe('pages', () => {
   test('an unknown host belongs to nobody: 404, no line, no counters', async () => {
     const front = await openFront([]);
     expect((await ask(front, { host: 'x.example.com', headers: { accept: 'text/html' } })).body).toContain('no application at this address');
+    expect((await ask(front, { method: 'POST', body: Buffer.alloc(3 << 20) })).status).toBe(404);
     expect(front.lines).toEqual([]);
     expect(front.ingress.takeTraffic()).toEqual([]);
   });
