@@ -17,7 +17,7 @@ export async function up(knex: Knex): Promise<void> {
 const LOG_LINES = [
   'create sequence log_lines_seq',
   // resource_id: whose log it is, the preview or the application. One column, since an index gives no order behind `is null`.
-  // tx: the transaction that wrote the line; readers that follow a log read what no open transaction can add to.
+  // tx: the transaction that wrote the line, by which readers know what they have not seen (models/log_line/tail.ts).
   `create table log_lines (
     at timestamptz(3) not null,
     seq bigint not null default nextval('log_lines_seq'),
@@ -60,7 +60,8 @@ const METRIC_POINTS = [
 ];
 
 // Attaching locks the parent less than creating as a partition does: reads and writes go on. The advisory lock is for
-// two processes that miss the same day.
+// two processes that miss the same day; behind it the catalog is read as a table, since to_regclass may answer from a
+// cache that has not heard of the other one.
 const DAYS = [
   `create function make_observation_day(day date) returns void language plpgsql as $$
     declare
@@ -71,7 +72,7 @@ const DAYS = [
         child := parent || '_' || to_char(day, 'YYYYMMDD');
         continue when to_regclass(child) is not null;
         perform pg_advisory_xact_lock(7270014);
-        continue when to_regclass(child) is not null;
+        continue when exists (select from pg_class where relname = child and relnamespace = 'public'::regnamespace);
         execute format('create table %I (like %I including defaults including constraints)', child, parent);
         execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, child, day || 'T00:00:00Z', (day + 1) || 'T00:00:00Z');
       end loop;

@@ -27,6 +27,7 @@ export interface LogFilters {
 }
 
 const DAY_MS = 24 * 3600 * 1000;
+const CLOCKS_MS = 3600 * 1000;
 
 /** The conditions as texts; their parameters are pushed to `values`. Null: no line can pass. */
 export function conditionsOf(scope: LogScope, filters: LogFilters, values: unknown[]): string[] | null {
@@ -46,8 +47,8 @@ export function conditionsOf(scope: LogScope, filters: LogFilters, values: unkno
   return found;
 }
 
-/** No line of an instance or a deployment is older than its id. */
+/** No line of an instance or a deployment is older than its id, but for clocks that differ. */
 function earliest({ retention_days }: LogScope, { since, instance_id, deployment_id }: LogFilters): string {
-  const times = [Date.now() - retention_days * DAY_MS, since != null ? Date.parse(since) : 0, ...[instance_id, deployment_id].map((id) => (id != null ? timeOfId(id).getTime() : 0))];
+  const times = [Date.now() - retention_days * DAY_MS, since != null ? Date.parse(since) : 0, ...[instance_id, deployment_id].map((id) => (id != null ? timeOfId(id).getTime() - CLOCKS_MS : 0))];
   return new Date(Math.max(...times)).toISOString();
 }

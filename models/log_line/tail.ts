@@ -1,93 +1,131 @@
-// Lines as they arrive, for readers who follow a log. Their order is that of the transactions that wrote them: by time,
-// a line of a transaction that commits late would come in behind a reader who has gone on. A reader sees the lines of
-// transactions that are older than every open one (tx < xmin of the snapshot): nothing can be added among them.
-import { setTimeout as sleep } from 'node:timers/promises';
+// Lines as they arrive, for readers who follow a log. A transaction may commit behind one that began after it, so no
+// single number says what a reader has seen: the place of a reader is a snapshot (core/snapshot.ts), and what has
+// arrived are the lines of transactions that were not visible in it. Each line comes once, at once, and none is missed.
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
+import { NOTHING_SEEN, parsePlace, placeText, raised, type Place } from '../../core/snapshot';
 import { named } from '../statement';
 import { conditionsOf, type LogScope } from './conditions';
 import { LINE_COLUMNS, type LogLine, type LogPageArguments } from './page';
 
 export interface TailLine {
-  /** The place behind the line: `<transaction>.<sequence>`. */
+  /** The place behind the line. */
   id: string;
   line: LogLine;
 }
 
-interface Row extends LogLine {
-  xmin: string;
-  /** Lines that wait for an older transaction to end. */
-  waiting: boolean;
-  tx: string | null;
-  seq: number;
-}
-
 /** What arrives is of today, or of yesterday after an outage: older partitions need not be looked at. */
 const ARRIVING_MS = 2 * 24 * 3600 * 1000;
-const WAITING = { times: 10, ms: 50 };
 
 /** How far a reader has looked behind a place although nothing passed its filters: asked again, it goes on from there. */
-const looked = new WeakMap<Context, { after: string; place: string }>();
+const looked = new WeakMap<Context, { after: string | null; place: string }>();
 
 /**
- * Lines that arrived after a place and pass the filters, at most 1000; null = the newest `limit` ones first of all
- * (default 100). All in the order of arrival. Waits up to half a second for lines that are written but not yet settled.
+ * Lines that arrived after a place and pass the filters, at most 2000; null = the newest `limit` ones first of all
+ * (default 100). In the order of the transactions that wrote them.
  * A context is one reader: what it looked through in vain is not looked through again.
  * @throws invalid_cursor for a place that is none
  */
 export async function linesAfter(ctx: Context, scope: LogScope, args: LogPageArguments, after: string | null): Promise<TailLine[]> {
-  if (after === null) return newest(ctx, scope, args);
   const known = looked.get(ctx);
-  const from = placeOf(known?.after === after ? known.place : after);
-  for (let turn = 1; ; turn += 1) {
-    const { lines, xmin, waiting } = await arrived(ctx, scope, args, from);
-    if (!lines.length) looked.set(ctx, { after, place: `${xmin}.0` });
-    if (lines.length || !waiting || turn === WAITING.times) return lines;
-    await sleep(WAITING.ms);
-  }
+  const from = known?.after === after ? known.place : after;
+  const { lines, until } = from === null ? await newest(ctx, scope, args) : await arrived(ctx, scope, args, placeOf(from));
+  if (lines.length) looked.delete(ctx);
+  else looked.set(ctx, { after, place: until });
+  return lines;
 }
 
-async function newest(ctx: Context, scope: LogScope, args: LogPageArguments): Promise<TailLine[]> {
-  const { rows } = await select(ctx, scope, args, { order: 'desc', limit: args.limit ?? limits.logPageSizeDefault });
-  return rows.reverse().map(tailLine);
+interface Look {
+  lines: TailLine[];
+  /** Snapshot of the look. */
+  until: string;
 }
 
-async function arrived(ctx: Context, scope: LogScope, args: LogPageArguments, from: Place): Promise<{ lines: TailLine[]; xmin: string; waiting: boolean }> {
+async function newest(ctx: Context, scope: LogScope, args: LogPageArguments): Promise<Look> {
+  const { rows, now } = await select(ctx, scope, args, { order: 'desc', limit: args.limit ?? limits.logPageSizeDefault });
+  return { lines: placed(rows.reverse(), NOTHING_SEEN, now, now), until: now };
+}
+
+async function arrived(ctx: Context, scope: LogScope, args: LogPageArguments, place: Place): Promise<Look> {
+  const first = await arrivedOnce(ctx, scope, args, place);
+  if (!place.partly || first.lines.length === limits.logPageSizeMax) return first;
+  // The rest of a batch that was broken off, and what came behind it.
+  const { lines, until } = await arrivedOnce(ctx, scope, args, { seen: first.until, partly: null });
+  return { lines: [...first.lines, ...lines], until };
+}
+
+async function arrivedOnce(ctx: Context, scope: LogScope, args: LogPageArguments, place: Place): Promise<Look> {
   const since = new Date(Math.max(Date.now() - ARRIVING_MS, Date.parse(args.since ?? '') || 0)).toISOString();
-  const { rows, xmin, waiting } = await select(ctx, scope, { ...args, since }, { order: 'asc', limit: limits.logPageSizeMax, from });
-  return { lines: rows.map(tailLine), xmin, waiting };
+  const limit = limits.logPageSizeMax;
+  const { rows, now } = await select(ctx, scope, { ...args, since }, { order: 'asc', limit, place });
+  const until = place.partly?.until ?? now;
+  return { lines: placed(rows, place.seen, until, rows.length < limit ? until : null), until };
 }
 
-/** Transaction and sequence. */
-type Place = [tx: string, seq: string];
+/** @param last place of the last line; null = there may be more up to `until` */
+function placed(rows: readonly Row[], seen: string, until: string, last: string | null): TailLine[] {
+  return rows.map(({ now: _, tx, seq, ...line }, index) => {
+    const isLast = index === rows.length - 1 && last !== null;
+    return { id: isLast ? last : placeText({ seen, partly: { until, tx: String(tx), seq: String(seq) } }), line };
+  });
+}
 
 /** @throws invalid_cursor */
 function placeOf(text: string): Place {
-  const [, tx, seq] = /^(\d{1,18})\.(\d{1,18})$/.exec(text) ?? [];
-  if (tx === undefined || seq === undefined) throw problem('invalid_cursor');
-  return [tx, seq];
+  const place = parsePlace(text);
+  if (!place) throw problem('invalid_cursor');
+  return place;
+}
+
+interface Row extends LogLine {
+  now: string;
+  /** null in the row that only tells the snapshot. */
+  tx: string | null;
+  seq: number;
 }
 
 interface Selection {
   order: 'asc' | 'desc';
   limit: number;
-  from?: Place;
+  place?: Place;
 }
 
-async function select(ctx: Context, scope: LogScope, args: LogPageArguments, { order, limit, from }: Selection): Promise<{ rows: Row[]; xmin: string; waiting: boolean }> {
+/** One statement: its lines are those of exactly the snapshot that it tells. */
+async function select(ctx: Context, scope: LogScope, args: LogPageArguments, { order, limit, place }: Selection): Promise<{ rows: Row[]; now: string }> {
   const values: unknown[] = [];
   const conditions = conditionsOf(scope, args, values) ?? ['false'];
-  if (from) conditions.push(`(tx, seq) > ($${values.push(from[0])}::xid8, $${values.push(from[1])}::bigint)`);
-  const where = conditions.join(' and ');
-  const text = `select snapshot.xmin::text, lines.*${from ? `, exists (select from log_lines where ${where} and tx >= snapshot.xmin)` : ', false'} as waiting
-    from (select pg_snapshot_xmin(pg_current_snapshot()) as xmin) as snapshot
-    left join lateral (select ${LINE_COLUMNS}, tx::text from log_lines where ${where} and tx < snapshot.xmin
-      order by log_lines.tx ${order}, seq ${order} limit $${values.push(limit)}) as lines on true`;
+  if (place) conditions.push(...arrivedConditions(place, values));
+  const text = `select pg_current_snapshot()::text as now, lines.* from (select) as always
+    left join (select ${LINE_COLUMNS}, tx::text as tx from log_lines where ${conditions.join(' and ')}
+      order by log_lines.tx ${order}, seq ${order} limit $${values.push(limit)}) as lines on true order by lines.tx::xid8 ${order}, lines.seq ${order}`;
   const rows = await ctx.sql.query<Row>(named(text), values);
-  return { rows: rows.filter(({ tx }) => tx !== null), xmin: rows[0]?.xmin ?? '0', waiting: rows[0]?.waiting ?? false };
+  return { rows: rows.filter(({ tx }) => tx !== null), now: raised(rows[0]?.now ?? NOTHING_SEEN, horizon(rows[0]?.now ?? NOTHING_SEEN)) };
 }
 
-function tailLine({ xmin: _, waiting: __, tx, seq, ...line }: Row): TailLine {
-  return { id: `${tx}.${seq}`, line };
+function arrivedConditions({ seen, partly }: Place, values: unknown[]): string[] {
+  const snapshot = `$${values.push(seen)}::pg_snapshot`;
+  const conditions = [`tx >= pg_snapshot_xmin(${snapshot})`, `not pg_visible_in_snapshot(tx, ${snapshot})`];
+  if (partly) {
+    conditions.push(`(tx, seq) > ($${values.push(partly.tx)}::xid8, $${values.push(partly.seq)}::bigint)`);
+    conditions.push(`pg_visible_in_snapshot(tx, $${values.push(partly.until)}::pg_snapshot)`);
+  }
+  return conditions;
+}
+
+/** No transaction of the platform lives as long: the time-outs of models/database.ts see to it. */
+const LONGEST_MS = 60_000;
+const SAMPLE_MS = 10_000;
+const samples: { at: number; xmax: bigint }[] = [];
+
+/**
+ * Transactions below this one are over, as far as they are ours. One of somebody else on the same server may stay open
+ * for hours, and with it every snapshot; what arrived since would be looked through again and again.
+ */
+function horizon(now: string): bigint {
+  const at = performance.now();
+  if (at - (samples[samples.length - 1]?.at ?? -Infinity) > SAMPLE_MS) samples.push({ at, xmax: BigInt(now.split(':')[1] ?? '1') });
+  while (samples[1] && at - samples[1].at > LONGEST_MS) samples.shift();
+  const oldest = samples[0];
+  return oldest && at - oldest.at > LONGEST_MS ? oldest.xmax : 0n;
 }
