@@ -29,11 +29,12 @@ afterAll(async () => {
   await git?.close();
 });
 
-beforeEach(async () => {
+/** An application with a repository of its own. */
+async function begin(): Promise<void> {
   repository = `shop-${(serial += 1)}`;
   git.makeRepository(repository, { 'index.html': 'one', 'docs/readme.md': 'one' });
   application = await newApplication({ type: 'git', repository_url: git.url(repository) });
-});
+}
 
 async function newApplication(source: object | null): Promise<string> {
   const { body } = await service.call('POST', '/v2/applications', { body: { name: `app-${(serial += 1)}`, ...(source && { source }) } });
@@ -46,6 +47,8 @@ const patch = (body: object, options: CallOptions = {}, id = application): Promi
 const deployments = async (): Promise<Answer['body'][]> => (await service.call('GET', `/v2/applications/${application}/deployments?sort=number`)).body.data;
 
 describe('the configuration', () => {
+  beforeEach(begin);
+
   const defaults = { enabled: false, branch: null, wait_for_checks: false, paths: [], status_reason: null, last_checked_at: null };
 
   test('is off, and merges what is sent', async () => {
@@ -119,6 +122,7 @@ describe('watching', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
+  beforeEach(begin);
   afterEach(() => service.sql('update auto_deploys set enabled = false, generation = generation + 1, next_at = null'));
 
   const checkedAt = async (): Promise<string | null> => (await get()).body.last_checked_at;
