@@ -1,0 +1,119 @@
+// Requests go on while everything below them changes: none is lost.
+import { eventually, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
+import { broken, nodeApp, staticSite, webCommand } from '../support/repositories';
+
+let service: DeployService;
+beforeAll(async () => {
+  service = await startDeployService({ BUILD_CONCURRENCY: '4' });
+}, 60_000);
+afterAll(() => service?.close(), 60_000);
+
+const web = async (application: TestApplication): Promise<any> => (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'web'); // eslint-disable-line @typescript-eslint/no-explicit-any
+const running = (application: TestApplication): Promise<unknown> => eventually(`${application.name} runs`, async () => (await application.get()).status === 'running' && (await web(application)).status === 'running');
+const only = (application: TestApplication, count: number): Promise<unknown> => eventually(`${count} instances`, async () => {
+  const { data } = await application.get('/instances');
+  return data.length === count && data.every(({ status }: { status: string }) => status === 'running');
+});
+
+test('no request is lost in a deployment, a rollback, scaling up and down, and a restart', async () => {
+  const application = await service.application(nodeApp('v1'));
+  const first = await application.deploy();
+  expect(first.status).toBe('active');
+  await running(application);
+  const traffic = application.traffic('/', 3);
+  const slow = application.traffic('/slow', 1);
+
+  application.push(nodeApp('v2'));
+  const second = await application.deploy();
+  expect(second.status).toBe('active');
+  expect((await application.visit()).body).toBe('v2');
+  await only(application, 1);
+  expect((await application.get(`/deployments/${first.id}`)).status).toBe('superseded');
+
+  const began = performance.now();
+  const back = await application.ended((await application.post('/rollback', { deployment_id: first.id })).id);
+  expect(back).toMatchObject({ status: 'active', trigger: 'rollback', source_deployment_id: first.id });
+  expect(performance.now() - began).toBeLessThan(8_000);
+  expect((await application.visit()).body).toBe('v1');
+  await only(application, 1);
+
+  const { id } = await web(application);
+  await application.post(`/processes/${id}/scale`, { instances: 3 });
+  await only(application, 3);
+  await application.post(`/processes/${id}/scale`, { instances: 1 });
+  await only(application, 1);
+
+  const [{ id: instance }] = (await application.get('/instances')).data;
+  await service.call('PUT', `/v2/applications/${application.id}/env/LATER`, { body: { value: 'set' } });
+  await application.post('/restart', {});
+  await running(application);
+  await only(application, 1);
+  expect((await application.get('/instances')).data[0].id).not.toBe(instance);
+  expect(JSON.parse((await application.visit('/env')).body).LATER).toBe('set');
+
+  const [quick, slowly] = [await traffic.stop(), await slow.stop()];
+  expect(quick.lost).toEqual([]);
+  expect(slowly.lost).toEqual([]);
+  expect(quick.total).toBeGreaterThan(100);
+  expect([...quick.seen].sort()).toEqual(['v1', 'v2']);
+}, 90_000);
+
+test('a version that does not become healthy never gets a request, and the old one goes on', async () => {
+  const application = await service.application(nodeApp('good'), { health_check: { type: 'http', path: '/health', grace_period_seconds: 2, interval_seconds: 5, timeout_seconds: 2, failure_threshold: 1 } });
+  await application.deploy();
+  const traffic = application.traffic('/', 2);
+  application.push({ ...nodeApp('bad'), 'server.js': `require('http').createServer((q, a) => a.writeHead(500).end('bad')).listen(process.env.PORT, '127.0.0.1')` });
+  const failed = await application.deploy();
+  expect(failed.status).toBe('failed');
+  expect(failed.status_reason).toContain('it answered GET /health with status 500');
+  application.push(broken.build());
+  expect((await application.deploy()).status).toBe('failed');
+  const { lost, seen } = await traffic.stop();
+  expect(lost).toEqual([]);
+  expect([...seen]).toEqual(['good']);
+  expect((await application.get()).status).toBe('running');
+  await only(application, 1);
+}, 60_000);
+
+test('what crashes is started again; what ends again and again is crashed, and says why', async () => {
+  const application = await service.application(nodeApp('v1'));
+  await application.deploy();
+  await running(application);
+  await application.visit('/crash').catch(() => null);
+  await eventually('the restart', async () => (await application.get('/instances')).data[0]?.restart_count === 1);
+  await only(application, 1);
+  expect((await application.visit()).body).toBe('v1');
+  // As if it had ended four times more in the last minutes.
+  await service.sql(`update instances set exits = (select jsonb_agg(to_char(now() at time zone 'utc' - interval '5 minutes', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) from generate_series(1, 4)) where application_id = $1`, [application.id]);
+  await application.visit('/crash').catch(() => null);
+  const crashed = await eventually('crashed', async () => {
+    const found = await application.get();
+    return found.status === 'crashed' ? found : null;
+  });
+  expect(crashed.status_reason).toMatch(/^Process type web: The app exited with code 3/);
+  expect((await web(application)).status).toBe('crashed');
+  expect((await application.visit()).status).toBe(503);
+  await service.sql(`update instances set exits = '[]', next_at = now() where application_id = $1`, [application.id]);
+  await running(application);
+}, 60_000);
+
+test('stop and start', async () => {
+  const application = await service.application(staticSite('here'));
+  await application.deploy();
+  await running(application);
+  await application.post('/stop');
+  await eventually('stopped', async () => (await application.get()).status === 'stopped');
+  expect((await application.get('/instances')).data).toEqual([]);
+  expect((await application.visit()).status).toBe(503);
+  await application.post('/start');
+  await running(application);
+  expect((await application.visit()).body).toContain('here');
+}, 60_000);
+
+test('an app that ignores SIGTERM is ended after its grace time', async () => {
+  const stubborn = await service.application(webCommand('node server.js', { 'server.js': `process.on('SIGTERM', () => {}); require('http').createServer((q, a) => a.end('stubborn')).listen(process.env.PORT, '127.0.0.1')` }));
+  await stubborn.deploy();
+  await running(stubborn);
+  await stubborn.post('/stop');
+  await eventually('stopped', async () => (await stubborn.get()).status === 'stopped');
+}, 60_000);
