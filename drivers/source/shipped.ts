@@ -2,9 +2,9 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 
-/** The folder of the templates, below the folder that holds package.json. */
+/** The folder of the templates: it stands in the root of the package, which is not copied to dist/. */
 export function shippedTemplates(): string {
   let folder = __dirname;
-  while (!existsSync(path.join(folder, 'package.json')) && folder !== path.dirname(folder)) folder = path.dirname(folder);
+  while (!existsSync(path.join(folder, 'templates')) && folder !== path.dirname(folder)) folder = path.dirname(folder);
   return path.join(folder, 'templates');
 }
