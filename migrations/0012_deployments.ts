@@ -138,6 +138,7 @@ const INDEXES = [
   'create index previews_by_status on previews (application_id, status, id) where deleted_at is null',
   'create index previews_by_pull_request on previews (application_id, pull_request_number, id) where deleted_at is null',
   'create index previews_by_expiry on previews (application_id, expires_at, id) where deleted_at is null',
+  'create index previews_by_expiry_last on previews (application_id, expires_at desc nulls last, id desc) where deleted_at is null',
   'create index previews_by_project on previews (project_id) where deleted_at is null',
   'create index previews_of_application on previews (application_id)',
   'create index previews_due on previews (next_at) where next_at is not null',

@@ -5,9 +5,10 @@ import { allActors, type Actor } from '../support/actors';
 import { refusal } from '../support/admission';
 import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { document, poisoned, relations, relationSelection, type Relation } from '../support/graphql_query';
+import { SAMPLE_SETTINGS } from '../support/sample_repository';
 import { startService, type TestService } from '../support/service';
 import { publishedOperation } from '../support/table';
-import { core, kindOfParam, openWorld, operations, typeName, type World } from '../support/world';
+import { addressed, core, kindOfParam, openWorld, operations, typeName, type World } from '../support/world';
 
 let service: TestService;
 let dns: DnsServer;
@@ -16,7 +17,7 @@ let world: World;
 
 beforeAll(async () => {
   dns = await startDnsServer();
-  service = await startService({ settings: { DNS_RESOLVERS: dns.address } });
+  service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
   const other = await service.newProject();
   const stranger = await service.newProject({ stranger: true });
   world = openWorld(service);
@@ -89,9 +90,9 @@ function selectionOf(field: RootField, relation: Relation): string {
 async function realVariables(operation: Operation): Promise<Record<string, unknown>> {
   const values: Record<string, unknown> = {};
   for (const { name, argument } of operation.params) values[argument] = await world.id(kindOfParam(operation, name));
-  // A change needs a row in its first state: the last parameter names it.
+  // A change needs a row in a state that allows it: the last parameter names it.
   const last = operation.params[operation.params.length - 1];
-  if (last && operation.field.kind === 'mutation') values[last.argument] = await world.fresh(kindOfParam(operation, last.name));
+  if (last && operation.field.kind === 'mutation') values[last.argument] = Object.values(await addressed(world, operation))[0] ?? values[last.argument];
   if (operation.field.body) values[operation.field.body.argument] = await world.body(operation);
   return values;
 }

