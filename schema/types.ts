@@ -1232,7 +1232,7 @@ export type ApplicationHealthCheckSettings = {
 
 /** Previews of branches and pull requests; acts at once. */
 export type ApplicationPreviewSettings = {
-  /** Makes a preview for every pull request. */
+  /** Makes a preview for every pull request. It needs a Git integration, which this version does not have: kept, and without effect yet. */
   auto_create: Scalars['Boolean']['output'];
   /** Days until a preview is removed; null is never. */
   expire_after_days?: Maybe<Scalars['Int']['output']>;
@@ -1314,7 +1314,7 @@ export type ApplicationHealthCheckSettingsInput = {
 
 /** Previews of branches and pull requests; acts at once. */
 export type ApplicationPreviewSettingsInput = {
-  /** Makes a preview for every pull request. */
+  /** Makes a preview for every pull request. It needs a Git integration, which this version does not have: kept, and without effect yet. */
   auto_create?: InputMaybe<Scalars['Boolean']['input']>;
   /** Days until a preview is removed; null is never. */
   expire_after_days?: InputMaybe<Scalars['Int']['input']>;

@@ -482,6 +482,7 @@ create table previews (
 );
 CREATE UNIQUE INDEX previews__already_exists ON public.previews USING btree (application_id, branch) WHERE (deleted_at IS NULL);
 CREATE INDEX previews_by_expiry ON public.previews USING btree (application_id, expires_at, id) WHERE (deleted_at IS NULL);
+CREATE INDEX previews_by_expiry_last ON public.previews USING btree (application_id, expires_at DESC NULLS LAST, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX previews_by_id ON public.previews USING btree (application_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX previews_by_project ON public.previews USING btree (project_id) WHERE (deleted_at IS NULL);
 CREATE INDEX previews_by_pull_request ON public.previews USING btree (application_id, pull_request_number, id) WHERE (deleted_at IS NULL);
