@@ -41,6 +41,8 @@ async function createPreviews(knex: Knex): Promise<void> {
     table.text('current_deployment_id');
     table.specificType('release_id', 'text collate "C"');
     table.jsonb('created_by').notNullable();
+    // When its branch was last asked for its head.
+    table.specificType('looked_at', 'timestamptz(3)');
     loopColumns(table);
     table.unique(['hostname'], { indexName: 'previews_hostname' });
   });

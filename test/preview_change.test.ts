@@ -1,4 +1,5 @@
 // Previews redeployed and deleted (resources.md 4): what a request writes. Made and read: preview.test.ts.
+import { pollPreview } from '../models/preview/poll';
 import { startGitServer, type GitServer } from './support/git_server';
 import { startService, type Answer, type CallOptions, type TestService } from './support/service';
 
@@ -93,6 +94,43 @@ describe('redeployment', () => {
     await become(id, 'running');
     await expectProblem(redeploy(id, { key: await service.mintKey({ scopes: ['read', 'write'] }) }), 403, 'insufficient_scope', { required_scope: 'deploy' });
     expect((await redeploy(id, { key: await service.mintKey({ scopes: ['deploy'] }) })).status).toBe(202);
+  });
+});
+
+describe('a push', () => {
+  const poll = (id: string, everyMs = 0): Promise<boolean> => pollPreview(service.platform.database, service.platform.probes, id, everyMs);
+
+  it.each(['running', 'failed'])('to the branch of a %s preview redeploys it, once', async (status) => {
+    const branch = `pushed-${status}`;
+    git.commit('shop', { 'index.html': status }, { branch });
+    const { id } = await created({ branch });
+    await become(id, status);
+    expect(await poll(id)).toBe(false);
+    const newer = git.commit('shop', { 'index.html': `${status} again` }, { branch });
+    expect((await Promise.all([poll(id), poll(id)])).sort()).toEqual([false, true]);
+    expect((await service.call('GET', place(`/${id}`))).body).toMatchObject({ status: 'queued', status_reason: null });
+    expect(await deployments()).toMatchObject([{ number: 1 }, { number: 2, preview_id: id, commit_sha: newer, trigger: 'pull_request', created_by: { type: 'system' } }]);
+    await become(id, 'failed');
+    expect(await poll(id)).toBe(false);
+  });
+
+  it('is asked for as often as said, and not while a deployment is on its way', async () => {
+    git.commit('shop', { 'index.html': 'often' }, { branch: 'often' });
+    const { id } = await created({ branch: 'often' });
+    git.commit('shop', { 'index.html': 'more often' }, { branch: 'often' });
+    expect(await poll(id)).toBe(false);
+    await become(id, 'running');
+    await service.sql('update previews set looked_at = now() where id = $1', [id]);
+    expect(await poll(id, 60_000)).toBe(false);
+    expect(await poll(id)).toBe(true);
+  });
+
+  it('that can not be asked for changes nothing', async () => {
+    const { id } = await created();
+    await become(id, 'running');
+    git.intercept = () => ({ status: 500 });
+    expect(await poll(id)).toBe(false);
+    expect((await service.call('GET', place(`/${id}`))).body.status).toBe('running');
   });
 });
 

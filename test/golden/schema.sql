@@ -462,6 +462,7 @@ create table previews (
   current_deployment_id text,
   release_id text collate "C",
   created_by jsonb not null,
+  looked_at timestamp(3) with time zone,
   driver text,
   ref jsonb,
   observed jsonb,

@@ -1,0 +1,53 @@
+// A push to the branch of a preview redeploys it. Remotes tell nobody without a Git integration, so they are asked.
+import type { Probes } from '../../core/context';
+import { PLATFORM, recordEvent } from '../activity';
+import type { Source } from '../application/source';
+import type { Session } from '../database';
+import { queueDeployment } from '../deployment/queue';
+import { Preview } from '../preview';
+import { named } from '../statement';
+import { questionOf } from './head';
+
+interface Polled {
+  id: string;
+  project_id: string;
+  application_id: string;
+  hostname: string;
+  branch: string;
+  source: Source | null;
+}
+
+// Only the time of the look: no version, and nothing that a step on the row would have to know.
+const TURN = named(`update previews p set looked_at = now() from applications a
+  where p.id = $1 and a.id = p.application_id and p.deleted_at is null and p.status in ('running', 'failed')
+    and (p.looked_at is null or p.looked_at <= now() - $2 * interval '1 ms')
+  returning p.id, p.project_id, p.application_id, p.hostname, p.branch, a.source`);
+const LOCK = named('select id, project_id from applications where id = $1 and deleted_at is null for no key update');
+const QUEUED = named(`update previews p set status = 'queued', status_reason = null, version = version + 1, updated_at = greatest(now(), updated_at),
+    generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
+  where id = $1 and deleted_at is null and status in ('running', 'failed')
+    and $2 is distinct from (select commit_sha from deployments d where d.preview_id = p.id order by d.number desc limit 1)
+  returning id`);
+
+/**
+ * Asks for the head of a preview's branch, where the last time is long enough ago, and queues what nobody has deployed
+ * yet. A remote that gives no answer changes nothing. Returns whether a deployment was queued.
+ */
+export async function pollPreview(sql: Session, probes: Pick<Probes, 'source'>, id: string, everyMs: number): Promise<boolean> {
+  const [preview] = await sql.query<Polled>(TURN, [id, everyMs]);
+  if (!preview?.source?.repository_url) return false;
+  const answer = await probes.source.look({ address: preview.source.repository_url }, questionOf(preview.branch));
+  return answer.found && queueHead(sql, preview, preview.source, answer.sha);
+}
+
+// The application is locked first, as requests do.
+function queueHead(sql: Session, preview: Polled, source: Source, sha: string): Promise<boolean> {
+  return sql.transaction(async (session) => {
+    const [application] = await session.query<{ id: string; project_id: string }>(LOCK, [preview.application_id]);
+    const [queued] = application ? await session.query(QUEUED, [preview.id, sha]) : [];
+    if (!application || !queued) return false;
+    await queueDeployment(session, { application, preview_id: preview.id, source, branch: preview.branch, commit_sha: sha, trigger: 'pull_request', created_by: PLATFORM });
+    await recordEvent(session, Preview.table, preview, 'redeployed');
+    return true;
+  });
+}
