@@ -1,0 +1,58 @@
+// npm run demo: everything that the platform does with an application, in less than a minute, on a directory and ports of
+// its own. Exit code 0 only if all that it expects was so. Ctrl-C clears up too.
+import { openShow } from './show';
+import { openStage } from './stage';
+import { perform, untilNothingIsLeft, type Play } from './steps';
+import { tracesOf } from './traces';
+
+const INTERRUPTED = 130;
+
+class Interrupted extends Error {}
+
+async function main(): Promise<number> {
+  const show = openShow((text) => void process.stdout.write(text));
+  const begin = performance.now();
+  const interrupted = onSignal();
+  show.step('The service starts, with a database, in a directory of its own');
+  const opening = openStage();
+  let play: Play | undefined;
+  try {
+    const stage = await Promise.race([opening, interrupted]);
+    play = { stage, show, ports: new Set() };
+    show.note(`ok: ready; applications are served on port ${stage.port}, files are in ${stage.directory}`);
+    await Promise.race([perform(play), interrupted]);
+    show.step(`All was as expected, in ${((performance.now() - begin) / 1000).toFixed(1)} s.`);
+    return 0;
+  } catch (error) {
+    if (error instanceof Interrupted) show.step('Interrupted: clearing up');
+    else show.step(`NOT AS EXPECTED: ${error instanceof Error ? error.message : String(error)}`);
+    return error instanceof Interrupted ? INTERRUPTED : 1;
+  } finally {
+    if (play) await clearUp(play);
+    await (await opening.catch(() => undefined))?.close();
+    show.note('the service is stopped, its directory is gone');
+  }
+}
+
+function onSignal(): Promise<never> {
+  return new Promise((_, reject) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => reject(new Interrupted(signal)));
+  });
+}
+
+/** An application that is still there is deleted; what then is left of it is killed. */
+async function clearUp(play: Play): Promise<void> {
+  const { stage, application } = play;
+  if (!application) return;
+  await stage.api.call('DELETE', `/v2/applications/${application.id}`).then(() => untilNothingIsLeft(play)).catch(() => {});
+  const { processes } = await tracesOf(stage.directory, application.id, []);
+  for (const pid of processes) process.kill(pid, 'SIGKILL');
+}
+
+main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    process.stderr.write(`demo: ${error instanceof Error ? error.stack : String(error)}\n`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,76 @@
+// The service as `npm start` runs it, with its database, on ports and in a directory of its own.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { apiClient, type Api } from './api';
+
+export interface Stage {
+  api: Api;
+  directory: string;
+  /** Of the ingress. */
+  port: number;
+  adminPort: number;
+  /** Ends the service as an operator does. The directory stays. */
+  stop(): Promise<void>;
+  /** Ends the service, and removes the directory. */
+  close(): Promise<void>;
+}
+
+const READY_WITHIN_MS = 60_000;
+const STOPPED_WITHIN_MS = 40_000;
+
+/** @param settings of the service, over those of the stage */
+export async function openStage(settings: Record<string, string> = {}): Promise<Stage> {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'platform-demo-'));
+  chmodSync(directory, 0o711); // as root, the database and the applications run as other users
+  const port = await freePort();
+  const env = {
+    ...{ PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: directory },
+    ...{ PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: String(port), VOLUME_DRIVER: 'directory', ALLOW_LOCAL_GIT: '1', ...settings },
+  };
+  const log = path.join(directory, 'service.log');
+  // In a group of its own: Ctrl-C is for us, and we still need the service to clear up.
+  const child = spawn(process.execPath, ['--max-semi-space-size=8', path.resolve(__dirname, '../server/main.js')], { env, detached: true, stdio: ['ignore', openSync(log, 'w', 0o600), 'inherit'] });
+  const stop = (): Promise<void> => end(child);
+  const close = async (): Promise<void> => {
+    await stop();
+    rmSync(directory, { recursive: true, force: true });
+  };
+  try {
+    const { address, admin_port: adminPort } = await readyLine(child, log);
+    const { key, project_id } = JSON.parse(readFileSync(path.join(directory, 'first-key.json'), 'utf8')) as { key: string; project_id: string };
+    return { api: apiClient(address, key, project_id), directory, port, adminPort, stop, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function readyLine(child: ChildProcess, log: string): Promise<{ address: string; admin_port: number }> {
+  for (const until = Date.now() + READY_WITHIN_MS; Date.now() < until; await sleep(20)) {
+    const line = readFileSync(log, 'utf8').split('\n').find((text) => text.includes('"msg":"ready"'));
+    if (line) return JSON.parse(line) as { address: string; admin_port: number };
+    if (child.exitCode !== null) throw new Error(`the service ended with ${child.exitCode}`);
+  }
+  throw new Error('the service did not get ready');
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  child.kill('SIGTERM');
+  const late = setTimeout(() => child.kill('SIGKILL'), STOPPED_WITHIN_MS);
+  await ended;
+  clearTimeout(late);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

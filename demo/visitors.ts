@@ -1,0 +1,53 @@
+// Visitors of an application: requests through the ingress, one by one or as steady traffic that is counted.
+import http from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface Visit {
+  status: number;
+  body: string;
+}
+
+export interface Count {
+  requests: number;
+  /** Whatever was not answered with 200: status or error, and the beginning of the body. */
+  failed: string[];
+  /** Bodies that were seen, each once. */
+  bodies: Set<string>;
+}
+
+const LANES = 4;
+const PAUSE_MS = 5;
+const TIMEOUT_MS = 30_000;
+
+/** One request on a connection of its own. Browsers find *.localhost by themselves; here the address is given, and the name in the header. */
+export function visit(port: number, host: string, place = '/'): Promise<Visit> {
+  return new Promise((resolve, reject) => {
+    const request = http.get({ host: '127.0.0.1', port, path: place, headers: { Host: `${host}:${port}` }, agent: false, timeout: TIMEOUT_MS }, (response) => {
+      let body = '';
+      response.setEncoding('utf8').on('data', (text: string) => (body += text));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body })).on('error', reject);
+    });
+    request.on('error', reject).on('timeout', () => request.destroy(new Error('no answer in time')));
+  });
+}
+
+/** Some visitors who ask again as soon as they have an answer. The function that is returned ends it. */
+export function startTraffic(port: number, host: string, place: string): () => Promise<Count> {
+  const count: Count = { requests: 0, failed: [], bodies: new Set() };
+  let isOver = false;
+  const lane = async (): Promise<void> => {
+    while (!isOver) {
+      const { status, body } = await visit(port, host, place).catch((error: Error) => ({ status: 0, body: error.message }));
+      count.requests += 1;
+      if (status === 200) count.bodies.add(body);
+      else count.failed.push(`${status} ${body.slice(0, 120)}`);
+      await sleep(PAUSE_MS);
+    }
+  };
+  const lanes = Promise.all(Array.from({ length: LANES }, lane));
+  return async () => {
+    isOver = true;
+    await lanes;
+    return count;
+  };
+}

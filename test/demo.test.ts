@@ -1,0 +1,88 @@
+// npm run demo: it ends well, it says so when it does not, and it leaves nothing behind either way.
+import { spawn, spawnSync } from 'node:child_process';
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { openShow } from '../demo/show';
+import { processesWith } from './support/processes';
+
+const ROOT = path.resolve(__dirname, '..');
+const LIMIT_MS = 240_000;
+
+interface Ran {
+  code: number | null;
+  output: string;
+  /** The directory that it says it has made. */
+  directory: string | undefined;
+}
+
+/** @param interruptAt text after which it gets SIGINT */
+function demo(env: Record<string, string> = {}, interruptAt?: string): Promise<Ran> {
+  const { PATH, HOME } = process.env;
+  const child = spawn(process.execPath, ['scripts/start.mjs', 'demo/main.js'], { cwd: ROOT, env: { PATH, HOME, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  let isInterrupted = false;
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (text: Buffer) => {
+      output += text.toString();
+      if (isInterrupted || !interruptAt || !output.includes(interruptAt)) return;
+      isInterrupted = true;
+      child.kill('SIGINT');
+    });
+  }
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, output, directory: /files are in (\S+)/.exec(output)?.[1] })));
+}
+
+function expectNothingLeft({ output, directory }: Ran): void {
+  expect(directory).toBeDefined();
+  expect(fs.existsSync(directory as string)).toBe(false);
+  expect(processesWith(directory as string)).toEqual([]);
+  const application = /app_\w+/.exec(output)?.[0];
+  if (application) expect(processesOf(application)).toEqual([]);
+}
+
+/** Processes that have it in their environment, as those of an application have its id. */
+function processesOf(application: string): string[] {
+  if (!fs.existsSync('/proc/self/environ')) return [];
+  return fs.readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && fs.readFileSync(`/proc/${pid}/environ`, 'utf8').includes(application);
+    } catch {
+      return false; // it has ended, or is not ours
+    }
+  });
+}
+
+describe('the demo', () => {
+  const hasGit = spawnSync('git', ['--version']).status === 0;
+  const withGit = hasGit ? it : it.skip;
+
+  withGit('shows a first deployment, scaling, a new version, a broken one, the way back and the end (needs git)', async () => {
+    const ran = await demo();
+    expect(ran).toMatchObject({ code: 0 });
+    expect(ran.output).toMatch(/deployment 1 is active[^]*all three answer[^]*deployment 2 is active[^]*deployment 3 is failed: .*did not listen on PORT \d+ within 4 seconds[^]*deployment 4 is active[^]*0 processes, 0 open ports, 0 directories[^]*All was as expected/);
+    expect(ran.output.match(/[1-9]\d* requests meanwhile, 0 failed/g)).toHaveLength(4);
+    expectNothingLeft(ran);
+  }, LIMIT_MS);
+
+  withGit('clears up when it is interrupted (needs git)', async () => {
+    const ran = await demo({}, 'It is scaled');
+    expect(ran).toMatchObject({ code: 130 });
+    expect(ran.output).toContain('Interrupted: clearing up');
+    expectNothingLeft(ran);
+  }, LIMIT_MS);
+
+  it('ends with 1 where something is not as expected', async () => {
+    const ran = await demo({ PATH: '/nonexistent' });
+    expect(ran).toMatchObject({ code: 1 });
+    expect(ran.output).toContain('NOT AS EXPECTED: spawnSync git ENOENT');
+    expectNothingLeft(ran);
+  }, LIMIT_MS);
+
+  it('goes on from an expectation only where it holds', () => {
+    const said: string[] = [];
+    const show = openShow((text) => said.push(text), () => 0);
+    show.expect(true, 'the sun shines');
+    expect(() => show.expect(false, 'it rains')).toThrow('it rains');
+    expect(said).toEqual(['  0.0 s    ok: the sun shines\n']);
+  });
+});
