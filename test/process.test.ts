@@ -231,7 +231,7 @@ describe('deletion', () => {
     expect([answer.status, answer.text]).toEqual([204, '']);
     const rows = await service.sql<{ id: string; status: string; due: boolean }>('select id, status, next_at <= now() as due from instances where application_id = $1 order by id', [plain]);
     expect(rows).toEqual([...gone.map((id) => ({ id, status: 'stopping', due: true })), { id: stays, status: 'running', due: true }]);
-    expect(await dueOf(plain)).toBe(due + 1);
+    expect(await dueOf(plain)).toBeGreaterThan(due);
     expect((await service.call('GET', place(plain, worker.id))).status).toBe(404);
     expect((await service.call('DELETE', place(plain, worker.id))).status).toBe(404);
     expect((await post(plain, { type: 'worker' })).status).toBe(201);
