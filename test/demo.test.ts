@@ -1,6 +1,7 @@
 // npm run demo: it ends well, it says so when it does not, and it leaves nothing behind either way.
 import { spawn, spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
+import * as os from 'node:os';
 import * as path from 'node:path';
 import { openShow } from '../demo/show';
 import { processesWith } from './support/processes';
@@ -11,14 +12,20 @@ const LIMIT_MS = 240_000;
 interface Ran {
   code: number | null;
   output: string;
-  /** The directory that it says it has made. */
-  directory: string | undefined;
 }
+
+let temporary = '';
+
+beforeAll(() => {
+  temporary = fs.mkdtempSync(path.join(os.tmpdir(), 'demo-test-'));
+  fs.chmodSync(temporary, 0o755); // as root, the database and the applications run as other users
+});
+afterAll(() => fs.rmSync(temporary, { recursive: true, force: true }));
 
 /** @param interruptAt text after which it gets SIGINT */
 function demo(env: Record<string, string> = {}, interruptAt?: string): Promise<Ran> {
   const { PATH, HOME } = process.env;
-  const child = spawn(process.execPath, ['scripts/start.mjs', 'demo/main.js'], { cwd: ROOT, env: { PATH, HOME, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, ['scripts/start.mjs', 'demo/main.js'], { cwd: ROOT, env: { PATH, HOME, TMPDIR: temporary, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   let isInterrupted = false;
   for (const stream of [child.stdout, child.stderr]) {
@@ -29,15 +36,15 @@ function demo(env: Record<string, string> = {}, interruptAt?: string): Promise<R
       child.kill('SIGINT');
     });
   }
-  return new Promise((resolve) => child.once('close', (code) => resolve({ code, output, directory: /files are in (\S+)/.exec(output)?.[1] })));
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, output })));
 }
 
-function expectNothingLeft({ output, directory }: Ran): void {
-  expect(directory).toBeDefined();
-  expect(fs.existsSync(directory as string)).toBe(false);
-  expect(processesWith(directory as string)).toEqual([]);
+function expectNothingLeft({ output }: Ran): void {
+  expect(fs.readdirSync(temporary).filter((name) => name.startsWith('platform-'))).toEqual([]);
+  expect(processesWith(temporary)).toEqual([]);
   const application = /app_\w+/.exec(output)?.[0];
-  if (application) expect(processesOf(application)).toEqual([]);
+  expect(application).toBeDefined();
+  expect(processesOf(application as string)).toEqual([]);
 }
 
 /** Processes that have it in their environment, as those of an application have its id. */
@@ -71,10 +78,10 @@ describe('the demo', () => {
     expectNothingLeft(ran);
   }, LIMIT_MS);
 
-  it('ends with 1 where something is not as expected', async () => {
-    const ran = await demo({ PATH: '/nonexistent' });
+  withGit('ends with 1 where something is not as expected, and clears up (needs git)', async () => {
+    const ran = await demo({ PATH: `${gitThatFailsAt('Second')}:${process.env.PATH}` });
     expect(ran).toMatchObject({ code: 1 });
-    expect(ran.output).toContain('NOT AS EXPECTED: spawnSync git ENOENT');
+    expect(ran.output).toMatch(/all three answer[^]*NOT AS EXPECTED: Command failed: git commit[^]*its directory is gone/);
     expectNothingLeft(ran);
   }, LIMIT_MS);
 
@@ -86,3 +93,12 @@ describe('the demo', () => {
     expect(said).toEqual(['  0.0 s    ok: the sun shines\n']);
   });
 });
+
+/** A folder with a git that can't commit a message with this word. */
+function gitThatFailsAt(word: string): string {
+  const folder = path.join(temporary, 'bin');
+  const real = spawnSync('/bin/sh', ['-c', 'command -v git'], { encoding: 'utf8' }).stdout.trim();
+  fs.mkdirSync(folder, { recursive: true });
+  fs.writeFileSync(path.join(folder, 'git'), `#!/bin/sh\ncase "$*" in *commit*${word}*) exit 9;; esac\nexec ${real} "$@"\n`, { mode: 0o755 });
+  return folder;
+}
