@@ -3,6 +3,7 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { Application } from '../models/application';
+import { freeLeases } from '../models/lease';
 import { isDeploying, processesOf, type StackPlace } from '../models/stack';
 import { removeStack } from '../models/stack_removal';
 import { bringUp } from './application/stack';
@@ -26,6 +27,7 @@ const GOING_MS = 1_000;
 export const job: Job<ApplicationRow> = {
   table: Application.table,
   host: true,
+  prepare: (sql) => freeLeases(sql, Application.table),
   states: Application.states,
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : keepUp(row, ctx)),
 };

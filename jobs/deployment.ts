@@ -6,6 +6,7 @@ import { DriverError } from '../drivers/driver';
 import { SourceError } from '../drivers/source';
 import { beginDeployment } from '../models/deployment_work';
 import { Deployment } from '../models/deployment';
+import { freeLeases } from '../models/lease';
 import { build } from './deployment/build';
 import { deploy } from './deployment/deploy';
 import { clearAway, keep, tearDown } from './deployment/end';
@@ -30,6 +31,7 @@ const phases: Record<DeploymentRow['status'], (row: DeploymentRow, ctx: JobConte
 export const job: Job<DeploymentRow> = {
   table: Deployment.table,
   host: true,
+  prepare: (sql) => freeLeases(sql, Deployment.table),
   states: Deployment.states,
   // A large repository is fetched in one step.
   stepMs: 15 * MINUTE_MS,

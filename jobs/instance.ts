@@ -2,6 +2,8 @@
 // by its handle, or by its id, after a crash of the control plane.
 import { launchOf, lookAtAllInstances } from '../models/instance_work';
 import { Instance } from '../models/instance';
+import { freeLeases } from '../models/lease';
+import type { Session } from '../models/database';
 import { ended, lost, wordsOf } from './instance/exit';
 import { hostOf, type InstanceRow } from './instance/row';
 import { rise, start } from './instance/start';
@@ -16,9 +18,15 @@ export const job: Job<InstanceRow> = {
   states: Instance.states,
   // The files of a large application are copied in one step.
   stepMs: 300_000,
-  prepare: lookAtAllInstances,
+  prepare,
   reconcile: (row, ctx) => (row.status === 'stopping' || row.deleted_at ? stop(row, ctx) : keepUp(row, ctx)),
 };
+
+/** What happened while nobody looked, or the process that did had died, is found soon. */
+async function prepare(sql: Session): Promise<void> {
+  await freeLeases(sql, Instance.table);
+  await lookAtAllInstances(sql);
+}
 
 async function keepUp(row: InstanceRow, ctx: JobContext): Promise<Outcome> {
   const { runtime } = hostOf(ctx);

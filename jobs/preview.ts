@@ -2,6 +2,7 @@
 // themselves when their time has come.
 import { recordEvent } from '../models/activity';
 import { Preview } from '../models/preview';
+import { freeLeases } from '../models/lease';
 import { wantsOfRelease, type StackPlace } from '../models/stack';
 import { expirePreview, latestOfPreview, removeStack } from '../models/stack_removal';
 import { bringUp } from './application/stack';
@@ -21,6 +22,7 @@ const GOING_MS = 1_000;
 export const job: Job<PreviewRow> = {
   table: Preview.table,
   host: true,
+  prepare: (sql) => freeLeases(sql, Preview.table),
   states: Preview.states,
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : keepUp(row, ctx)),
 };

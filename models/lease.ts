@@ -142,6 +142,14 @@ export async function release(sql: Session, lease: Lease): Promise<void> {
   await sql.query(named(text), [lease.id, lease.owner, lease.fence]);
 }
 
+/**
+ * Gives back every row of a table that only one process works on, for when that process begins: whoever holds one died.
+ * Should it live on, its writes are void.
+ */
+export async function freeLeases(sql: Pick<Session, 'query'>, table: string): Promise<void> {
+  await sql.query(named(`update ${table} set lease_owner = null, lease_until = null where lease_owner is not null`), []);
+}
+
 /** Deletes a row at the end of its tear-down. Returns false when it is no longer held. */
 export async function purge(sql: Session, lease: Lease): Promise<boolean> {
   const text = `delete from ${lease.table} where ${HELD} and deleted_at is not null returning id`;

@@ -3,6 +3,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { driverContext } from '../../drivers/driver';
+import { openLocalRuntime } from '../../drivers/runtime/local';
 import { startGitServer, type GitFiles, type GitServer } from './git_server';
 import { startService, type TestService } from './service';
 
@@ -63,6 +65,7 @@ export async function startDeployService(settings: Record<string, string> = {}):
     async close() {
       await clear(self).finally(async () => {
         await service.close();
+        await destroyUnits(runtimeDir);
         await git.close();
       });
     },
@@ -151,6 +154,15 @@ async function clear(service: DeployService): Promise<void> {
   const rows = await service.sql<{ id: string }>('select id from applications where deleted_at is null');
   await Promise.all(rows.map(({ id }) => service.call('DELETE', `/v2/applications/${id}`)));
   await eventually('the end of all applications', async () => (await service.sql('select 1 from applications')).length === 0, 40_000);
+}
+
+/** Ends whatever a test that failed has left running. */
+export async function destroyUnits(runtimeDir: string): Promise<void> {
+  const directory = path.join(runtimeDir, 'units');
+  if (!existsSync(directory) || !readdirSync(directory).length) return;
+  const runtime = await openLocalRuntime({ directory, ports: [20_000, 20_000], sandbox: 'auto', tenantUidBase: 700_000 });
+  for (const id of await runtime.list()) await runtime.destroy(id, driverContext(20_000));
+  await runtime.close();
 }
 
 /** What is left of applications on the host. */
