@@ -17,13 +17,15 @@ export interface Span {
 }
 
 const RESOLUTIONS = [60, 300, 3600, 86_400];
-const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 /** Up to a span of so many milliseconds, seconds by default: some hundred points. */
 const DEFAULTS: [number, number][] = [[6 * HOUR_MS, 60], [36 * HOUR_MS, 300], [Infinity, 3600]];
 
-/** The last hour unless asked otherwise. @throws invalid_query_parameter */
-export function spanOf(args: MetricsArguments, now = new Date()): Span {
+/** The last hour, this minute included, unless asked otherwise. @throws invalid_query_parameter */
+export function spanOf(args: MetricsArguments, at = new Date()): Span {
+  const now = new Date(Math.ceil(at.getTime() / MINUTE_MS) * MINUTE_MS);
   const to = args.to != null ? new Date(args.to) : args.from != null ? latest(new Date(args.from), now) : now;
   const from = args.from != null ? new Date(args.from) : new Date(to.getTime() - HOUR_MS);
   const ms = to.getTime() - from.getTime();

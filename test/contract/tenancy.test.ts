@@ -1,6 +1,7 @@
 // Two accounts and a second project of the first, with rows of every kind in each: nobody reaches, names or hears of what
 // belongs to another project, in paths, bodies, filters, cursors and relations, on both faces.
 import type { Operation } from '../../core/operations';
+import { appendLogLines } from '../../models/log_line';
 import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { document, relations, relationSelection } from '../support/graphql_query';
 import { SAMPLE_SETTINGS } from '../support/sample_repository';
@@ -20,7 +21,15 @@ beforeAll(async () => {
   mine = openWorld(service);
   others.push(openWorld(service, await service.newProject({ stranger: true })), openWorld(service, await service.newProject()));
   for (const world of [mine, ...others]) for (const kind of kindNames) if (kind !== 'project') await Promise.all([world.id(kind), world.other(kind)]);
+  for (const world of [mine, ...others]) await writeLines(world);
 });
+
+/** Lines of logs are rows without an id. */
+async function writeLines(world: World): Promise<void> {
+  const line = { project_id: world.project, application_id: await world.id('application'), source: 'app' as const };
+  const built = { ...line, deployment_id: await world.id('deployment'), step: 'build' as const };
+  await appendLogLines(service.platform.database, [line, line, built, built].map((one) => ({ ...one, message: `printed in ${world.project}` })));
+}
 
 afterAll(async () => {
   await service.close();
