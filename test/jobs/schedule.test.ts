@@ -1,10 +1,10 @@
 // Periodic work: what it clears away, what it keeps, and that a torn-down application goes when nothing holds it.
 import { driverContext } from '../../drivers/driver';
-import { job as applications } from '../../jobs/application';
 import { startLoop, type Loop } from '../../jobs/loop';
 import { allJobs } from '../../jobs/registry';
 import { job as schedules } from '../../jobs/schedule';
 import { job as volumes } from '../../jobs/volume';
+import { startService } from '../support/service';
 import { openWorkshop, until, type Workshop } from '../support/workshop';
 
 let workshop: Workshop;
@@ -37,7 +37,7 @@ test('what is past its time goes, in batches; what is not stays', async () => {
   const ctx = driverContext(5_000);
   const orphan = { id: 'vol_orphan', spec: { size_gb: 1 } };
   await driver.ensure(orphan, await driver.observe(orphan, ctx), ctx);
-  loop = startLoop(workshop.parts, { pollMs: 50, jobs: [applications, schedules, volumes] });
+  loop = startLoop(workshop.parts, { pollMs: 50, jobs: [schedules, volumes] });
   await until('every task has run to its end', async () => (await workshop.rows(`select 1 from schedules where observed is not null and next_at > now() + interval '5 minutes'`)).length === 7);
   expect(await workshop.rows(`select count(*)::int as old, min(created_at) > now() - interval '90 days' as kept from activity`)).toEqual([{ old: expect.any(Number), kept: true }]);
   const [left] = await workshop.rows<{ n: number }>('select count(*)::int as n from activity');
@@ -62,16 +62,20 @@ test('orphans are reported and left alone; volumes in tear-down are none', async
 });
 
 test('a deleted application is purged when the last domain that holds it is gone', async () => {
-  await workshop.rows(`insert into applications (id, project_id, name, region, application_type, default_hostname, created_at, updated_at)
-    values ('app_1', 'prj_1', 'a', 'local', 'small', 'a.localhost', now(), now())`);
-  await workshop.rows(`insert into domains (id, project_id, application_id, hostname, type, certificate, verification_token, created_at, updated_at)
-    values ('dom_1', 'prj_1', 'app_1', 'shop.example.com', 'subdomain', '{}', 't', now(), now())`);
-  await until('the loop has seen it', async () => (await workshop.row<{ next_at: Date | null }>('applications', 'app_1'))?.next_at === null);
-  expect(await workshop.row('applications', 'app_1')).toMatchObject({ status: 'new', observed_generation: 0, version: 1 });
-  await workshop.change('applications', 'app_1', { deleted_at: new Date() });
-  await until('it waits for the domain', async () => ((await workshop.row<{ attempts: number }>('applications', 'app_1'))?.attempts ?? 0) > 1);
-  await workshop.rows('delete from domains');
-  await until('the row is gone', async () => (await workshop.row('applications', 'app_1')) === undefined);
+  const service = await startService({ worker: true });
+  try {
+    const { body: application } = await service.call('POST', '/v2/applications', { body: { name: 'held' } });
+    const { body: domain } = await service.call('POST', `/v2/applications/${application.id}/domains`, { body: { hostname: 'shop.example.com' } });
+    // Its own tear-down is kept from being noticed for a while.
+    await service.sql(`update domains set lease_owner = 'another', lease_until = now() + interval '1 hour' where id = $1`, [domain.id]);
+    expect((await service.call('DELETE', `/v2/applications/${application.id}`)).status).toBe(204);
+    const row = async (): Promise<{ attempts: number } | undefined> => (await service.sql('select attempts from applications where id = $1', [application.id]))[0];
+    await until('it waits for the domain', async () => ((await row())?.attempts ?? 0) > 1);
+    await service.sql('update domains set lease_until = now(), next_at = now() where id = $1', [domain.id]);
+    await until('the row is gone', async () => (await row()) === undefined);
+  } finally {
+    await service.close();
+  }
 });
 
 test('the folder of jobs is the registry', () => {
