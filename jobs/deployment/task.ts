@@ -2,6 +2,7 @@
 // they have ended, and found again after a crash.
 import type { UnitSpec, UnitState } from '../../drivers/runtime';
 import type { JobContext } from '../job';
+import { shipLastLines } from '../unit_log';
 import { DeploymentFailure, duration, hostOf, timeLeft, unitOf, whileWanted, type DeploymentRow } from './row';
 
 export interface Task {
@@ -26,7 +27,7 @@ export async function runTask(row: DeploymentRow, task: Task, ctx: JobContext): 
   }
   const state = await runtime.inspect(handle);
   if (state.state !== 'exited') return 'running';
-  await hostOf(ctx).shipper.finish(id);
+  await shipLastLines(hostOf(ctx), id);
   if (state.code === 0 && state.killed === null) return 'succeeded';
   throw new DeploymentFailure(`${reasonOf(task, state, ctx)} ${HINTS[task.step]}`);
 }
@@ -38,12 +39,12 @@ const HINTS = {
 
 /** Takes a unit away with all that it left. */
 export async function endTask(row: DeploymentRow, step: Task['step'], ctx: JobContext): Promise<void> {
-  const { runtime, shipper } = hostOf(ctx);
+  const { runtime } = hostOf(ctx);
   const id = unitOf(row, step);
   const handle = await runtime.find(id);
   if (handle) {
     await runtime.stop(handle, { grace_ms: 0 }, ctx);
-    await shipper.finish(id);
+    await shipLastLines(hostOf(ctx), id);
   }
   await runtime.destroy(id, ctx);
 }
