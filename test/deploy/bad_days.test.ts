@@ -17,7 +17,7 @@ test('a build that prints, fills the disk, takes memory, forks or takes its time
   expect(ends.map(({ status }) => status)).toEqual(Array(5).fill('failed'));
   const [printed, filled, remembered, forked, slept] = ends.map(({ status_reason }) => status_reason as string);
   expect(printed).toContain('printed more than 1 MB');
-  expect(filled).toContain('its files grew beyond 64 MB');
+  expect(filled).toContain('grew beyond 64 MB');
   expect(remembered).toMatch(/more than 128 MB of memory|failed with exit code|ended by/);
   expect(forked).toMatch(/./);
   expect(slept).toContain('25 seconds');
