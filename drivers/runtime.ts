@@ -92,8 +92,8 @@ export interface RuntimeDriver {
 
   /** Those of the handles that run. */
   usage(handles: readonly Handle[]): Promise<Map<string, UnitUsage>>;
-  /** TCP ports on which processes of the unit listen, for the message of a health check. Empty where the host doesn't tell. */
-  listening(handle: Handle): Promise<number[]>;
+  /** TCP ports on which processes of the unit listen: what answers on another one is somebody else. null where the host doesn't tell. */
+  listening(handle: Handle): Promise<number[] | null>;
   /** Lines after `position`, null = from the beginning. At most 256 KiB at a time. A unit that is gone has none. A position names its run: of an earlier unit of the same id it means the beginning. */
   readLog(unitId: string, position: string | null): Promise<LogChunk>;
   /** Lets go of the part of the log before `position`, so that the file of a chatty unit does not fill the disk. */

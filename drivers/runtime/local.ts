@@ -145,7 +145,7 @@ async function usage(runtime: Runtime, handles: readonly Handle[]): Promise<Map<
   return found;
 }
 
-async function listening(runtime: Runtime, handle: Handle): Promise<number[]> {
+async function listening(runtime: Runtime, handle: Handle): Promise<number[] | null> {
   const unit = await readUnit(homeOf(runtime.directory, handle.unit_id));
   if (unit === null || !isRunning(handle)) return [];
   return listeningPorts(membersOf(unit, handle).map(({ pid }) => pid));
