@@ -30,8 +30,10 @@ export interface ServerSpec {
   allowed_sources: string[];
   /** PEM; TLS is required of every connection that does not come through the platform itself. */
   tls: { certificate: string; key: string };
-  /** Follows this server and takes reads only. */
-  replica_of: { port: number; password: string } | null;
+  /** Follows this server of the same host and takes reads only. `password`: of its administrator. */
+  replica_of: { server_id: string; port: number; password: string } | null;
+  /** Ids of the servers that follow this one: what an engine keeps for others is let go. Unknown where it is not given. */
+  replicas?: string[];
   /** Keeps what a restore to a point in time needs. */
   archive: boolean;
 }
@@ -74,6 +76,8 @@ export interface BackupMade {
 
 /** Restores into the empty place of `spec`, from a backup and, with `until`, what came after it. */
 export interface RestoreFrom {
+  /** Names this restore: called again with the same one, it goes on or finds that it is done. */
+  id: string;
   /** Server that the backup and the archive are of. */
   server_id: string;
   backup_id: string | null;

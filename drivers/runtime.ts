@@ -14,6 +14,8 @@ export interface UnitSpec {
   root_directory: string;
   /** Further directories of the host that the unit may write: the build cache (same path inside), volumes at their mount path. */
   mounts: { source: string; target: string }[];
+  /** Directories of the host that the unit may read, seen at the same path: programs that lie outside of the system. */
+  readable?: string[];
   /** All variables that the unit sees, apart from PATH, HOME, LANG and TMPDIR, which the runtime gives where they are absent. */
   env: Record<string, string>;
   /** Number of the tenant: units of one application share a user of the operating system, where the host has users to give. */
@@ -60,6 +62,9 @@ export interface UnitUsage {
   network: { received_bytes: number; sent_bytes: number } | null;
 }
 
+/** `signal`: what the program takes for a wish to end, e.g. SIGINT for a PostgreSQL that should not wait for its clients. */
+export interface StopOptions { grace_ms: number; signal?: NodeJS.Signals }
+
 export interface LogChunk {
   /** Whole lines without their line ends, `\r` and invalid UTF-8 cleaned; a longer line than 16 KiB comes in parts. */
   lines: { stream: 'stdout' | 'stderr'; text: string }[];
@@ -80,15 +85,15 @@ export interface RuntimeDriver {
   inspect(handle: Handle): Promise<UnitState>;
   /** The handle of a unit that was started under this id, null where there is none. */
   find(unitId: string): Promise<Handle | null>;
-  /** SIGTERM to the innermost processes, SIGKILL to all that is left after the grace time. Stopped is success. */
-  stop(handle: Handle, options: { grace_ms: number }, ctx: DriverContext): Promise<void>;
+  /** `signal` (SIGTERM) to the innermost processes, SIGKILL to all that is left after the grace time. Stopped is success. */
+  stop(handle: Handle, options: StopOptions, ctx: DriverContext): Promise<void>;
   /** Kills what is left and removes run directory, copies and control groups of the id. Absent is success. */
   destroy(unitId: string, ctx: DriverContext): Promise<void>;
 
   /** Those of the handles that run. */
   usage(handles: readonly Handle[]): Promise<Map<string, UnitUsage>>;
-  /** TCP ports on which processes of the unit listen, for the message of a health check. Empty where the host doesn't tell. */
-  listening(handle: Handle): Promise<number[]>;
+  /** TCP ports on which processes of the unit listen: what answers on another one is somebody else. null where the host doesn't tell. */
+  listening(handle: Handle): Promise<number[] | null>;
   /** Lines after `position`, null = from the beginning. At most 256 KiB at a time. A unit that is gone has none. A position names its run: of an earlier unit of the same id it means the beginning. */
   readLog(unitId: string, position: string | null): Promise<LogChunk>;
   /** Lets go of the part of the log before `position`, so that the file of a chatty unit does not fill the disk. */

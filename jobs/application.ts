@@ -1,6 +1,5 @@
 // Applications: their instances are brought to what is wanted, and their status follows from them. Woken by whatever
 // changes an instance, a process type or a deployment.
-import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { Application } from '../models/application';
 import { freeLeases } from '../models/lease';
@@ -8,6 +7,7 @@ import { isDeploying, processesOf, type StackPlace } from '../models/stack';
 import { removeStack } from '../models/stack_removal';
 import { bringUp } from './application/stack';
 import { applicationStatus, showProcesses } from './application/status';
+import { removeDirectory } from './deployment/row';
 import { around, gone, progressing, settled, type HostDrivers, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
 interface ApplicationRow extends LoopRow {
@@ -49,7 +49,7 @@ async function tearDown(row: ApplicationRow, ctx: JobContext): Promise<Outcome> 
   if (await removeStack(ctx.sql, placeOf(row))) return progressing(GOING_MS);
   const { source, directories } = ctx.drivers.host as HostDrivers;
   await source.forget(row.id, ctx);
-  await rm(path.join(directories.caches, row.id), { recursive: true, force: true });
+  await removeDirectory(path.join(directories.caches, row.id));
   return gone;
 }
 

@@ -62,7 +62,10 @@ export function startShipper(parts: ShipperParts): Shipper {
       state.listedAt = -Infinity;
       state.bell.ring();
     },
-    finish: (unitId) => inTurn(state, () => finish(state, unitId)),
+    async finish(unitId) {
+      // Others have their turn between the chunks: a unit may have printed a million lines.
+      while (await inTurn(state, () => finishChunk(state, unitId)));
+    },
     async stop() {
       state.stopping = true;
       state.bell.ring();
@@ -121,13 +124,15 @@ async function adopt(state: State, ids: readonly string[]): Promise<void> {
   for (const [id, origin] of origins) state.units.set(id, { id, origin, position: positions.get(id) ?? null, bytes: 0 });
 }
 
-async function finish(state: State, unitId: string): Promise<void> {
+/** Copies a chunk of a unit that has ended. Whether it has more. */
+async function finishChunk(state: State, unitId: string): Promise<boolean> {
   if (!state.units.has(unitId)) await adopt(state, [unitId]);
   const unit = state.units.get(unitId);
   // Nobody's: its row is gone, and so is the reader.
-  if (!unit) return;
-  while (await copy(state, [unit]));
-  state.units.delete(unitId);
+  if (!unit) return false;
+  const more = await copy(state, [unit]);
+  if (!more) state.units.delete(unitId);
+  return more;
 }
 
 interface Copied {

@@ -32,6 +32,8 @@ export interface Host {
 
 export interface ProbeOptions { directory: string; sandbox: 'auto' | 'bubblewrap' | 'none'; tenantUidBase: number; limits?: 'auto' | 'poll' }
 
+// Not `nobody`, whom the embedded database and others run as, unless there is no other.
+const anyone: User = { uid: 65533, gid: 65533 };
 const nobody: User = { uid: 65534, gid: 65534 };
 const trialWithinMs = 5_000;
 
@@ -71,8 +73,9 @@ async function findUsers(host: Host, base: number): Promise<void> {
     return;
   }
   host.users = 'shared';
-  host.userOf = () => nobody;
-  if (!(await canBecome(host, nobody))) host.unfit = 'This host runs as root and cannot switch to another user. Install util-linux, or run the platform as a user of its own.';
+  const user = (await canBecome(host, anyone)) ? anyone : nobody;
+  host.userOf = () => user;
+  if (user === nobody && !(await canBecome(host, nobody))) host.unfit = 'This host runs as root and cannot switch to another user. Install util-linux, or run the platform as a user of its own.';
 }
 
 async function canBecome(host: Host, user: User): Promise<boolean> {

@@ -81,7 +81,7 @@ function commandOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string
   const shell = ['/bin/sh', '-c', innermost, 'platform-unit'];
   const user = host.userOf(spec.tenant);
   const inner = user === null ? shell : [...dropTo(host, user), ...shell];
-  return [...(spec.kind === 'task' ? host.lowPriority : []), ...sandboxed(host, { home, files: unit.directory, mounts: spec.mounts, command: inner })];
+  return [...(spec.kind === 'task' ? host.lowPriority : []), ...sandboxed(host, { home, files: unit.directory, mounts: spec.mounts, readable: spec.readable, command: inner })];
 }
 
 function scriptOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string {

@@ -3,7 +3,7 @@
 import { chmod, mkdir, rename } from 'node:fs/promises';
 import { DriverError, asDriverErrors, checkpoint } from '../driver';
 import type { DriverContext, Fingerprint } from '../driver';
-import type { Handle, LogChunk, RuntimeDriver, UnitSpec, UnitState, UnitUsage } from '../runtime';
+import type { Handle, LogChunk, RuntimeDriver, StopOptions, UnitSpec, UnitState, UnitUsage } from '../runtime';
 import { groupOf, killGroup, removeGroup } from './cgroup';
 import { probeHost, type Host } from './host_probe';
 import { readLines, trimBefore } from './log';
@@ -43,7 +43,7 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
     start: (spec, ctx) => asDriverErrors(() => start(runtime, spec, ctx)),
     inspect: (handle) => asDriverErrors(() => inspect(runtime, handle)),
     find: (unitId) => asDriverErrors(() => find(runtime, unitId)),
-    stop: (handle, { grace_ms }, ctx) => asDriverErrors(() => stop(runtime, handle, grace_ms, ctx)),
+    stop: (handle, options, ctx) => asDriverErrors(() => stop(runtime, handle, options, ctx)),
     destroy: (unitId, ctx) => asDriverErrors(() => destroy(runtime, unitId, ctx)),
     usage: (handles) => asDriverErrors(() => usage(runtime, handles)),
     listening: (handle) => asDriverErrors(() => listening(runtime, handle)),
@@ -92,12 +92,12 @@ async function find(runtime: Runtime, unitId: string): Promise<Handle | null> {
   return readHandle(homeOf(runtime.directory, unitId), unitId);
 }
 
-async function stop(runtime: Runtime, handle: Handle, graceMs: number, ctx: DriverContext): Promise<void> {
+async function stop(runtime: Runtime, handle: Handle, options: StopOptions, ctx: DriverContext): Promise<void> {
   const home = homeOf(runtime.directory, handle.unit_id);
   const current = readHandle(home, handle.unit_id);
   const unit = await readUnit(home);
   if (unit === null || current === null || !isSame(current, handle)) return;
-  await stopUnit(home, unit, handle, graceMs, ctx);
+  await stopUnit(home, unit, handle, options, ctx);
 }
 
 async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Promise<void> {
@@ -145,7 +145,7 @@ async function usage(runtime: Runtime, handles: readonly Handle[]): Promise<Map<
   return found;
 }
 
-async function listening(runtime: Runtime, handle: Handle): Promise<number[]> {
+async function listening(runtime: Runtime, handle: Handle): Promise<number[] | null> {
   const unit = await readUnit(homeOf(runtime.directory, handle.unit_id));
   if (unit === null || !isRunning(handle)) return [];
   return listeningPorts(membersOf(unit, handle).map(({ pid }) => pid));

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { run } from '../command';
 import { driverContext } from '../driver';
 import type { LogChunk } from '../runtime';
-import { readText, replaceFile } from './run_directory';
+import { readText, readUnit, replaceFile } from './run_directory';
 
 type Stream = 'stdout' | 'stderr';
 
@@ -23,6 +23,7 @@ const blockBytes = 4096;
 // Punching costs a process: not for every few lines.
 const worthwhileBytes = 256 * 1024;
 const punchWithinMs = 10_000;
+const reachBytesMin = 4 * 1024 * 1024;
 
 /** Lines after the position. `hasEnded`: what has no line end now will never get one. */
 export async function readLines(home: string, position: string | null, hasEnded: () => Promise<boolean>): Promise<LogChunk> {
@@ -34,7 +35,7 @@ export async function readLines(home: string, position: string | null, hasEnded:
   if (sizes.stdout === known.stdout && sizes.stderr === known.stderr) return { lines: [], position: placeOf(run, known), more: false };
   // Before the reading: whatever is printed after this is read the next time.
   const ended = await hasEnded();
-  const from = latest(known, trimmedOf(home));
+  const from = latest(latest(known, trimmedOf(home)), newestOf(sizes, await reachOf(home)));
   const parts = await Promise.all(streams.map((stream) => readPart(path.join(home, fileOf[stream]), from[stream], ended)));
   const [out, err] = parts as [Part, Part];
   return {
@@ -42,6 +43,18 @@ export async function readLines(home: string, position: string | null, hasEnded:
     position: placeOf(run, { stdout: out.next, stderr: err.next }),
     more: out.more || err.more,
   };
+}
+
+// A program can make its own file as large as it likes without writing anything (ftruncate). What it gets its log read
+// for is bounded all the same: the oldest lines go, as they do where it prints too much.
+function newestOf(sizes: Offsets, bytes: number): Offsets {
+  return { stdout: Math.max(0, sizes.stdout - bytes), stderr: Math.max(0, sizes.stderr - bytes) };
+}
+
+/** How far behind the end of a file there is something to read. */
+async function reachOf(home: string): Promise<number> {
+  const unit = await readUnit(home);
+  return Math.max(reachBytesMin, 2 * (unit?.limits.output_bytes ?? 0));
 }
 
 /** Of a unit that has no log any more. */
@@ -79,7 +92,7 @@ async function readPart(file: string, from: number, ended: boolean): Promise<Par
   const handle = await open(file, 'r').catch(() => null);
   if (handle === null) return { lines: [], next: from, more: false };
   try {
-    const { size } = await handle.stat();
+    const size = bytesOf(await handle.stat());
     // Only the unit itself can have cut its file short; then it begins anew.
     const start = from > size ? 0 : from;
     const buffer = Buffer.alloc(Math.min(chunkBytes, size - start));
@@ -167,8 +180,13 @@ async function lineStartAfter(file: string, offset: number): Promise<number> {
 }
 
 function sizesOf(home: string): Offsets {
-  const size = (stream: Stream) => statSync(path.join(home, fileOf[stream]), { throwIfNoEntry: false })?.size ?? 0;
+  const size = (stream: Stream) => bytesOf(statSync(path.join(home, fileOf[stream]), { throwIfNoEntry: false }));
   return { stdout: size('stdout'), stderr: size('stderr') };
+}
+
+// A program may say that its file is larger than a number here can be.
+function bytesOf(stats: { size: number } | undefined): number {
+  return Math.min(stats?.size ?? 0, Number.MAX_SAFE_INTEGER);
 }
 
 function trimmedOf(home: string): Offsets {

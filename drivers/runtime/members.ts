@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
-import type { Handle } from '../runtime';
+import type { Handle, StopOptions } from '../runtime';
 import { killGroup, processesIn } from './cgroup';
 import { allProcesses, argumentsOf, descendants, environmentOf, signalProcess, type Proc } from './processes';
 import { isRunning, type Unit } from './run_directory';
@@ -27,17 +27,18 @@ export function membersOf(unit: Unit, handle: Handle, all = allProcesses()): Pro
 }
 
 /**
- * SIGTERM to the innermost programs, then SIGKILL to all when the grace time is over. The grace time goes on through
+ * The signal to the innermost programs, then SIGKILL to all when the grace time is over. The grace time goes on through
  * repeated calls, also of another control plane. @throws DriverError transient when the context ends before the unit
  */
-export async function stopUnit(home: string, unit: Unit, handle: Handle, graceMs: number, ctx: DriverContext): Promise<void> {
-  const told = new Set<string>();
-  const since = await stoppingSince(home, unit, handle, told);
+export async function stopUnit(home: string, unit: Unit, handle: Handle, options: StopOptions, ctx: DriverContext): Promise<void> {
+  const { grace_ms: graceMs, signal = 'SIGTERM' } = options;
+  const once = { told: new Set<string>(), signal };
+  const since = await stoppingSince(home, unit, handle, once);
   while (isRunning(handle) && Date.now() - since < graceMs) {
     if (ctx.signal.aborted) throw new DriverError('transient', 'The unit is still stopping.');
     await sleep(Math.max(1, Math.min(lookEveryMs, since + graceMs - Date.now())));
     // A script may go on with its next program.
-    if ((Date.now() - since) % 500 < lookEveryMs) tell(unit, handle, told);
+    if ((Date.now() - since) % 500 < lookEveryMs) tell(unit, handle, once);
   }
   await killUnit(home, unit, handle);
 }
@@ -69,26 +70,29 @@ function leftOf(home: string, unit: Unit, handle: Handle): Proc[] {
   return [...all.values()].filter((one) => !one.zombie && one.pid !== process.pid && environmentOf(one.pid).includes(`=${path.join(home, 'tmp')}\0`));
 }
 
+/** Who was told to end already. */
+interface Once { told: Set<string>; signal: NodeJS.Signals }
+
 // The file's time is the beginning of the grace time. It is written after the signals: a control plane killed between
 // the two sends them again, which is better than never.
-async function stoppingSince(home: string, unit: Unit, handle: Handle, told: Set<string>): Promise<number> {
+async function stoppingSince(home: string, unit: Unit, handle: Handle, once: Once): Promise<number> {
   const file = path.join(home, 'stopping');
   const before = statSync(file, { throwIfNoEntry: false });
   if (before !== undefined) {
-    innermost(unit, handle).forEach((one) => told.add(keyOf(one)));
+    innermost(unit, handle).forEach((one) => once.told.add(keyOf(one)));
     return before.mtimeMs;
   }
-  tell(unit, handle, told);
+  tell(unit, handle, once);
   const now = new Date();
   await writeFile(file, '').then(() => utimes(file, now, now)).catch(() => undefined);
   return now.getTime();
 }
 
-function tell(unit: Unit, handle: Handle, told: Set<string>): void {
+function tell(unit: Unit, handle: Handle, { told, signal }: Once): void {
   for (const one of innermost(unit, handle)) {
     if (told.has(keyOf(one))) continue;
     told.add(keyOf(one));
-    signalProcess(one.pid, 'SIGTERM');
+    signalProcess(one.pid, signal);
   }
 }
 

@@ -140,7 +140,7 @@ function watchTask(one: Watched, options: MonitorOptions): void {
     if (printedBytes(one.home) > limits.output_bytes) return endNow(one, 'output');
     if (limits.disk_mb === null || Date.now() < one.diskDue) return;
     const began = Date.now();
-    const used = await diskUsed([one.unit.directory, path.join(one.home, 'tmp')]);
+    const used = await diskUsed([one.unit.directory, path.join(one.home, 'tmp'), ...(one.unit.caches ?? [])]);
     // A large tree is measured less often: at most a tenth of the time.
     one.diskDue = Date.now() + Math.max(diskEveryMs, 10 * (Date.now() - began));
     if (used !== null && used > limits.disk_mb * 1024 * 1024) await endNow(one, 'disk');

@@ -21,6 +21,8 @@ export interface Unit {
   id: string;
   kind: UnitSpec['kind'];
   directory: string;
+  /** Of a task: what counts as its files beside `directory`. Older units have none. */
+  caches?: string[];
   limits: UnitLimits;
   group: Group | null;
 }

@@ -12,6 +12,7 @@ export interface Inside {
   /** Host path of what is seen at /app. */
   files: string;
   mounts: { source: string; target: string }[];
+  readable?: string[];
   command: string[];
 }
 
@@ -47,13 +48,13 @@ export function accountFiles(user: User): { passwd: string; group: string } {
   };
 }
 
-function bubblewrapArguments(host: Host, { home, files, mounts }: Inside): string[] {
+function bubblewrapArguments(host: Host, { home, files, mounts, readable = [] }: Inside): string[] {
   return [
     '--die-with-parent', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--hostname', 'app', ...(host.isRoot ? [] : ['--unshare-user']),
     '--ro-bind', '/usr', '/usr', ...rootLinks(),
     '--perms', '0755', '--dir', '/etc', ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
     '--ro-bind', path.join(home, 'etc/passwd'), '/etc/passwd', '--ro-bind', path.join(home, 'etc/group'), '/etc/group',
-    ...host.toolchains.flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
+    ...[...host.toolchains, ...readable].flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
     '--proc', '/proc', '--dev', '/dev', '--perms', '1777', '--tmpfs', '/dev/shm', '--perms', '0755', '--dir', '/run', '--perms', '0755', '--dir', '/var', '--symlink', '/tmp', '/var/tmp',
     '--bind', path.join(home, 'tmp'), '/tmp', '--bind', files, '/app',
     ...mounts.flatMap(({ source, target }) => [...passable(target), '--bind', source, target]),

@@ -7,12 +7,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailed, run } from '../command';
 import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
+import { erase } from '../erase';
 import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
 import { isPassable, type Host, type User } from './host_probe';
 import { launch } from './launch';
 import { entriesOf, homeOf, readHandle, readUnit, temporaryName, type Unit } from './run_directory';
-import { accountFiles, within } from './sandbox';
+import { accountFiles, dropTo, sandboxed, within } from './sandbox';
 
 const handleWithinMs = 10_000;
 // The copy of a large application must not begin anew with each step of a job: it goes on while the steps come and go.
@@ -42,17 +43,6 @@ export async function clearDrafts(directory: string, unitId: string): Promise<vo
   }
 }
 
-/** Removes a tree, also one with directories that their owner may not write (Go's module cache). */
-export async function erase(tree: string): Promise<void> {
-  try {
-    await run('rm', ['-rf', '--', tree], onItsOwn());
-  } catch (error) {
-    if (!(error instanceof CommandFailed)) throw error;
-    await run('chmod', ['-R', 'u+rwX', '--', tree], onItsOwn()).catch(() => undefined);
-    await run('rm', ['-rf', '--', tree], onItsOwn());
-  }
-}
-
 async function prepare(host: Host, directory: string, spec: UnitSpec): Promise<Unit> {
   const home = homeOf(directory, spec.id);
   await clearDrafts(directory, spec.id);
@@ -60,11 +50,11 @@ async function prepare(host: Host, directory: string, spec: UnitSpec): Promise<U
   const user = host.userOf(spec.tenant);
   await mkdir(draft, { mode: 0o711 });
   try {
-    if (spec.kind === 'service') await copyFiles(spec.directory, path.join(draft, 'files'), user);
-    if (spec.kind === 'task') await giveTree(spec.directory, user);
+    if (!host.bubblewrap && user !== null) [directory, spec.directory].forEach(requireReachable);
+    await giveTree(spec.directory, user);
     await furnish(draft, user);
+    if (spec.kind === 'service') await copyFiles(host, draft, spec);
     const unit = unitOf(host, home, spec);
-    if (!host.bubblewrap && user !== null) requireReachable(spec.kind === 'service' ? directory : spec.directory);
     await writeFile(path.join(draft, 'unit.json'), JSON.stringify(unit), { mode: 0o600, flush: true });
     if (unit.group !== null) await makeGroup(unit.group, unit.limits);
     await rename(draft, home);
@@ -79,7 +69,9 @@ async function prepare(host: Host, directory: string, spec: UnitSpec): Promise<U
 
 function unitOf(host: Host, home: string, spec: UnitSpec): Unit {
   const files = spec.kind === 'service' ? path.join(home, 'files') : spec.directory;
-  return { id: spec.id, kind: spec.kind, directory: files, limits: spec.limits, group: host.groups && groupOf(host.groups, spec.id) };
+  // Volumes have limits of their own.
+  const caches = spec.kind === 'task' ? spec.mounts.filter(({ source, target }) => source === target).map(({ source }) => source) : [];
+  return { id: spec.id, kind: spec.kind, directory: files, caches, limits: spec.limits, group: host.groups && groupOf(host.groups, spec.id) };
 }
 
 // The tenant owns its /tmp, and what it prints to, so that /dev/stdout can be opened anew; the directory around them
@@ -96,18 +88,31 @@ async function furnish(draft: string, user: User | null): Promise<void> {
   for (const theirs of ['out', 'err', 'tmp']) await chown(path.join(draft, theirs), user.uid, user.gid);
 }
 
-async function copyFiles(from: string, to: string, user: User | null): Promise<void> {
-  await mkdir(to);
-  const copy = (options: string[]) => run('cp', [...options, '--', `${from}/.`, to], onItsOwn());
+// A program of the tenant may write in what is copied: the release command of a rollback, or, without a sandbox, an
+// instance. A link that it puts in the place of a directory meanwhile must lead cp to nothing that the tenant may not
+// read anyway: so cp runs as its user, and in a sandbox where there is one.
+async function copyFiles(host: Host, draft: string, { directory, tenant }: UnitSpec): Promise<void> {
+  const files = path.join(draft, 'files');
+  const user = host.userOf(tenant);
+  await mkdir(files, { mode: 0o700 });
+  if (user !== null) await chown(files, user.uid, user.gid);
+  const [from, to] = host.bubblewrap ? [sourceInside, '/app'] : [directory, files];
+  const mounts = host.bubblewrap ? [{ source: directory, target: sourceInside }] : [];
+  const copy = (options: string[]) => {
+    const command = [...(user === null ? [] : dropTo(host, user)), 'cp', ...options, '--', `${from}/.`, to];
+    const [program = '', ...args] = sandboxed(host, { home: draft, files, mounts, command });
+    return run(program, args, onItsOwn());
+  };
   const modern = process.platform === 'linux';
   await copy(modern ? ['-a', '--reflink=auto'] : ['-pPR']).catch((error: unknown) => {
     // busybox knows no --reflink.
     if (modern && error instanceof CommandFailed && /reflink|option/.test(error.stderr)) return copy(['-a']);
     throw error;
   });
-  if (user !== null) await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', to], onItsOwn());
-  await chmod(to, 0o700);
+  await chmod(files, 0o700);
 }
+
+const sourceInside = '/source';
 
 // Only the first time: later, in a tree that the tenant could write, a link might be waiting for us.
 async function giveTree(tree: string, user: User | null): Promise<void> {

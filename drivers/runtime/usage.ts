@@ -17,10 +17,11 @@ export async function usageOf(unit: Unit, handle: Handle, all: () => Map<number,
   return { cpu_seconds: sum((one) => one.cpuSeconds), memory_bytes: sum((one) => one.memoryBytes), network: null };
 }
 
-/** TCP ports on which the processes listen, ascending. */
-export async function listeningPorts(pids: number[]): Promise<number[]> {
+/** TCP ports on which the processes listen, ascending; null where the host doesn't tell: no /proc, or a container without the right to look (CAP_SYS_PTRACE). */
+export async function listeningPorts(pids: number[]): Promise<number[] | null> {
   const [listeners, ...sockets] = await Promise.all([listenersOfHost(), ...pids.map(socketsOf)]);
-  const ports = sockets.flat().map((inode) => listeners.get(inode)).filter((port) => port !== undefined);
+  if (listeners.size === 0 || (pids.length > 0 && sockets.every((one) => one === null))) return null;
+  const ports = sockets.flatMap((one) => one ?? []).map((inode) => listeners.get(inode)).filter((port) => port !== undefined);
   return [...new Set(ports)].sort((a, b) => a - b);
 }
 
@@ -51,9 +52,11 @@ async function listenersOfHost(): Promise<Map<string, number>> {
   return new Map(lines.filter((fields) => fields[3] === '0A').map((fields) => [fields[9] ?? '', parseInt((fields[1] ?? '').split(':')[1] ?? '', 16)]));
 }
 
-async function socketsOf(pid: number): Promise<string[]> {
+// None of one that has ended; null where we may not look.
+async function socketsOf(pid: number): Promise<string[] | null> {
   const directory = `/proc/${pid}/fd`;
-  const names = await readdir(directory).catch(() => []);
+  const names = await readdir(directory).catch(({ code }: NodeJS.ErrnoException) => (code === 'EACCES' || code === 'EPERM' ? null : []));
+  if (names === null) return null;
   const links = await Promise.all(names.map((name) => readlink(`${directory}/${name}`).catch(() => '')));
   return links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []);
 }

@@ -61,13 +61,16 @@ export async function git(args: string[], options: GitOptions, ctx: DriverContex
   const child = spawn('git', args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: environment(options), cwd: options.gitDir ?? '/' });
   const { pid } = child;
   const ends = ending(child);
-  if (pid !== undefined) await options.onStart?.(pid);
+  // Before anything is waited for: a quick git would end unheard.
+  const ended = outcome(child, ends, options);
+  ended.catch(() => {});
   const onAbort = () => ends.kill('time');
   ctx.signal.addEventListener('abort', onAbort, { once: true });
   if (ctx.signal.aborted) onAbort();
   const stopWatching = options.watch ? watch(options.watch, ends) : () => {};
   try {
-    return await outcome(child, ends, options);
+    if (pid !== undefined) await options.onStart?.(pid);
+    return await ended;
   } finally {
     stopWatching();
     ctx.signal.removeEventListener('abort', onAbort);

@@ -59,7 +59,7 @@ async function bring({ mirror, remote, sha, remotes }: Export, ctx: DriverContex
   if (!(await hasCommit(mirror, sha, ctx))) throw new SourceError('unknown_commit', `The repository does not have the commit ${sha} any more.`);
 }
 
-/** Counts the files against the budget; answers the submodules, commits by paths. */
+/** Counts the files and folders against the budget; answers the submodules, commits by paths. */
 async function survey({ mirror, sha }: Export, budget: Budget, ctx: DriverContext): Promise<Map<string, string>> {
   const links = new Map<string, string>();
   let rest = '';
@@ -75,7 +75,7 @@ async function survey({ mirror, sha }: Export, budget: Budget, ctx: DriverContex
     entries.forEach(count);
     return budget.files < 0 || budget.bytes < 0 ? 'enough' as const : undefined;
   };
-  await git(['ls-tree', '-r', '-l', '-z', '--full-tree', sha], { gitDir: mirror.gitDir, onOutput: read }, ctx);
+  await git(['ls-tree', '-r', '-t', '-l', '-z', '--full-tree', sha], { gitDir: mirror.gitDir, onOutput: read }, ctx);
   if (budget.files < 0) throw new SourceError('too_large', `The source has more than ${filesMax} files.`);
   if (budget.bytes < 0) throw tooLarge();
   return links;

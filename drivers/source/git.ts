@@ -21,6 +21,8 @@ interface Store { remotes: RemoteOptions; mirrors: string; sizeMb: number; limit
 type Serially = <T>(id: string, work: () => Promise<T>) => Promise<T>;
 
 const lineMax = 200;
+// What is fetched was looked for before.
+const changedSince = ' any more: the history was changed by a force push. Deploy again to get its head';
 
 /** The driver on a directory, which may be shared by several processes as long as one of them fetches. */
 export async function openSource(options: SourceOptions): Promise<SourceDriver> {
@@ -72,7 +74,7 @@ async function fetch(store: Store, id: string, remote: GitRemote, wanted: Wanted
     if ((await ask(['rev-parse', '--verify', '--quiet', kept], mirror.gitDir, ctx)) !== head.sha || !(await hasCommit(mirror, head.sha, ctx))) {
       await fetchInto(mirror, reach, [`+${head.ref}:${kept}`], ctx);
     }
-    const sha = wanted.commit ? one(await commitsOf(mirror.gitDir, kept, wanted.commit.toLowerCase(), ctx), wanted.commit, head) : await git(['rev-parse', `${kept}^{commit}`], mirror, ctx);
+    const sha = wanted.commit ? one(await commitsOf(mirror.gitDir, kept, wanted.commit.toLowerCase(), ctx), wanted.commit, head, changedSince) : await git(['rev-parse', `${kept}^{commit}`], mirror, ctx);
     return describe(mirror, head.branch, sha.trim(), ctx);
   });
 }
@@ -87,10 +89,10 @@ function line(text: string): string {
   return [...text.replace(/\p{Cc}+/gu, ' ').trim()].slice(0, lineMax).join('');
 }
 
-function one(found: string[], commit: string, { branch, ref }: Found): string {
+function one(found: string[], commit: string, { branch, ref }: Found, ending = ''): string {
   const [sha, other] = found;
   const where = branch === null ? ref : `the branch ${branch}`;
-  if (sha === undefined) throw new SourceError('unknown_commit', `There is no commit ${commit} on ${where}.`);
+  if (sha === undefined) throw new SourceError('unknown_commit', `There is no commit ${commit} on ${where}${ending}.`);
   if (other !== undefined) throw new SourceError('unknown_commit', `Several commits on ${where} begin with ${commit}. Give more digits.`);
   return sha;
 }

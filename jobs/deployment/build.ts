@@ -1,5 +1,6 @@
 // building: the source is fetched, looked at, and built where there is something to build.
 import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
 import { DriverError } from '../../drivers/driver';
 import { SourceError, type Commit } from '../../drivers/source';
 import { addProcessTypes, tellOfMove } from '../../models/deployment_work';
@@ -34,13 +35,19 @@ async function prepare(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   if (!planning) throw new DriverError('transient', 'the application has gone');
   await removeDirectory(filesOf(row, ctx));
   if (row.clear_cache) await removeDirectory(cacheOf(row, ctx));
-  await mkdir(cacheOf(row, ctx), { recursive: true, mode: 0o700 });
+  await makeCache(cacheOf(row, ctx));
   const commit = await fetchFiles(row, ctx);
   const plan = await detect(row, planning, ctx);
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
   requireCommands(plan, planning);
   await say(row, ctx, 'build', `-----> ${plan.summary}`);
   return progressing(0, { ...commit, plan, observed: { fetched: true } });
+}
+
+// Its tenant passes through the directory around it, which stays ours.
+async function makeCache(cache: string): Promise<void> {
+  await mkdir(path.dirname(cache), { recursive: true, mode: 0o711 });
+  await mkdir(cache, { recursive: true, mode: 0o700 });
 }
 
 /** Columns that tell what was fetched. */

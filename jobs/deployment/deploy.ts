@@ -68,7 +68,7 @@ function releaseTask(row: DeploymentRow, found: ReleaseCommand, ctx: JobContext)
         env: { ...found.variables, ...planning.platformVariables(row) },
         tenant: planning.tenant,
         limits: {
-          memory_mb: found.memory_mb, cpus: found.cpus, processes: 256, time_ms: timeLeft(row, ctx), output_bytes: ctx.config.buildOutputMb * 2 ** 20, disk_mb: null,
+          memory_mb: found.memory_mb, cpus: found.cpus, processes: 256, time_ms: timeLeft(row, ctx), output_bytes: ctx.config.buildOutputMb * 2 ** 20, disk_mb: ctx.config.buildDiskMb,
         },
       };
     },

@@ -1,9 +1,9 @@
 // What the phases of a deployment share: its row, its places on the host, its words, and how it ends.
-import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { LogLevel, LogStep } from '../../core/log_line';
 import type { BuildPlan } from '../../drivers/builder';
 import { DriverError, type DriverContext } from '../../drivers/driver';
+import { erase } from '../../drivers/erase';
 import type { Source } from '../../models/application/source';
 import { isStill } from '../../models/deployment_work';
 import { appendLogLines } from '../../models/log_line';
@@ -56,16 +56,18 @@ export function filesOf(row: Pick<DeploymentRow, 'id' | 'artifact_id'>, ctx: Job
   return path.join(hostOf(ctx).directories.releases, row.artifact_id ?? row.id);
 }
 
-export function cacheOf(row: Pick<DeploymentRow, 'application_id'>, ctx: JobContext): string {
-  return path.join(hostOf(ctx).directories.caches, row.application_id);
+/** Previews have one of their own: what a pull request leaves in it must not get into what the application runs. */
+export function cacheOf(row: Pick<DeploymentRow, 'application_id' | 'preview_id'>, ctx: JobContext): string {
+  return path.join(hostOf(ctx).directories.caches, row.application_id, row.preview_id === null ? 'application' : 'previews');
 }
 
 export function unitOf(row: DeploymentRow, step: 'build' | 'release'): string {
   return `${row.id}.${step}`;
 }
 
-export async function removeDirectory(directory: string): Promise<void> {
-  await rm(directory, { recursive: true, force: true, maxRetries: 3, retryDelay: 100 });
+/** Programs of the tenant may still write in it: the cache of an application is that of all its builds. */
+export function removeDirectory(directory: string): Promise<void> {
+  return erase(directory);
 }
 
 /** A line of the platform in the log of the deployment. */

@@ -2,6 +2,7 @@
 // they have ended, and found again after a crash.
 import type { UnitSpec, UnitState } from '../../drivers/runtime';
 import type { JobContext } from '../job';
+import { shipLastLines } from '../unit_log';
 import { DeploymentFailure, duration, hostOf, timeLeft, unitOf, whileWanted, type DeploymentRow } from './row';
 
 export interface Task {
@@ -26,7 +27,7 @@ export async function runTask(row: DeploymentRow, task: Task, ctx: JobContext): 
   }
   const state = await runtime.inspect(handle);
   if (state.state !== 'exited') return 'running';
-  await hostOf(ctx).shipper.finish(id);
+  await shipLastLines(hostOf(ctx), id);
   if (state.code === 0 && state.killed === null) return 'succeeded';
   throw new DeploymentFailure(`${reasonOf(task, state, ctx)} ${HINTS[task.step]}`);
 }
@@ -38,12 +39,12 @@ const HINTS = {
 
 /** Takes a unit away with all that it left. */
 export async function endTask(row: DeploymentRow, step: Task['step'], ctx: JobContext): Promise<void> {
-  const { runtime, shipper } = hostOf(ctx);
+  const { runtime } = hostOf(ctx);
   const id = unitOf(row, step);
   const handle = await runtime.find(id);
   if (handle) {
     await runtime.stop(handle, { grace_ms: 0 }, ctx);
-    await shipper.finish(id);
+    await shipLastLines(hostOf(ctx), id);
   }
   await runtime.destroy(id, ctx);
 }
@@ -53,6 +54,6 @@ function reasonOf(task: Task, { code, signal, killed }: Exited, ctx: JobContext)
   if (killed === 'time') return `${task.name} was ended because the deployment took longer than ${duration(buildTimeoutSeconds)}.`;
   if (killed === 'memory') return `${task.name} was ended because it used more than ${task.step === 'build' ? `${buildMemoryMb} MB of memory` : 'the memory of its size'}.`;
   if (killed === 'output') return `${task.name} was ended because it printed more than ${buildOutputMb} MB.`;
-  if (killed === 'disk') return `${task.name} was ended because its files grew beyond ${buildDiskMb} MB.`;
+  if (killed === 'disk') return `${task.name} was ended because its files${task.step === 'build' ? ' and its cache' : ''} grew beyond ${buildDiskMb} MB.${task.step === 'build' ? ' Deploy with clear_cache to empty the cache.' : ''}`;
   return code === null ? `${task.name} was ended by ${signal ?? 'a signal'}.` : `${task.name} failed with exit code ${code}.`;
 }

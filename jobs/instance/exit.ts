@@ -2,6 +2,7 @@
 import type { Handle, UnitState } from '../../drivers/runtime';
 import type { Launch } from '../../models/instance_work';
 import { progressing, type JobContext, type Outcome } from '../job';
+import { shipLastLines } from '../unit_log';
 import { isCrashed, waitMs, withExit } from './backoff';
 import { hostOf, say, type InstanceRow } from './row';
 
@@ -16,11 +17,11 @@ export interface End {
 const GRACE_MS = 5_000;
 
 export async function ended(row: InstanceRow, launch: Launch, handle: Handle, { reason, fault }: End, ctx: JobContext): Promise<Outcome> {
-  const { runtime, shipper } = hostOf(ctx);
+  const { runtime } = hostOf(ctx);
   // No requests from now on, and those that are under way get what they can.
   if (fault && row.status === 'running') await ctx.record({ status: 'starting', status_reason: reason });
   if (fault) await runtime.stop(handle, { grace_ms: Math.min(GRACE_MS, launch.settings.run.shutdown_grace_seconds * 1000) }, ctx);
-  await shipper.finish(row.id);
+  await shipLastLines(hostOf(ctx), row.id);
   await runtime.destroy(row.id, ctx);
   const exits = withExit(row.exits, new Date());
   const status = isCrashed(exits) || row.status === 'crashed' ? 'crashed' : 'starting';

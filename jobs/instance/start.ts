@@ -59,11 +59,11 @@ async function faultOf(row: InstanceRow, { settings, hostname }: Launch, handle:
   const { runtime } = hostOf(ctx);
   const said = await askHealth(settings.health_check, port, hostname, ctx.signal);
   const ports = await runtime.listening(handle);
-  // Whatever answers there is somebody else.
-  const foreign = said === null && ports.length > 0 && !ports.includes(port);
+  // Whatever answers there is somebody else: any program of the host can take a port that another one is about to take.
+  const foreign = said === null && ports !== null && !ports.includes(port);
   if (said === null && !foreign) return null;
   if (said !== REFUSED && !foreign) return { after: (seconds) => `did not become healthy within ${seconds} seconds: it ${said}.` };
-  const elsewhere = ports.filter((one) => one !== port);
+  const elsewhere = (ports ?? []).filter((one) => one !== port);
   const where = elsewhere.length ? `; it listens on ${elsewhere.join(', ')}. Use the PORT variable.` : '. Listen on the port that the PORT variable names.';
   return { after: (seconds) => `did not listen on PORT ${port} within ${seconds} seconds${where}` };
 }

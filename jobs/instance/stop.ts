@@ -5,6 +5,7 @@ import type { Handle } from '../../drivers/runtime';
 import { launchOf } from '../../models/instance_work';
 import { wakeRow } from '../../models/lease';
 import { gone, progressing, type HostDrivers, type JobContext, type Outcome } from '../job';
+import { shipLastLines } from '../unit_log';
 import { hostOf, WEB, type InstanceRow } from './row';
 
 const farewells = new Set<string>();
@@ -15,13 +16,13 @@ const KILL_MS = 30_000;
 const DEFAULT_GRACE_SECONDS = 10;
 
 export async function stop(row: InstanceRow, ctx: JobContext): Promise<Outcome> {
-  const { runtime, shipper } = hostOf(ctx);
+  const { runtime } = hostOf(ctx);
   const handle = row.handle ?? (await runtime.find(row.id));
   if (handle && (await runtime.inspect(handle)).state === 'running') {
     await begin(row, handle, ctx);
     return progressing(LOOK_MS);
   }
-  if (handle) await shipper.finish(row.id);
+  if (handle) await shipLastLines(hostOf(ctx), row.id);
   await runtime.destroy(row.id, ctx);
   await ctx.record({ handle: null, port: null, deleted_at: new Date().toISOString() });
   return gone;

@@ -1,5 +1,5 @@
 // Requests go on while everything below them changes: none is lost.
-import { eventually, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
+import { eventually, leftOvers, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
 import { broken, nodeApp, staticSite, webCommand } from '../support/repositories';
 
 let service: DeployService;
@@ -108,6 +108,21 @@ test('stop and start', async () => {
   await application.post('/start');
   await running(application);
   expect((await application.visit()).body).toContain('here');
+  await application.post('/stop');
+  await eventually('stopped', async () => (await application.get()).status === 'stopped');
+  application.push(staticSite('there'));
+  expect((await application.deploy()).status).toBe('active');
+  await running(application);
+  expect((await application.visit()).body).toContain('there');
+}, 60_000);
+
+test('deleted in the middle of a build: nothing stays', async () => {
+  const application = await service.application({ ...nodeApp('x'), 'package.json': JSON.stringify({ name: 'app', version: '1.0.0', scripts: { build: 'echo building; sleep 600', start: 'node server.js' } }) });
+  const { id } = await application.ask();
+  await eventually('the build', async () => (await application.log(id)).includes('building'));
+  expect((await service.call('DELETE', `/v2/applications/${application.id}`)).status).toBe(204);
+  await eventually('no row', async () => (await service.sql('select 1 from applications where id = $1', [application.id])).length === 0);
+  expect(leftOvers(service.runtimeDir).filter((name) => name.includes(id) || name.includes(application.id))).toEqual([]);
 }, 60_000);
 
 test('an app that ignores SIGTERM is ended after its grace time', async () => {

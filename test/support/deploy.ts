@@ -75,7 +75,12 @@ export async function startDeployService(settings: Record<string, string> = {}):
 
 let count = 0;
 
-async function makeApplication(service: DeployService, files: GitFiles, settings: object): Promise<TestApplication> {
+/** What an application is made with; the service may be in another process. */
+export interface Workplace extends Pick<DeployService, 'git' | 'call'> {
+  platform: { config: { ingressPort: number } };
+}
+
+export async function makeApplication(service: Workplace, files: GitFiles, settings: object): Promise<TestApplication> {
   const name = `app-${(count += 1)}`;
   service.git.makeRepository(name, files);
   const made = await service.call('POST', '/v2/applications', { body: { name, source: { type: 'git', repository_url: service.git.url(name) } } });
