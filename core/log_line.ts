@@ -1,6 +1,7 @@
 // Words of log lines that all parts agree on.
 
 export type LogSource = 'app' | 'router' | 'system';
+export type DatabaseLogSource = 'server' | 'slow_query' | 'pooler';
 export type LogStep = 'build' | 'release' | 'deploy';
 export type LogLevel = 'debug' | 'info' | 'warning' | 'error';
 

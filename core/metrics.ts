@@ -1,6 +1,6 @@
 // Metrics that kinds have: their units, and how their points come out of what is stored.
 
-export type MetricUnit = 'percent' | 'megabytes' | 'bytes' | 'count' | 'milliseconds';
+export type MetricUnit = 'percent' | 'megabytes' | 'bytes' | 'count' | 'milliseconds' | 'seconds' | 'per_second';
 
 export interface MetricDefinition {
   unit: MetricUnit;
@@ -14,6 +14,8 @@ export interface MetricDefinition {
   share?: number;
   /** Only of the part that takes requests. */
   traffic?: true;
+  /** Only of parts that follow another one. */
+  follower?: true;
 }
 
 const traffic = { unit: 'count', reading: 'sum', traffic: true } as const;
@@ -33,6 +35,21 @@ export const applicationMetrics = {
   responses_3xx: traffic,
   responses_4xx: traffic,
   responses_5xx: traffic,
+} as const satisfies Record<string, MetricDefinition>;
+
+/**
+ * Points of a database have its id as resource, and as part the id of the server that was measured: its own, or that of
+ * a replica. All are sampled: total is the sum of the readings of a minute.
+ */
+export const databaseMetrics = {
+  cpu_percent: { unit: 'percent', reading: 'mean' },
+  memory_percent: { unit: 'percent', reading: 'mean' },
+  storage_used_bytes: { unit: 'bytes', reading: 'mean' },
+  connections: { unit: 'count', reading: 'mean' },
+  transactions_per_second: { unit: 'per_second', reading: 'mean' },
+  read_iops: { unit: 'per_second', reading: 'mean' },
+  write_iops: { unit: 'per_second', reading: 'mean' },
+  replication_lag_seconds: { unit: 'seconds', reading: 'mean', follower: true },
 } as const satisfies Record<string, MetricDefinition>;
 
 /** Histogram of response times, stored with buckets. */

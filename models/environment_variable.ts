@@ -2,7 +2,7 @@ import type { Context, Sql } from '../core/context';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
 import type { SecretBox } from '../core/secrets';
-import { Resource, type Values } from './base';
+import { Resource } from './base';
 import { named } from './statement';
 
 const FIND = named('select id from environment_variables where application_id = $1 and key = $2');
@@ -54,15 +54,15 @@ export class EnvironmentVariable extends Resource {
 
   /** A variable that is not there yet. @throws quota_exceeded */
   static async add(ctx: Context, application: Parent, key: string, setting: Setting): Promise<EnvironmentVariable> {
-    await requireRoom(ctx, application);
+    await requireRoom(ctx, application, 1);
     const place = { application_id: application.id, key };
-    return EnvironmentVariable.insert(ctx, { ...place, ...sealed(ctx, place, setting.value), available_at: setting.available_at ?? 'both' });
+    return EnvironmentVariable.insert(ctx, { ...place, ...sealed(ctx.secrets, place, setting.value), available_at: setting.available_at ?? 'both' });
   }
 
   /** @throws env_key_managed */
   async change(ctx: Context, setting: Setting): Promise<this> {
     this.requireUnmanaged();
-    return this.update(ctx, { ...sealed(ctx, this, setting.value), ...(setting.available_at && { available_at: setting.available_at }) });
+    return this.update(ctx, { ...sealed(ctx.secrets, this, setting.value), ...(setting.available_at && { available_at: setting.available_at }) });
   }
 
   /** @throws env_key_managed */
@@ -100,10 +100,10 @@ function placeOf({ application_id, key }: Place): string {
   return `environment_variables:${application_id}:${key}`;
 }
 
-// The place is hashed along, else equal values of two variables would show in the table.
-function sealed(ctx: Context, place: Place, value: string): Values {
+/** A value as it is stored. The place is hashed along, else equal values of two variables would show in the table. */
+export function sealed(secrets: SecretBox, place: Place, value: string): { value: string; value_hash: string } {
   const context = placeOf(place);
-  return { value: ctx.secrets.seal(value, context), value_hash: ctx.secrets.hmac(`${context}\0${value}`, 'environment_variables') };
+  return { value: secrets.seal(value, context), value_hash: secrets.hmac(`${context}\0${value}`, 'environment_variables') };
 }
 
 async function idOf(ctx: Context, application: Parent, key: string): Promise<string | null> {
@@ -111,14 +111,16 @@ async function idOf(ctx: Context, application: Parent, key: string): Promise<str
   return row?.id ?? null;
 }
 
-function requireFree(key: string): void {
+/** @throws env_key_reserved */
+export function requireFree(key: string): void {
   if (key !== 'PORT' && !key.startsWith('SVC_')) return;
   throw problem('env_key_reserved', `${key} belongs to the platform.`);
 }
 
-async function requireRoom(ctx: Context, application: Parent): Promise<void> {
+/** The caller holds the application. @throws quota_exceeded */
+export async function requireRoom(ctx: Context, application: Parent, more: number): Promise<void> {
   const limit = limits.envVariablesPerApplication;
   const [row] = await ctx.sql.query<{ used: number }>(COUNT, [application.id]);
   const used = Number(row?.used ?? 0);
-  if (used >= limit) throw problem('quota_exceeded', `An application may have ${limit} environment variables.`, { resource: 'environment_variables', used, limit });
+  if (used + more > limit) throw problem('quota_exceeded', `An application may have ${limit} environment variables.`, { resource: 'environment_variables', used, limit });
 }

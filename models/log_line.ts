@@ -1,6 +1,6 @@
 // Lines of logs: how they are written. How they are read: models/log_line/read.ts.
 import type { Sql } from '../core/context';
-import { cleanMessage, type LogLevel, type LogSource, type LogStep } from '../core/log_line';
+import { cleanMessage, type DatabaseLogSource, type LogLevel, type LogSource, type LogStep } from '../core/log_line';
 import { ensureDays, oldestObservation } from './observation_day';
 import { named } from './statement';
 
@@ -21,13 +21,27 @@ export interface LogLineInput {
   message: string;
 }
 
+/** A line of the server of a database, or of one of its replicas. */
+export interface DatabaseLineInput {
+  /** Default: now. */
+  at?: Date;
+  project_id: string;
+  database_id: string;
+  /** null: the database itself wrote it. */
+  replica_id: string | null;
+  source: DatabaseLogSource;
+  /** Default: info. */
+  level?: LogLevel;
+  message: string;
+}
+
 /** Lines of one statement: short enough that encoding them keeps no request waiting. */
 const BATCH = 1_000;
 const FUTURE_MS = 60_000;
 
 const INSERT = named(`insert into log_lines (at, resource_id, project_id, application_id, preview_id, deployment_id, instance_id, process_type, source, step, level, message)
   select * from unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])`);
-const NOTIFY = named(`select pg_notify('logs', application_id) from unnest($1::text[]) as application_id`);
+const NOTIFY = named(`select pg_notify('logs', id) from unnest($1::text[]) as id`);
 
 /**
  * Writes lines in their order, and tells those who follow the applications at commit (channel `logs`, the application's
@@ -35,17 +49,35 @@ const NOTIFY = named(`select pg_notify('logs', application_id) from unnest($1::t
  * Never pass a value of a variable: the platform's own lines hold no secrets.
  */
 export async function appendLogLines(sql: Sql, lines: readonly LogLineInput[]): Promise<void> {
+  await append(sql, lines.map((line) => ({ ...line, resource_id: line.preview_id ?? line.application_id, followed: line.application_id })));
+}
+
+/** The same for lines of databases; those who follow one are told with the id of the database. */
+export async function appendDatabaseLines(sql: Sql, lines: readonly DatabaseLineInput[]): Promise<void> {
+  await append(sql, lines.map(({ database_id, replica_id, ...line }) => ({ ...line, resource_id: replica_id ?? database_id, followed: database_id })));
+}
+
+type Line = Omit<LogLineInput, 'application_id' | 'source'> & {
+  application_id?: string;
+  source: LogSource | DatabaseLogSource;
+  /** Whose log it stands in. */
+  resource_id: string;
+  /** The id that followers of the log listen for. */
+  followed: string;
+};
+
+async function append(sql: Sql, lines: readonly Line[]): Promise<void> {
   const timed = stamped(lines);
   if (!timed.length) return;
   await ensureDays(sql, timed.map(({ at }) => at));
   for (let start = 0; start < timed.length; start += BATCH) await sql.query(INSERT, columnsOf(timed.slice(start, start + BATCH)));
-  await sql.query(NOTIFY, [[...new Set(timed.map(({ application_id }) => application_id))]]);
+  await sql.query(NOTIFY, [[...new Set(timed.map(({ followed }) => followed))]]);
 }
 
-type Timed = LogLineInput & { at: Date };
+type Timed = Line & { at: Date };
 
 /** A clock that runs ahead, or a line of last year, makes no partition of its own. */
-function stamped(lines: readonly LogLineInput[]): Timed[] {
+function stamped(lines: readonly Line[]): Timed[] {
   const now = Date.now();
   const oldest = oldestObservation(now).getTime();
   const result: Timed[] = [];
@@ -59,9 +91,9 @@ function stamped(lines: readonly LogLineInput[]): Timed[] {
 function columnsOf(lines: readonly Timed[]): unknown[] {
   return [
     lines.map(({ at }) => at.toISOString()),
-    lines.map(({ preview_id, application_id }) => preview_id ?? application_id),
+    lines.map(({ resource_id }) => resource_id),
     lines.map(({ project_id }) => project_id),
-    lines.map(({ application_id }) => application_id),
+    lines.map(({ application_id }) => application_id ?? null),
     lines.map(({ preview_id }) => preview_id ?? null),
     lines.map(({ deployment_id }) => deployment_id ?? null),
     lines.map(({ instance_id }) => instance_id ?? null),

@@ -1,4 +1,4 @@
-import { logPage, type StepLine } from '../models/log_line/page';
+import { logPage, type LogLine, type StepLine } from '../models/log_line/page';
 import { applicationLog, deploymentLog } from '../models/log_line/scope';
 import { linesAfter } from '../models/log_line/tail';
 import type { QueryListApplicationLogsArgs, QueryListDeploymentLogsArgs, Resolvers } from '../schema/types';
@@ -6,7 +6,7 @@ import type { LiveReader } from '../core/live';
 
 export const resolvers: Resolvers = {
   Query: {
-    listApplicationLogs: async (_, { id, preview_id, ...args }, ctx) => logPage(ctx, await applicationLog(ctx, { id, preview_id }), args),
+    listApplicationLogs: async (_, { id, preview_id, ...args }, ctx) => logPage<LogLine>(ctx, await applicationLog(ctx, { id, preview_id }), args),
     listDeploymentLogs: async (_, { id, deployment_id, ...args }, ctx) => logPage<StepLine>(ctx, await deploymentLog(ctx, { id, deployment_id }), args),
   },
 };

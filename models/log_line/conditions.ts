@@ -1,17 +1,18 @@
 // Which lines of a log a reader asks for, as SQL. Words of enums stand in the text, so that partial indexes are found.
 import { isId, timeOfId } from '../../core/ids';
-import type { LogLevel, LogSource } from '../../core/log_line';
+import type { DatabaseLogSource, LogLevel, LogSource } from '../../core/log_line';
 
 /** Whose log it is, found and allowed before. */
-export interface LogScope {
-  /** `log_lines` of the application or of one preview without those of deployments, or those of one deployment. */
+export type LogScope = LogOwner & {
+  /** `log_lines` of the application, of one preview or of one database server without those of deployments, or those of one deployment. */
   column: 'resource_id' | 'deployment_id';
   id: string;
-  /** Lines of a preview belong to this application. */
-  application_id: string;
   /** Days that its lines are kept. */
   retention_days: number;
-}
+};
+
+/** Lines of a preview belong to this application, those of a replica to the project of its database. */
+type LogOwner = { application_id: string } | { project_id: string };
 
 /** Filters that both faces pass on as they are; all ANDed. */
 export interface LogFilters {
@@ -20,7 +21,7 @@ export interface LogFilters {
   /** Substring of the message, upper and lower case alike. */
   search?: string | null;
   level?: LogLevel | null;
-  source?: LogSource | null;
+  source?: LogSource | DatabaseLogSource | null;
   process_type?: string | null;
   instance_id?: string | null;
   deployment_id?: string | null;
@@ -37,7 +38,7 @@ export function conditionsOf(scope: LogScope, filters: LogFilters, values: unkno
   const found = [
     `${scope.column} = ${param(scope.id)}`,
     scope.column === 'deployment_id' ? 'step is not null' : 'step is null',
-    `application_id = ${param(scope.application_id)}`,
+    'application_id' in scope ? `application_id = ${param(scope.application_id)}` : `project_id = ${param(scope.project_id)}`,
     `at >= ${param(earliest(scope, filters))}`,
   ];
   if (filters.until != null) found.push(`at < ${param(filters.until)}`);
@@ -48,7 +49,7 @@ export function conditionsOf(scope: LogScope, filters: LogFilters, values: unkno
 }
 
 /** No line of an instance or a deployment is older than its id, but for clocks that differ. */
-function earliest({ retention_days }: LogScope, { since, instance_id, deployment_id }: LogFilters): string {
+function earliest({ retention_days }: Pick<LogScope, 'retention_days'>, { since, instance_id, deployment_id }: LogFilters): string {
   const times = [Date.now() - retention_days * DAY_MS, since != null ? Date.parse(since) : 0, ...[instance_id, deployment_id].map((id) => (id != null ? timeOfId(id).getTime() - CLOCKS_MS : 0))];
   return new Date(Math.max(...times)).toISOString();
 }

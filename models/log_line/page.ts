@@ -2,7 +2,7 @@
 import type { Context } from '../../core/context';
 import { hashFilters } from '../../core/cursor';
 import { limits } from '../../core/limits';
-import type { LogLevel, LogSource, LogStep } from '../../core/log_line';
+import type { DatabaseLogSource, LogLevel, LogSource, LogStep } from '../../core/log_line';
 import type { Page } from '../page';
 import { named } from '../statement';
 import { conditionsOf, type LogFilters, type LogScope } from './conditions';
@@ -20,6 +20,11 @@ export interface LogLine {
   step: LogStep | null;
 }
 
+/** A line of a database server. */
+export interface DatabaseLine extends Omit<LogLine, 'source'> {
+  source: DatabaseLogSource;
+}
+
 /** A line of a deployment. */
 export interface StepLine extends LogLine {
   step: LogStep;
@@ -34,10 +39,10 @@ export interface LogPageArguments extends LogFilters {
 export const LINE_COLUMNS = 'at as timestamp, seq, source, level, message, process_type, instance_id, deployment_id, preview_id, step';
 
 /** One page in the order of time, newest first unless `order` says asc. @throws invalid_cursor */
-export async function logPage<Line extends LogLine = LogLine>(ctx: Context, scope: LogScope, args: LogPageArguments): Promise<Page<Line>> {
+export async function logPage<Line extends LogLine | DatabaseLine = LogLine>(ctx: Context, scope: LogScope, args: LogPageArguments): Promise<Page<Line>> {
   const { limit, cursor, order, ...filters } = args;
   const sort = order ?? 'desc';
-  const expect = { sort, filters: hashFilters({ ...present(filters), of: scope.column, id: scope.id, application: scope.application_id }) };
+  const expect = { sort, filters: hashFilters({ ...present(filters), of: scope.column, id: scope.id, owner: 'application_id' in scope ? scope.application_id : scope.project_id }) };
   const after = cursor != null ? ctx.cursors.decode(cursor, expect) : null;
   const values: unknown[] = [];
   const conditions = conditionsOf(scope, filters, values);

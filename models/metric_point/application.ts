@@ -24,5 +24,5 @@ export async function metricsOfApplication(ctx: Context, { id, metrics, process_
     traffic: process.type === 'web',
   }));
   const names = metrics?.length ? [...new Set(metrics)] : Object.keys(applicationMetrics);
-  return metricSeries(ctx, { resource_id: application.id, definitions: applicationMetrics, metrics: names, parts, only: process_id ?? null }, span);
+  return metricSeries(ctx, { resource_id: application.id, definitions: applicationMetrics, metrics: names, parts, gone: 'process_id', only: process_id ?? null }, span);
 }

@@ -11,6 +11,8 @@ export interface Part {
   labels: { name: string; value: string }[];
   /** It takes the requests. */
   traffic: boolean;
+  /** It follows another part. */
+  follower?: true;
 }
 
 export interface Series {
@@ -34,6 +36,8 @@ interface Question {
   /** Names of definitions. */
   metrics: readonly string[];
   parts: readonly Part[];
+  /** Label of a part of which only points are left. */
+  gone: string;
   /** Only this part, which need not exist any more. */
   only: string | null;
 }
@@ -101,10 +105,10 @@ function groups<Row>(rows: Row[], keyOf: (row: Row) => string): Map<string, Row[
 }
 
 /** Those that there are, then those of which only points are left. */
-function partsOf({ parts, only }: Question, { traffic }: MetricDefinition, found: ByPart<unknown>): Part[] {
-  const fitting = parts.filter((part) => (only === null || part.id === only) && (!traffic || part.traffic || found.has(part.id)));
+function partsOf({ parts, gone: name, only }: Question, { traffic, follower }: MetricDefinition, found: ByPart<unknown>): Part[] {
+  const fitting = parts.filter((part) => (only === null || part.id === only) && ((!traffic || part.traffic) && (!follower || part.follower) || found.has(part.id)));
   const gone = [...found.keys()].filter((id) => !parts.some((part) => part.id === id));
-  return [...fitting, ...gone.map((id) => ({ id, labels: [{ name: 'process_id', value: id }], traffic: false }))];
+  return [...fitting, ...gone.map((id) => ({ id, labels: [{ name, value: id }], traffic: false }))];
 }
 
 function pointsOf(metric: string, definition: MetricDefinition, part: string, values: Values, histograms: ByPart<Histogram>): Series['points'] {

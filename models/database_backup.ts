@@ -1,0 +1,81 @@
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
+import { firstIdAt } from '../core/ids';
+import { limits } from '../core/limits';
+import { defineStates } from '../core/states';
+import type { CreateDatabaseBackupInput, DatabaseBackupDownload, QueryListDatabaseBackupsArgs } from '../schema/types';
+import { Resource } from './base';
+import { downloadAddress } from './database_backup/download';
+import type { ManagedDatabase } from './managed_database';
+import { requireFeature } from './managed_database/offer';
+import { page, type Page, type PageArguments } from './page';
+import { named } from './statement';
+
+const RUNNING = named(`select status from database_backups where database_id = $1 and status in ('pending', 'running') and deleted_at is null limit 1`);
+const COUNT = named(`select count(*) as used from database_backups where database_id = $1 and type = 'manual' and deleted_at is null`);
+
+/** What a database held at one time. */
+export class DatabaseBackup extends Resource {
+  static readonly table = 'database_backups';
+  static readonly kind = 'database_backup';
+  static readonly idPrefix = 'bkp';
+  static override readonly filters = { type: 'type = ?', status: 'status = ?', since: 'id >= ?', until: 'id < ?' };
+  static override readonly states = defineStates({
+    initial: ['pending'],
+    transitional: ['pending', 'running'],
+    moves: { pending: ['running', 'failed'], running: ['completed', 'failed'] },
+  });
+
+  declare database_id: string;
+  declare type: 'scheduled' | 'manual';
+  declare note: string | null;
+  declare engine_version: string;
+  declare size_bytes: number | null;
+  declare started_at: string | null;
+  declare finished_at: string | null;
+  /** null: it is kept. */
+  declare expires_at: string | null;
+  declare manifest: Record<string, string | number> | null;
+  declare status: 'pending' | 'running' | 'completed' | 'failed';
+  declare status_reason: string | null;
+
+  /** Those of a database. `since` and `until` are times of creation, which ids carry. */
+  static list(ctx: Context, { id: database_id, ...args }: QueryListDatabaseBackupsArgs): Promise<Page<DatabaseBackup>> {
+    const since = args.since && firstIdAt(DatabaseBackup.idPrefix, args.since);
+    const until = args.until && firstIdAt(DatabaseBackup.idPrefix, args.until);
+    return page(DatabaseBackup, ctx, { ...args, since, until } as PageArguments, { database_id });
+  }
+
+  /**
+   * One that is kept, taken now; the caller holds the database (`ManagedDatabase.ofChild`).
+   * @throws engine_feature_unsupported, invalid_state, resource_busy, quota_exceeded
+   */
+  static async create(ctx: Context, database: ManagedDatabase, input: CreateDatabaseBackupInput): Promise<DatabaseBackup> {
+    await requireFeature(ctx, database, 'backups');
+    database.requireStatus(['available']);
+    const [running] = await ctx.sql.query<{ status: string }>(RUNNING, [database.id]);
+    if (running) throw problem('resource_busy', 'Another backup of the database is being taken.', { resource_status: running.status });
+    await requireBackupRoom(ctx, database.id);
+    return DatabaseBackup.insert(ctx, { database_id: database.id, type: 'manual', note: input.note ?? null, engine_version: database.engine_version });
+  }
+
+  /** @throws resource_busy while it is taken */
+  async destroy(ctx: Context): Promise<void> {
+    this.requireStatus(['completed', 'failed']);
+    await this.remove(ctx);
+  }
+
+  /** @throws backup_not_ready */
+  download(ctx: Context): DatabaseBackupDownload {
+    if (this.status !== 'completed') throw problem('backup_not_ready', undefined, { resource_status: this.status });
+    return downloadAddress(ctx, this.id);
+  }
+}
+
+/** @throws quota_exceeded */
+async function requireBackupRoom(ctx: Context, databaseId: string): Promise<void> {
+  const limit = limits.manualBackupsPerDatabase;
+  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [databaseId]);
+  const used = Number(row?.used ?? 0);
+  if (used >= limit) throw problem('quota_exceeded', `A database may have ${limit} manual backups.`, { resource: 'manual_backups', used, limit });
+}

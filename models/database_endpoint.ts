@@ -1,0 +1,126 @@
+import type { Config } from '../core/config';
+import type { Context } from '../core/context';
+import { problem, validationFailed } from '../core/errors';
+import { mintId, timeOfId } from '../core/ids';
+import { defineStates } from '../core/states';
+import type { CreateDatabaseEndpointInput, UpdateDatabaseEndpointInput } from '../schema/types';
+import { Resource, type Values } from './base';
+import { requireUnattached } from './database_attachment/in_use';
+import { refreshVariables } from './database_attachment/variables';
+import { endpointPort, poolOf, requireEndpointRoom, requireReplicas, type PoolMode } from './database_endpoint/place';
+import { DatabaseReplica } from './database_replica';
+import type { ManagedDatabase } from './managed_database';
+import { hostOf } from './managed_database/credentials';
+import { makeDatabaseDue } from './managed_database/due';
+import { requireFeature } from './managed_database/offer';
+
+/** Where a database is reached: by whom, at which port, and whether it leads to the primary or to replicas. */
+export class DatabaseEndpoint extends Resource {
+  static readonly table = 'database_endpoints';
+  static readonly kind = 'database_endpoint';
+  static readonly idPrefix = 'dbe';
+  static override readonly filters = { access: 'access = ?', target: 'target = ?', status: 'status = ?' };
+  static override readonly sorts = ['name'];
+  static override readonly states = defineStates({
+    initial: ['provisioning'],
+    transitional: ['provisioning', 'updating'],
+    moves: {
+      provisioning: ['active', 'failed'],
+      active: ['updating', 'failed'],
+      updating: ['active', 'failed'],
+      failed: ['updating', 'active'],
+    },
+  });
+
+  declare database_id: string;
+  /** Of `target: replicas`; null = all of them. */
+  declare replica_id: string | null;
+  declare name: string;
+  declare access: 'private' | 'public';
+  declare target: 'primary' | 'replicas';
+  declare allowed_sources: string[];
+  declare pool_mode: PoolMode | null;
+  declare pool_size: number | null;
+  /** Of the server, or one of its own where a pool or several replicas stand behind it. */
+  declare port: number;
+  declare is_default: boolean;
+  declare status: 'provisioning' | 'active' | 'updating' | 'failed';
+  declare status_reason: string | null;
+
+  /**
+   * A further endpoint of a database that the caller holds (`ManagedDatabase.ofChild`).
+   * @throws reference_not_found, validation_failed, engine_feature_unsupported, invalid_state, resource_busy, name_taken, quota_exceeded, capacity_unavailable
+   */
+  static async create(ctx: Context, database: ManagedDatabase, input: CreateDatabaseEndpointInput): Promise<DatabaseEndpoint> {
+    const { name, access, allowed_sources = [] } = input;
+    const target = input.target ?? 'primary';
+    const replica = input.replica_id ? await DatabaseReplica.ofDatabase(ctx, database.id, input.replica_id, 'replica_id') : null;
+    const pool = await poolOf(ctx, database, input.pool_mode ?? null, input.pool_size ?? null);
+    if (target === 'replicas') await requireFeature(ctx, database, 'replicas');
+    if (target === 'replicas' && !replica) await requireReplicas(ctx, database);
+    replica?.requireFollowing();
+    await requireEndpointRoom(ctx, database.id);
+    const id = mintId(DatabaseEndpoint.idPrefix);
+    const created_at = timeOfId(id).toISOString();
+    const port = await endpointPort(ctx, id, pool.pool_mode, target === 'primary' ? database : replica);
+    const place = { database_id: database.id, replica_id: replica?.id ?? null, port };
+    const made = await DatabaseEndpoint.insert(ctx, { id, created_at, updated_at: created_at, ...place, ...pool, name, target, access: access ?? 'private', allowed_sources });
+    await makeDatabaseDue(ctx.sql, database.id);
+    return made;
+  }
+
+  /** The private endpoint that each database has from its beginning. */
+  static addDefault(ctx: Context, { id, project_id, port }: Pick<ManagedDatabase, 'id' | 'project_id' | 'port'>): Promise<DatabaseEndpoint> {
+    return DatabaseEndpoint.insert(ctx, { project_id, database_id: id, name: 'default', access: 'private', target: 'primary', port, is_default: true });
+  }
+
+  /**
+   * Name, sources and pooling; the caller holds the database. Variables of attachments follow where the port changes.
+   * @throws validation_failed, engine_feature_unsupported, name_taken, capacity_unavailable
+   */
+  async change(ctx: Context, database: ManagedDatabase, input: UpdateDatabaseEndpointInput): Promise<this> {
+    const acting: Values = {
+      ...(input.allowed_sources != null && { allowed_sources: this.sources(input.allowed_sources) }),
+      ...(await this.pooling(ctx, database, input)),
+    };
+    const acts = Object.keys(acting).length > 0;
+    const { port } = this;
+    const status = this.status === 'provisioning' ? 'provisioning' : 'updating';
+    await this.update(ctx, { ...acting, ...(input.name != null && { name: input.name }), ...(acts && { status, status_reason: null }) });
+    if (acts) await makeDatabaseDue(ctx.sql, this.database_id);
+    if (this.port !== port) await refreshVariables(ctx, { database_id: this.database_id, endpoint_id: this.id });
+    return this;
+  }
+
+  /** @throws resource_protected for the default one, resource_in_use where an attachment uses it */
+  async destroy(ctx: Context): Promise<void> {
+    if (this.is_default) throw problem('resource_protected', 'The default endpoint belongs to its database and cannot be deleted alone.');
+    await requireUnattached(ctx, 'endpoint_id', [this.id]);
+    await this.remove(ctx);
+    await makeDatabaseDue(ctx.sql, this.database_id);
+  }
+
+  /** Name or address to connect to. */
+  hostOf(config: Config): string {
+    return hostOf(config, this.access);
+  }
+
+  private sources(allowed_sources: string[]): string[] {
+    if (this.access === 'public') return allowed_sources;
+    throw validationFailed([{ field: 'allowed_sources', code: 'depends_on', detail: 'needs access to be public' }]);
+  }
+
+  private async pooling(ctx: Context, database: ManagedDatabase, input: UpdateDatabaseEndpointInput): Promise<Values> {
+    if (input.pool_mode === undefined && input.pool_size === undefined) return {};
+    const pool_mode = input.pool_mode === undefined ? this.pool_mode : input.pool_mode;
+    const kept = pool_mode === null ? null : this.pool_size;
+    const pool = await poolOf(ctx, database, pool_mode, input.pool_size === undefined ? kept : input.pool_size);
+    return { ...pool, port: await endpointPort(ctx, this.id, pool.pool_mode, await this.server(ctx, database)) };
+  }
+
+  /** What it leads to, null = several servers. */
+  private async server(ctx: Context, database: ManagedDatabase): Promise<{ port: number } | null> {
+    if (this.target === 'primary') return database;
+    return this.replica_id ? DatabaseReplica.get(ctx, this.replica_id, { database_id: this.database_id }) : null;
+  }
+}

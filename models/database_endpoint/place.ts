@@ -1,0 +1,58 @@
+// Where an endpoint listens, and what stands behind it.
+import type { Context } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import { limits } from '../../core/limits';
+import { takePort } from '../managed_database/capacity';
+import { requireFeature, requirePackage } from '../managed_database/offer';
+import { named } from '../statement';
+
+export type PoolMode = 'session' | 'transaction';
+
+interface Server {
+  id: string;
+  engine: string;
+  engine_version: string;
+  database_package: string;
+  status: string;
+}
+
+const OWN = named('select port from database_ports where owner_id = $1');
+
+/**
+ * The port of the one server that an endpoint leads to. A pool, and what spreads connections over replicas, listens at a
+ * port of its own, which the endpoint keeps from then on.
+ * @throws capacity_unavailable
+ */
+export async function endpointPort(ctx: Context, id: string, pool_mode: PoolMode | null, server: { port: number } | null): Promise<number> {
+  if (pool_mode === null && server) return server.port;
+  const [own] = await ctx.sql.query<{ port: number }>(OWN, [id]);
+  return own?.port ?? takePort(ctx, id);
+}
+
+/** A pool as it is stored. @throws validation_failed, engine_feature_unsupported */
+export async function poolOf(ctx: Context, database: Server, pool_mode: PoolMode | null, size: number | null): Promise<{ pool_mode: PoolMode | null; pool_size: number | null }> {
+  if (pool_mode === null && size !== null) throw validationFailed([{ field: 'pool_size', code: 'depends_on', detail: 'needs pool_mode' }]);
+  if (pool_mode === null) return { pool_mode, pool_size: null };
+  await requireFeature(ctx, database, 'pooling');
+  const { max_connections: most } = await requirePackage(ctx, database.engine, database.database_package);
+  if (size !== null && size > most) throw validationFailed([{ field: 'pool_size', code: 'too_large', detail: `must be at most ${most}, the max_connections of the package` }]);
+  return { pool_mode, pool_size: size ?? Math.min(limits.poolSizeDefault, most) };
+}
+
+const REPLICAS = named(`select count(*) as count from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting'`);
+
+/** @throws invalid_state where the database has no replica */
+export async function requireReplicas(ctx: Context, database: Server): Promise<void> {
+  const [row] = await ctx.sql.query<{ count: number }>(REPLICAS, [database.id]);
+  if (!row?.count) throw problem('invalid_state', 'The database has no replica. Create one first.', { resource_status: database.status, allowed_statuses: [] });
+}
+
+const COUNT = named('select count(*) as used from database_endpoints where database_id = $1 and deleted_at is null');
+
+/** The caller holds the database. @throws quota_exceeded */
+export async function requireEndpointRoom(ctx: Context, databaseId: string): Promise<void> {
+  const limit = limits.endpointsPerDatabase;
+  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [databaseId]);
+  const used = Number(row?.used ?? 0);
+  if (used >= limit) throw problem('quota_exceeded', `A database may have ${limit} endpoints.`, { resource: 'endpoints', used, limit });
+}

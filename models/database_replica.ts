@@ -1,0 +1,109 @@
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
+import { isId, mintId, timeOfId } from '../core/ids';
+import { defineStates } from '../core/states';
+import type { CreateDatabaseReplicaInput, UpdateDatabaseReplicaInput } from '../schema/types';
+import { Resource } from './base';
+import { packageFor, promiseMore, requireReplicaRoom } from './database_replica/size';
+import { removeEndpointsOf } from './database_replica/endpoints';
+import { ManagedDatabase } from './managed_database';
+import { takePort } from './managed_database/capacity';
+import { makeDatabaseDue } from './managed_database/due';
+import { requireFeature } from './managed_database/offer';
+import { requireRegion } from './region';
+import { named } from './statement';
+
+const KNOWN = named('select 1 from database_replicas where id = $1 and database_id = $2 and deleted_at is null');
+
+/** A server that follows a database and takes reads only. */
+export class DatabaseReplica extends Resource {
+  static readonly table = 'database_replicas';
+  static readonly kind = 'database_replica';
+  static readonly idPrefix = 'rep';
+  static override readonly filters = { status: 'status = ?', region: 'region = ?' };
+  static override readonly sorts = ['name'];
+  static readonly billing = ManagedDatabase.billing;
+  static override readonly states = defineStates({
+    initial: ['provisioning'],
+    transitional: ['provisioning', 'updating', 'promoting'],
+    moves: {
+      provisioning: ['available', 'failed'],
+      available: ['updating', 'promoting', 'failed'],
+      updating: ['available', 'failed'],
+      promoting: ['failed'],
+      failed: ['available'],
+    },
+  });
+
+  declare database_id: string;
+  declare name: string;
+  declare region: string;
+  declare database_package: string;
+  declare nodes: number;
+  declare replication_lag_seconds: number | null;
+  declare status: 'provisioning' | 'available' | 'updating' | 'promoting' | 'failed';
+  declare status_reason: string | null;
+  /** Names its directory and its unit. */
+  declare server_id: string;
+  declare port: number;
+  /** The user of the operating system derives from it. */
+  declare tenant: number;
+
+  /**
+   * A replica of a database that the caller holds (`ManagedDatabase.ofChild`).
+   * @throws reference_not_found, engine_feature_unsupported, validation_failed, invalid_state, resource_busy, name_taken, quota_exceeded, capacity_unavailable
+   */
+  static async create(ctx: Context, database: ManagedDatabase, input: CreateDatabaseReplicaInput): Promise<DatabaseReplica> {
+    const region = input.region ?? database.region;
+    requireRegion(ctx, region, 'region');
+    const size = await packageFor(ctx, database, input.database_package ?? database.database_package);
+    await requireFeature(ctx, database, 'replicas');
+    database.requireStatus(['available']);
+    await requireReplicaRoom(ctx, database.id);
+    await promiseMore(ctx, database, size, null);
+    const id = mintId(DatabaseReplica.idPrefix);
+    const created_at = timeOfId(id).toISOString();
+    const server = { server_id: id, port: await takePort(ctx, id), database_package: size.id, nodes: size.nodes };
+    const made = await DatabaseReplica.insert(ctx, { id, created_at, updated_at: created_at, database_id: database.id, name: input.name, region, ...server });
+    await makeDatabaseDue(ctx.sql, database.id);
+    return made;
+  }
+
+  /** A replica of the database that a body refers to. @throws reference_not_found with `field` */
+  static async ofDatabase(ctx: Context, databaseId: string, id: string, field: string): Promise<DatabaseReplica> {
+    const found = await DatabaseReplica.referenced(ctx, id, field);
+    if (found.database_id === databaseId) return found;
+    throw problem('reference_not_found', `${field} names no replica of this database.`, { field });
+  }
+
+  /** Whether the database has it. */
+  static async exists(ctx: Context, id: string, databaseId: string): Promise<boolean> {
+    return isId(DatabaseReplica.idPrefix, id) && (await ctx.sql.query(KNOWN, [id, databaseId])).length > 0;
+  }
+
+  /**
+   * A name at any time, a package when it is available; the caller holds the database.
+   * @throws reference_not_found, engine_feature_unsupported, validation_failed, invalid_state, resource_busy, name_taken, capacity_unavailable
+   */
+  async change(ctx: Context, database: ManagedDatabase, input: UpdateDatabaseReplicaInput): Promise<this> {
+    const name = input.name != null && { name: input.name };
+    if (input.database_package == null || input.database_package === this.database_package) return this.update(ctx, { ...name });
+    const size = await packageFor(ctx, database, input.database_package);
+    this.requireStatus(['available']);
+    await promiseMore(ctx, database, size, this);
+    return this.move(ctx, 'updating', { ...name, database_package: size.id, nodes: size.nodes });
+  }
+
+  /** Takes along the endpoints that lead to it alone. @throws resource_busy while it is promoted, resource_in_use where an attachment uses one of these */
+  async destroy(ctx: Context): Promise<void> {
+    this.requireFollowing();
+    await removeEndpointsOf(ctx, this);
+    await this.remove(ctx);
+    await makeDatabaseDue(ctx.sql, this.database_id);
+  }
+
+  /** @throws resource_busy while it becomes a database of its own */
+  requireFollowing(): void {
+    if (this.status === 'promoting') throw problem('resource_busy', undefined, { resource_status: this.status });
+  }
+}

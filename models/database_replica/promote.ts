@@ -1,0 +1,75 @@
+// A replica becomes a database of its own. Its server goes on with the data, the users and the passwords that it has:
+// the new database takes over its directory, its port and its user of the operating system.
+import type { Context } from '../../core/context';
+import { mintId, timeOfId } from '../../core/ids';
+import { DatabaseEndpoint } from '../database_endpoint';
+import type { DatabaseReplica } from '../database_replica';
+import { DatabaseUser, openPassword, sealPassword } from '../database_user';
+import { ManagedDatabase } from '../managed_database';
+import { passPort } from '../managed_database/capacity';
+import { openAdminPassword, sealAdminPassword } from '../managed_database/credentials';
+import { makeDatabaseDue } from '../managed_database/due';
+import { named } from '../statement';
+import { removeEndpointsOf } from './endpoints';
+
+// Columns that no answer shows come along.
+const PRIMARY = named('select * from databases where id = $1');
+const SERVER = named('select server_id, port, tenant, tls_certificate, tls_key from database_replicas where id = $1');
+const USERS = named('select id, username, access, is_default, password from database_users where database_id = $1 order by id');
+const NAMED = named('select 1 from databases where project_id = $1 and name = $2 and deleted_at is null');
+
+/**
+ * The new database, `provisioning`, with the users of the primary and a default endpoint; the replica is `promoting` until
+ * the job has made its server one of its own. The caller holds the primary.
+ * @throws invalid_state, resource_busy, resource_in_use where an attachment uses an endpoint of the replica, quota_exceeded
+ */
+export async function promoteReplica(ctx: Context, replica: DatabaseReplica): Promise<ManagedDatabase> {
+  replica.requireStatus(['available']);
+  await removeEndpointsOf(ctx, replica);
+  const database = await insertDatabase(ctx, replica);
+  await passPort(ctx.sql, replica.id, database.id);
+  await copyUsers(ctx, replica.database_id, database);
+  await DatabaseEndpoint.addDefault(ctx, database);
+  await replica.move(ctx, 'promoting');
+  await makeDatabaseDue(ctx.sql, replica.database_id);
+  return database;
+}
+
+async function insertDatabase(ctx: Context, replica: DatabaseReplica): Promise<ManagedDatabase> {
+  const [primary] = (await ctx.sql.query<ManagedDatabase>(PRIMARY, [replica.database_id])) as [ManagedDatabase];
+  const [server] = await ctx.sql.query<object>(SERVER, [replica.id]);
+  const id = mintId(ManagedDatabase.idPrefix);
+  const created_at = timeOfId(id).toISOString();
+  const { engine, engine_version, storage_gb, database_name, username, backup_schedule, maintenance_window, system_identifier } = primary;
+  const { region, database_package, nodes } = replica;
+  return ManagedDatabase.insert(ctx, {
+    ...{ id, created_at, updated_at: created_at, name: await freeName(ctx, replica, id) },
+    ...{ engine, engine_version, storage_gb, database_name, username, backup_schedule, maintenance_window, system_identifier },
+    ...{ region, database_package, nodes, ...server },
+    admin_password: sealAdminPassword(ctx.secrets, id, openAdminPassword(ctx.secrets, primary)),
+  });
+}
+
+/** That of the replica where the project has no database of the name, else with the end of the id, which is random. */
+async function freeName(ctx: Context, replica: DatabaseReplica, id: string): Promise<string> {
+  const [taken] = await ctx.sql.query(NAMED, [replica.project_id, replica.name]);
+  return taken ? `${replica.name.slice(0, 31).replace(/-$/, '')}-${id.slice(-8)}` : replica.name;
+}
+
+interface User {
+  id: string;
+  username: string;
+  access: string;
+  is_default: boolean;
+  password: string;
+}
+
+async function copyUsers(ctx: Context, from: string, { id: database_id, project_id }: ManagedDatabase): Promise<void> {
+  for (const user of await ctx.sql.query<User>(USERS, [from])) {
+    const id = mintId(DatabaseUser.idPrefix);
+    const created_at = timeOfId(id).toISOString();
+    const { username, access, is_default } = user;
+    const password = sealPassword(ctx.secrets, id, openPassword(ctx.secrets, user));
+    await DatabaseUser.insert(ctx, { id, created_at, updated_at: created_at, project_id, database_id, username, access, is_default, password });
+  }
+}

@@ -1,0 +1,32 @@
+import { DatabaseBackup } from '../models/database_backup';
+import { loadOne } from '../models/load';
+import { ManagedDatabase } from '../models/managed_database';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listDatabaseBackups: async (_, args, ctx) => {
+      await ManagedDatabase.get(ctx, args.id);
+      return DatabaseBackup.list(ctx, args);
+    },
+    getDatabaseBackup: async (_, { id, backup_id }, ctx) => {
+      await ManagedDatabase.get(ctx, id);
+      return DatabaseBackup.get(ctx, backup_id, { database_id: id });
+    },
+    getDatabaseBackupDownload: async (_, { id, backup_id }, ctx) => {
+      await ManagedDatabase.get(ctx, id);
+      return (await DatabaseBackup.get(ctx, backup_id, { database_id: id })).download(ctx);
+    },
+  },
+  Mutation: {
+    createDatabaseBackup: async (_, { id, input }, ctx) => DatabaseBackup.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
+    deleteDatabaseBackup: async (_, { id, backup_id }, ctx) => {
+      await ManagedDatabase.ofChild(ctx, id);
+      await (await DatabaseBackup.forUpdate(ctx, backup_id, { database_id: id })).destroy(ctx);
+      return true;
+    },
+  },
+  DatabaseBackup: {
+    database: (backup, _, ctx) => loadOne(ManagedDatabase, ctx, backup.project_id, backup.database_id),
+  },
+};

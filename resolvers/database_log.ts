@@ -1,0 +1,22 @@
+import { logPage, type DatabaseLine } from '../models/log_line/page';
+import { databaseLog } from '../models/log_line/scope';
+import { linesAfter } from '../models/log_line/tail';
+import type { QueryListDatabaseLogsArgs, Resolvers } from '../schema/types';
+import type { LiveReader } from '../core/live';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listDatabaseLogs: async (_, { id, replica_id, ...args }, ctx) => logPage<DatabaseLine>(ctx, await databaseLog(ctx, { id, replica_id }), args),
+  },
+};
+
+export const live: Record<string, LiveReader> = {
+  listDatabaseLogs: {
+    topic: ({ id }) => ({ channel: 'logs', key: String(id) }),
+    async read(given, ctx, after) {
+      const { id, replica_id, ...args } = given as QueryListDatabaseLogsArgs;
+      const lines = await linesAfter(ctx, await databaseLog(ctx, { id, replica_id }), args, after);
+      return lines.map(({ id: place, line: { timestamp, source, level, message } }) => ({ id: place, data: { timestamp, source, level, message } }));
+    },
+  },
+};

@@ -1,0 +1,8 @@
+import { metricsOfDatabase } from '../models/metric_point/database';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    getDatabaseMetrics: (_, args, ctx) => metricsOfDatabase(ctx, args),
+  },
+};
