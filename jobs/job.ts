@@ -8,6 +8,7 @@ import type { StateMachine } from '../core/states';
 import type { HostFacts } from '../core/host_facts';
 import type { BuildDriver } from '../drivers/builder';
 import type { CertificateDriver } from '../drivers/certificates';
+import type { EngineDriver, EngineId } from '../drivers/database';
 import type { DriverContext } from '../drivers/driver';
 import type { IngressDriver } from '../drivers/ingress';
 import type { RuntimeDriver } from '../drivers/runtime';
@@ -34,6 +35,8 @@ export interface HostDrivers {
   builder: BuildDriver;
   runtime: RuntimeDriver;
   ingress: IngressDriver;
+  /** Engines of databases that this host has. */
+  databases: ReadonlyMap<EngineId, EngineDriver>;
   /** Absolute paths. */
   directories: { releases: string; caches: string };
   shipper: {

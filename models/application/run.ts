@@ -39,8 +39,8 @@ const RELEASED = named(`update processes set release_id = $2, version = version 
 const SCALING = named(`update processes set status = 'scaling', version = version + 1, updated_at = greatest(now(), updated_at)
   where application_id = $1 and release_id is not null and status <> 'scaling' and (instances > 0 or running_instances > 0)`);
 
-/** The present deployment with the settings and variables of now. @param processId null = all process types */
-async function releaseAnew(ctx: Context, application: Application, processId: string | null): Promise<void> {
+/** The present deployment with the settings and variables of now. @param processId null = all process types @throws invalid_state */
+export async function releaseAnew(ctx: Pick<Context, 'sql' | 'secrets'>, application: Pick<Application, 'id' | 'current_deployment_id' | 'status'>, processId: string | null): Promise<void> {
   const { id, current_deployment_id } = application;
   if (!current_deployment_id) throw problem('invalid_state', 'The application has no active deployment. Deploy it first.', { resource_status: application.status });
   const release = await createRelease(ctx.sql, ctx.secrets, { application_id: id, preview_id: null, deployment_id: current_deployment_id });

@@ -1,0 +1,37 @@
+// Databases: one server each, kept as its row wants it through the driver of its engine.
+import { freeLeases } from '../models/lease';
+import { ManagedDatabase } from '../models/managed_database';
+import { freePort } from '../models/managed_database/work';
+import { gone, settled, type Job, type JobContext, type Outcome } from './job';
+import { provision, restart, restore, upgrade } from './managed_database/change';
+import { keep } from './managed_database/keep';
+import { engineOf, type DatabaseRow } from './managed_database/row';
+
+const MINUTE_MS = 60_000;
+
+const phases: Partial<Record<DatabaseRow['status'], (row: DatabaseRow, ctx: JobContext) => Promise<Outcome>>> = {
+  provisioning: provision,
+  restoring: restore,
+  upgrading: upgrade,
+  restarting: restart,
+  // All that is left is to delete it.
+  failed: () => Promise.resolve(settled()),
+};
+
+export const job: Job<DatabaseRow> = {
+  table: ManagedDatabase.table,
+  host: true,
+  states: ManagedDatabase.states,
+  // A restore of many gigabytes is one step.
+  stepMs: 60 * MINUTE_MS,
+  deadlineMs: 30 * MINUTE_MS,
+  prepare: (sql) => freeLeases(sql, ManagedDatabase.table),
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : (phases[row.status] ?? keep)(row, ctx)),
+};
+
+/** The row itself goes when its replicas, endpoints and backups have gone. */
+async function tearDown(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  await engineOf(ctx, row.engine).remove(row.server_id, ctx);
+  await freePort(ctx.sql, row.id);
+  return gone;
+}

@@ -1,0 +1,26 @@
+// Certificates of servers, from the installation's own authority.
+import { isOutdated, issueServerCertificate, newAuthority, type KeyedCertificate } from '../../drivers/certificates/authority';
+import { authorityFor } from '../../models/authority';
+import type { JobContext } from '../job';
+
+interface Certified {
+  /** Binds the key: it stays when a replica becomes a database. */
+  server_id: string;
+  tls_certificate: string | null;
+  tls_key: string | null;
+}
+
+const PURPOSE = 'databases';
+
+/** The certificate of a server, a new one where it has none or nears its end. It is in the row before it is used. */
+export async function certificateFor(row: Certified, ctx: JobContext): Promise<KeyedCertificate> {
+  const authority = await authorityFor(ctx.sql, ctx.secrets, PURPOSE, () => newAuthority(`Databases of ${ctx.config.appsDomain}`));
+  const names = ['127.0.0.1', 'localhost', ctx.config.ingressHost];
+  const place = `servers:${row.server_id}:tls_key`;
+  if (row.tls_certificate && row.tls_key && !isOutdated(row.tls_certificate, authority.certificate, names)) {
+    return { certificate: row.tls_certificate, key: ctx.secrets.open(row.tls_key, place) };
+  }
+  const made = await issueServerCertificate(authority, names);
+  await ctx.record({ tls_certificate: made.certificate, tls_key: ctx.secrets.seal(made.key, place) });
+  return made;
+}

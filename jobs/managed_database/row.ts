@@ -1,0 +1,80 @@
+// What the jobs of databases share.
+import { databasePackageDefinitions } from '../../core/catalog_definitions';
+import type { EngineDriver, EngineId, ServerSpec } from '../../drivers/database';
+import { DriverError } from '../../drivers/driver';
+import type { HostDrivers, JobContext, LoopRow } from '../job';
+
+export interface DatabaseRow extends LoopRow {
+  version: number;
+  project_id: string;
+  engine: EngineId;
+  engine_version: string;
+  wanted_version: string | null;
+  database_package: string;
+  storage_gb: number;
+  database_name: string | null;
+  backup_schedule: { enabled: boolean; hour_utc: number; retention_days: number };
+  maintenance_window: { weekday: string; hour_utc: number };
+  restore_from: { database_id: string; backup_id: string | null; point_in_time: string | null } | null;
+  restoring_from: { backup_id: string | null; point_in_time: string | null } | null;
+  point_in_time_window: { earliest: string; latest: string } | null;
+  running: boolean;
+  status: 'provisioning' | 'available' | 'updating' | 'upgrading' | 'restoring' | 'restarting' | 'stopping' | 'stopped' | 'starting' | 'failed';
+  status_reason: string | null;
+  server_id: string;
+  port: number;
+  tenant: number;
+  admin_password: string;
+  tls_certificate: string | null;
+  tls_key: string | null;
+  deadline_at: string | null;
+  observed: Observed | null;
+}
+
+/** What the job remembers of the server. */
+export interface Observed extends Ends {
+  /** Version of the row for which it was stopped, to be restarted. */
+  stopped_for?: number;
+  /** Keeps what a restore to a point in time needs: changing it takes a restart, so it waits for one. */
+  archive?: boolean;
+  /** Its first data are in place: those of the origin, or of the replica that it was. */
+  begun?: boolean;
+  storage_used_bytes?: number | null;
+  full?: boolean;
+}
+
+/** Ends that nobody asked for. */
+export interface Ends {
+  /** RFC 3339. */
+  exits?: string[];
+  /** The last one is known, and the server not yet started again. */
+  down?: boolean;
+}
+
+export function hostOf(ctx: JobContext): HostDrivers {
+  if (!ctx.drivers.host) throw new Error('this job runs only where the servers are');
+  return ctx.drivers.host;
+}
+
+/** @throws DriverError unsupported where the host has lost the engine */
+export function engineOf(ctx: JobContext, engine: EngineId): EngineDriver {
+  const driver = hostOf(ctx).databases.get(engine);
+  if (!driver) throw new DriverError('unsupported', `this host has no ${engine} server any more`);
+  return driver;
+}
+
+/** @throws DriverError invalid for a package that the catalog has lost */
+export function sizeOf(id: string): ServerSpec['size'] {
+  const found = databasePackageDefinitions.find((one) => one.id === id);
+  if (!found) throw new DriverError('invalid', `the package ${id} is not offered any more`);
+  return { memory_mb: found.memory_mb, cpus: found.vcpu, max_connections: found.max_connections };
+}
+
+/** Whether the time for a change that is tried is over. */
+export function isOverdue({ deadline_at }: { deadline_at: string | null }): boolean {
+  return deadline_at !== null && Date.parse(deadline_at) <= Date.now();
+}
+
+export function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+}

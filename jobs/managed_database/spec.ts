@@ -1,0 +1,44 @@
+// From the rows of a database to what its server should be.
+import type { ServerSpec } from '../../drivers/database';
+import { openAdminPassword } from '../../models/managed_database/credentials';
+import { directEndpoints, followersOf, wantedUsers, type DirectEndpoint, type WantedUser } from '../../models/managed_database/work';
+import type { JobContext } from '../job';
+import { certificateFor } from './certificate';
+import { sizeOf, type DatabaseRow } from './row';
+
+/** A spec with the rows that it was made of: these are told when the server has it. */
+export interface Wanted {
+  spec: ServerSpec;
+  users: WantedUser[];
+  endpoints: DirectEndpoint[];
+}
+
+export async function wantedOf(row: DatabaseRow, ctx: JobContext): Promise<Wanted> {
+  const tls = await certificateFor(row, ctx);
+  const users = await wantedUsers(ctx.sql, ctx.secrets, row.id);
+  const endpoints = await directEndpoints(ctx.sql, row.id, row.port);
+  const spec: ServerSpec = {
+    id: row.server_id, engine: row.engine, version: row.engine_version, tenant: row.tenant, port: row.port,
+    size: sizeOf(row.database_package), storage_gb: row.storage_gb, running: row.running, database_name: row.database_name,
+    admin_password: openAdminPassword(ctx.secrets, row), users, tls, replica_of: null,
+    allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
+    replicas: await followersOf(ctx.sql, row.id), archive: archives(row),
+  };
+  return { spec, users, endpoints };
+}
+
+const DAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
+/** The server is restarted anyway. */
+const RESTARTING = new Set(['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting', 'stopped']);
+
+/** Whether the server keeps its log for a restore to a point in time. Switching it takes a restart, which waits for the maintenance window. */
+function archives(row: DatabaseRow): boolean {
+  const wanted = row.engine === 'postgresql' && row.backup_schedule.enabled;
+  const present = row.observed?.archive;
+  if (present === undefined || present === wanted || RESTARTING.has(row.status)) return wanted;
+  return isMaintenance(row, new Date()) ? wanted : present;
+}
+
+export function isMaintenance({ maintenance_window: { weekday, hour_utc } }: Pick<DatabaseRow, 'maintenance_window'>, now: Date): boolean {
+  return DAYS[now.getUTCDay()] === weekday && now.getUTCHours() === hour_utc;
+}

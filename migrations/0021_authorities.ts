@@ -1,0 +1,13 @@
+import type { Knex } from 'knex';
+
+/** Certificate authorities of the installation itself: servers that only clients of the platform reach have certificates of them. */
+export async function up(knex: Knex): Promise<void> {
+  await knex.schema.createTable('authorities', (table) => {
+    // What it is for.
+    table.text('id').primary();
+    table.text('certificate').notNullable();
+    // Sealed.
+    table.text('key').notNullable();
+    table.specificType('created_at', 'timestamptz(3) default now()').notNullable();
+  });
+}
