@@ -17,7 +17,7 @@ export type { HostFacts, Needs, PresetDefinition, Prices };
 /** The one region of an installation. */
 export interface RegionSettings { regionId: string; regionName: string; regionCountry?: string | null; regionCity?: string | null }
 
-/** What has been promised to databases: the sums of their packages. */
+/** What has been promised to databases and volumes. */
 export interface Promised { memory_mb: number; storage_gb: number }
 
 const megabyteBytes = 2 ** 20;
@@ -51,17 +51,39 @@ export function databasePackages(facts: HostFacts, prices: Prices = listPrices):
 
 /** Where each package fits now: in the free memory and disk, less what is promised. Cautious: promised and used counts twice. */
 export function packageAvailability(facts: HostFacts, promised: Promised, region: string): PackageAvailabilityRow[] {
-  const memory = facts.memory_available_bytes - promised.memory_mb * megabyteBytes;
-  const disk = facts.disk_free_bytes - promised.storage_gb * gigabyteBytes;
   return databasePackages(facts).map(({ id, nodes, memory_mb, storage_gb }) => {
-    const fits = nodes * memory_mb * megabyteBytes <= memory && nodes * storage_gb * gigabyteBytes <= disk;
-    return { database_package: id, regions: fits ? [region] : [] };
+    const fitsHere = fits(facts, promised, { memory_mb: nodes * memory_mb, storage_gb: nodes * storage_gb });
+    return { database_package: id, regions: fitsHere ? [region] : [] };
   });
+}
+
+/** Whether the host has room for this much more than is promised. */
+export function fits(facts: HostFacts, promised: Promised, more: Promised): boolean {
+  const memory = (promised.memory_mb + more.memory_mb) * megabyteBytes;
+  const disk = (promised.storage_gb + more.storage_gb) * gigabyteBytes;
+  return (more.memory_mb <= 0 || memory <= facts.memory_available_bytes) && (more.storage_gb <= 0 || disk <= facts.disk_free_bytes);
 }
 
 /** Engines found, newest version first. The default is the supported version that can do most, the newer one of equals. */
 export function databaseEngines(facts: HostFacts, now = new Date()): DatabaseEngineRow[] {
   return byId(engineDefinitions.filter(({ id }) => facts[id].length > 0).map((engine) => engineRow(engine, facts, now)));
+}
+
+/** What one version of an engine can do here; nothing where it was not found. */
+export function engineFeatures(facts: HostFacts, engineId: string, series: string): EngineFeature[] {
+  const engine = engineDefinitions.find(({ id }) => id === engineId);
+  const found = engine && (facts[engine.id] as EngineFound[]).find((one) => one.series === series);
+  return engine && found ? featuresOf(found, engine, facts) : [];
+}
+
+/** Whether the engine keeps keys and values, and so has no databases with names. */
+export function isKeyValue(engine: string): boolean {
+  return engine === 'redis' || engine === 'valkey';
+}
+
+/** Whether series `a` comes after `b`: 16 after 15, 10.11 after 10.6. */
+export function isNewerSeries(a: string, b: string): boolean {
+  return compareSeries(a, b) > 0;
 }
 
 /** Presets whose runtime, and whose engine if they need one, is here. */

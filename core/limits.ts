@@ -102,8 +102,19 @@ export const limits = {
   previewHoursMin: 1,
   previewDaysMax: 30,
   domainVerificationHours: 72,
+  databaseUsersMax: 50,
+  /** The last backup of a deleted database is kept so long. */
+  databaseGraceDays: 7,
+  endpointsPerDatabase: 10,
+  replicasPerDatabase: 5,
+  manualBackupsPerDatabase: 20,
+  poolSizeDefault: 20,
+  /** How long the address of a download works. */
+  backupDownloadSeconds: 15 * 60,
 
   // Logs and metrics
+  /** Days that the lines of a database are kept. */
+  databaseLogDays: 7,
   /** Days that lines and points are kept at most; an application's log_retention_days may be less. */
   observationDaysMax: 31,
   /** Points of one series in one answer. */

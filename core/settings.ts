@@ -67,6 +67,10 @@ export const settings = {
   INGRESS_CERT_FILE: path({ default: null, description: 'Certificate chain (PEM) of *.APPS_DOMAIN that the ingress serves for default host names. Read again when it changes.' }),
   INGRESS_KEY_FILE: path({ default: null, description: 'Its private key (PEM).' }),
 
+  DATABASE_DIR: path({ default: null, derived: 'databases in the data directory', description: 'Where the data of managed databases and their backups are kept.' }),
+  DATABASE_PORTS: portRange({ default: '30000-30999', description: 'Ports that databases, their replicas and their pooled endpoints get.' }),
+  OPERATION_WAIT_SECONDS: integer({ default: String(limits.operationWaitMs / 1000), min: 0, max: 60, description: 'How long the answer to a new password waits for the server to have it.' }),
+
   ALLOW_HTTP_GIT: flag({ default: '0', description: 'Git addresses may be http without TLS.' }),
   ALLOW_LOCAL_GIT: flag({ default: '0', description: 'Git addresses may be folders of this machine (file).' }),
   ALLOW_PRIVATE_ADDRESSES: flag({ default: '0', description: 'Addresses that users give may lead into private networks.' }),

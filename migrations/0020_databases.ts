@@ -65,6 +65,8 @@ async function createUsers(knex: Knex): Promise<void> {
     table.boolean('is_default').notNullable().defaultTo(false);
     // Sealed.
     table.text('password').notNullable();
+    // Of the version that the server has: until it is the row's own, what the row says is not yet in force.
+    table.bigInteger('applied_version').notNullable().defaultTo(0);
     table.check(`access in ('admin', 'read_write', 'read_only')`, [], 'database_users_access');
   });
 }
@@ -165,7 +167,7 @@ const INDEXES = [
   'create unique index databases__name_taken__name on databases (project_id, name) where deleted_at is null',
   'create unique index databases_server on databases (server_id)',
   'create unique index databases_tenant on databases (tenant)',
-  'create unique index databases_port on databases (port)',
+  'create unique index databases_port on databases (port) where deleted_at is null',
   'create index databases_by_id on databases (project_id, id) where deleted_at is null',
   'create index databases_by_name on databases (project_id, name, id) where deleted_at is null',
   'create index databases_by_update on databases (project_id, updated_at, id) where deleted_at is null',

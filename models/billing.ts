@@ -6,8 +6,8 @@ import { named } from './statement';
 
 /** What a kind charges for, stated as `static billing` of its class. */
 export interface Billing {
-  /** Entry of the price list: `volume_gb`. */
-  price: string;
+  /** Entry of the price list: `volume_gb`; or the column that names it. */
+  price: string | { column: string };
   /** Column with the number of units. */
   quantity: string;
 }
@@ -48,11 +48,17 @@ const SUMS = named(`select p.id as project_id, p.name as project_name, s.kind, s
  */
 export async function meter(ctx: Context, resource: Resource, changes: Values | null): Promise<void> {
   const { billing, kind } = resource.constructor as unknown as { billing?: Billing; kind: string };
-  if (!billing || (changes && changes[billing.quantity] === undefined)) return;
+  if (!billing || (changes && !isCharged(billing, changes))) return;
   const fresh = changes !== null && resource.version === 1;
   if (!fresh) await ctx.sql.query(CLOSE, [resource.id]);
-  const quantity = changes ? Number(changes[billing.quantity]) : 0;
-  if (quantity > 0) await ctx.sql.query(OPEN, [resource.project_id, kind, resource.id, billing.price, quantity]);
+  const row = resource as unknown as Values;
+  const quantity = changes ? Number(row[billing.quantity]) : 0;
+  const price = typeof billing.price === 'string' ? billing.price : row[billing.price.column];
+  if (quantity > 0) await ctx.sql.query(OPEN, [resource.project_id, kind, resource.id, price, quantity]);
+}
+
+function isCharged({ price, quantity }: Billing, changes: Values): boolean {
+  return changes[quantity] !== undefined || (typeof price !== 'string' && changes[price.column] !== undefined);
 }
 
 /** What the account's projects cost, deleted ones included, in this and the last calendar month (UTC). */

@@ -7,8 +7,8 @@ import type {
   QueryListDnsRecordTypesArgs, QueryListPresetsArgs, QueryListRegionsArgs, QueryListVolumeSizeLimitsArgs, VolumeSizeLimit,
 } from '../schema/types';
 import { listing } from './listing';
+import { promised } from './managed_database/capacity';
 import type { Page, PageArguments } from './page';
-import { named } from './statement';
 
 export async function regions(ctx: Context, args: QueryListRegionsArgs): Promise<Page<catalogs.RegionRow>> {
   return catalogPage(ctx, catalogs.regions(ctx.config), args, 'id', {
@@ -31,7 +31,7 @@ export async function databasePackages(ctx: Context, args: QueryListDatabasePack
   return catalogPage(ctx, rows, args, 'id', { engine: (row, wanted) => row.engines.some((engine) => engine === wanted) });
 }
 
-/** Measured now: free memory and disk, less the gigabytes that volumes may still fill. */
+/** Measured now: free memory and disk, less what volumes and databases have been promised. */
 export async function packageAvailability(ctx: Context, args: QueryListDatabasePackageAvailabilityArgs): Promise<Page<catalogs.PackageAvailabilityRow>> {
   const facts = await ctx.catalogs.facts();
   const engines = new Map(catalogs.databasePackages(facts).map((row) => [row.id, row.engines]));
@@ -72,11 +72,4 @@ function catalogPage<Row extends object, Args extends PageArguments>(ctx: Contex
   });
   const passing = rows.filter((row) => given.every(({ wanted, passes }) => passes(row, wanted)));
   return listing(ctx, passing, args, { key, filters: Object.fromEntries(given.map(({ name, wanted }) => [name, wanted])) });
-}
-
-const PROMISED = named('select coalesce(sum(size_gb), 0)::bigint as storage_gb from volumes where deleted_at is null');
-
-async function promised(ctx: Context): Promise<catalogs.Promised> {
-  const [row] = await ctx.sql.query<{ storage_gb: number }>(PROMISED, []);
-  return { memory_mb: 0, storage_gb: row?.storage_gb ?? 0 };
 }

@@ -27,11 +27,18 @@ type Resolve = GraphQLFieldResolver<unknown, Context, Record<string, unknown>>;
  */
 export type Prepare = (args: Record<string, unknown>, ctx: Context) => Promise<unknown>;
 
+/**
+ * Waits, after the commit and for a bounded time, until the loop has done what a mutation asked for (decision 2). It changes
+ * nothing of the answer. A resolver file exports `confirm: { rotateX: hook }`.
+ */
+export type Confirm = (args: Record<string, unknown>, ctx: Context) => Promise<void>;
+
 export interface Core {
   schema: GraphQLSchema;
   table: OperationTable;
   validators: Map<string, FieldValidator>;
   prepare: Map<string, Prepare>;
+  confirm: Map<string, Confirm>;
   live: Map<string, LiveReader>;
   /** States that end by themselves, by GraphQL type. */
   transitional: ReadonlyMap<string, readonly string[]>;
@@ -46,21 +53,23 @@ export function buildCore(): Core {
   const modules = files('.', /^(?!index)\w+\.(ts|js)$/).map((file) => load(file) as ResolverModule);
   const resolvers = mergeResolvers(modules.map((module) => module.resolvers));
   const prepare = new Map(modules.flatMap((module) => Object.entries(module.prepare ?? {})));
+  const confirm = new Map(modules.flatMap((module) => Object.entries(module.confirm ?? {})));
   const live = new Map(modules.flatMap((module) => Object.entries(module.live ?? {})));
   const raw = makeExecutableSchema({ typeDefs, resolvers, resolverValidationOptions: { requireResolversToMatchSchema: 'error' } });
   const table = readOperations(raw);
   for (const { name, live: marked } of table.fields.values()) if (marked !== live.has(name)) throw new Error(`schema: ${name}: @live and the reader in resolvers/ belong together`);
   const validators = new Map([...table.fields.values()].map((field) => [field.name, compileField(raw, field)]));
   const schema = mapSchema(raw, {
-    [MapperKind.ROOT_FIELD]: (config, name) => ({ ...config, resolve: wrapRoot(config as FieldConfig, table.fields.get(name) as RootField, validators.get(name) as FieldValidator, prepare.get(name)) }),
+    [MapperKind.ROOT_FIELD]: (config, name) => ({ ...config, resolve: wrapRoot(config as FieldConfig, table.fields.get(name) as RootField, validators.get(name) as FieldValidator, { prepare: prepare.get(name), confirm: confirm.get(name) }) }),
     [MapperKind.COMPOSITE_FIELD]: (config, name, type) => wrapRelation(raw, config as FieldConfig, `${type}.${name}`),
   });
-  return { schema: withSubscriptions(schema, table.fields.values(), live, validators), table, validators, prepare, live, transitional: transitionalStates() };
+  return { schema: withSubscriptions(schema, table.fields.values(), live, validators), table, validators, prepare, confirm, live, transitional: transitionalStates() };
 }
 
 interface ResolverModule {
   resolvers: IResolvers;
   prepare?: Record<string, Prepare>;
+  confirm?: Record<string, Confirm>;
   live?: Record<string, LiveReader>;
 }
 
@@ -72,7 +81,12 @@ function files(folder: string, pattern: RegExp): string[] {
   return names.sort().map((name) => path.join(directory, name));
 }
 
-function wrapRoot(config: FieldConfig, field: RootField, validate: FieldValidator, prepare: Prepare | undefined): Resolve {
+interface Hooks {
+  prepare: Prepare | undefined;
+  confirm: Confirm | undefined;
+}
+
+function wrapRoot(config: FieldConfig, field: RootField, validate: FieldValidator, { prepare, confirm }: Hooks): Resolve {
   const resolve = config.resolve;
   if (!resolve) throw new Error(`schema: ${field.name}: no resolver`);
   const run = field.kind === 'mutation' ? mutation(field, resolve) : query(resolve);
@@ -88,7 +102,9 @@ function wrapRoot(config: FieldConfig, field: RootField, validate: FieldValidato
     }
     const valid = validate(args);
     inner.probed = await prepare?.(valid, inner);
-    return run(source, valid, inner, info);
+    const result = await run(source, valid, inner, info);
+    await confirm?.(valid, inner);
+    return result;
   };
 }
 

@@ -26,6 +26,8 @@ export interface RestParts {
   handlers: Map<string, Handler>;
   /** Questions to the outside world that an operation asks before its transaction. */
   prepare: Map<string, (args: Record<string, unknown>, ctx: Context) => Promise<unknown>>;
+  /** Bounded waits, after the commit, for what an operation has asked for. */
+  confirm: Map<string, (args: Record<string, unknown>, ctx: Context) => Promise<void>>;
   answers: AnswerStore;
   /** States that end by themselves, by GraphQL type. */
   transitional: Transitional;
@@ -133,7 +135,7 @@ async function run(exchange: Exchange, match: Match, path: string, args: Record<
   ctx.if_match = operation.method === 'POST' ? undefined : request.headers['if-match'];
   ctx.probed = await parts.prepare.get(operation.field.name)?.(args, ctx);
   const key = operation.method === 'POST' ? idempotencyKey(request.headers['idempotency-key']) : null;
-  return ctx.transact(async (inner) => {
+  const answer = await ctx.transact(async (inner) => {
     const effect = async (): Promise<Answer> => {
       const body = await handler(inner, args);
       return answerOf(inner, operation, body, locate(operation, match.params, body));
@@ -142,6 +144,8 @@ async function run(exchange: Exchange, match: Match, path: string, args: Record<
     const sent = operation.field.body ? args[operation.field.body.argument] : {};
     return once(inner, parts.answers, { key, operation, path, body: sent }, effect);
   });
+  await parts.confirm.get(operation.field.name)?.(args, ctx);
+  return answer;
 }
 
 /** Where the client prefers to wait, the answer as it is once the resource has settled. */

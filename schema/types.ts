@@ -3,10 +3,16 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { Activity as ActivityModel } from '../models/activity';
 import type { Application as ApplicationModel } from '../models/application';
+import type { DatabaseAttachment as DatabaseAttachmentModel } from '../models/database_attachment';
+import type { DatabaseBackup as DatabaseBackupModel } from '../models/database_backup';
+import type { DatabaseEndpoint as DatabaseEndpointModel } from '../models/database_endpoint';
+import type { DatabaseReplica as DatabaseReplicaModel } from '../models/database_replica';
+import type { DatabaseUser as DatabaseUserModel } from '../models/database_user';
 import type { Deployment as DeploymentModel } from '../models/deployment';
 import type { Domain as DomainModel } from '../models/domain';
 import type { EnvironmentVariable as EnvironmentVariableModel } from '../models/environment_variable';
 import type { Instance as InstanceModel } from '../models/instance';
+import type { ManagedDatabase as DatabaseModel } from '../models/managed_database';
 import type { Preview as PreviewModel } from '../models/preview';
 import type { Process as ProcessModel } from '../models/process';
 import type { Project as ProjectModel } from '../models/project';
@@ -64,6 +70,40 @@ export type Query = {
   listPresets: PresetList;
   /** Lists the types that a DNS record may have. */
   listDnsRecordTypes: DnsRecordTypeList;
+  /** Lists the databases of a project, newest first. */
+  listDatabases: DatabaseList;
+  /** Gets one database with its size, its schedules and what it can be restored to. */
+  getDatabase: Database;
+  /** Gets the password of the default user, with a connection string for each endpoint. */
+  getDatabaseCredentials: DatabaseCredentials;
+  /** Lists the applications that a database is attached to, newest first. */
+  listDatabaseAttachments: DatabaseAttachmentList;
+  /** Lists the databases that are attached to an application, newest first. */
+  listApplicationAttachments: DatabaseAttachmentList;
+  /** Gets one attachment with the names of its variables. */
+  getDatabaseAttachment: DatabaseAttachment;
+  /** Lists the backups of a database, newest first. */
+  listDatabaseBackups: DatabaseBackupList;
+  /** Gets one backup. */
+  getDatabaseBackup: DatabaseBackup;
+  /** Gets an address from which a backup can be downloaded for 15 minutes, without a key. A backup holds everything that the credentials open: treat the address like them. */
+  getDatabaseBackupDownload: DatabaseBackupDownload;
+  /** Lists the endpoints of a database, newest first. */
+  listDatabaseEndpoints: DatabaseEndpointList;
+  /** Gets one endpoint: where to connect, and who may. */
+  getDatabaseEndpoint: DatabaseEndpoint;
+  /** Lists what the server of a database wrote, newest first. */
+  listDatabaseLogs: DatabaseLogLineList;
+  /** Measurements of a database and its replicas: one series for each metric and server. Without a time those of the last hour. */
+  getDatabaseMetrics: Metrics;
+  /** Lists the read replicas of a database, newest first. */
+  listDatabaseReplicas: DatabaseReplicaList;
+  /** Gets one read replica and how far it is behind. */
+  getDatabaseReplica: DatabaseReplica;
+  /** Lists the users of a database, newest first. */
+  listDatabaseUsers: DatabaseUserList;
+  /** Gets one user. Its password is shown only when it is made or rotated. */
+  getDatabaseUser: DatabaseUser;
   /** Lists the deployments of an application, newest first. Those of its previews are left out: `preview_id` lists the ones of a preview. */
   listDeployments: DeploymentList;
   /** Gets one deployment, of the application or of one of its previews. */
@@ -224,6 +264,150 @@ export type QueryListDnsRecordTypesArgs = {
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
   sort?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListDatabasesArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
+  engine?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<DatabaseStatus>;
+  region?: InputMaybe<Scalars['String']['input']>;
+  database_package?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryGetDatabaseArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryGetDatabaseCredentialsArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryListDatabaseAttachmentsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  application_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryListApplicationAttachmentsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  database_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryGetDatabaseAttachmentArgs = {
+  id: Scalars['ID']['input'];
+  attachment_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListDatabaseBackupsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  type?: InputMaybe<DatabaseBackupType>;
+  status?: InputMaybe<DatabaseBackupStatus>;
+  since?: InputMaybe<Scalars['DateTime']['input']>;
+  until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+
+export type QueryGetDatabaseBackupArgs = {
+  id: Scalars['ID']['input'];
+  backup_id: Scalars['ID']['input'];
+};
+
+
+export type QueryGetDatabaseBackupDownloadArgs = {
+  id: Scalars['ID']['input'];
+  backup_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListDatabaseEndpointsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  access?: InputMaybe<DatabaseEndpointAccess>;
+  target?: InputMaybe<DatabaseEndpointTarget>;
+  status?: InputMaybe<DatabaseEndpointStatus>;
+};
+
+
+export type QueryGetDatabaseEndpointArgs = {
+  id: Scalars['ID']['input'];
+  endpoint_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListDatabaseLogsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  order?: InputMaybe<LogOrder>;
+  since?: InputMaybe<Scalars['DateTime']['input']>;
+  until?: InputMaybe<Scalars['DateTime']['input']>;
+  search?: InputMaybe<Scalars['String']['input']>;
+  level?: InputMaybe<LogLevel>;
+  source?: InputMaybe<DatabaseLogSource>;
+  replica_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryGetDatabaseMetricsArgs = {
+  id: Scalars['ID']['input'];
+  metrics?: InputMaybe<Array<DatabaseMetric>>;
+  from?: InputMaybe<Scalars['DateTime']['input']>;
+  to?: InputMaybe<Scalars['DateTime']['input']>;
+  resolution_seconds?: InputMaybe<Scalars['Int']['input']>;
+  replica_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryListDatabaseReplicasArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<DatabaseReplicaStatus>;
+  region?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryGetDatabaseReplicaArgs = {
+  id: Scalars['ID']['input'];
+  replica_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListDatabaseUsersArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  username?: InputMaybe<Scalars['String']['input']>;
+  access?: InputMaybe<DatabaseUserAccess>;
+};
+
+
+export type QueryGetDatabaseUserArgs = {
+  id: Scalars['ID']['input'];
+  user_id: Scalars['ID']['input'];
 };
 
 
@@ -488,6 +672,64 @@ export type Mutation = {
    */
   updateAutoDeploy: AutoDeploy;
   /**
+   * Creates a database: a server of its own, with a default user and a private endpoint. It is `provisioning` until the
+   * server answers. With `restore_from` it begins as a copy of another database.
+   */
+  createDatabase: Database;
+  /**
+   * Changes a database. Name, schedules and protection hold at once; a new package or more storage needs an available
+   * database, which is `updating` until the server has it. `storage_gb` only grows.
+   */
+  updateDatabase: Database;
+  /** Deletes a database with its users, endpoints, replicas and backups, and destroys its data. Refused while it is protected or attached to an application. */
+  deleteDatabase: Scalars['Boolean']['output'];
+  /** Starts a stopped database. */
+  startDatabase: Database;
+  /** Stops a database. Its data stay; its endpoints refuse connections until it is started again. */
+  stopDatabase: Database;
+  /** Restarts a database. Connections are closed; clients connect again. */
+  restartDatabase: Database;
+  /** Brings a database to a newer version of its engine. When that fails it is back on the old version, and `status_reason` says why. */
+  upgradeDatabase: Database;
+  /** Puts the data of a backup or of a point in time in place of the present ones. */
+  restoreDatabase: Database;
+  /**
+   * Gives the default user a new password and shows it. The old one ends when the server has the new one, which the answer
+   * waits for up to 20 seconds. Variables of attachments follow, and their applications are restarted.
+   */
+  rotateDatabaseCredentials: DatabaseCredentials;
+  /** Attaches a database to an application: variables with its address and credentials appear in the application's environment. They act with the next deployment or restart, and follow when a password is rotated. */
+  createDatabaseAttachment: DatabaseAttachment;
+  /** Detaches a database from an application and removes the variables. To change an attachment, detach and attach again. */
+  deleteDatabaseAttachment: Scalars['Boolean']['output'];
+  /** Takes a backup now. It is kept until it is deleted, or the database is. */
+  createDatabaseBackup: DatabaseBackup;
+  /** Deletes a backup. */
+  deleteDatabaseBackup: Scalars['Boolean']['output'];
+  /** Creates a further endpoint: public, pooled, or one that leads to replicas. Nobody reaches a public one before `allowed_sources` names who may. */
+  createDatabaseEndpoint: DatabaseEndpoint;
+  /** Renames an endpoint, or changes its sources or its pooling. Connections that are no longer allowed are ended. */
+  updateDatabaseEndpoint: DatabaseEndpoint;
+  /** Deletes an endpoint. The default one stays, and so does one that an attachment uses. */
+  deleteDatabaseEndpoint: Scalars['Boolean']['output'];
+  /** Creates a read replica. It is reached through an endpoint whose `target` is `replicas`. */
+  createDatabaseReplica: DatabaseReplica;
+  /** Renames a read replica, or gives it another package; for that it restarts. */
+  updateDatabaseReplica: DatabaseReplica;
+  /** Deletes a read replica, and the endpoints that lead to it alone. */
+  deleteDatabaseReplica: Scalars['Boolean']['output'];
+  /** Makes a read replica a database of its own, which is the answer: with its data, the users and their passwords, and a default endpoint. The replica leaves its database, which goes on as it was. */
+  promoteDatabaseReplica: Database;
+  /** Adds a user with a password of its own, which is shown in this answer only. The answer waits up to 20 seconds for the server to have it. */
+  createDatabaseUser: DatabaseUser;
+  /** Removes a user. What it has made in the database stays. The default user can't be removed, nor one that an attachment uses. */
+  deleteDatabaseUser: Scalars['Boolean']['output'];
+  /**
+   * Gives a user a new password and shows it. The old one ends when the server has the new one, which the answer waits for up
+   * to 20 seconds. Variables of attachments that use it follow, and their applications are restarted.
+   */
+  rotateDatabaseUserPassword: DatabaseUser;
+  /**
    * Builds and runs a version of the source. The remote is asked at once which commit that is; the deployment then waits for
    * its turn, as one runs at a time. The present version serves until the new one is healthy. Also a stopped application can
    * be deployed: it runs again afterwards. Fails with `provider_error` if the remote does not answer, and with
@@ -666,6 +908,141 @@ export type MutationUpdateApplicationSettingsArgs = {
 export type MutationUpdateAutoDeployArgs = {
   id: Scalars['ID']['input'];
   input: UpdateAutoDeployInput;
+};
+
+
+export type MutationCreateDatabaseArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  input: CreateDatabaseInput;
+};
+
+
+export type MutationUpdateDatabaseArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateDatabaseInput;
+};
+
+
+export type MutationDeleteDatabaseArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationStartDatabaseArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationStopDatabaseArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationRestartDatabaseArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationUpgradeDatabaseArgs = {
+  id: Scalars['ID']['input'];
+  input: UpgradeDatabaseInput;
+};
+
+
+export type MutationRestoreDatabaseArgs = {
+  id: Scalars['ID']['input'];
+  input: RestoreDatabaseInput;
+};
+
+
+export type MutationRotateDatabaseCredentialsArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationCreateDatabaseAttachmentArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateDatabaseAttachmentInput;
+};
+
+
+export type MutationDeleteDatabaseAttachmentArgs = {
+  id: Scalars['ID']['input'];
+  attachment_id: Scalars['ID']['input'];
+};
+
+
+export type MutationCreateDatabaseBackupArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateDatabaseBackupInput;
+};
+
+
+export type MutationDeleteDatabaseBackupArgs = {
+  id: Scalars['ID']['input'];
+  backup_id: Scalars['ID']['input'];
+};
+
+
+export type MutationCreateDatabaseEndpointArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateDatabaseEndpointInput;
+};
+
+
+export type MutationUpdateDatabaseEndpointArgs = {
+  id: Scalars['ID']['input'];
+  endpoint_id: Scalars['ID']['input'];
+  input: UpdateDatabaseEndpointInput;
+};
+
+
+export type MutationDeleteDatabaseEndpointArgs = {
+  id: Scalars['ID']['input'];
+  endpoint_id: Scalars['ID']['input'];
+};
+
+
+export type MutationCreateDatabaseReplicaArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateDatabaseReplicaInput;
+};
+
+
+export type MutationUpdateDatabaseReplicaArgs = {
+  id: Scalars['ID']['input'];
+  replica_id: Scalars['ID']['input'];
+  input: UpdateDatabaseReplicaInput;
+};
+
+
+export type MutationDeleteDatabaseReplicaArgs = {
+  id: Scalars['ID']['input'];
+  replica_id: Scalars['ID']['input'];
+};
+
+
+export type MutationPromoteDatabaseReplicaArgs = {
+  id: Scalars['ID']['input'];
+  replica_id: Scalars['ID']['input'];
+};
+
+
+export type MutationCreateDatabaseUserArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateDatabaseUserInput;
+};
+
+
+export type MutationDeleteDatabaseUserArgs = {
+  id: Scalars['ID']['input'];
+  user_id: Scalars['ID']['input'];
+};
+
+
+export type MutationRotateDatabaseUserPasswordArgs = {
+  id: Scalars['ID']['input'];
+  user_id: Scalars['ID']['input'];
 };
 
 
@@ -993,6 +1370,8 @@ export type Application = {
   current_deployment?: Maybe<Deployment>;
   /** Deployments of the application itself, newest first. */
   deployments: Array<Deployment>;
+  /** Its databases, oldest first. */
+  attachments: Array<DatabaseAttachment>;
   /** Instances of the application and of its previews, oldest first. */
   instances: Array<Instance>;
   /** Previews of the application, oldest first. */
@@ -1023,6 +1402,12 @@ export type ApplicationEnvironment_VariablesArgs = {
 /** An application: a source, built and run as processes behind a host name. */
 export type ApplicationDeploymentsArgs = {
   limit: Scalars['Int']['input'];
+};
+
+
+/** An application: a source, built and run as processes behind a host name. */
+export type ApplicationAttachmentsArgs = {
+  limit?: Scalars['Int']['input'];
 };
 
 
@@ -1617,6 +2002,523 @@ export type DnsRecordTypeList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
+/** A managed database: a server of its own, with its data, users and endpoints. */
+export type Database = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  /** Name, unique in the project. */
+  name: Scalars['String']['output'];
+  /** Engine, see /v2/databases/engines. */
+  engine: Scalars['String']['output'];
+  /** Version of the engine. */
+  engine_version: Scalars['String']['output'];
+  /** Size, see /v2/database_packages. */
+  database_package: Scalars['String']['output'];
+  /** Room for data in gigabytes of 2^30 bytes. */
+  storage_gb: Scalars['Int']['output'];
+  region: Scalars['String']['output'];
+  /** Name of the database within the server; null for key-value engines. */
+  database_name?: Maybe<Scalars['String']['output']>;
+  /** Name of the default user. */
+  username: Scalars['String']['output'];
+  backup_schedule: BackupSchedule;
+  maintenance_window: MaintenanceWindow;
+  /** It can't be deleted. */
+  deletion_protection: Scalars['Boolean']['output'];
+  /** What it was made as a copy of. */
+  restore_from?: Maybe<DatabaseRestoreFrom>;
+  /** Servers of the package. */
+  nodes: Scalars['Int']['output'];
+  /** Points in time that it can be restored to; null where the engine has none, and until the first backup. */
+  point_in_time_window?: Maybe<PointInTimeWindow>;
+  status: DatabaseStatus;
+  /** Why the last change failed. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** One page of databases. */
+export type DatabaseList = {
+  data: Array<Database>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type DatabaseStatus =
+  /** The server is being set up. */
+  | 'provisioning'
+  /** The server answers. */
+  | 'available'
+  /** Changing its package or its storage. */
+  | 'updating'
+  /** Changing to a newer version. */
+  | 'upgrading'
+  /** Putting restored data in place. */
+  | 'restoring'
+  /** Being restarted. */
+  | 'restarting'
+  /** Being stopped. */
+  | 'stopping'
+  /** Stopped; the data stay. */
+  | 'stopped'
+  /** Being started. */
+  | 'starting'
+  /** It could not be set up, or not be restored. All that is left is to delete it. */
+  | 'failed';
+
+/** When backups are taken, and how long they are kept. */
+export type BackupSchedule = {
+  /** A backup is taken each day. */
+  enabled: Scalars['Boolean']['output'];
+  /** Hour of the day, UTC. */
+  hour_utc: Scalars['Int']['output'];
+  /** Days after which a scheduled backup is deleted. */
+  retention_days: Scalars['Int']['output'];
+};
+
+/** When the platform may restart the server for changes that wait. */
+export type MaintenanceWindow = {
+  weekday: Weekday;
+  /** Hour of the day at which it begins, UTC. */
+  hour_utc: Scalars['Int']['output'];
+};
+
+export type Weekday =
+  | 'monday'
+  | 'tuesday'
+  | 'wednesday'
+  | 'thursday'
+  | 'friday'
+  | 'saturday'
+  | 'sunday';
+
+/** The database, and the backup or the point in time, that a copy was made of. */
+export type DatabaseRestoreFrom = {
+  database_id: Scalars['ID']['output'];
+  backup_id?: Maybe<Scalars['ID']['output']>;
+  point_in_time?: Maybe<Scalars['DateTime']['output']>;
+};
+
+/** From when to when a database can be restored. */
+export type PointInTimeWindow = {
+  earliest: Scalars['DateTime']['output'];
+  latest: Scalars['DateTime']['output'];
+};
+
+/** How to connect as the default user. */
+export type DatabaseCredentials = {
+  username: Scalars['String']['output'];
+  password: Scalars['String']['output'];
+  /** Null for key-value engines. */
+  database_name?: Maybe<Scalars['String']['output']>;
+  endpoints: Array<DatabaseCredentialsEndpoint>;
+};
+
+/** One way to the database. TLS is always required. */
+export type DatabaseCredentialsEndpoint = {
+  endpoint_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  access: DatabaseEndpointAccess;
+  host: Scalars['String']['output'];
+  port: Scalars['Int']['output'];
+  /** Address with the user, the password and the name of the database. */
+  connection_string: Scalars['String']['output'];
+};
+
+export type CreateDatabaseInput = {
+  /** Name, unique in the project. */
+  name: Scalars['String']['input'];
+  /** Engine, see /v2/databases/engines. Of a copy it is that of the original. */
+  engine: Scalars['String']['input'];
+  /** Version of the engine; without it the engine's default, of a copy that of the original. */
+  engine_version?: InputMaybe<Scalars['String']['input']>;
+  /** Size, see /v2/database_packages; without it the engine's smallest, of a copy that of the original. */
+  database_package?: InputMaybe<Scalars['String']['input']>;
+  /** Room for data in gigabytes, within the bounds of the package; without it its least, of a copy what the original has. */
+  storage_gb?: InputMaybe<Scalars['Int']['input']>;
+  /** Region; without it the project's. */
+  region?: InputMaybe<Scalars['String']['input']>;
+  /** Name of the database within the server. Not for key-value engines, nor for a copy, which has that of the original. */
+  database_name?: InputMaybe<Scalars['String']['input']>;
+  backup_schedule?: InputMaybe<BackupScheduleInput>;
+  maintenance_window?: InputMaybe<MaintenanceWindowInput>;
+  /** Refuses its deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Begins as a copy of another database. */
+  restore_from?: InputMaybe<DatabaseRestoreFromInput>;
+};
+
+export type UpdateDatabaseInput = {
+  /** New name, unique in the project. */
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** New size. */
+  database_package?: InputMaybe<Scalars['String']['input']>;
+  /** More room for data. */
+  storage_gb?: InputMaybe<Scalars['Int']['input']>;
+  backup_schedule?: InputMaybe<BackupScheduleInput>;
+  maintenance_window?: InputMaybe<MaintenanceWindowInput>;
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+/** What is left out stays as it is, at the creation as the platform has it. */
+export type BackupScheduleInput = {
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+  hour_utc?: InputMaybe<Scalars['Int']['input']>;
+  retention_days?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** What is left out stays as it is, at the creation as the platform has it. */
+export type MaintenanceWindowInput = {
+  weekday?: InputMaybe<Weekday>;
+  hour_utc?: InputMaybe<Scalars['Int']['input']>;
+};
+
+export type DatabaseRestoreFromInput = {
+  /** Database of the same project. */
+  database_id: Scalars['ID']['input'];
+  /** Completed backup of that database. */
+  backup_id?: InputMaybe<Scalars['ID']['input']>;
+  /** Moment within its point_in_time_window. */
+  point_in_time?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+export type UpgradeDatabaseInput = {
+  /** Newer version of the engine, see /v2/databases/engines. */
+  engine_version: Scalars['String']['input'];
+};
+
+export type RestoreDatabaseInput = {
+  /** Completed backup of the database. */
+  backup_id?: InputMaybe<Scalars['ID']['input']>;
+  /** Moment within point_in_time_window. */
+  point_in_time?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+/** A database that an application uses: it has the address and the credentials in its environment. */
+export type DatabaseAttachment = {
+  id: Scalars['ID']['output'];
+  database_id: Scalars['ID']['output'];
+  application_id: Scalars['ID']['output'];
+  /** What the names of its variables begin with. */
+  env_prefix: Scalars['String']['output'];
+  /** Endpoint that the application connects to. */
+  endpoint_id: Scalars['ID']['output'];
+  /** User that it connects as. */
+  user_id: Scalars['ID']['output'];
+  /** Names of the variables that it sets, all managed by the attachment. Key-value engines have no name of a database. */
+  variables: Array<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The database. */
+  database?: Maybe<Database>;
+  /** The application. */
+  application?: Maybe<Application>;
+};
+
+/** One page of attachments. */
+export type DatabaseAttachmentList = {
+  data: Array<DatabaseAttachment>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type CreateDatabaseAttachmentInput = {
+  /** Application of the same project. */
+  application_id: Scalars['ID']['input'];
+  /** What the names of the variables begin with. Without it `DATABASE`, of key-value engines `REDIS`. */
+  env_prefix?: InputMaybe<Scalars['String']['input']>;
+  /** Endpoint to connect to; without it the default one. */
+  endpoint_id?: InputMaybe<Scalars['ID']['input']>;
+  /** User to connect as; without it the default one. */
+  user_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+/** What a database held at one time. */
+export type DatabaseBackup = {
+  id: Scalars['ID']['output'];
+  database_id: Scalars['ID']['output'];
+  type: DatabaseBackupType;
+  /** Why it was taken. */
+  note?: Maybe<Scalars['String']['output']>;
+  /** Version of the engine that it is of. */
+  engine_version: Scalars['String']['output'];
+  /** Null until it is completed. */
+  size_bytes?: Maybe<Scalars['ByteCount']['output']>;
+  started_at?: Maybe<Scalars['DateTime']['output']>;
+  finished_at?: Maybe<Scalars['DateTime']['output']>;
+  /** When it is deleted; null = never by itself. */
+  expires_at?: Maybe<Scalars['DateTime']['output']>;
+  status: DatabaseBackupStatus;
+  /** Why it failed. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The database that it belongs to. */
+  database?: Maybe<Database>;
+};
+
+/** One page of backups. */
+export type DatabaseBackupList = {
+  data: Array<DatabaseBackup>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** Where a backup can be downloaded. */
+export type DatabaseBackupDownload = {
+  /** Takes GET without a key. */
+  url: Scalars['String']['output'];
+  /** When the address stops working. */
+  expires_at: Scalars['DateTime']['output'];
+};
+
+export type DatabaseBackupType =
+  /** By the `backup_schedule` of the database. */
+  | 'scheduled'
+  /** Asked for. */
+  | 'manual';
+
+export type DatabaseBackupStatus =
+  /** Waits for its turn. */
+  | 'pending'
+  /** Being taken. */
+  | 'running'
+  /** Can be restored and downloaded. */
+  | 'completed'
+  | 'failed';
+
+export type CreateDatabaseBackupInput = {
+  /** Why it is taken. */
+  note?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** An address under which a database is reached. Connections are encrypted (TLS). */
+export type DatabaseEndpoint = {
+  id: Scalars['ID']['output'];
+  database_id: Scalars['ID']['output'];
+  /** Name, unique in the database. */
+  name: Scalars['String']['output'];
+  access: DatabaseEndpointAccess;
+  target: DatabaseEndpointTarget;
+  /** The one replica that it leads to; null = all of them, or the primary. */
+  replica_id?: Maybe<Scalars['ID']['output']>;
+  /** Networks that may connect to a public endpoint. Empty: nobody. */
+  allowed_sources: Array<Scalars['String']['output']>;
+  /** How connections are shared; null = not pooled. */
+  pool_mode?: Maybe<DatabasePoolMode>;
+  /** Connections that the pool keeps to the server. */
+  pool_size?: Maybe<Scalars['Int']['output']>;
+  host: Scalars['String']['output'];
+  port: Scalars['Int']['output'];
+  /** The private endpoint that was made with the database. */
+  is_default: Scalars['Boolean']['output'];
+  status: DatabaseEndpointStatus;
+  /** Why the last change failed. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The database that it belongs to. */
+  database?: Maybe<Database>;
+};
+
+/** One page of endpoints. */
+export type DatabaseEndpointList = {
+  data: Array<DatabaseEndpoint>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type DatabaseEndpointAccess =
+  /** Applications of the platform. */
+  | 'private'
+  /** Whoever comes from one of the `allowed_sources` too. */
+  | 'public';
+
+export type DatabaseEndpointTarget =
+  /** Reads and writes. */
+  | 'primary'
+  /** Read-only: one replica, or connections spread over all. */
+  | 'replicas';
+
+/** When a pooled connection to the server is free for another client. */
+export type DatabasePoolMode =
+  /** When the client has disconnected. */
+  | 'session'
+  /** After each transaction; settings of a session and prepared statements don't outlive it. */
+  | 'transaction';
+
+export type DatabaseEndpointStatus =
+  /** Being made. */
+  | 'provisioning'
+  /** Takes connections. */
+  | 'active'
+  /** A change is being made. */
+  | 'updating'
+  /** Could not be made. */
+  | 'failed';
+
+export type CreateDatabaseEndpointInput = {
+  /** Name, unique in the database. */
+  name: Scalars['String']['input'];
+  access?: InputMaybe<DatabaseEndpointAccess>;
+  target?: InputMaybe<DatabaseEndpointTarget>;
+  /** One replica; without it all of them. Needs `target` to be `replicas`. */
+  replica_id?: InputMaybe<Scalars['ID']['input']>;
+  /** Networks that may connect, of a public endpoint. A bare address is a network of one. Without it nobody. */
+  allowed_sources?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** Without it the endpoint is not pooled. */
+  pool_mode?: InputMaybe<DatabasePoolMode>;
+  /** From 1 to the `max_connections` of the package; needs `pool_mode`. 20, or what the package has, without it. */
+  pool_size?: InputMaybe<Scalars['Int']['input']>;
+};
+
+export type UpdateDatabaseEndpointInput = {
+  /** New name, unique in the database. */
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** Replaces the networks that may connect, of a public endpoint. */
+  allowed_sources?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** null ends the pooling. */
+  pool_mode?: InputMaybe<DatabasePoolMode>;
+  /** From 1 to the `max_connections` of the package; needs `pool_mode`. null is the default, 20. */
+  pool_size?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** One line of the log of a database. */
+export type DatabaseLogLine = {
+  timestamp: Scalars['DateTime']['output'];
+  source: DatabaseLogSource;
+  level: LogLevel;
+  /** Cut after 16 KiB. */
+  message: Scalars['String']['output'];
+};
+
+/** One page of log lines of a database. */
+export type DatabaseLogLineList = {
+  data: Array<DatabaseLogLine>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type DatabaseLogSource =
+  /** The server. */
+  | 'server'
+  /** Statements that took long. */
+  | 'slow_query'
+  /** The pool in front of the server. */
+  | 'pooler';
+
+export type DatabaseMetric =
+  /** Of one core. */
+  | 'cpu_percent'
+  /** Of the memory of the package. */
+  | 'memory_percent'
+  /** What the data take on disk. */
+  | 'storage_used_bytes'
+  /** Open connections. */
+  | 'connections'
+  | 'transactions_per_second'
+  /** Read operations a second. */
+  | 'read_iops'
+  /** Write operations a second. */
+  | 'write_iops'
+  /** How far a replica is behind; replicas only. */
+  | 'replication_lag_seconds';
+
+/** A copy of a database that follows it and takes reads only. */
+export type DatabaseReplica = {
+  id: Scalars['ID']['output'];
+  database_id: Scalars['ID']['output'];
+  /** Name, unique in the database. */
+  name: Scalars['String']['output'];
+  region: Scalars['String']['output'];
+  database_package: Scalars['String']['output'];
+  /** How far it is behind; null until measured. */
+  replication_lag_seconds?: Maybe<Scalars['Float']['output']>;
+  status: DatabaseReplicaStatus;
+  /** Why the last change failed. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The database that it belongs to. */
+  database?: Maybe<Database>;
+};
+
+/** One page of read replicas. */
+export type DatabaseReplicaList = {
+  data: Array<DatabaseReplica>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type DatabaseReplicaStatus =
+  /** Copies the data. */
+  | 'provisioning'
+  /** Follows its database. */
+  | 'available'
+  /** Its package changes. */
+  | 'updating'
+  /** Becomes a database of its own, and is gone then. */
+  | 'promoting'
+  /** Could not be made. */
+  | 'failed';
+
+export type CreateDatabaseReplicaInput = {
+  /** Name, unique in the database. */
+  name: Scalars['String']['input'];
+  /** Without it the database's. */
+  region?: InputMaybe<Scalars['String']['input']>;
+  /** A package of the engine whose memory is not below the database's; without it that of the database. */
+  database_package?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type UpdateDatabaseReplicaInput = {
+  /** New name, unique in the database. */
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** A package of the engine whose memory is not below the database's. */
+  database_package?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** A user of a database. */
+export type DatabaseUser = {
+  id: Scalars['ID']['output'];
+  database_id: Scalars['ID']['output'];
+  /** Name that it logs in with, unique in the database. */
+  username: Scalars['String']['output'];
+  access: DatabaseUserAccess;
+  /** Made with the database; it can't be removed. */
+  is_default: Scalars['Boolean']['output'];
+  /** Shown in the answers of creation and rotation only, null elsewhere. */
+  password?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The database that it belongs to. */
+  database?: Maybe<Database>;
+};
+
+/** One page of users. */
+export type DatabaseUserList = {
+  data: Array<DatabaseUser>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** What a user may do. */
+export type DatabaseUserAccess =
+  /** Everything in the database, its schema included. */
+  | 'admin'
+  /** Reads and writes data. */
+  | 'read_write'
+  /** Reads data. */
+  | 'read_only';
+
+export type CreateDatabaseUserInput = {
+  /** Name to log in with: lower-case letters, digits and underscores. Not one that the engine reserves. */
+  username: Scalars['String']['input'];
+  /** What it may do. */
+  access?: InputMaybe<DatabaseUserAccess>;
+};
+
 /** One attempt to bring a version of the source to run. */
 export type Deployment = {
   id: Scalars['ID']['output'];
@@ -2133,7 +3035,10 @@ export type MetricUnit =
   | 'megabytes'
   | 'bytes'
   | 'count'
-  | 'milliseconds';
+  | 'milliseconds'
+  | 'seconds'
+  /** How many a second. */
+  | 'per_second';
 
 export type ApplicationMetric =
   /** Of one core, mean of the instances. */
@@ -2665,6 +3570,53 @@ export type ResolversTypes = {
   DatabaseEngineList: ResolverTypeWrapper<DatabaseEngineList>;
   PresetList: ResolverTypeWrapper<PresetList>;
   DnsRecordTypeList: ResolverTypeWrapper<DnsRecordTypeList>;
+  Database: ResolverTypeWrapper<DatabaseModel>;
+  DatabaseList: ResolverTypeWrapper<Omit<DatabaseList, 'data'> & { data: Array<ResolversTypes['Database']> }>;
+  DatabaseStatus: DatabaseStatus;
+  BackupSchedule: ResolverTypeWrapper<BackupSchedule>;
+  MaintenanceWindow: ResolverTypeWrapper<MaintenanceWindow>;
+  Weekday: Weekday;
+  DatabaseRestoreFrom: ResolverTypeWrapper<DatabaseRestoreFrom>;
+  PointInTimeWindow: ResolverTypeWrapper<PointInTimeWindow>;
+  DatabaseCredentials: ResolverTypeWrapper<DatabaseCredentials>;
+  DatabaseCredentialsEndpoint: ResolverTypeWrapper<DatabaseCredentialsEndpoint>;
+  CreateDatabaseInput: CreateDatabaseInput;
+  UpdateDatabaseInput: UpdateDatabaseInput;
+  BackupScheduleInput: BackupScheduleInput;
+  MaintenanceWindowInput: MaintenanceWindowInput;
+  DatabaseRestoreFromInput: DatabaseRestoreFromInput;
+  UpgradeDatabaseInput: UpgradeDatabaseInput;
+  RestoreDatabaseInput: RestoreDatabaseInput;
+  DatabaseAttachment: ResolverTypeWrapper<DatabaseAttachmentModel>;
+  DatabaseAttachmentList: ResolverTypeWrapper<Omit<DatabaseAttachmentList, 'data'> & { data: Array<ResolversTypes['DatabaseAttachment']> }>;
+  CreateDatabaseAttachmentInput: CreateDatabaseAttachmentInput;
+  DatabaseBackup: ResolverTypeWrapper<DatabaseBackupModel>;
+  DatabaseBackupList: ResolverTypeWrapper<Omit<DatabaseBackupList, 'data'> & { data: Array<ResolversTypes['DatabaseBackup']> }>;
+  DatabaseBackupDownload: ResolverTypeWrapper<DatabaseBackupDownload>;
+  DatabaseBackupType: DatabaseBackupType;
+  DatabaseBackupStatus: DatabaseBackupStatus;
+  CreateDatabaseBackupInput: CreateDatabaseBackupInput;
+  DatabaseEndpoint: ResolverTypeWrapper<DatabaseEndpointModel>;
+  DatabaseEndpointList: ResolverTypeWrapper<Omit<DatabaseEndpointList, 'data'> & { data: Array<ResolversTypes['DatabaseEndpoint']> }>;
+  DatabaseEndpointAccess: DatabaseEndpointAccess;
+  DatabaseEndpointTarget: DatabaseEndpointTarget;
+  DatabasePoolMode: DatabasePoolMode;
+  DatabaseEndpointStatus: DatabaseEndpointStatus;
+  CreateDatabaseEndpointInput: CreateDatabaseEndpointInput;
+  UpdateDatabaseEndpointInput: UpdateDatabaseEndpointInput;
+  DatabaseLogLine: ResolverTypeWrapper<DatabaseLogLine>;
+  DatabaseLogLineList: ResolverTypeWrapper<DatabaseLogLineList>;
+  DatabaseLogSource: DatabaseLogSource;
+  DatabaseMetric: DatabaseMetric;
+  DatabaseReplica: ResolverTypeWrapper<DatabaseReplicaModel>;
+  DatabaseReplicaList: ResolverTypeWrapper<Omit<DatabaseReplicaList, 'data'> & { data: Array<ResolversTypes['DatabaseReplica']> }>;
+  DatabaseReplicaStatus: DatabaseReplicaStatus;
+  CreateDatabaseReplicaInput: CreateDatabaseReplicaInput;
+  UpdateDatabaseReplicaInput: UpdateDatabaseReplicaInput;
+  DatabaseUser: ResolverTypeWrapper<DatabaseUserModel>;
+  DatabaseUserList: ResolverTypeWrapper<Omit<DatabaseUserList, 'data'> & { data: Array<ResolversTypes['DatabaseUser']> }>;
+  DatabaseUserAccess: DatabaseUserAccess;
+  CreateDatabaseUserInput: CreateDatabaseUserInput;
   Deployment: ResolverTypeWrapper<DeploymentModel>;
   DeploymentList: ResolverTypeWrapper<Omit<DeploymentList, 'data'> & { data: Array<ResolversTypes['Deployment']> }>;
   DeploymentStatus: DeploymentStatus;
@@ -2822,6 +3774,41 @@ export type ResolversParentTypes = {
   DatabaseEngineList: DatabaseEngineList;
   PresetList: PresetList;
   DnsRecordTypeList: DnsRecordTypeList;
+  Database: DatabaseModel;
+  DatabaseList: Omit<DatabaseList, 'data'> & { data: Array<ResolversParentTypes['Database']> };
+  BackupSchedule: BackupSchedule;
+  MaintenanceWindow: MaintenanceWindow;
+  DatabaseRestoreFrom: DatabaseRestoreFrom;
+  PointInTimeWindow: PointInTimeWindow;
+  DatabaseCredentials: DatabaseCredentials;
+  DatabaseCredentialsEndpoint: DatabaseCredentialsEndpoint;
+  CreateDatabaseInput: CreateDatabaseInput;
+  UpdateDatabaseInput: UpdateDatabaseInput;
+  BackupScheduleInput: BackupScheduleInput;
+  MaintenanceWindowInput: MaintenanceWindowInput;
+  DatabaseRestoreFromInput: DatabaseRestoreFromInput;
+  UpgradeDatabaseInput: UpgradeDatabaseInput;
+  RestoreDatabaseInput: RestoreDatabaseInput;
+  DatabaseAttachment: DatabaseAttachmentModel;
+  DatabaseAttachmentList: Omit<DatabaseAttachmentList, 'data'> & { data: Array<ResolversParentTypes['DatabaseAttachment']> };
+  CreateDatabaseAttachmentInput: CreateDatabaseAttachmentInput;
+  DatabaseBackup: DatabaseBackupModel;
+  DatabaseBackupList: Omit<DatabaseBackupList, 'data'> & { data: Array<ResolversParentTypes['DatabaseBackup']> };
+  DatabaseBackupDownload: DatabaseBackupDownload;
+  CreateDatabaseBackupInput: CreateDatabaseBackupInput;
+  DatabaseEndpoint: DatabaseEndpointModel;
+  DatabaseEndpointList: Omit<DatabaseEndpointList, 'data'> & { data: Array<ResolversParentTypes['DatabaseEndpoint']> };
+  CreateDatabaseEndpointInput: CreateDatabaseEndpointInput;
+  UpdateDatabaseEndpointInput: UpdateDatabaseEndpointInput;
+  DatabaseLogLine: DatabaseLogLine;
+  DatabaseLogLineList: DatabaseLogLineList;
+  DatabaseReplica: DatabaseReplicaModel;
+  DatabaseReplicaList: Omit<DatabaseReplicaList, 'data'> & { data: Array<ResolversParentTypes['DatabaseReplica']> };
+  CreateDatabaseReplicaInput: CreateDatabaseReplicaInput;
+  UpdateDatabaseReplicaInput: UpdateDatabaseReplicaInput;
+  DatabaseUser: DatabaseUserModel;
+  DatabaseUserList: Omit<DatabaseUserList, 'data'> & { data: Array<ResolversParentTypes['DatabaseUser']> };
+  CreateDatabaseUserInput: CreateDatabaseUserInput;
   Deployment: DeploymentModel;
   DeploymentList: Omit<DeploymentList, 'data'> & { data: Array<ResolversParentTypes['Deployment']> };
   CreateDeploymentInput: CreateDeploymentInput;
@@ -2914,6 +3901,23 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listDatabaseEngines?: Resolver<ResolversTypes['DatabaseEngineList'], ParentType, ContextType, RequireFields<QueryListDatabaseEnginesArgs, 'limit'>>;
   listPresets?: Resolver<ResolversTypes['PresetList'], ParentType, ContextType, RequireFields<QueryListPresetsArgs, 'limit'>>;
   listDnsRecordTypes?: Resolver<ResolversTypes['DnsRecordTypeList'], ParentType, ContextType, RequireFields<QueryListDnsRecordTypesArgs, 'limit'>>;
+  listDatabases?: Resolver<ResolversTypes['DatabaseList'], ParentType, ContextType, RequireFields<QueryListDatabasesArgs, 'limit'>>;
+  getDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<QueryGetDatabaseArgs, 'id'>>;
+  getDatabaseCredentials?: Resolver<ResolversTypes['DatabaseCredentials'], ParentType, ContextType, RequireFields<QueryGetDatabaseCredentialsArgs, 'id'>>;
+  listDatabaseAttachments?: Resolver<ResolversTypes['DatabaseAttachmentList'], ParentType, ContextType, RequireFields<QueryListDatabaseAttachmentsArgs, 'id' | 'limit'>>;
+  listApplicationAttachments?: Resolver<ResolversTypes['DatabaseAttachmentList'], ParentType, ContextType, RequireFields<QueryListApplicationAttachmentsArgs, 'id' | 'limit'>>;
+  getDatabaseAttachment?: Resolver<ResolversTypes['DatabaseAttachment'], ParentType, ContextType, RequireFields<QueryGetDatabaseAttachmentArgs, 'id' | 'attachment_id'>>;
+  listDatabaseBackups?: Resolver<ResolversTypes['DatabaseBackupList'], ParentType, ContextType, RequireFields<QueryListDatabaseBackupsArgs, 'id' | 'limit'>>;
+  getDatabaseBackup?: Resolver<ResolversTypes['DatabaseBackup'], ParentType, ContextType, RequireFields<QueryGetDatabaseBackupArgs, 'id' | 'backup_id'>>;
+  getDatabaseBackupDownload?: Resolver<ResolversTypes['DatabaseBackupDownload'], ParentType, ContextType, RequireFields<QueryGetDatabaseBackupDownloadArgs, 'id' | 'backup_id'>>;
+  listDatabaseEndpoints?: Resolver<ResolversTypes['DatabaseEndpointList'], ParentType, ContextType, RequireFields<QueryListDatabaseEndpointsArgs, 'id' | 'limit'>>;
+  getDatabaseEndpoint?: Resolver<ResolversTypes['DatabaseEndpoint'], ParentType, ContextType, RequireFields<QueryGetDatabaseEndpointArgs, 'id' | 'endpoint_id'>>;
+  listDatabaseLogs?: Resolver<ResolversTypes['DatabaseLogLineList'], ParentType, ContextType, RequireFields<QueryListDatabaseLogsArgs, 'id' | 'limit' | 'order'>>;
+  getDatabaseMetrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, RequireFields<QueryGetDatabaseMetricsArgs, 'id'>>;
+  listDatabaseReplicas?: Resolver<ResolversTypes['DatabaseReplicaList'], ParentType, ContextType, RequireFields<QueryListDatabaseReplicasArgs, 'id' | 'limit'>>;
+  getDatabaseReplica?: Resolver<ResolversTypes['DatabaseReplica'], ParentType, ContextType, RequireFields<QueryGetDatabaseReplicaArgs, 'id' | 'replica_id'>>;
+  listDatabaseUsers?: Resolver<ResolversTypes['DatabaseUserList'], ParentType, ContextType, RequireFields<QueryListDatabaseUsersArgs, 'id' | 'limit'>>;
+  getDatabaseUser?: Resolver<ResolversTypes['DatabaseUser'], ParentType, ContextType, RequireFields<QueryGetDatabaseUserArgs, 'id' | 'user_id'>>;
   listDeployments?: Resolver<ResolversTypes['DeploymentList'], ParentType, ContextType, RequireFields<QueryListDeploymentsArgs, 'id' | 'limit'>>;
   getDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<QueryGetDeploymentArgs, 'id' | 'deployment_id'>>;
   listApplicationDomains?: Resolver<ResolversTypes['DomainList'], ParentType, ContextType, RequireFields<QueryListApplicationDomainsArgs, 'id' | 'limit'>>;
@@ -2962,6 +3966,29 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   restartApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<MutationRestartApplicationArgs, 'id'>>;
   updateApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<MutationUpdateApplicationSettingsArgs, 'id' | 'input'>>;
   updateAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<MutationUpdateAutoDeployArgs, 'id' | 'input'>>;
+  createDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationCreateDatabaseArgs, 'input'>>;
+  updateDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationUpdateDatabaseArgs, 'id' | 'input'>>;
+  deleteDatabase?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteDatabaseArgs, 'id'>>;
+  startDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationStartDatabaseArgs, 'id'>>;
+  stopDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationStopDatabaseArgs, 'id'>>;
+  restartDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationRestartDatabaseArgs, 'id'>>;
+  upgradeDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationUpgradeDatabaseArgs, 'id' | 'input'>>;
+  restoreDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationRestoreDatabaseArgs, 'id' | 'input'>>;
+  rotateDatabaseCredentials?: Resolver<ResolversTypes['DatabaseCredentials'], ParentType, ContextType, RequireFields<MutationRotateDatabaseCredentialsArgs, 'id'>>;
+  createDatabaseAttachment?: Resolver<ResolversTypes['DatabaseAttachment'], ParentType, ContextType, RequireFields<MutationCreateDatabaseAttachmentArgs, 'id' | 'input'>>;
+  deleteDatabaseAttachment?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteDatabaseAttachmentArgs, 'id' | 'attachment_id'>>;
+  createDatabaseBackup?: Resolver<ResolversTypes['DatabaseBackup'], ParentType, ContextType, RequireFields<MutationCreateDatabaseBackupArgs, 'id' | 'input'>>;
+  deleteDatabaseBackup?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteDatabaseBackupArgs, 'id' | 'backup_id'>>;
+  createDatabaseEndpoint?: Resolver<ResolversTypes['DatabaseEndpoint'], ParentType, ContextType, RequireFields<MutationCreateDatabaseEndpointArgs, 'id' | 'input'>>;
+  updateDatabaseEndpoint?: Resolver<ResolversTypes['DatabaseEndpoint'], ParentType, ContextType, RequireFields<MutationUpdateDatabaseEndpointArgs, 'id' | 'endpoint_id' | 'input'>>;
+  deleteDatabaseEndpoint?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteDatabaseEndpointArgs, 'id' | 'endpoint_id'>>;
+  createDatabaseReplica?: Resolver<ResolversTypes['DatabaseReplica'], ParentType, ContextType, RequireFields<MutationCreateDatabaseReplicaArgs, 'id' | 'input'>>;
+  updateDatabaseReplica?: Resolver<ResolversTypes['DatabaseReplica'], ParentType, ContextType, RequireFields<MutationUpdateDatabaseReplicaArgs, 'id' | 'replica_id' | 'input'>>;
+  deleteDatabaseReplica?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteDatabaseReplicaArgs, 'id' | 'replica_id'>>;
+  promoteDatabaseReplica?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationPromoteDatabaseReplicaArgs, 'id' | 'replica_id'>>;
+  createDatabaseUser?: Resolver<ResolversTypes['DatabaseUser'], ParentType, ContextType, RequireFields<MutationCreateDatabaseUserArgs, 'id' | 'input'>>;
+  deleteDatabaseUser?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteDatabaseUserArgs, 'id' | 'user_id'>>;
+  rotateDatabaseUserPassword?: Resolver<ResolversTypes['DatabaseUser'], ParentType, ContextType, RequireFields<MutationRotateDatabaseUserPasswordArgs, 'id' | 'user_id'>>;
   createDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationCreateDeploymentArgs, 'id' | 'input'>>;
   cancelDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationCancelDeploymentArgs, 'id' | 'deployment_id'>>;
   rollbackApplication?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationRollbackApplicationArgs, 'id' | 'input'>>;
@@ -3074,6 +4101,7 @@ export type ApplicationResolvers<ContextType = Context, ParentType extends Resol
   environment_variables?: Resolver<Array<ResolversTypes['EnvironmentVariable']>, ParentType, ContextType, RequireFields<ApplicationEnvironment_VariablesArgs, 'limit'>>;
   current_deployment?: Resolver<Maybe<ResolversTypes['Deployment']>, ParentType, ContextType>;
   deployments?: Resolver<Array<ResolversTypes['Deployment']>, ParentType, ContextType, RequireFields<ApplicationDeploymentsArgs, 'limit'>>;
+  attachments?: Resolver<Array<ResolversTypes['DatabaseAttachment']>, ParentType, ContextType, RequireFields<ApplicationAttachmentsArgs, 'limit'>>;
   instances?: Resolver<Array<ResolversTypes['Instance']>, ParentType, ContextType, RequireFields<ApplicationInstancesArgs, 'limit'>>;
   previews?: Resolver<Array<ResolversTypes['Preview']>, ParentType, ContextType, RequireFields<ApplicationPreviewsArgs, 'limit'>>;
   processes?: Resolver<Array<ResolversTypes['Process']>, ParentType, ContextType, RequireFields<ApplicationProcessesArgs, 'limit'>>;
@@ -3308,6 +4336,191 @@ export type PresetListResolvers<ContextType = Context, ParentType extends Resolv
 
 export type DnsRecordTypeListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsRecordTypeList'] = ResolversParentTypes['DnsRecordTypeList']> = {
   data?: Resolver<Array<ResolversTypes['DnsRecordType']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Database'] = ResolversParentTypes['Database']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  engine?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  engine_version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  database_package?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  storage_gb?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  region?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  database_name?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  username?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  backup_schedule?: Resolver<ResolversTypes['BackupSchedule'], ParentType, ContextType>;
+  maintenance_window?: Resolver<ResolversTypes['MaintenanceWindow'], ParentType, ContextType>;
+  deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  restore_from?: Resolver<Maybe<ResolversTypes['DatabaseRestoreFrom']>, ParentType, ContextType>;
+  nodes?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  point_in_time_window?: Resolver<Maybe<ResolversTypes['PointInTimeWindow']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['DatabaseStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type DatabaseListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseList'] = ResolversParentTypes['DatabaseList']> = {
+  data?: Resolver<Array<ResolversTypes['Database']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type BackupScheduleResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BackupSchedule'] = ResolversParentTypes['BackupSchedule']> = {
+  enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  hour_utc?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  retention_days?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type MaintenanceWindowResolvers<ContextType = Context, ParentType extends ResolversParentTypes['MaintenanceWindow'] = ResolversParentTypes['MaintenanceWindow']> = {
+  weekday?: Resolver<ResolversTypes['Weekday'], ParentType, ContextType>;
+  hour_utc?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type DatabaseRestoreFromResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseRestoreFrom'] = ResolversParentTypes['DatabaseRestoreFrom']> = {
+  database_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  backup_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  point_in_time?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
+export type PointInTimeWindowResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PointInTimeWindow'] = ResolversParentTypes['PointInTimeWindow']> = {
+  earliest?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  latest?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type DatabaseCredentialsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseCredentials'] = ResolversParentTypes['DatabaseCredentials']> = {
+  username?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  password?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  database_name?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  endpoints?: Resolver<Array<ResolversTypes['DatabaseCredentialsEndpoint']>, ParentType, ContextType>;
+};
+
+export type DatabaseCredentialsEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseCredentialsEndpoint'] = ResolversParentTypes['DatabaseCredentialsEndpoint']> = {
+  endpoint_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  access?: Resolver<ResolversTypes['DatabaseEndpointAccess'], ParentType, ContextType>;
+  host?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  port?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  connection_string?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type DatabaseAttachmentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseAttachment'] = ResolversParentTypes['DatabaseAttachment']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  database_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  env_prefix?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  endpoint_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  user_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  variables?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  database?: Resolver<Maybe<ResolversTypes['Database']>, ParentType, ContextType>;
+  application?: Resolver<Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
+};
+
+export type DatabaseAttachmentListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseAttachmentList'] = ResolversParentTypes['DatabaseAttachmentList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabaseAttachment']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseBackupResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseBackup'] = ResolversParentTypes['DatabaseBackup']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  database_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['DatabaseBackupType'], ParentType, ContextType>;
+  note?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  engine_version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  size_bytes?: Resolver<Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
+  started_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  finished_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  expires_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['DatabaseBackupStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  database?: Resolver<Maybe<ResolversTypes['Database']>, ParentType, ContextType>;
+};
+
+export type DatabaseBackupListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseBackupList'] = ResolversParentTypes['DatabaseBackupList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabaseBackup']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseBackupDownloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseBackupDownload'] = ResolversParentTypes['DatabaseBackupDownload']> = {
+  url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type DatabaseEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEndpoint'] = ResolversParentTypes['DatabaseEndpoint']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  database_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  access?: Resolver<ResolversTypes['DatabaseEndpointAccess'], ParentType, ContextType>;
+  target?: Resolver<ResolversTypes['DatabaseEndpointTarget'], ParentType, ContextType>;
+  replica_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  allowed_sources?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  pool_mode?: Resolver<Maybe<ResolversTypes['DatabasePoolMode']>, ParentType, ContextType>;
+  pool_size?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  host?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  port?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  is_default?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['DatabaseEndpointStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  database?: Resolver<Maybe<ResolversTypes['Database']>, ParentType, ContextType>;
+};
+
+export type DatabaseEndpointListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEndpointList'] = ResolversParentTypes['DatabaseEndpointList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabaseEndpoint']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseLogLineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseLogLine'] = ResolversParentTypes['DatabaseLogLine']> = {
+  timestamp?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  source?: Resolver<ResolversTypes['DatabaseLogSource'], ParentType, ContextType>;
+  level?: Resolver<ResolversTypes['LogLevel'], ParentType, ContextType>;
+  message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type DatabaseLogLineListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseLogLineList'] = ResolversParentTypes['DatabaseLogLineList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabaseLogLine']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseReplicaResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseReplica'] = ResolversParentTypes['DatabaseReplica']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  database_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  region?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  database_package?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  replication_lag_seconds?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['DatabaseReplicaStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  database?: Resolver<Maybe<ResolversTypes['Database']>, ParentType, ContextType>;
+};
+
+export type DatabaseReplicaListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseReplicaList'] = ResolversParentTypes['DatabaseReplicaList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabaseReplica']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseUserResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseUser'] = ResolversParentTypes['DatabaseUser']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  database_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  username?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  access?: Resolver<ResolversTypes['DatabaseUserAccess'], ParentType, ContextType>;
+  is_default?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  password?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  database?: Resolver<Maybe<ResolversTypes['Database']>, ParentType, ContextType>;
+};
+
+export type DatabaseUserListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseUserList'] = ResolversParentTypes['DatabaseUserList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabaseUser']>, ParentType, ContextType>;
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
@@ -3749,6 +4962,27 @@ export type Resolvers<ContextType = Context> = {
   DatabaseEngineList?: DatabaseEngineListResolvers<ContextType>;
   PresetList?: PresetListResolvers<ContextType>;
   DnsRecordTypeList?: DnsRecordTypeListResolvers<ContextType>;
+  Database?: DatabaseResolvers<ContextType>;
+  DatabaseList?: DatabaseListResolvers<ContextType>;
+  BackupSchedule?: BackupScheduleResolvers<ContextType>;
+  MaintenanceWindow?: MaintenanceWindowResolvers<ContextType>;
+  DatabaseRestoreFrom?: DatabaseRestoreFromResolvers<ContextType>;
+  PointInTimeWindow?: PointInTimeWindowResolvers<ContextType>;
+  DatabaseCredentials?: DatabaseCredentialsResolvers<ContextType>;
+  DatabaseCredentialsEndpoint?: DatabaseCredentialsEndpointResolvers<ContextType>;
+  DatabaseAttachment?: DatabaseAttachmentResolvers<ContextType>;
+  DatabaseAttachmentList?: DatabaseAttachmentListResolvers<ContextType>;
+  DatabaseBackup?: DatabaseBackupResolvers<ContextType>;
+  DatabaseBackupList?: DatabaseBackupListResolvers<ContextType>;
+  DatabaseBackupDownload?: DatabaseBackupDownloadResolvers<ContextType>;
+  DatabaseEndpoint?: DatabaseEndpointResolvers<ContextType>;
+  DatabaseEndpointList?: DatabaseEndpointListResolvers<ContextType>;
+  DatabaseLogLine?: DatabaseLogLineResolvers<ContextType>;
+  DatabaseLogLineList?: DatabaseLogLineListResolvers<ContextType>;
+  DatabaseReplica?: DatabaseReplicaResolvers<ContextType>;
+  DatabaseReplicaList?: DatabaseReplicaListResolvers<ContextType>;
+  DatabaseUser?: DatabaseUserResolvers<ContextType>;
+  DatabaseUserList?: DatabaseUserListResolvers<ContextType>;
   Deployment?: DeploymentResolvers<ContextType>;
   DeploymentList?: DeploymentListResolvers<ContextType>;
   Domain?: DomainResolvers<ContextType>;

@@ -60,19 +60,26 @@ function withoutDirectives(document) {
   });
 }
 
-/** models/dns_zone.ts exports class DnsZone and the schema has a type DnsZone: resolvers return the model. */
+/**
+ * models/dns_zone.ts exports class DnsZone and the schema has a type DnsZone: resolvers return the model. A class of another
+ * name says which type it is by its kind.
+ */
 function findMappers() {
   const types = new Set(schema.definitions.filter((node) => node.kind === 'ObjectTypeDefinition').map((node) => node.name.value));
   const mappers = {};
   for (const file of readdirSync(join(root, 'models')).sort()) {
-    const kind = /^(\w+)\.ts$/.exec(file)?.[1];
-    if (!kind) continue;
-    const name = kind.split('_').map((word) => word[0].toUpperCase() + word.slice(1)).join('');
-    if (types.has(name) && new RegExp(`^export (abstract )?class ${name}\\b`, 'm').test(read(join('models', file)))) {
-      mappers[name] = `../models/${kind}#${name} as ${name}Model`;
-    }
+    const stem = /^(\w+)\.ts$/.exec(file)?.[1];
+    if (!stem) continue;
+    const source = read(join('models', file));
+    const name = pascal(/^  static readonly kind = '(\w+)'/m.exec(source)?.[1] ?? stem);
+    const found = [name, pascal(stem)].find((one) => new RegExp(`^export (abstract )?class ${one}\\b`, 'm').test(source));
+    if (types.has(name) && found) mappers[name] = `../models/${stem}#${found} as ${name}Model`;
   }
   return mappers;
+}
+
+function pascal(name) {
+  return name.split('_').map((word) => word[0].toUpperCase() + word.slice(1)).join('');
 }
 
 function check() {

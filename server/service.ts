@@ -97,6 +97,7 @@ function restParts(platform: Platform, core: Core, handlers: RestParts['handlers
     table: core.table,
     validators: core.validators,
     prepare: core.prepare,
+    confirm: core.confirm,
     handlers,
     answers,
     transitional: core.transitional,

@@ -82,6 +82,8 @@ export async function startService(options: { worker?: boolean; settings?: Recor
     RATE_LIMIT_DEPLOY: '1000000',
     RATE_LIMIT_FAILED_AUTH: '1000000',
     SHUTDOWN_GRACE_SECONDS: '2',
+    // Nobody does what an answer would wait for.
+    OPERATION_WAIT_SECONDS: options.worker ? '20' : '0',
     ...options.settings,
   });
   const opened: (() => Promise<void>)[] = [database.drop, async () => rmSync(dataDir, { recursive: true, force: true })];

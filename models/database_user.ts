@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Context } from '../core/context';
+import { problem, validationFailed } from '../core/errors';
+import { limits } from '../core/limits';
+import { mintId, timeOfId } from '../core/ids';
+import type { SecretBox } from '../core/secrets';
+import type { CreateDatabaseUserInput } from '../schema/types';
+import { Resource } from './base';
+import { requireUnattached } from './database_attachment/in_use';
+import { refreshVariables } from './database_attachment/variables';
+import { makeDatabaseDue } from './managed_database/due';
+import { newPassword } from './managed_database/credentials';
+import { requireFeature } from './managed_database/offer';
+import { named } from './statement';
+
+const COUNT = named('select count(*) as used from database_users where database_id = $1');
+const DEFAULT = named('select id from database_users where database_id = $1 and is_default');
+const PENDING = named(`select 1 from database_users u join databases d on d.id = u.database_id
+  where u.database_id = $1 and u.applied_version < u.version and d.project_id = $2 and d.running and d.status = 'available' limit 1`);
+const POLL_MS = 50;
+
+/** Names that one of the engines has for itself, or that the platform works under. */
+const RESERVED = ['postgres', 'root', 'mysql', 'mariadb', 'default', 'public', 'none', 'user', 'current_user', 'current_role', 'session_user', 'replication', 'admin', 'administrator'];
+const RESERVED_PREFIXES = ['pg_', 'platform_', 'mariadb_', 'mysql_'];
+
+interface Parent {
+  id: string;
+  project_id: string;
+  engine: string;
+  engine_version: string;
+  username: string;
+  requireStatus(allowed: readonly string[]): void;
+}
+
+/** A login of a database. The row says what should be; the job of the database brings it to the server. */
+export class DatabaseUser extends Resource {
+  static readonly table = 'database_users';
+  static readonly kind = 'database_user';
+  static readonly idPrefix = 'dbu';
+  static override readonly filters = { username: 'username = ?', access: 'access = ?' };
+  static override readonly sorts = ['username'];
+
+  declare database_id: string;
+  declare username: string;
+  declare access: 'admin' | 'read_write' | 'read_only';
+  declare is_default: boolean;
+  /** Sealed. */
+  declare password: string;
+  /** The server has the password of this version of the row. */
+  declare applied_version: number;
+  /** The password in plain, where this answer shows it. */
+  shown: string | null = null;
+
+  /** The user that every database has. */
+  static addDefault(ctx: Context, database: Parent): Promise<DatabaseUser> {
+    return add(ctx, database, { username: database.username, access: 'admin', is_default: true });
+  }
+
+  /** @throws validation_failed, engine_feature_unsupported, invalid_state, quota_exceeded, already_exists */
+  static async create(ctx: Context, database: Parent, input: CreateDatabaseUserInput): Promise<DatabaseUser> {
+    requireFree(input.username);
+    await requireFeature(ctx, database, 'users');
+    requireAlive(database);
+    await requireRoom(ctx, database);
+    const user = await add(ctx, database, { username: input.username, access: input.access ?? 'read_write', is_default: false });
+    await makeDatabaseDue(ctx.sql, database.id);
+    return user;
+  }
+
+  static async defaultOf(ctx: Context, databaseId: string): Promise<DatabaseUser> {
+    const [row] = await ctx.sql.query<{ id: string }>(DEFAULT, [databaseId]);
+    return DatabaseUser.get(ctx, row?.id ?? '', { database_id: databaseId });
+  }
+
+  /** Waits until the server has all users of a database as they are wanted, for OPERATION_WAIT_SECONDS at most. */
+  static async applied(ctx: Context, databaseId: string): Promise<void> {
+    const until = performance.now() + ctx.config.operationWaitSeconds * 1000;
+    while (performance.now() < until && !ctx.gone.aborted) {
+      const pending = await ctx.sql.query(PENDING, [databaseId, ctx.project?.id]);
+      if (!pending.length) return;
+      await sleep(POLL_MS, undefined, { signal: ctx.gone }).catch(() => {});
+    }
+  }
+
+  /** A new password, also in the variables of attachments. The database must be locked. @throws invalid_state, resource_busy */
+  async rotate(ctx: Context, database: Parent): Promise<this> {
+    database.requireStatus(['available']);
+    const password = newPassword();
+    await this.update(ctx, { password: sealPassword(ctx.secrets, this.id, password) });
+    this.shown = password;
+    await refreshVariables(ctx, { database_id: database.id, user_id: this.id });
+    await makeDatabaseDue(ctx.sql, database.id);
+    return this;
+  }
+
+  /** @throws resource_protected for the default user, resource_in_use while an attachment uses it */
+  async destroy(ctx: Context): Promise<void> {
+    if (this.is_default) throw problem('resource_protected', 'The default user stays as long as the database.');
+    await requireUnattached(ctx, 'user_id', [this.id]);
+    await this.remove(ctx);
+    await makeDatabaseDue(ctx.sql, this.database_id);
+  }
+
+  /** The password in plain. */
+  reveal(ctx: Context): string {
+    return openPassword(ctx.secrets, this);
+  }
+}
+
+/** The password of a user in plain, for those who have the row. */
+export function openPassword(secrets: SecretBox, user: { id: string; password: string }): string {
+  return secrets.open(user.password, placeOf(user.id));
+}
+
+/** The other way round; a password can be opened for the user of that id only. */
+export function sealPassword(secrets: SecretBox, id: string, password: string): string {
+  return secrets.seal(password, placeOf(id));
+}
+
+/** Binds a sealed password to its user: copied into another row it can't be opened. */
+function placeOf(id: string): string {
+  return `database_users:${id}`;
+}
+
+async function add(ctx: Context, database: Parent, login: { username: string; access: string; is_default: boolean }): Promise<DatabaseUser> {
+  const id = mintId(DatabaseUser.idPrefix);
+  const created_at = timeOfId(id).toISOString();
+  const password = newPassword();
+  const { id: database_id, project_id } = database;
+  const user = await DatabaseUser.insert(ctx, { id, created_at, updated_at: created_at, project_id, database_id, ...login, password: sealPassword(ctx.secrets, id, password) });
+  user.shown = password;
+  return user;
+}
+
+function requireFree(username: string): void {
+  if (!RESERVED.includes(username) && !RESERVED_PREFIXES.some((prefix) => username.startsWith(prefix))) return;
+  throw validationFailed([{ field: 'username', code: 'invalid_format', detail: 'is a name that the engine or the platform reserves' }]);
+}
+
+/** Of a database that failed nothing is left but to delete it. */
+function requireAlive(database: Parent): void {
+  database.requireStatus(['provisioning', 'available', 'updating', 'upgrading', 'restoring', 'restarting', 'stopping', 'stopped', 'starting']);
+}
+
+async function requireRoom(ctx: Context, database: Parent): Promise<void> {
+  const limit = limits.databaseUsersMax;
+  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [database.id]);
+  const used = Number(row?.used ?? 0);
+  if (used >= limit) throw problem('quota_exceeded', `A database may have ${limit} users.`, { resource: 'database_users', used, limit });
+}

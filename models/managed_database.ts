@@ -1,0 +1,202 @@
+// The kind `database`. The file of that name in this folder is the SQL layer of the control plane itself.
+import { databasePackages, type DatabasePackageRow } from '../core/catalogs';
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
+import { mintId, timeOfId } from '../core/ids';
+import { defineStates } from '../core/states';
+import type { CreateDatabaseInput, DatabaseCredentials, UpdateDatabaseInput, UpgradeDatabaseInput } from '../schema/types';
+import { Resource, type Values } from './base';
+import type { Billing } from './billing';
+import { DatabaseEndpoint } from './database_endpoint';
+import { DatabaseUser } from './database_user';
+import { requireCapacity, takePort } from './managed_database/capacity';
+import { credentialsOf, newPassword, sealAdminPassword } from './managed_database/credentials';
+import { requireNewerVersion, requirePackage, requireStorage } from './managed_database/offer';
+import { requireOwnOrigin, type Moment, type Origin, type Window } from './managed_database/origin';
+import { mergedSchedule, mergedWindow, planDatabase, storageTooLow, type BackupSchedule, type MaintenanceWindow } from './managed_database/plan';
+import { releaseChildren, requireDetached } from './managed_database/release';
+import { checkQuotas, requireRoom } from './quota';
+import { named } from './statement';
+
+const LOCK = named('select 1 from databases where id = $1 and deleted_at is null for no key update');
+const STORAGE = { resource: 'database_storage_gb', sum: 'storage_gb' };
+const SETTLED = ['available', 'stopped', 'failed'];
+
+/** A database server with its data. */
+export class ManagedDatabase extends Resource {
+  static readonly table = 'databases';
+  static readonly kind = 'database';
+  static readonly idPrefix = 'db';
+  static override readonly projectChild = 'databases';
+  static override readonly filters = { name: 'name = ?', engine: 'engine = ?', status: 'status = ?', region: 'region = ?', database_package: 'database_package = ?' };
+  static override readonly sorts = ['name', 'updated_at'];
+  static override readonly quotas = [{ resource: 'databases' }, STORAGE];
+  static readonly billing: Billing = { price: { column: 'database_package' }, quantity: 'nodes' };
+  static override readonly states = defineStates({
+    initial: ['provisioning'],
+    transitional: ['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'stopping', 'starting'],
+    moves: {
+      provisioning: ['available', 'failed'],
+      available: ['updating', 'upgrading', 'restoring', 'restarting', 'stopping'],
+      updating: ['available'],
+      upgrading: ['available'],
+      restoring: ['available', 'failed'],
+      restarting: ['available'],
+      stopping: ['stopped'],
+      stopped: ['starting'],
+      starting: ['available'],
+    },
+  });
+
+  declare name: string;
+  declare engine: string;
+  declare engine_version: string;
+  /** The version of an upgrade that is under way. */
+  declare wanted_version: string | null;
+  declare database_package: string;
+  declare nodes: number;
+  declare storage_gb: number;
+  declare region: string;
+  declare database_name: string | null;
+  declare username: string;
+  declare backup_schedule: BackupSchedule;
+  declare maintenance_window: MaintenanceWindow;
+  declare deletion_protection: boolean;
+  declare restore_from: { database_id: string; backup_id: string | null; point_in_time: string | null } | null;
+  /** Of a restore that is under way. */
+  declare restoring_from: Omit<Origin, 'engine_version'> | null;
+  declare point_in_time_window: Window | null;
+  declare running: boolean;
+  declare port: number;
+  declare server_id: string;
+  declare tenant: number;
+  /** Sealed, see models/managed_database/credentials.ts. */
+  declare admin_password: string;
+  declare system_identifier: string | null;
+  declare tls_certificate: string | null;
+  /** Sealed. */
+  declare tls_key: string | null;
+  declare status: 'provisioning' | 'available' | 'updating' | 'upgrading' | 'restoring' | 'restarting' | 'stopping' | 'stopped' | 'starting' | 'failed';
+  declare status_reason: string | null;
+
+  /** With its default user and its private endpoint. @throws as planDatabase, quota_exceeded, capacity_unavailable, name_taken */
+  static async create(ctx: Context, input: CreateDatabaseInput): Promise<ManagedDatabase> {
+    const plan = await planDatabase(ctx, input);
+    await checkQuotas(ctx, ManagedDatabase, ctx.project?.id, plan.values);
+    await requireCapacity(ctx, promiseOf(plan.package, plan.storage_gb));
+    const database = await ManagedDatabase.insert(ctx, { ...plan.values, ...(await newServer(ctx)) });
+    await DatabaseUser.addDefault(ctx, database);
+    await DatabaseEndpoint.addDefault(ctx, database);
+    return database;
+  }
+
+  /**
+   * The database, locked against changes of its children. For operations that address a child, whose If-Match is meant.
+   * @throws not_found
+   */
+  static async ofChild(ctx: Context, id: string): Promise<ManagedDatabase> {
+    const database = await ManagedDatabase.get(ctx, id);
+    const [held] = await ctx.sql.query(LOCK, [id]);
+    if (!held) throw problem('not_found');
+    return database;
+  }
+
+  /** @throws reference_not_found, engine_feature_unsupported, storage_must_increase, resource_busy, invalid_state, quota_exceeded, capacity_unavailable */
+  async change(ctx: Context, input: UpdateDatabaseInput): Promise<this> {
+    const resized = await this.resized(ctx, input);
+    this.requireStatus(resized ? ['available'] : SETTLED);
+    if (resized) await this.requireMore(ctx, resized);
+    return this.update(ctx, {
+      ...(input.name != null && { name: input.name }),
+      ...(input.backup_schedule != null && { backup_schedule: await mergedSchedule(ctx, this, this.backup_schedule, input.backup_schedule) }),
+      ...(input.maintenance_window != null && { maintenance_window: mergedWindow(this.maintenance_window, input.maintenance_window) }),
+      ...(input.deletion_protection != null && { deletion_protection: input.deletion_protection }),
+      ...(resized && { status: 'updating', status_reason: null, database_package: resized.package.id, nodes: resized.package.nodes, storage_gb: resized.storage_gb }),
+    });
+  }
+
+  /** @throws deletion_protected, resource_in_use while attached */
+  async destroy(ctx: Context): Promise<void> {
+    if (this.deletion_protection) throw problem('deletion_protected');
+    await requireDetached(ctx, this.id);
+    await this.remove(ctx);
+    await releaseChildren(ctx, this.id);
+  }
+
+  /** @throws invalid_state, resource_busy */
+  start(ctx: Context): Promise<this> {
+    return this.move(ctx, 'starting', { running: true });
+  }
+
+  /** @throws invalid_state, resource_busy */
+  stop(ctx: Context): Promise<this> {
+    return this.move(ctx, 'stopping', { running: false });
+  }
+
+  /** @throws invalid_state, resource_busy */
+  restart(ctx: Context): Promise<this> {
+    return this.move(ctx, 'restarting');
+  }
+
+  /** @throws engine_version_unsupported, invalid_state, resource_busy */
+  async upgrade(ctx: Context, input: UpgradeDatabaseInput): Promise<this> {
+    const wanted_version = await requireNewerVersion(ctx, this, input.engine_version);
+    return this.move(ctx, 'upgrading', { wanted_version });
+  }
+
+  /** @throws reference_not_found, backup_not_ready, point_in_time_unavailable, engine_feature_unsupported, engine_version_unsupported, invalid_state, resource_busy */
+  async restore(ctx: Context, moment: Moment): Promise<this> {
+    const { backup_id, point_in_time } = await requireOwnOrigin(ctx, this, moment);
+    return this.move(ctx, 'restoring', { restoring_from: { backup_id, point_in_time } });
+  }
+
+  /** How to connect as the default user. */
+  async credentials(ctx: Context): Promise<DatabaseCredentials> {
+    const user = await DatabaseUser.defaultOf(ctx, this.id);
+    return credentialsOf(ctx, this, { username: user.username, password: user.reveal(ctx) });
+  }
+
+  /** A new password for the default user. @throws invalid_state, resource_busy */
+  async rotate(ctx: Context): Promise<DatabaseCredentials> {
+    const user = await DatabaseUser.defaultOf(ctx, this.id);
+    await user.rotate(ctx, this);
+    return this.credentials(ctx);
+  }
+
+  // Package and storage as they would be; null where neither changes.
+  private async resized(ctx: Context, input: UpdateDatabaseInput): Promise<Resized | null> {
+    const pack = await requirePackage(ctx, this.engine, input.database_package ?? this.database_package);
+    const least = Math.max(this.storage_gb, pack.storage_gb);
+    const storage_gb = input.storage_gb ?? least;
+    if (storage_gb < this.storage_gb) throw storageTooLow(this.storage_gb, storage_gb);
+    if (pack.id === this.database_package && storage_gb === this.storage_gb) return null;
+    requireStorage(pack, storage_gb);
+    return { package: pack, storage_gb };
+  }
+
+  private async requireMore(ctx: Context, resized: Resized): Promise<void> {
+    const added = resized.storage_gb - this.storage_gb;
+    await requireRoom(ctx, ManagedDatabase, this.project_id, STORAGE, added);
+    const present = databasePackages(await ctx.catalogs.facts()).find(({ id }) => id === this.database_package);
+    const had = present ? promiseOf(present, this.storage_gb) : { memory_mb: 0, storage_gb: this.storage_gb };
+    const has = promiseOf(resized.package, resized.storage_gb);
+    await requireCapacity(ctx, { memory_mb: has.memory_mb - had.memory_mb, storage_gb: has.storage_gb - had.storage_gb });
+  }
+}
+
+interface Resized {
+  package: DatabasePackageRow;
+  storage_gb: number;
+}
+
+function promiseOf({ nodes, memory_mb }: DatabasePackageRow, storage_gb: number): { memory_mb: number; storage_gb: number } {
+  return { memory_mb: nodes * memory_mb, storage_gb: nodes * storage_gb };
+}
+
+/** What the platform gives the server: the id comes first, for the secret is bound to it. */
+async function newServer(ctx: Context): Promise<Values> {
+  const id = mintId(ManagedDatabase.idPrefix);
+  const created_at = timeOfId(id).toISOString();
+  const admin_password = sealAdminPassword(ctx.secrets, id, newPassword());
+  return { id, created_at, updated_at: created_at, server_id: id, admin_password, port: await takePort(ctx, id) };
+}

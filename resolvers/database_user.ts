@@ -1,0 +1,40 @@
+import { DatabaseUser } from '../models/database_user';
+import { loadOne } from '../models/load';
+import { ManagedDatabase } from '../models/managed_database';
+import { page } from '../models/page';
+import type { Resolvers } from '../schema/types';
+import type { Confirm } from './index';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listDatabaseUsers: async (_, { id, ...args }, ctx) => {
+      await ManagedDatabase.get(ctx, id);
+      return page(DatabaseUser, ctx, args, { database_id: id });
+    },
+    getDatabaseUser: async (_, { id, user_id }, ctx) => {
+      await ManagedDatabase.get(ctx, id);
+      return DatabaseUser.get(ctx, user_id, { database_id: id });
+    },
+  },
+  Mutation: {
+    createDatabaseUser: async (_, { id, input }, ctx) => DatabaseUser.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
+    deleteDatabaseUser: async (_, { id, user_id }, ctx) => {
+      await ManagedDatabase.ofChild(ctx, id);
+      await (await DatabaseUser.forUpdate(ctx, user_id, { database_id: id })).destroy(ctx);
+      return true;
+    },
+    rotateDatabaseUserPassword: async (_, { id, user_id }, ctx) => {
+      const database = await ManagedDatabase.ofChild(ctx, id);
+      return (await DatabaseUser.forUpdate(ctx, user_id, { database_id: id })).rotate(ctx, database);
+    },
+  },
+  DatabaseUser: {
+    password: (user) => user.shown,
+    database: (user, _, ctx) => loadOne(ManagedDatabase, ctx, user.project_id, user.database_id),
+  },
+};
+
+export const confirm: Record<string, Confirm> = {
+  createDatabaseUser: ({ id }, ctx) => DatabaseUser.applied(ctx, id as string),
+  rotateDatabaseUserPassword: ({ id }, ctx) => DatabaseUser.applied(ctx, id as string),
+};
