@@ -15,12 +15,13 @@ type Value<S> = S extends Setting<infer V> & { readonly default: infer D } ? (D 
 type Values = { readonly [Name in SettingName as Key<Name>]: Value<Settings[Name]> };
 
 /** Key of a setting = its name in camel case, without PLATFORM_: `dataDir`, `databasePoolSize`. */
-export type Config = Omit<Values, 'baseUrl' | 'ingressHost' | 'volumeDir' | 'runtimeDir' | 'quotas'> & {
+export type Config = Omit<Values, 'baseUrl' | 'ingressHost' | 'volumeDir' | 'runtimeDir' | 'databaseDir' | 'quotas'> & {
   /** Without a slash at its end. */
   readonly baseUrl: string;
   readonly ingressHost: string;
   readonly volumeDir: string;
   readonly runtimeDir: string;
+  readonly databaseDir: string;
   /** Limits of a project, built-in and changed ones together; null = none. */
   readonly quotas: Readonly<Record<string, number | null>> & Readonly<Record<QuotaName, number | null>>;
 };
@@ -70,6 +71,7 @@ function derive(values: Values): Config {
     ingressHost: values.ingressHost ?? `ingress.${values.appsDomain}`,
     volumeDir: values.volumeDir ?? join(values.dataDir, 'volumes'),
     runtimeDir: values.runtimeDir ?? join(values.dataDir, 'runtime'),
+    databaseDir: values.databaseDir ?? join(values.dataDir, 'databases'),
     quotas: Object.freeze({ ...projectQuotas, ...values.quotas }),
   };
 }
