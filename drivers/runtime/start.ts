@@ -31,7 +31,7 @@ export async function startUnit(host: Host, directory: string, spec: UnitSpec, e
   // A host that was started anew has lost its groups.
   if (unit.group !== null) await makeGroup(unit.group, unit.limits);
   const child = launch(host, home, unit, spec).once('exit', ended);
-  const handle = await handleOf(home, spec.id, () => child.pid === undefined);
+  const handle = await handleOf(home, spec.id, () => child.pid === undefined || child.exitCode !== null);
   if (handle !== null) return handle;
   throw new DriverError('transient', 'The host did not start the processes of the unit in time.');
 }
@@ -136,7 +136,7 @@ async function handleOf(home: string, unitId: string, hasFailed: () => boolean):
     if (handle !== null) return handle;
     await sleep(5);
   }
-  return null;
+  return readHandle(home, unitId);
 }
 
 function requireSound(spec: UnitSpec): void {
