@@ -18,12 +18,13 @@ describe('the tour of the README', () => {
   tour('runs as it stands against what npm start starts (needs bash and curl)', async () => {
     service = await startTour();
     const outputs = await service.run('README.md');
-    const [, me, project, volume, application, domain, mistakes, twice, graphql, activity, cleared] = outputs;
-    expect(outputs).toHaveLength(11);
+    const [, me, project, volume, deployed, application, domain, mistakes, twice, graphql, activity, cleared] = outputs;
+    expect(outputs).toHaveLength(12);
     expect(me).toContain('"kind":"personal"');
     expect(project).toContain('"resource":"volumes"');
     expect(volume).toMatch(/"status":"available"[^]*"size_gb":2/);
-    expect(application).toMatch(/"value":"hello"[^]*"mount_path":"\/data"/);
+    expect(deployed).toMatch(/"value":"Hello from the tour"[^]*\nactive\nOpen http:\/\/shop-\w+\.localhost:\d+\n[^]*Hello from the tour/);
+    expect(application).toMatch(/GET \/ 200[^]*"mount_path":"\/data"/);
     expect(domain).toMatch(/"type":"CNAME","name":"shop\.example\.com"[^]*"type":"TXT"/);
     expect(mistakes).toMatch(/"code":"unknown_field"[^]*"code":"invalid_type"[^]*"title":"Validation failed"/);
     expect(twice).toMatch(/"name":"logs"[^]*\nidempotent-replayed: true/i);
