@@ -59,7 +59,8 @@ async function cost(stage: Stage): Promise<Cost> {
   return { memory: after.rss / MIB, service: perSecond(after.cpu - before.cpu), database: perSecond(after.database - before.database) };
 }
 
-async function usage({ adminPort, directory }: Stage): Promise<{ cpu: number; rss: number; database: number }> {
+/** Seconds of processor time since their start, and bytes. */
+export async function usage({ adminPort, directory }: Stage): Promise<{ cpu: number; rss: number; database: number }> {
   const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
   const value = (name: string): number => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
   return { cpu: value('process_cpu_seconds_total'), rss: value('process_resident_memory_bytes'), database: databaseSeconds(directory) };
