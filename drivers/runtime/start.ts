@@ -117,6 +117,7 @@ const sourceInside = '/source';
 // Only the first time: later, in a tree that the tenant could write, a link might be waiting for us.
 async function giveTree(tree: string, user: User | null): Promise<void> {
   if (user === null || (await stat(tree)).uid === user.uid) return;
+  await chmod(tree, 0o700);
   await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', tree], onItsOwn());
 }
 
