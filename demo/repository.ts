@@ -6,7 +6,7 @@ import path from 'node:path';
 export interface Repository {
   /** A file:// address. */
   url: string;
-  /** Commits the files of a version on `main` and answers the commit. */
+  /** Commits on `main` what is in the folder, with the files of a version laid over it; '' lays nothing. Answers the commit. */
   commit(version: string, message: string): string;
 }
 
@@ -19,7 +19,7 @@ export function makeRepository(folder: string): Repository {
   return {
     url: `file://${folder}`,
     commit(version, message) {
-      cpSync(path.join(samples(), version), folder, { recursive: true });
+      if (version) cpSync(path.join(samples(), version), folder, { recursive: true });
       git(folder, 'add', '--all');
       git(folder, 'commit', '--quiet', `--message=${message}`);
       return git(folder, 'rev-parse', 'HEAD');

@@ -19,8 +19,8 @@ export async function tracesOf(directory: string, applicationId: string, ports: 
   return { processes: processesWith(applicationId), ports: ports.filter((_, index) => open[index]), directories: FOLDERS.flatMap((folder) => entriesOf(path.join(directory, 'runtime', folder))) };
 }
 
-/** Processes whose environment or arguments name it, this one left out. */
-function processesWith(word: string): number[] {
+/** Processes whose environment or arguments name it. */
+export function processesWith(word: string): number[] {
   if (!existsSync('/proc/self/environ')) return processesOfPs(word);
   const pids = readdirSync('/proc').map(Number).filter(Boolean);
   return pids.filter((pid) => ['environ', 'cmdline'].some((file) => read(`/proc/${pid}/${file}`).includes(word)));

@@ -1,6 +1,6 @@
 // Programs of the host, run without a shell, with a bounded time and the C locale so that their words can be read.
 import { execFile } from 'node:child_process';
-import { DriverError } from './driver';
+import { DriverError, diskFull } from './driver';
 import type { DriverContext } from './driver';
 
 /** A program that ended with another code than 0. `code` is null when a signal ended it. */
@@ -14,7 +14,8 @@ const systemPath = `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin:/u
 
 /**
  * Answers what the program printed. When the context ends the program is ended too.
- * Throws CommandFailed, or DriverError `unsupported` when the host has no such program, `transient` when the time is over.
+ * Throws CommandFailed, or DriverError `unsupported` when the host has no such program, `capacity` when its
+ * disk is full, `transient` when the time is over.
  */
 export function run(program: string, args: string[], ctx: DriverContext): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -36,6 +37,7 @@ function failure(program: string, error: Error, stdout: string, stderr: string):
   const code: unknown = (error as NodeJS.ErrnoException).code;
   if (code === 'ENOENT') return new DriverError('unsupported', `the host has no program ${program}`);
   if (error.name === 'AbortError') return new DriverError('transient', `${program} ran out of its time`);
+  if (/No space left on device|Disk quota exceeded/.test(stderr)) return diskFull();
   return new CommandFailed(program, typeof code === 'number' ? code : null, stdout, stderr.trim());
 }
 

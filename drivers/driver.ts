@@ -81,7 +81,7 @@ export function checkpoint(ctx: DriverContext): void {
 }
 
 const meaningOf: Record<string, DriverErrorReason> = {
-  ENOSPC: 'capacity', EDQUOT: 'capacity', EMFILE: 'capacity', EFBIG: 'invalid', ENAMETOOLONG: 'invalid', EACCES: 'unauthorized', EPERM: 'unauthorized', ENOSYS: 'unsupported',
+  EMFILE: 'capacity', EFBIG: 'invalid', ENAMETOOLONG: 'invalid', EACCES: 'unauthorized', EPERM: 'unauthorized', ENOSYS: 'unsupported',
 };
 
 /** Runs `work`; any other error than a DriverError that leaves it becomes one, by its errno. */
@@ -93,7 +93,13 @@ export async function asDriverErrors<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+/** No room on a file system of the host: neither a mistake of the user nor worth an early retry. */
+export function diskFull(): DriverError {
+  return new DriverError('capacity', 'the disk of the host is full; an operator has to make room');
+}
+
 function fromHost(error: unknown): DriverError {
   const code = String((error as NodeJS.ErrnoException).code ?? (error as Error).name);
+  if (code === 'ENOSPC' || code === 'EDQUOT') return Object.assign(diskFull(), { cause: error });
   return Object.assign(new DriverError(meaningOf[code] ?? 'transient', `the host answered ${code}`), { cause: error });
 }

@@ -1,39 +1,30 @@
 // The documents are true: the tour of the README runs as it stands, tables are those of the code, links lead somewhere.
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { settingsMarkdown } from '../core/config';
 import { groups } from '../core/groups';
 import { buildCore } from '../resolvers';
-import { fastDirectory } from './support/database';
+import { hasPrograms, startTour, type Tour } from './support/tour';
 
 const ROOT = path.resolve(__dirname, '..');
 const read = (file: string): string => fs.readFileSync(path.join(ROOT, file), 'utf8');
 
 describe('the tour of the README', () => {
-  const hasCurl = spawnSync('bash', ['-c', 'command -v curl']).status === 0;
-  const tour = hasCurl ? it : it.skip;
-  let dataDir = '';
-  let service: ChildProcess | undefined;
+  const tour = hasPrograms('curl') ? it : it.skip;
+  let service: Tour | undefined;
 
-  afterAll(async () => {
-    service?.kill('SIGTERM');
-    if (service?.exitCode === null) await new Promise((resolve) => service?.once('exit', resolve));
-    if (dataDir) fs.rmSync(dataDir, { recursive: true, force: true });
-  });
+  afterAll(() => service?.close());
 
   tour('runs as it stands against what npm start starts (needs bash and curl)', async () => {
-    dataDir = fs.mkdtempSync(path.join(fastDirectory(), 'tour-'));
-    // As root, PostgreSQL runs as another user, who must get through.
-    fs.chmodSync(dataDir, 0o755);
-    service = await start(dataDir);
-    const outputs = await paste(blocksOf('README.md'), dataDir);
-    const [, me, project, volume, application, domain, mistakes, twice, graphql, activity, cleared] = outputs;
-    expect(outputs).toHaveLength(11);
+    service = await startTour();
+    const outputs = await service.run('README.md');
+    const [, me, project, volume, deployed, application, domain, mistakes, twice, graphql, activity, cleared] = outputs;
+    expect(outputs).toHaveLength(12);
     expect(me).toContain('"kind":"personal"');
     expect(project).toContain('"resource":"volumes"');
     expect(volume).toMatch(/"status":"available"[^]*"size_gb":2/);
-    expect(application).toMatch(/"value":"hello"[^]*"mount_path":"\/data"/);
+    expect(deployed).toMatch(/"value":"Hello from the tour"[^]*\nactive\nOpen http:\/\/shop-\w+\.localhost:\d+\n[^]*Hello from the tour/);
+    expect(application).toMatch(/GET \/ 200[^]*"mount_path":"\/data"/);
     expect(domain).toMatch(/"type":"CNAME","name":"shop\.example\.com"[^]*"type":"TXT"/);
     expect(mistakes).toMatch(/"code":"unknown_field"[^]*"code":"invalid_type"[^]*"title":"Validation failed"/);
     expect(twice).toMatch(/"name":"logs"[^]*\nidempotent-replayed: true/i);
@@ -85,42 +76,6 @@ describe('the documents', () => {
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
 });
-
-function start(data: string): Promise<ChildProcess> {
-  const { PATH, HOME } = process.env;
-  const env = { PATH, HOME, PLATFORM_DATA_DIR: data, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', VOLUME_DRIVER: 'directory' };
-  const child = spawn(process.execPath, ['scripts/start.mjs', 'server/main.js'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
-  return new Promise((resolve, reject) => {
-    let output = '';
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on('data', (text: Buffer) => {
-        output += text.toString();
-        if (output.includes('"msg":"ready"')) resolve(child);
-      });
-    }
-    child.once('exit', (code) => reject(new Error(`npm start ended with ${code}: ${output}`)));
-  });
-}
-
-/** Code blocks that are marked `sh tour`. */
-function blocksOf(file: string): string[] {
-  return [...read(file).matchAll(/^```sh tour\n([^]*?)^```$/gm)].map(([, block]) => block as string);
-}
-
-/** Runs the blocks in one shell, as somebody who pastes them, and gives what each printed. */
-function paste(blocks: string[], data: string): Promise<string[]> {
-  const mark = '\n=== next block ===\n';
-  const script = ['set -euo pipefail', ...blocks.flatMap((block) => [block, `printf '%s' '${mark}'`])].join('\n');
-  const { PATH, HOME } = process.env;
-  const shell = spawn('bash', ['-c', script], { cwd: ROOT, env: { PATH, HOME, PLATFORM_DATA_DIR: data }, stdio: ['ignore', 'pipe', 'pipe'] });
-  return new Promise((resolve, reject) => {
-    let output = '';
-    let complaints = '';
-    shell.stdout.on('data', (text: Buffer) => (output += text.toString()));
-    shell.stderr.on('data', (text: Buffer) => (complaints += text.toString()));
-    shell.once('close', (code) => (code === 0 ? resolve(output.split(mark).slice(0, -1)) : reject(new Error(`the tour ended with ${code}\n${output}\n${complaints}`))));
-  });
-}
 
 function documents(): string[] {
   const pages = fs.readdirSync(path.join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((file) => path.join('docs', file));

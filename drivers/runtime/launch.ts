@@ -17,11 +17,12 @@ import { cleanEnvironment, dropTo, sandboxed } from './sandbox';
 
 // $1 run directory, $2 file with oom_kill or '', $3 number of entrances, entrances, command. It may run as root: only
 // builtins and programs of the system, and no variable of a tenant. Foreground, because shells let background commands
-// ignore SIGINT; signals to the shim itself wait until the command has ended, its traps are not inherited.
+// ignore SIGINT; signals to the shim itself wait until the command has ended, its traps are not inherited. `handle` gets its
+// name when it is whole: on a full disk an empty one would stay, and no later shim could become the unit.
 const shim = `
 trap : TERM INT HUP QUIT
 dir=$1 oom=$2 count=$3; shift 3
-start= boot=
+start= boot= first=
 if [ -r /proc/$$/stat ]; then
   read -r stat < /proc/$$/stat
   read -r boot < /proc/sys/kernel/random/boot_id
@@ -29,9 +30,10 @@ if [ -r /proc/$$/stat ]; then
 else
   start=$(LC_ALL=C ps -o lstart= -p $$ | tr -s ' ' _ | sed 's/^_//; s/_$//')
 fi
-set -C
-echo "$$ $start $boot" > "$dir/handle" || exit 0
-set +C
+draft=$dir/handle.$$
+echo "$$ $start $boot" > "$draft" && ln "$draft" "$dir/handle" || first=no
+rm -f "$draft"
+[ "$first" != no ] || exit 0
 (
   trap - TERM INT HUP QUIT
   while [ "$count" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; count=$((count - 1)); done

@@ -31,7 +31,7 @@ export async function startUnit(host: Host, directory: string, spec: UnitSpec, e
   // A host that was started anew has lost its groups.
   if (unit.group !== null) await makeGroup(unit.group, unit.limits);
   const child = launch(host, home, unit, spec).once('exit', ended);
-  const handle = await handleOf(home, spec.id, () => child.pid === undefined);
+  const handle = await handleOf(home, spec.id, () => child.pid === undefined || child.exitCode !== null);
   if (handle !== null) return handle;
   throw new DriverError('transient', 'The host did not start the processes of the unit in time.');
 }
@@ -117,6 +117,7 @@ const sourceInside = '/source';
 // Only the first time: later, in a tree that the tenant could write, a link might be waiting for us.
 async function giveTree(tree: string, user: User | null): Promise<void> {
   if (user === null || (await stat(tree)).uid === user.uid) return;
+  await chmod(tree, 0o700);
   await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', tree], onItsOwn());
 }
 
@@ -136,7 +137,7 @@ async function handleOf(home: string, unitId: string, hasFailed: () => boolean):
     if (handle !== null) return handle;
     await sleep(5);
   }
-  return null;
+  return readHandle(home, unitId);
 }
 
 function requireSound(spec: UnitSpec): void {

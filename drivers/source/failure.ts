@@ -1,5 +1,5 @@
 // What git complains about, in sentences for users. Nothing of git's own words is passed on: they name paths of the host.
-import { DriverError } from '../driver';
+import { DriverError, diskFull } from '../driver';
 import { SourceError, type SourceFailure } from '../source';
 import type { Place } from './address';
 import { GitFailed } from './command';
@@ -21,6 +21,7 @@ const words: [RegExp, SourceFailure, Sentence][] = [
 
 /** The SourceError that a failure of git comes to. Errors that are none of git's pass as they are. */
 export function explain(error: unknown, place: Place): unknown {
+  if (isDiskFull(error)) return diskFull();
   if (!(error instanceof GitFailed)) return error instanceof SourceError || error instanceof DriverError ? error : new SourceError('unreachable', 'The repository could not be read.');
   const where = place.scheme === 'file' ? 'This server' : `The host ${place.host}`;
   if (error.end === 'too_large') return tooLarge();
@@ -28,6 +29,12 @@ export function explain(error: unknown, place: Place): unknown {
   const known = words.find(([pattern]) => pattern.test(error.stderr));
   if (known) return new SourceError(known[1], known[2](where));
   return new SourceError('unreachable', `${where} did not answer, or broke off. Try again later.`);
+}
+
+/** Git does not always say why it could not write. */
+export function isDiskFull(error: unknown): boolean {
+  if (error instanceof GitFailed) return /No space left on device|Disk quota exceeded|unable to write (new index )?file|write error/.test(error.stderr);
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
 /** @param limit in MB; absent where the limit is not that of the repository */

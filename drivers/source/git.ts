@@ -2,12 +2,12 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError, type DriverContext } from '../driver';
+import { DriverError, diskFull, type DriverContext } from '../driver';
 import { SourceError, type Commit, type GitRemote, type Head, type SourceDriver, type Wanted } from '../source';
 import type { AddressRules } from './address';
 import { GitFailed, git } from './command';
 import { exportCommit } from './export';
-import { tooLarge } from './failure';
+import { isDiskFull, tooLarge } from './failure';
 import { findHead, type Found } from './heads';
 import { ask, commitsOf, fetchInto, hasCommit, type Mirror } from './mirror';
 import { reaching, sweepScratch, withScratch, type Reach, type RemoteOptions } from './remote';
@@ -134,6 +134,7 @@ async function said<T>({ sizeMb }: Store, work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (error) {
     if (error instanceof SourceError) throw error.failure === 'too_large' ? tooLarge(sizeMb) : error;
+    if (isDiskFull(error)) throw diskFull();
     if (error instanceof GitFailed) throw new SourceError('unreachable', error.end === 'time' ? 'The repository could not be read in time.' : 'The copy of the repository on this server could not be read. Deploy again.');
     throw error;
   }

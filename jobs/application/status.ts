@@ -58,11 +58,17 @@ export function applicationStatus(seen: Seen): { status: ApplicationStatus; stat
 
 function settledOrNot({ status, processes, present }: Seen): { status: ApplicationStatus; status_reason?: string | null } {
   const wanted = processes.filter(({ release_id, instances }) => release_id !== null && instances > 0);
-  const done = wanted.every((process) => processStatus(process, of(process, present), process.instances) === 'running');
+  const done = wanted.every((process) => isReplaced(process, of(process, present)));
   if (done) return { status: 'running', status_reason: null };
   const lost = present.find(({ status: one, candidate }) => one === 'crashed' && !candidate);
   // The old instances, where there are some, serve on.
   return lost ? { status: 'running', status_reason: reasonOf(lost) } : { status };
+}
+
+/** What the process type shows would not do: it goes on being `running` while its instances are replaced. */
+function isReplaced({ release_id, instances }: ProcessState, all: readonly Present[]): boolean {
+  const alive = all.filter(({ status }) => status !== 'stopping');
+  return alive.length === instances && alive.every((one) => one.release_id === release_id && one.status === 'running');
 }
 
 function runningOrCrashed({ status, processes, present }: Seen): { status: ApplicationStatus; status_reason?: string | null } {

@@ -1,7 +1,7 @@
 // building: the source is fetched, looked at, and built where there is something to build.
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError } from '../../drivers/driver';
+import { DriverError, asDriverErrors } from '../../drivers/driver';
 import { SourceError, type Commit } from '../../drivers/source';
 import { addProcessTypes, tellOfMove } from '../../models/deployment_work';
 import { planningOf, type Planning } from '../../models/deployment_plan';
@@ -46,8 +46,10 @@ async function prepare(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
 
 // Its tenant passes through the directory around it, which stays ours.
 async function makeCache(cache: string): Promise<void> {
-  await mkdir(path.dirname(cache), { recursive: true, mode: 0o711 });
-  await mkdir(cache, { recursive: true, mode: 0o700 });
+  await asDriverErrors(async () => {
+    await mkdir(path.dirname(cache), { recursive: true, mode: 0o711 });
+    await mkdir(cache, { recursive: true, mode: 0o700 });
+  });
 }
 
 /** Columns that tell what was fetched. */

@@ -14,7 +14,7 @@ afterAll(() => service?.close(), 60_000);
 const IN_TIME = new RegExp(`^(The build was ended because the deployment took longer than|The deployment was given up: it did not end within) ${SECONDS} seconds\\.`);
 const builds: [string, string, RegExp][] = [
   ['prints a gigabyte', 'head -c 1000000000 /dev/zero | tr "\\0" x | fold -w 100', /^The build was ended because it printed more than 2 MB\. The last lines of the log/],
-  ['fills the disk', 'head -c 2000000000 /dev/zero > big; sleep 60', /^The build was ended because its files grew beyond 64 MB\./],
+  ['fills the disk', 'head -c 2000000000 /dev/zero > big; sleep 60', /^The build was ended because its files and its cache grew beyond 64 MB\./],
   ['takes memory without end', 'node --max-old-space-size=4000 -e "const all = []; for (;;) all.push(Buffer.alloc(1e6, 1))"', /^The build was ended because it used more than 256 MB of memory\./],
   ['hangs', 'sleep 1000 & sleep 1000', IN_TIME],
   // Up to the number of processes that a build may have; none of them is busy, and each has left the session of the build.

@@ -99,6 +99,15 @@ describe.each(possible)('in %s', (_name, variant) => {
     }
   });
 
+  (isRoot ? test : test.skip)('who knows where the files of another application lie cannot read them', async () => {
+    const release = path.join(room, 'release');
+    mkdirSync(release);
+    writeFileSync(path.join(release, 'source.js'), 'private');
+    await trial.run(trial.spec('dep_private.build', 'true', { kind: 'task', directory: release }));
+    await trial.run(trial.spec('ins_curious', `cat ${release}/source.js; echo done`, { tenant: 8 }));
+    expect(await trial.lines('ins_curious')).not.toContain('private');
+  });
+
   test('a log that says it is terabytes long is read to its end at once', async () => {
     await trial.run(trial.spec('ins_sparse', 'echo before; truncate -s 2T /dev/stdout; echo behind', { kind: 'service' }));
     const began = Date.now();

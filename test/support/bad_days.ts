@@ -124,16 +124,17 @@ export async function makeDoor(): Promise<Door> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const script = `new Promise((resolve, reject) => require('http').get('http://127.0.0.1:${port}', (answer) => answer.resume().on('end', resolve)).on('error', reject))`;
+  const open = (): void => {
+    isOpen = true;
+    for (const response of held.splice(0)) response.end('open');
+  };
   return {
     script,
     command: `node -e "${script}"`,
     waiting: () => count,
-    open() {
-      isOpen = true;
-      for (const response of held.splice(0)) response.end('open');
-    },
+    open,
     async close() {
-      this.open();
+      open();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },

@@ -1,0 +1,168 @@
+// npm run bench:deploy: how long a deployment and a rollback take, what the ingress of a whole installation costs, and what
+// applications cost that do nothing.
+//   npm run bench:deploy -- [--rounds=5] [--idle=100]
+// The service runs as `npm start` runs it in production, with the embedded database; deployments go through the API.
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { makeRepository, type Repository } from '../demo/repository';
+import { openStage, type Stage } from '../demo/stage';
+import { processesWith } from '../demo/traces';
+import { visit } from '../demo/visitors';
+import { idleCost, usage } from './idle';
+import { load, type Shot } from './load';
+
+const OPEN = { RATE_LIMIT_READ: '10000000', RATE_LIMIT_WRITE: '10000000', RATE_LIMIT_DEPLOY: '10000000', QUOTAS: '{"applications":null}' };
+const RATIO_TARGET = 0.5;
+const CONNECTIONS = 32;
+const LOAD = { rounds: 5, milliseconds: 1_500 };
+const VISIT_PAUSE_MS = 10;
+const GIVE_UP_MS = 120_000;
+
+export interface Application {
+  id: string;
+  host: string;
+}
+
+interface Deployed {
+  id: string;
+  /** Milliseconds from the POST to the first answer of the new version, and between the words of the log. */
+  total: number;
+  source: number;
+  build: number;
+  start: number;
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { rounds: { type: 'string', default: '5' }, idle: { type: 'string', default: '100' } } });
+  const [rounds, idle] = [Number(values.rounds), Number(values.idle)];
+  say(`Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}\n`);
+  const stage = await openStage(OPEN);
+  const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]).then(() => Promise.reject(new Error('interrupted')));
+  try {
+    await Promise.race([measure(stage, rounds, idle), stopped]);
+  } finally {
+    await removeAll(stage);
+    await stage.close();
+  }
+}
+
+async function measure(stage: Stage, rounds: number, idle: number): Promise<void> {
+  const repository = makeRepository(path.join(stage.directory, 'sample'));
+  repository.commit('first', 'First version');
+  const application = await makeApplication(stage, 'sample', repository.url, 'l-2gb');
+  const cold = await deploy(stage, application, 'version 1');
+  const warm: Deployed[] = [];
+  for (let round = 1; round <= rounds; round += 1) warm.push(await deploy(stage, application, change(stage, repository, round)));
+  const rollbacks = await rollBacks(stage, application, warm.slice(-2), rounds, rounds);
+  say('| From POST to the first 200 of the new version | s | of it source | build | start and switch |\n|---|--:|--:|--:|--:|');
+  say(deployRow('first deployment of an application', [cold]));
+  say(deployRow(`with warm cache, median of ${rounds}`, warm));
+  say(`| rollback, median of ${rounds} | ${seconds(median(rollbacks))} | | | |\n`);
+  await throughIngress(stage, application);
+  if (idle > 0) await idleCost(stage, idle, say);
+}
+
+/** @param size an application type */
+export async function makeApplication({ api }: Stage, name: string, repository_url: string, size: string): Promise<Application> {
+  const made = await api.call('POST', '/v2/applications', { name, application_type: size, source: { type: 'git', repository_url, branch: 'main' } });
+  return { id: made.id, host: String(made.default_hostname) };
+}
+
+function change({ directory }: Stage, repository: Repository, round: number): string {
+  const greeting = `Hello from round ${round}`;
+  writeFileSync(path.join(directory, 'sample/greeting.txt'), greeting);
+  repository.commit('', `Round ${round}`);
+  return greeting;
+}
+
+async function deploy(stage: Stage, { id, host }: Application, greeting: string): Promise<Deployed> {
+  const begin = performance.now();
+  const posted = await stage.api.call('POST', `/v2/applications/${id}/deployments`, {});
+  await untilSeen(stage, host, greeting);
+  const total = performance.now() - begin;
+  const base = `/v2/applications/${id}/deployments/${posted.id}`;
+  await stage.api.until(base, ({ status }) => status === 'active');
+  const { data } = await stage.api.call<{ data: { timestamp: string; message: string }[] }>('GET', `${base}/logs?order=asc&limit=1000`);
+  const at = (words: string): number => Date.parse(data.find(({ message }) => message.includes(words))?.timestamp ?? '');
+  const source = at('build script') - Date.parse(String(posted.created_at));
+  return { id: posted.id, total, source, build: at('Starting the new version') - at('build script'), start: at('is active') - at('Starting the new version') };
+}
+
+/** Back and forth between two versions. */
+async function rollBacks(stage: Stage, { id, host }: Application, [older, newer]: Deployed[], rounds: number, newest: number): Promise<number[]> {
+  const times: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const [to, greeting] = round % 2 ? [newer, `round ${newest}`] : [older, `round ${newest - 1}`];
+    const begin = performance.now();
+    const posted = await stage.api.call('POST', `/v2/applications/${id}/rollback`, { deployment_id: to?.id });
+    await untilSeen(stage, host, greeting as string);
+    times.push(performance.now() - begin);
+    await stage.api.until(`/v2/applications/${id}/deployments/${posted.id}`, ({ status }) => status === 'active');
+  }
+  return times;
+}
+
+async function untilSeen({ port }: Stage, host: string, greeting: string): Promise<void> {
+  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, VISIT_PAUSE_MS))) {
+    const { status, body } = await visit(port, host, '/about');
+    if (status === 200 && body.includes(greeting)) return;
+  }
+  throw new Error(`"${greeting}" was not seen within ${GIVE_UP_MS} ms`);
+}
+
+/** The same instance, asked directly and through the ingress of the service, which also writes lines and counts. */
+async function throughIngress(stage: Stage, { host }: Application): Promise<void> {
+  const { port } = JSON.parse((await visit(stage.port, host, '/about')).body) as { port: number };
+  const shot: Shot = { request: `GET /about HTTP/1.1\r\nHost: ${host}\r\nAccept: */*\r\n\r\n`, status: 200, body: '{"greeting"' };
+  const [direct, through, cpu] = [[], [], []] as [number[], number[], number[]];
+  for (let round = 0; round <= LOAD.rounds; round += 1) {
+    const one = await load({ port, connections: CONNECTIONS, milliseconds: LOAD.milliseconds, next: () => shot });
+    const before = await usage(stage);
+    const other = await load({ port: stage.port, connections: CONNECTIONS, milliseconds: LOAD.milliseconds, next: () => shot });
+    if (round === 0) continue; // warm-up
+    direct.push(one.rps);
+    through.push(other.rps);
+    cpu.push(((await usage(stage)).cpu - before.cpu) / other.requests);
+  }
+  const ratio = Math.max(...through) / Math.max(...direct);
+  say('| Small answers, best of rounds | direct rps | ingress rps | ratio | CPU of the service, µs | target |\n|---|--:|--:|--:|--:|---|');
+  say(`| log lines and counters included | ${Math.max(...direct).toFixed(0)} | ${Math.max(...through).toFixed(0)} | ${ratio.toFixed(2)} | ${(Math.min(...cpu) * 1e6).toFixed(0)} | ≥ ${RATIO_TARGET}: ${ratio >= RATIO_TARGET ? 'met' : 'MISSED'} |\n`);
+}
+
+/** Instances outlive the service: they go before it does. */
+async function removeAll({ api, directory }: Stage): Promise<void> {
+  for (;;) {
+    const { data } = await api.call<{ data: { id: string }[] }>('GET', '/v2/applications?limit=100');
+    if (!data.length) break;
+    for (const { id } of data) await api.call('DELETE', `/v2/applications/${id}`);
+  }
+  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end && processesWith(path.join(directory, 'runtime')).length; ) await new Promise((resolve) => setTimeout(resolve, 500));
+}
+
+function deployRow(name: string, found: Deployed[]): string {
+  const cells = (['total', 'source', 'build', 'start'] as const).map((part) => seconds(median(found.map((one) => one[part]))));
+  return `| ${name} | ${cells.join(' | ')} |`;
+}
+
+function median(values: number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
+}
+
+function seconds(ms: number): string {
+  return (ms / 1000).toFixed(2);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    process.stderr.write(`bench: ${error instanceof Error ? error.stack : String(error)}\n`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,85 @@
+// Backups: <directory>/backups/<server id>/<backup id>/ with one file and manifest.json beside it. Made under a temporary
+// name and renamed when whole. They belong to us and are read by nobody else.
+import { randomBytes } from 'node:crypto';
+import { constants, createReadStream } from 'node:fs';
+import { mkdir, open, readFile, readdir, rename, rmdir, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { BackupMade } from '../database';
+import { DriverError } from '../driver';
+import type { DriverContext } from '../driver';
+import { absentIsNull, erase, requireName, type Estate, type Owner } from './home';
+
+export interface Backup { file: string; manifest: BackupMade['manifest'] }
+
+const manifestName = 'manifest.json';
+
+/** Null where there is none that is whole. */
+export async function findBackup(estate: Estate, serverId: string, backupId: string): Promise<Backup | null> {
+  const directory = directoryOf(estate, serverId, backupId);
+  const text = await readFile(path.join(directory, manifestName), 'utf8').catch(absentIsNull);
+  if (text === null) return null;
+  const manifest = JSON.parse(text) as BackupMade['manifest'];
+  return { manifest, file: path.join(directory, String(manifest.file)) };
+}
+
+/** @throws DriverError conflict where there is none */
+export async function requireBackup(estate: Estate, serverId: string, backupId: string): Promise<Backup> {
+  const backup = await findBackup(estate, serverId, backupId);
+  if (backup === null) throw new DriverError('conflict', 'The files of the backup are not on this host.');
+  return backup;
+}
+
+/** Finds the backup, or makes it: `fill` writes the file at the path that it is given and answers what the manifest should say. */
+export async function makeBackup(estate: Estate, serverId: string, backupId: string, fileName: string, fill: (file: string) => Promise<BackupMade['manifest']>, ctx: DriverContext): Promise<BackupMade> {
+  const known = await findBackup(estate, serverId, backupId);
+  if (known !== null) return made(known);
+  await removeBackup(estate, serverId, backupId, ctx);
+  const directory = directoryOf(estate, serverId, backupId);
+  const draft = path.join(path.dirname(directory), `.new-${backupId}-${randomBytes(6).toString('hex')}`);
+  await mkdir(draft, { recursive: true, mode: 0o700 });
+  const manifest = { ...(await fill(path.join(draft, fileName))), engine: estate.engine, server_id: serverId, file: fileName };
+  await writeFile(path.join(draft, manifestName), JSON.stringify(manifest), { mode: 0o600, flush: true });
+  await rename(draft, directory);
+  return made({ manifest, file: path.join(directory, fileName) });
+}
+
+/** Takes the backup and what interrupted calls left of it away. Absent is success. */
+export async function removeBackup(estate: Estate, serverId: string, backupId: string, ctx: DriverContext): Promise<void> {
+  const directory = directoryOf(estate, serverId, backupId);
+  const place = path.dirname(directory);
+  for (const entry of (await readdir(place).catch(absentIsNull)) ?? []) {
+    if (entry === backupId || entry.startsWith(`.new-${backupId}-`)) await erase(path.join(place, entry), ctx);
+  }
+  await rmdir(place).catch(() => undefined); // others are still in it
+}
+
+/** The file as a stream, and a name for it. */
+export async function openBackup(estate: Estate, serverId: string, backupId: string): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
+  const { file } = await requireBackup(estate, serverId, backupId);
+  return { stream: createReadStream(file), file_name: `${serverId}-${backupId}${path.extname(file)}` };
+}
+
+/** Copies a file whole, without following a link that its owner may have put in its place. `owner`: whose the copy is. */
+export async function copyFile(from: string, to: string, owner: Owner | null, ctx: DriverContext): Promise<void> {
+  const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW);
+  const target = await open(to, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
+  try {
+    await pipeline(source.createReadStream({ autoClose: false }), target.createWriteStream({ autoClose: false, flush: true }), { signal: ctx.signal });
+    if (owner !== null && process.getuid?.() === 0) await target.chown(owner.uid, owner.gid);
+    await target.sync();
+  } finally {
+    await target.close().catch(() => undefined);
+    await source.close().catch(() => undefined);
+  }
+}
+
+async function made({ file, manifest }: Backup): Promise<BackupMade> {
+  return { size_bytes: (await stat(file)).size, manifest };
+}
+
+function directoryOf(estate: Estate, serverId: string, backupId: string): string {
+  requireName(serverId);
+  requireName(backupId);
+  return path.join(estate.directory, 'backups', serverId, backupId);
+}

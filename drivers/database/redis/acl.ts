@@ -1,0 +1,63 @@
+// Who may do what in a Redis or Valkey server. The default user is off. The platform's own user bears the id of the
+// server in its name, so that to log in is to know the server.
+import { createHash } from 'node:crypto';
+import type { ServerSpec, ServerUser } from '../../database';
+import { DriverError } from '../../driver';
+
+/** `rules` as ACL SETUSER takes them. */
+export interface Account { username: string; rules: string[] }
+
+const everything = ['~*', '&*'];
+// Not in @admin, but beyond the data: MIGRATE makes the server connect to any host, SCRIPT DEBUG holds it up.
+const harmful = ['-@admin', '-migrate', '-script|debug'];
+const allAtOnce = ['-flushall', '-flushdb', '-swapdb', '-function'];
+const listening = ['+subscribe', '+psubscribe', '+ssubscribe', '+unsubscribe', '+punsubscribe', '+sunsubscribe'];
+const readingScripts = ['+eval_ro', '+evalsha_ro', '+fcall_ro'];
+
+const rulesOf: Record<ServerUser['access'], string[]> = {
+  admin: ['+@all', ...harmful, '+slowlog'],
+  read_write: ['+@all', ...harmful, ...allAtOnce, '+fcall', '+fcall_ro'],
+  // INFO, KEYS, SORT_RO are @dangerous; clients ask for INFO when they connect.
+  read_only: ['-@all', '+@read', '+@connection', '+@transaction', ...listening, ...readingScripts, '-@dangerous', ...harmful, '+info', '+keys', '+sort_ro'],
+};
+
+export function adminOf(id: string): string {
+  return `platform_${id}`;
+}
+
+/** A replica logs in under this name, with the administrator's password of its primary. */
+export function followerOf(id: string): string {
+  return `platform_${id}_replica`;
+}
+
+/** All accounts that should be there, those of the platform first. @throws DriverError invalid */
+export function accountsOf(spec: ServerSpec): Account[] {
+  const admin = [...everything, '+@all'];
+  const follower = ['-@all', '+psync', '+replconf', '+ping'];
+  return [
+    account(adminOf(spec.id), spec.admin_password, admin),
+    account(followerOf(spec.id), spec.admin_password, follower),
+    ...spec.users.map(({ username, password, access }) => account(requireFree(username), password, [...everything, ...rulesOf[access]])),
+  ];
+}
+
+/** Lines of the configuration; the server keeps hashes only, and so do we. */
+export function aclLines(spec: ServerSpec): string[] {
+  return ['user default off', ...accountsOf(spec).map(({ username, rules }) => `user ${username} ${rules.join(' ')}`)];
+}
+
+/** The hash by which a server knows a password. */
+export function hashOf(password: string): string {
+  return createHash('sha256').update(password).digest('hex');
+}
+
+function account(username: string, password: string, permissions: string[]): Account {
+  return { username, rules: ['on', `#${hashOf(password)}`, ...permissions] };
+}
+
+function requireFree(username: string): string {
+  if (!/^[a-z][a-z0-9_]{0,30}$/.test(username) || username === 'default' || username.startsWith('platform_')) {
+    throw new DriverError('invalid', `The name ${JSON.stringify(username)} is reserved by the engine.`);
+  }
+  return username;
+}

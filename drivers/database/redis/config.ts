@@ -1,0 +1,70 @@
+// What a server reads at its start. It is written anew each time; nothing of it is edited by the server.
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import type { ServerSpec } from '../../database';
+import { socketOf, type Home } from '../home';
+import { aclLines, followerOf } from './acl';
+
+const mebibyte = 1 << 20;
+
+export const fileNames = { config: 'redis.conf', certificate: 'server.crt', key: 'server.key', authority: 'primary.crt' } as const;
+
+/**
+ * Bytes for data, of the memory of the package: the rest is for the process itself, for pages that change while a child
+ * writes them to disk, and for what connections have in flight.
+ */
+export function dataMemoryBytes(spec: ServerSpec): number {
+  return Math.floor(spec.size.memory_mb * 0.7) * mebibyte;
+}
+
+/**
+ * Without users and passwords: what can only be changed by a restart. `version` as the server says it, e.g. 7.0.15.
+ * noeviction: a database does not lose what was written to it; keys that may go have an expiry, which their owner gives.
+ */
+export function settings(spec: ServerSpec, home: Home, engineVersion: string): string[] {
+  const major = Number(engineVersion.split('.')[0]);
+  const quotedPath = (name: string) => quoted(path.join(home.conf, name));
+  return [
+    `dir ${quoted(home.data)}`, `unixsocket ${quoted(socketOf(home))}`, 'unixsocketperm 700',
+    'port 0', `tls-port ${spec.port}`, `bind ${loopback(engineVersion)}`, 'protected-mode no', 'tcp-keepalive 60',
+    `tls-cert-file ${quotedPath(fileNames.certificate)}`, `tls-key-file ${quotedPath(fileNames.key)}`,
+    'tls-auth-clients no', 'tls-protocols "TLSv1.2 TLSv1.3"', 'tls-prefer-server-ciphers yes',
+    // The platform's own connections come on top.
+    `maxclients ${spec.size.max_connections + 16}`, `maxmemory ${dataMemoryBytes(spec)}`, 'maxmemory-policy noeviction',
+    'save ""', 'appendonly yes', 'appendfsync everysec', 'aof-use-rdb-preamble yes', 'auto-aof-rewrite-percentage 100', 'auto-aof-rewrite-min-size 16mb',
+    // A snapshot is a backup only: one that fails must not stop writes.
+    'stop-writes-on-bgsave-error no',
+    'lazyfree-lazy-user-flush yes', 'lazyfree-lazy-user-del yes', 'repl-diskless-sync yes', 'repl-diskless-sync-delay 0', 'repl-ping-replica-period 1',
+    `repl-backlog-size ${Math.max(1, Math.floor(spec.size.memory_mb / 64))}mb`,
+    'daemonize no', 'loglevel notice', 'logfile ""', 'always-show-logo no', 'set-proc-title no',
+    ...(major >= 7 ? ['maxmemory-clients 10%', 'enable-debug-command no', 'enable-module-command no', 'enable-protected-configs no'] : []),
+    ...following(spec, home),
+  ];
+}
+
+/** With users and passwords. */
+export function configuration(spec: ServerSpec, home: Home, engineVersion: string): string {
+  const secret = spec.replica_of === null ? [] : [`masterauth ${quoted(spec.replica_of.password)}`];
+  return [...settings(spec, home, engineVersion), ...secret, ...aclLines(spec), ''].join('\n');
+}
+
+export function quoted(text: string): string {
+  return `"${text.replace(/[\\"]/g, '\\$&')}"`;
+}
+
+// Sources from elsewhere come through the gate, which takes the other addresses of the host. The sign - (since 6.2) means:
+// where the host has it.
+function loopback(engineVersion: string): string {
+  const [major = 0, minor = 0] = engineVersion.split('.').map(Number);
+  return major > 6 || (major === 6 && minor >= 2) ? '127.0.0.1 -::1' : '127.0.0.1';
+}
+
+// The certificate of the primary is trusted by itself, one of a public authority as everywhere.
+function following({ replica_of }: ServerSpec, home: Home): string[] {
+  if (replica_of === null) return [];
+  const authorities = ['/etc/ssl/certs'].filter((directory) => existsSync(directory));
+  return [
+    'tls-replication yes', `replicaof 127.0.0.1 ${replica_of.port}`, `masteruser ${followerOf(replica_of.server_id)}`, 'replica-read-only yes',
+    `tls-ca-cert-file ${quoted(path.join(home.conf, fileNames.authority))}`, ...authorities.map((directory) => `tls-ca-cert-dir ${directory}`),
+  ];
+}

@@ -1,0 +1,65 @@
+// Words with a server, over its socket, as the platform's own user.
+import { createClient } from '@redis/client';
+import type { ServerSpec } from '../../database';
+import { DriverError } from '../../driver';
+import type { DriverContext } from '../../driver';
+import { socketOf, type Home } from '../home';
+import { adminOf } from './acl';
+
+/** One command and its answer. */
+export type Say = (...words: string[]) => Promise<unknown>;
+
+/** It does not answer yet: it starts, reads its data, or has ended. */
+export class NotReady extends DriverError {
+  constructor() {
+    super('transient', 'The server does not answer yet.', 500);
+  }
+}
+
+const answerWithinMs = 5_000;
+const notYet = /ENOENT|ECONNREFUSED|ECONNRESET|LOADING|Socket closed|closed the connection|Connection timeout/i;
+
+/**
+ * Connects, makes sure that it is the server of this home, works and hangs up.
+ * @throws NotReady @throws DriverError conflict where another one answers
+ */
+export async function withServer<T>(home: Home, spec: Pick<ServerSpec, 'id' | 'admin_password'>, work: (say: Say) => Promise<T>, ctx: DriverContext): Promise<T> {
+  const client = createClient({
+    username: adminOf(spec.id), password: spec.admin_password, disableClientInfo: true, RESP: 2,
+    socket: { path: socketOf(home), tls: false, reconnectStrategy: false, connectTimeout: answerWithinMs },
+  });
+  client.on('error', () => undefined);
+  const over = () => client.destroy();
+  ctx.signal.addEventListener('abort', over, { once: true });
+  try {
+    await client.connect();
+    const say: Say = (...words) => client.sendCommand(words);
+    requireOurs(String(await say('INFO', 'server')), home);
+    return await work(say);
+  } catch (error) {
+    throw meaning(error as Error);
+  } finally {
+    ctx.signal.removeEventListener('abort', over);
+    if (client.isOpen) client.destroy();
+  }
+}
+
+/** Fields of an answer to INFO. */
+export function fieldsOf(info: unknown): Map<string, string> {
+  const lines = String(info).split('\r\n').filter((line) => line.includes(':') && !line.startsWith('#'));
+  return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));
+}
+
+function requireOurs(info: string, home: Home): void {
+  const file = fieldsOf(info).get('config_file') ?? '';
+  if (!file.startsWith(`${home.conf}/`)) throw new DriverError('conflict', 'Another server answers in the place of this one; it was left alone.');
+}
+
+function meaning(error: Error): DriverError {
+  if (error instanceof DriverError) return error;
+  const words = `${(error as NodeJS.ErrnoException).code ?? ''} ${error.name} ${error.message}`;
+  if (notYet.test(words)) return new NotReady();
+  if (/WRONGPASS|NOAUTH/.test(words)) return new DriverError('conflict', 'The server does not know the platform; it was left alone.');
+  // The text of the server may repeat what it was told.
+  return Object.assign(new DriverError('transient', `The server answered ${/^[A-Z]+(?= )/.exec(error.message)?.[0] ?? 'with an error'}.`), { cause: error });
+}

@@ -1,0 +1,50 @@
+// Database servers in a runtime of their own, with a certificate that clients verify.
+import { X509Certificate } from 'node:crypto';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EngineDriver, EngineId, ServerSeen, ServerSpec } from '../../drivers/database';
+import { driverContext } from '../../drivers/driver';
+import { openTrial, type Trial } from './runtime';
+
+export const withinMs = 30_000;
+export const ctx = () => driverContext(withinMs);
+
+/** Self-signed, for localhost and 127.0.0.1. */
+export function newCertificate(): { certificate: string; key: string } {
+  const directory = mkdtempSync('/tmp/platform-certificate-');
+  const [key, certificate] = [path.join(directory, 'key.pem'), path.join(directory, 'certificate.pem')];
+  const made = spawnSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key, '-out', certificate, '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']);
+  if (made.status !== 0) throw new Error(String(made.stderr));
+  return { certificate: readFileSync(certificate, 'utf8'), key: readFileSync(key, 'utf8') };
+}
+
+export function fingerprintOf(certificate: string): string {
+  return new X509Certificate(certificate).fingerprint256;
+}
+
+/** A spec with small limits. */
+export function specOf(engine: EngineId, version: string, port: number, more: Partial<ServerSpec> = {}): ServerSpec {
+  return {
+    id: 'db_one', engine, version, tenant: 11, port, size: { memory_mb: 256, cpus: 1, max_connections: 20 }, storage_gb: 1, running: true,
+    database_name: engine === 'mariadb' ? 'app' : null, admin_password: 'administrators-word', users: [{ username: 'app', password: 'first-word', access: 'admin' }],
+    allowed_sources: [], tls: newCertificate(), replica_of: null, archive: false, ...more,
+  };
+}
+
+/** Calls ensure as often as the loop would, until the server is as wanted. */
+export async function settle(driver: EngineDriver, spec: ServerSpec): Promise<ServerSeen> {
+  for (const end = Date.now() + withinMs; ; ) {
+    const { requeueMs } = await driver.ensure(spec, ctx());
+    const seen = await driver.observe(spec, ctx());
+    if (requeueMs === undefined && seen.differs === null) return seen;
+    if (Date.now() > end) throw new Error(`not as wanted: ${JSON.stringify(seen)}`);
+    await sleep(requeueMs ?? 100);
+  }
+}
+
+/** A trial whose servers are taken away at its end. */
+export async function openServerTrial(): Promise<Trial> {
+  return openTrial({ sandbox: 'auto' });
+}

@@ -1,0 +1,80 @@
+// Documents whose code blocks run as they stand, pasted into one shell against what `npm start` starts.
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import * as fs from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import * as path from 'node:path';
+import { fastDirectory } from './database';
+
+const ROOT = path.resolve(__dirname, '../..');
+
+export interface Tour {
+  /** Runs the blocks marked `sh tour` of a document, and gives what each printed. @throws Error with all output where one fails */
+  run(file: string): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+/** The programs that a tour needs, beside Node. */
+export function hasPrograms(...names: string[]): boolean {
+  return ['bash', ...names].every((name) => spawnSync('/bin/sh', ['-c', `command -v ${name}`]).status === 0);
+}
+
+/** @param settings of the service, over those of a tour */
+export async function startTour(settings: Record<string, string> = {}): Promise<Tour> {
+  const data = fs.mkdtempSync(path.join(fastDirectory(), 'tour-'));
+  // As root, PostgreSQL runs as another user, who must get through.
+  fs.chmodSync(data, 0o755);
+  const ingress = String(await freePort());
+  const { PATH, HOME } = process.env;
+  const env = { PATH, HOME, PLATFORM_DATA_DIR: data, INGRESS_PORT: ingress };
+  const service = await start({ ...env, PORT: '0', ADMIN_PORT: '0', VOLUME_DRIVER: 'directory', ...settings });
+  return {
+    run: (file) => paste(blocksOf(file), env),
+    async close() {
+      service.kill('SIGTERM');
+      if (service.exitCode === null) await new Promise((resolve) => service.once('exit', resolve));
+      fs.rmSync(data, { recursive: true, force: true });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+function start(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
+  const child = spawn(process.execPath, ['scripts/start.mjs', 'server/main.js'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  return new Promise((resolve, reject) => {
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (text: Buffer) => {
+        output += text.toString();
+        if (output.includes('"msg":"ready"')) resolve(child);
+      });
+    }
+    child.once('exit', (code) => reject(new Error(`npm start ended with ${code}: ${output}`)));
+  });
+}
+
+/** Code blocks that are marked `sh tour`. */
+function blocksOf(file: string): string[] {
+  const text = fs.readFileSync(path.join(ROOT, file), 'utf8');
+  return [...text.matchAll(/^```sh tour\n([^]*?)^```$/gm)].map(([, block]) => block as string);
+}
+
+/** Runs the blocks in one shell, as somebody who pastes them, and gives what each printed. */
+function paste(blocks: string[], env: NodeJS.ProcessEnv): Promise<string[]> {
+  const mark = '\n=== next block ===\n';
+  const script = ['set -euo pipefail', ...blocks.flatMap((block) => [block, `printf '%s' '${mark}'`])].join('\n');
+  const shell = spawn('bash', ['-c', script], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  return new Promise((resolve, reject) => {
+    let output = '';
+    let complaints = '';
+    shell.stdout.on('data', (text: Buffer) => (output += text.toString()));
+    shell.stderr.on('data', (text: Buffer) => (complaints += text.toString()));
+    shell.once('close', (code) => (code === 0 ? resolve(output.split(mark).slice(0, -1)) : reject(new Error(`the tour ended with ${code}\n${output}\n${complaints}`))));
+  });
+}
