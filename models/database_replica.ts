@@ -4,9 +4,10 @@ import { isId, mintId, timeOfId } from '../core/ids';
 import { defineStates } from '../core/states';
 import type { CreateDatabaseReplicaInput, UpdateDatabaseReplicaInput } from '../schema/types';
 import { Resource } from './base';
+import type { Billing } from './billing';
 import { packageFor, promiseMore, requireReplicaRoom } from './database_replica/size';
 import { removeEndpointsOf } from './database_replica/endpoints';
-import { ManagedDatabase } from './managed_database';
+import type { ManagedDatabase } from './managed_database';
 import { takePort } from './managed_database/capacity';
 import { makeDatabaseDue } from './managed_database/due';
 import { requireFeature } from './managed_database/offer';
@@ -22,7 +23,7 @@ export class DatabaseReplica extends Resource {
   static readonly idPrefix = 'rep';
   static override readonly filters = { status: 'status = ?', region: 'region = ?' };
   static override readonly sorts = ['name'];
-  static readonly billing = ManagedDatabase.billing;
+  static readonly billing: Billing = { price: { column: 'database_package' }, quantity: 'nodes' };
   static override readonly states = defineStates({
     initial: ['provisioning'],
     transitional: ['provisioning', 'updating', 'promoting'],
