@@ -168,7 +168,7 @@ export class ManagedDatabase extends Resource {
     const pack = await requirePackage(ctx, this.engine, input.database_package ?? this.database_package);
     const least = Math.max(this.storage_gb, pack.storage_gb);
     const storage_gb = input.storage_gb ?? least;
-    if (storage_gb < this.storage_gb) throw storageTooLow(this.storage_gb, storage_gb);
+    if (storage_gb < this.storage_gb) throw storageTooLow(this.storage_gb);
     if (pack.id === this.database_package && storage_gb === this.storage_gb) return null;
     requireStorage(pack, storage_gb);
     return { package: pack, storage_gb };

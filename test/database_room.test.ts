@@ -5,12 +5,16 @@ import { startService, type Answer, type TestService } from './support/service';
 const GIGABYTE = 2 ** 30;
 let service: TestService;
 
-beforeEach(async () => {
+beforeAll(async () => {
   service = await startService({ settings: { QUOTAS: '{"databases": 4, "database_storage_gb": 20}', DATABASE_PORTS: '31000-31002' } });
+});
+
+beforeEach(async () => {
+  for (const table of ['database_endpoints', 'databases', 'volumes']) await service.sql(`delete from ${table}`);
   await describeHost(service);
 });
 
-afterEach(() => service?.close());
+afterAll(() => service?.close());
 
 const post = (body: Record<string, unknown> = {}): Promise<Answer> => service.call('POST', '/v2/databases', { body: { name: newName(), engine: 'postgresql', ...body } });
 const patch = (id: string, body: unknown): Promise<Answer> => service.call('PATCH', `/v2/databases/${id}`, { body });

@@ -5,9 +5,9 @@ import { problem } from '../../core/errors';
 import { named } from '../statement';
 
 // Replicas have a copy of the data of their database. What a server in tear-down still uses is not among what is free.
-const PROMISED = named(`select database_package, sum(nodes)::int as nodes, sum(nodes * storage_gb)::int as storage_gb from (
-    select database_package, nodes, storage_gb from databases where deleted_at is null
-    union all select r.database_package, r.nodes, d.storage_gb from database_replicas r join databases d on d.id = r.database_id where r.deleted_at is null
+const PROMISED = named(`select database_package, sum(nodes)::int as nodes, sum(storage_gb)::int as storage_gb from (
+    select database_package, nodes, nodes * storage_gb as storage_gb from databases where deleted_at is null
+    union all select r.database_package, r.nodes, r.nodes * d.storage_gb from database_replicas r join databases d on d.id = r.database_id where r.deleted_at is null
     union all select null, 0, size_gb from volumes where deleted_at is null
   ) as promises group by database_package`);
 // Whoever waits for it holds the row of the project already, so nobody waits in a circle.

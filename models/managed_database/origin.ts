@@ -77,7 +77,7 @@ async function requireBackup(ctx: Context, databaseId: string, id: string, field
 /** Both are RFC 3339 in UTC with milliseconds, so that their text is in the order of time. */
 function requireMoment(window: Window | null, moment: string): string {
   if (window && window.earliest <= moment && moment <= window.latest) return moment;
-  throw problem('point_in_time_unavailable', undefined, { earliest: window?.earliest ?? null, latest: window?.latest ?? null });
+  throw problem('point_in_time_unavailable', undefined, window ? { earliest: window.earliest, latest: window.latest } : {});
 }
 
 function unknown(field: string): Error {

@@ -103,7 +103,7 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   if (input.engine_version != null && input.engine_version !== origin.engine_version) throw versionUnsupported([origin.engine_version]);
   if (input.database_name != null) throw validationFailed([{ field: 'database_name', code: 'depends_on', detail: 'is that of the original' }]);
   const pack = await requirePackage(ctx, engine.id, input.database_package ?? source.database_package);
-  if (input.storage_gb != null && input.storage_gb < source.storage_gb) throw storageTooLow(source.storage_gb, input.storage_gb);
+  if (input.storage_gb != null && input.storage_gb < source.storage_gb) throw storageTooLow(source.storage_gb);
   const { backup_id, point_in_time } = origin;
   return {
     ...{ engine: engine.id, engine_version: requireVersion(engine, origin.engine_version), package: pack },
@@ -114,8 +114,8 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
 }
 
 /** The problem of storage that would not hold what is there. */
-export function storageTooLow(current_storage_gb: number, requested_storage_gb: number): Error {
-  return problem('storage_must_increase', undefined, { current_storage_gb, requested_storage_gb });
+export function storageTooLow(present: number): Error {
+  return problem('storage_must_increase', `storage_gb is ${present}, and of a database it only grows.`);
 }
 
 function databaseName(engine: string, name: string | null | undefined): string | null {
