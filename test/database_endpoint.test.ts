@@ -103,7 +103,7 @@ describe('creation', () => {
     [{ port: 5432, host: 'db.example.com', is_default: true }, [['port', 'immutable'], ['host', 'immutable'], ['is_default', 'immutable']]],
   ];
 
-  it.each(mistakes)('refuses %j', async (body, wanted) => {
+  it.each(mistakes.map(([body, wanted]) => [Object.keys(body).join(', '), body, wanted] as const))('refuses %s that does not fit (%#)', async (_, body, wanted) => {
     const { post } = await fresh();
     expect(errorsOf(await post('endpoints', { name: 'further', ...body })).sort()).toEqual([...wanted].sort());
   });

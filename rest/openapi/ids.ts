@@ -13,8 +13,13 @@ export function idForm(book: Book, owner: string, field: string): Form | null {
   if (field === 'id') return formOfKind(book, owner);
   const kind = /^(\w+)_ids?$/.exec(field)?.[1];
   if (!kind) return null;
-  const words = kind.split('_');
-  return formOfKind(book, words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(''));
+  const name = kind.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  return formOfKind(book, familyOf(owner) + name) ?? formOfKind(book, name);
+}
+
+/** `user_id` of an attachment of a database is that of a user of the database: relatives come before strangers. */
+function familyOf(owner: string): string {
+  return /^(?:Create|Update|Add|Set|Move)?([A-Z][a-z]+)/.exec(owner)?.[1] ?? '';
 }
 
 /** The form of a path parameter: of the id that operations at that place of the path answer with. */
