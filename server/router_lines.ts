@@ -14,6 +14,8 @@ export interface RouterLines {
 }
 
 const EVERY_MS = 400;
+/** Of one application between two batches, a thousand a second: a line costs as much as leading the request. Failures count extra. */
+const TURN_MAX = 400;
 const BATCH = 2_000;
 const WAITING_MAX = 20_000;
 const ORIGINS_MAX = 10_000;
@@ -22,6 +24,8 @@ interface State {
   database: Database;
   log: Logger;
   waiting: AccessLine[];
+  /** Taken since the last batch, by application. */
+  taken: Map<string, number>;
   /** Left out since the last batch, by application. */
   lost: Map<string, number>;
   origins: Map<string, LogOrigin>;
@@ -31,13 +35,14 @@ interface State {
 
 /** Writes at least every half second. */
 export function openRouterLines({ database, log }: { database: Database; log: Logger }): RouterLines {
-  const state: State = { database, log, waiting: [], lost: new Map(), origins: new Map(), writing: Promise.resolve(), away: false };
+  const state: State = { database, log, waiting: [], taken: new Map(), lost: new Map(), origins: new Map(), writing: Promise.resolve(), away: false };
   const timer = setInterval(() => {
+    state.taken.clear();
     if (state.waiting.length || state.lost.size) state.writing = state.writing.then(() => writeAll(state));
   }, EVERY_MS).unref();
   return {
     line(line) {
-      if (state.waiting.length < WAITING_MAX) state.waiting.push(line);
+      if (hasRoom(state, line)) state.waiting.push(line);
       else state.lost.set(line.application_id, (state.lost.get(line.application_id) ?? 0) + 1);
     },
     async close() {
@@ -46,6 +51,14 @@ export function openRouterLines({ database, log }: { database: Database; log: Lo
       await writeAll(state);
     },
   };
+}
+
+function hasRoom({ waiting, taken }: State, { application_id, status }: AccessLine): boolean {
+  if (waiting.length >= WAITING_MAX) return false;
+  const count = taken.get(application_id) ?? 0;
+  if (count >= TURN_MAX && status < 500) return false;
+  taken.set(application_id, count + 1);
+  return true;
 }
 
 async function writeAll(state: State): Promise<void> {

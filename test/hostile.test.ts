@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
-import { eventually, startDeployService, type DeployService } from './support/deploy';
+import { eventually, QUICK, startDeployService, type DeployService } from './support/deploy';
 import { nodeApp } from './support/repositories';
 
 jest.setTimeout(120_000);
@@ -60,6 +60,11 @@ test('a pull request leaves nothing in the cache that the application is built w
   const log = await app.log(id);
   expect(log).toContain('of the application');
   expect(log).not.toContain('of a stranger');
+});
+
+test('a health check asks for any path that the API takes', async () => {
+  const app = await service.application(nodeApp('1'), { health_check: { ...QUICK.health_check, type: 'http', path: '/\u2603\u0001?a=\u00e9' } });
+  expect((await app.deploy()).status).toBe('active');
 });
 
 test('an application goes although its cache cannot be written, nor its paths be said', async () => {

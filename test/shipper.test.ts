@@ -166,10 +166,21 @@ describe('router lines', () => {
 
   it('are left out and counted where there are too many', async () => {
     const lines = openRouterLines({ database: observed.database, log });
-    for (let turn = 0; turn < 20_003; turn += 1) lines.line(access());
+    for (let turn = 0; turn < 20_003; turn += 1) lines.line(access({ status: 500 }));
     await lines.close();
     const all = (await written()) as { source: string; message: string }[];
     expect(all.filter(({ source }) => source === 'router')).toHaveLength(20_000);
     expect(all.filter(({ source }) => source === 'system').map(({ message }) => message)).toEqual(['3 router lines were left out: more requests came than lines could be stored.']);
+  });
+
+  it('are a thousand a second of one application at most, failures apart', async () => {
+    const lines = openRouterLines({ database: observed.database, log });
+    for (let turn = 0; turn < 500; turn += 1) lines.line(access());
+    lines.line(access({ status: 502 }));
+    await lines.close();
+    const all = (await written()) as { source: string; level: string; message: string }[];
+    expect(all.filter(({ source, level }) => source === 'router' && level === 'info')).toHaveLength(400);
+    expect(all.filter(({ source, level }) => source === 'router' && level === 'error')).toHaveLength(1);
+    expect(all.find(({ source }) => source === 'system')?.message).toMatch(/^100 router lines were left out/);
   });
 });

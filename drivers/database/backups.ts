@@ -4,9 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
 import { mkdir, open, readFile, readdir, rename, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import type { BackupMade } from '../database';
-import { DriverError } from '../driver';
+import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
 import { absentIsNull, erase, requireName, type Estate, type Owner } from './home';
 
@@ -65,12 +64,15 @@ export async function copyFile(from: string, to: string, owner: Owner | null, ct
   const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW);
   const target = await open(to, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
   try {
-    await pipeline(source.createReadStream({ autoClose: false }), target.createWriteStream({ autoClose: false, flush: true }), { signal: ctx.signal });
+    const part = Buffer.allocUnsafe(1 << 20);
+    for (let { bytesRead } = await source.read(part); bytesRead > 0; { bytesRead } = await source.read(part)) {
+      checkpoint(ctx);
+      await target.writeFile(part.subarray(0, bytesRead));
+    }
     if (owner !== null && process.getuid?.() === 0) await target.chown(owner.uid, owner.gid);
     await target.sync();
   } finally {
-    await target.close().catch(() => undefined);
-    await source.close().catch(() => undefined);
+    await Promise.all([target.close(), source.close()]);
   }
 }
 

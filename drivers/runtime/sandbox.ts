@@ -54,9 +54,10 @@ function bubblewrapArguments(host: Host, { home, files, mounts, readable = [] }:
     '--ro-bind', '/usr', '/usr', ...rootLinks(),
     '--perms', '0755', '--dir', '/etc', ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
     '--ro-bind', path.join(home, 'etc/passwd'), '/etc/passwd', '--ro-bind', path.join(home, 'etc/group'), '/etc/group',
-    ...[...host.toolchains, ...readable].flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
+    ...host.toolchains.flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
     '--proc', '/proc', '--dev', '/dev', '--perms', '1777', '--tmpfs', '/dev/shm', '--perms', '0755', '--dir', '/run', '--perms', '0755', '--dir', '/var', '--symlink', '/tmp', '/var/tmp',
     '--bind', path.join(home, 'tmp'), '/tmp', '--bind', files, '/app',
+    ...readable.flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
     ...mounts.flatMap(({ source, target }) => [...passable(target), '--bind', source, target]),
     // Last: root of the sandbox is memory, and not limited where there are no control groups.
     '--remount-ro', '/', '--chdir', '/app',

@@ -36,7 +36,7 @@ function connect(port: number, ms: number, signal: AbortSignal): Promise<string 
 function get(port: number, path: string, host: string, ms: number, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
     const headers = { Host: host, 'User-Agent': 'platform-health-check', Connection: 'close' };
-    const request = http.get({ host: LOOPBACK, port, path, headers, agent: false, signal }, (response) => {
+    const request = http.get({ host: LOOPBACK, port, path: written(path), headers, agent: false, signal }, (response) => {
       const { statusCode = 0 } = response;
       response.destroy();
       clearTimeout(timer);
@@ -52,6 +52,11 @@ function get(port: number, path: string, host: string, ms: number, signal: Abort
       resolve(wordsOf(error));
     });
   });
+}
+
+// As browsers send it: a path may have letters of all languages.
+function written(path: string): string {
+  return path.replace(/[^\x21-\x7e]/gu, encodeURIComponent);
 }
 
 function wordsOf(error: Error): string {

@@ -3,14 +3,11 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limits } from '../../core/limits';
 import { openEmbedded, type Embedded } from '../../server/embedded';
 import { makeDoor, nothingOrphaned, type Door } from '../support/bad_days';
 import { eventually, startDeployService, type DeployService } from '../support/deploy';
 import { nodeApp, procfileApp, webCommand } from '../support/repositories';
 
-// Shorter than in life, so that the test needs not wait as long as a client may.
-Object.assign(limits, { statementTimeoutMs: 1_000, connectionTimeoutMs: 1_500 });
 const AWAY_MS = 4_000;
 
 const home = mkdtempSync(path.join(tmpdir(), 'platform-restart-'));

@@ -8,9 +8,10 @@ import { DriverError, checkpoint } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { copyFile, makeBackup, requireBackup } from '../backups';
 import { requireHome, type Home, type Owner } from '../home';
-import { dataOwner, isReplaced, keepData, prepareData, putBack, swapIn } from '../replacement';
-import { NotReady, fieldsOf, withServer, type Say } from './connection';
-import { answering, programOf, start, stop, type RedisEstate } from './server';
+import { patiently } from '../readiness';
+import { dataOwner, replaceData } from '../replacement';
+import { fieldsOf, withServer, type Say } from './connection';
+import { awaken, programOf, start, stop, type RedisEstate } from './server';
 
 const snapshotName = 'dump.rdb';
 const lookEveryMs = 100;
@@ -50,34 +51,17 @@ export async function upgrade(estate: RedisEstate, spec: ServerSpec, fromVersion
   await replace(estate, home, { key: `upgrade ${fromVersion} ${spec.version}`, now: spec, before, fill }, ctx);
 }
 
-interface Replacement { key: string; now: ServerSpec; before: ServerSpec; fill: (draft: string) => Promise<void> }
+interface Change { key: string; now: ServerSpec; before: ServerSpec; fill: (draft: string) => Promise<void> }
 
-async function replace(estate: RedisEstate, home: Home, { key, now, before, fill }: Replacement, ctx: DriverContext): Promise<void> {
-  if (await isReplaced(home, key)) return;
-  await prepareData(home, key, fill, ctx);
-  await stop(estate, now.id, ctx);
-  await swapIn(home);
-  try {
+async function replace(estate: RedisEstate, home: Home, { key, now, before, fill }: Change, ctx: DriverContext): Promise<void> {
+  const steps = {
+    stop: () => stop(estate, now.id, ctx),
     // Past what a start usually takes: a large snapshot is read for minutes.
-    await start(estate, home, now, ctx).catch((error: unknown) => patiently(estate, home, now, error, ctx));
-  } catch (error) {
-    if (ctx.signal.aborted) throw error; // the next call goes on
-    await stop(estate, now.id, ctx);
-    await putBack(home, ctx);
-    if (before.running) await start(estate, home, before, ctx);
-    throw Object.assign(new DriverError('invalid', 'The server did not start with the new data. The data from before are back.'), { cause: error });
-  }
-  await keepData(home, key, ctx);
+    prove: () => patiently(() => start(estate, home, now, ctx), () => awaken(estate, home, now, ctx), ctx),
+    goBack: async () => (before.running ? start(estate, home, before, ctx) : undefined),
+  };
+  await replaceData(home, { key, fill, ...steps }, ctx);
   if (!now.running) await stop(estate, now.id, ctx);
-}
-
-async function patiently(estate: RedisEstate, home: Home, spec: ServerSpec, error: unknown, ctx: DriverContext): Promise<void> {
-  for (let last = error; ; ) {
-    if (!(last instanceof NotReady)) throw last;
-    checkpoint(ctx);
-    last = await answering(estate, home, spec, ctx).then(() => null, (reason: unknown) => reason);
-    if (last === null) return;
-  }
 }
 
 // With an append-only file the server reads nothing else. Since 7.0 it is a directory whose first part may be a snapshot;

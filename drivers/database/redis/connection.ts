@@ -4,17 +4,11 @@ import type { ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { socketOf, type Home } from '../home';
+import { NotReady } from '../readiness';
 import { adminOf } from './acl';
 
 /** One command and its answer. */
 export type Say = (...words: string[]) => Promise<unknown>;
-
-/** It does not answer yet: it starts, reads its data, or has ended. */
-export class NotReady extends DriverError {
-  constructor() {
-    super('transient', 'The server does not answer yet.', 500);
-  }
-}
 
 const answerWithinMs = 5_000;
 const notYet = /ENOENT|ECONNREFUSED|ECONNRESET|LOADING|Socket closed|closed the connection|Connection timeout/i;

@@ -7,10 +7,11 @@ import type { DriverContext } from '../../driver';
 import type { RuntimeDriver } from '../../runtime';
 import { openBackup, removeBackup } from '../backups';
 import { findHome, listHomes, makeHome, removeHome, requireHome, type Home } from '../home';
+import { NotReady } from '../readiness';
 import { isReplacing, putBack } from '../replacement';
 import { reasonOf, runTask, stateOf, unitOf } from '../unit';
 import { backup, restore, upgrade } from './backup';
-import { NotReady, fieldsOf, withServer } from './connection';
+import { fieldsOf, withServer } from './connection';
 import { outdated, programOf, renewCertificate, start, stop, type RedisEstate } from './server';
 import { bringRole, bringRoom, bringUsers, look } from './wishes';
 

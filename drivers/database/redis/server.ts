@@ -2,15 +2,15 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineFound } from '../../../core/host_facts';
 import type { ServerSpec } from '../../database';
-import { DriverError, checkpoint } from '../../driver';
+import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { giveFile, homeOf, ownerOf, readNote, removeNote, writeNote, type Estate, type Home } from '../home';
-import { lastLines, startServer, stateOf, stopServer, unitOf } from '../unit';
+import { answering } from '../readiness';
+import { startServer, stopServer } from '../unit';
 import { configuration, fileNames, settings } from './config';
-import { NotReady, withServer, type Say } from './connection';
+import { withServer, type Say } from './connection';
 
 /** `found`: the servers of this host. */
 export interface RedisEstate extends Estate { found: EngineFound[] }
@@ -19,9 +19,6 @@ export interface RedisEstate extends Estate { found: EngineFound[] }
 interface Started { settings: string; certificate: string }
 
 const graceMs = 20_000;
-const lookEveryMs = 50;
-// An append-only file of some gigabytes is read within a minute; longer ones are waited for by further steps.
-const startWithinMs = 5_000;
 
 /** The program of the spec's version. @throws DriverError unsupported */
 export function programOf(estate: RedisEstate, version: string): EngineFound {
@@ -42,23 +39,16 @@ export async function start(estate: RedisEstate, home: Home, spec: ServerSpec, c
   const command = `exec ${shellQuoted(program)} ${shellQuoted(path.join(home.conf, fileNames.config))}`;
   await startServer(estate, home, spec, { command, threads: 64, readable: program.startsWith('/usr/') ? [] : [path.dirname(program)] }, ctx);
   await writeNote(home, 'started', startedWith(estate, home, spec));
-  await answering(estate, home, spec, ctx);
+  await awaken(estate, home, spec, ctx);
 }
 
 export async function stop(estate: Estate, id: string, ctx: DriverContext): Promise<void> {
   await stopServer(estate, id, graceMs, ctx);
 }
 
-/** Waits until it answers. @throws NotReady while it reads its data @throws DriverError transient when it has ended */
-export async function answering(estate: Estate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<void> {
-  for (const end = Date.now() + startWithinMs; ; await sleep(lookEveryMs)) {
-    checkpoint(ctx);
-    const error = await withServer(home, spec, ping, ctx).then(() => null, (reason: unknown) => reason);
-    if (error === null) return;
-    if (!(error instanceof NotReady)) throw error;
-    if ((await stateOf(estate, spec.id)).state.state !== 'running') throw await endedEarly(estate, spec.id);
-    if (Date.now() > end) throw error;
-  }
+/** Waits until it answers. @throws NotReady @throws DriverError transient when it has ended */
+export function awaken(estate: Estate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<void> {
+  return answering(estate, spec.id, () => withServer(home, spec, (say) => say('PING'), ctx), ctx);
 }
 
 /** What differs between the running process and the spec: `settings` need a restart, `certificate` does not. */
@@ -96,14 +86,6 @@ function startedWith(estate: RedisEstate, home: Home, spec: ServerSpec): Started
   // The role is changed live, and so is what a primary once was.
   const lines = settings({ ...spec, replica_of: null }, home, version);
   return { settings: digest([...lines, version, JSON.stringify(spec.size)].join('\n')), certificate: digest(spec.tls.certificate + spec.tls.key) };
-}
-
-async function ping(say: Say): Promise<void> {
-  await say('PING');
-}
-
-async function endedEarly(estate: Estate, id: string): Promise<DriverError> {
-  return Object.assign(new DriverError('transient', 'The server ended while it started.', 5_000), { cause: await lastLines(estate, unitOf(id)) });
 }
 
 function digest(text: string): string {

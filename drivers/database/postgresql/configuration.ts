@@ -1,0 +1,171 @@
+// What a server is told: postgresql.conf, pg_hba.conf, pg_ident.conf and its certificate. Written anew from the spec each
+// time, tried by the server itself before they take the place of the old ones.
+import { isIP } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { readFile, rm } from 'node:fs/promises';
+import { DriverError } from '../../driver';
+import type { DriverContext } from '../../driver';
+import { CommandFailed } from '../../command';
+import { absentIsNull, giveFile, type Owner } from '../home';
+import { archiveDirectory, logDirectory, roles, socketDirectory, type Cluster } from './cluster';
+import { runTool } from './programs';
+
+/**
+ * open: takes clients. private: the platform alone, at its socket. recovery: private, and fetches its log from `fetch`.
+ * `limit` as in storage.ts.
+ */
+export interface Mode { kind: 'open' | 'private' | 'recovery'; limit?: 'none' | 'soft' | 'hard'; settings?: Record<string, string | number> }
+
+/** Connections that only the platform uses. */
+const reservedConnections = 3;
+export const configurationFile = 'postgresql.conf';
+
+/** A value as postgresql.conf takes it: a path or an address without quotes is a syntax error there. */
+export function quoted(value: string | number): string {
+  const text = String(value);
+  if (/[\0\r\n]/.test(text)) throw new DriverError('invalid', 'a setting of the server holds a line end');
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
+}
+
+/**
+ * Writes the files that differ, answers whether there were any.
+ * @throws DriverError invalid when the server does not understand them; then the old ones are still there
+ */
+export async function configure(cluster: Cluster, data: string, systemIdentifier: string, owner: Owner, mode: Mode, ctx: DriverContext): Promise<'same' | 'changed'> {
+  const { conf } = cluster.home;
+  const settings = Object.entries({ ...settingsOf(cluster, systemIdentifier, mode), ...mode.settings });
+  const main = settings.map(([name, value]) => `${name} = ${quoted(value)}\n`).join('');
+  const files: [string, string][] = [
+    ['server.crt', cluster.spec.tls.certificate], ['server.key', cluster.spec.tls.key], ['pg_hba.conf', accessRules(cluster, mode)], ['pg_ident.conf', userMap()],
+  ];
+  let changed = false;
+  for (const [name, text] of files) changed = (await replace(path.join(conf, name), text, owner)) || changed;
+  const file = path.join(conf, configurationFile);
+  if ((await textOf(file)) === main) return changed ? 'changed' : 'same';
+  const draft = `${file}.new`;
+  await giveFile(draft, main, owner);
+  await requireUnderstood(cluster, data, draft, owner, ctx);
+  await giveFile(file, main, owner);
+  await rm(draft, { force: true });
+  return 'changed';
+}
+
+/** Arguments of `postgres`. */
+export function serverArguments(cluster: Cluster, data: string): string[] {
+  return ['-D', data, '-c', `config_file=${path.join(cluster.home.conf, configurationFile)}`];
+}
+
+function settingsOf(cluster: Cluster, systemIdentifier: string, mode: Mode): Record<string, string | number> {
+  const { spec, home, programs } = cluster;
+  const { conf } = home;
+  return {
+    port: spec.port,
+    listen_addresses: mode.kind === 'open' ? addresses(spec.allowed_sources) : '',
+    unix_socket_directories: socketDirectory(home),
+    hba_file: path.join(conf, 'pg_hba.conf'), ident_file: path.join(conf, 'pg_ident.conf'),
+    ssl: 'on', ssl_cert_file: path.join(conf, 'server.crt'), ssl_key_file: path.join(conf, 'server.key'), ssl_min_protocol_version: 'TLSv1.2',
+    password_encryption: 'scram-sha-256',
+    cluster_name: spec.id, lc_messages: 'C', timezone: 'UTC', log_timezone: 'UTC',
+    ...sizes(cluster), ...logging(home, programs.series), ...replication(cluster),
+    archive_mode: spec.archive ? 'on' : 'off',
+    archive_command: spec.archive && mode.kind !== 'recovery' ? archiveCommand(archiveDirectory(home, systemIdentifier)) : '',
+    archive_timeout: 60,
+    default_transaction_read_only: mode.limit === 'none' || mode.limit === undefined ? 'off' : 'on',
+  };
+}
+
+function sizes({ spec, estate }: Cluster): Record<string, string | number> {
+  const { memory_mb: memory, max_connections: connections, cpus } = spec.size;
+  const storageMb = (spec.storage_gb * estate.gigabyteBytes) / 2 ** 20;
+  const between = (low: number, value: number, high: number) => Math.floor(Math.max(low, Math.min(value, high)));
+  return {
+    max_connections: connections + reservedConnections, superuser_reserved_connections: reservedConnections,
+    shared_buffers: `${between(16, memory / 4, 8192)}MB`, effective_cache_size: `${between(32, memory * 0.6, 1 << 20)}MB`,
+    work_mem: `${between(1024, (memory * 1024) / 4 / connections, 64 * 1024)}kB`, maintenance_work_mem: `${between(16, memory / 16, 1024)}MB`,
+    autovacuum_max_workers: memory < 1024 ? 2 : 3,
+    max_worker_processes: between(4, cpus * 2, 16), max_parallel_workers: between(1, cpus, 16), max_parallel_workers_per_gather: between(0, cpus - 1, 4),
+    // Compiling queries takes more memory than small packages have.
+    jit: memory < 2048 ? 'off' : 'on',
+    min_wal_size: '32MB', max_wal_size: `${between(64, storageMb / 10, 4096)}MB`, checkpoint_timeout: '15min',
+    // A replica that is gone must not fill the disk of its primary.
+    max_slot_wal_keep_size: `${between(64, storageMb / 4, 1 << 20)}MB`,
+  };
+}
+
+// Since version 15 a line is an object, before it is text, in the same files.
+function logging(home: Cluster['home'], series: string): Record<string, string | number> {
+  const destination = Number(series) >= 15 ? 'jsonlog' : 'stderr';
+  return {
+    logging_collector: 'on', log_destination: destination, log_directory: logDirectory(home), log_filename: 'server-%Y%m%dT%H%M%S.log', log_file_mode: '0600',
+    log_rotation_age: '1d', log_rotation_size: '8MB', log_min_duration_statement: '1s', log_lock_waits: 'on', log_line_prefix: '%m [%p] %u@%d %e ',
+  };
+}
+
+function replication({ spec }: Cluster): Record<string, string | number> {
+  const all = { wal_level: 'replica', max_wal_senders: 10, max_replication_slots: 10, hot_standby: 'on', wal_log_hints: 'on' };
+  if (spec.replica_of === null) return all;
+  const { port, password } = spec.replica_of;
+  // Channel binding: who does not know the password cannot pretend to be the primary, and gets nothing from us.
+  const primary = { host: '127.0.0.1', port, user: roles.replication, password, sslmode: 'require', channel_binding: 'require', application_name: spec.id, connect_timeout: 10 };
+  const conninfo = Object.entries(primary).map(([key, value]) => `${key}='${String(value).replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`).join(' ');
+  return { ...all, primary_conninfo: conninfo, primary_slot_name: spec.id, recovery_target_timeline: 'latest' };
+}
+
+// Whole or not there at all. What is there already was written by an attempt whose success nobody heard of.
+function archiveCommand(archive: string): string {
+  const to = `"${archive}/%f"`;
+  return `test -f ${to}.gz || { gzip -1 -c "%p" > ${to}.new && sync ${to}.new && mv ${to}.new ${to}.gz; }`;
+}
+
+function addresses(sources: string[]): string {
+  return sources.length === 0 ? 'localhost' : '*';
+}
+
+// The first line that fits decides (PostgreSQL, "The pg_hba.conf File").
+function accessRules({ spec }: Cluster, { kind }: Mode): string {
+  const own = [`local all ${roles.admin} peer map=platform`, `local replication ${roles.admin} peer map=platform`];
+  if (kind !== 'open') return `${own.join('\n')}\n`;
+  const name = spec.database_name ?? 'all';
+  const everywhere = ['127.0.0.1/32', '::1/128', ...spec.allowed_sources.map(requireNetwork)];
+  return `${[
+    ...own,
+    `hostssl replication ${roles.replication} 127.0.0.1/32 scram-sha-256`,
+    `host all ${roles.admin},${roles.replication} all reject`,
+    ...everywhere.map((source) => `hostssl "${name}" all ${source} scram-sha-256`),
+  ].join('\n')}\n`;
+}
+
+// The server asks the kernel who is at the other end of its socket, and its /etc/passwd for the name: that of a sandbox
+// calls the one user that it has `app` (drivers/runtime/sandbox.ts).
+function userMap(): string {
+  const names = process.getuid?.() === 0 ? ['root'] : ['app', os.userInfo().username];
+  return names.map((name) => `platform ${name} ${roles.admin}\n`).join('');
+}
+
+function requireNetwork(source: string): string {
+  const [address = '', bits = ''] = source.split('/');
+  const family = isIP(address);
+  if (family !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)) return source;
+  throw new DriverError('invalid', `${JSON.stringify(source)} is not a network in CIDR notation.`);
+}
+
+async function requireUnderstood(cluster: Cluster, data: string, draft: string, owner: Owner, ctx: DriverContext): Promise<void> {
+  const args = ['-C', 'port', '-D', data, '-c', `config_file=${draft}`];
+  try {
+    await runTool(path.join(cluster.programs.bin, 'postgres'), args, { as: owner }, ctx);
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    throw Object.assign(new DriverError('invalid', 'The server does not understand its configuration.'), { cause: error.stderr });
+  }
+}
+
+async function replace(file: string, text: string, owner: Owner): Promise<boolean> {
+  if ((await textOf(file)) === text) return false;
+  await giveFile(file, text, owner);
+  return true;
+}
+
+function textOf(file: string): Promise<string | null> {
+  return readFile(file, 'utf8').catch(absentIsNull);
+}

@@ -1,0 +1,88 @@
+// Work that takes longer than one call: backups, restores, upgrades. It goes on when the call that began it runs out of its
+// time; the next call with the same values joins it. It ends with this process, and is then begun anew by another one,
+// which a note in the home keeps out as long as we live.
+import { randomBytes } from 'node:crypto';
+import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { DriverError, asDriverErrors, driverContext } from '../../driver';
+import type { DriverContext } from '../../driver';
+import { isAlive, processOf } from '../../runtime/processes';
+import { absentIsNull } from '../home';
+import type { PostgresqlEstate } from './cluster';
+
+const longestMs = 24 * 3_600_000;
+const retryAfterMs = 2_000;
+
+/** Begins the work of this name or joins it. `holder`: directory of the note. @throws DriverError transient while it goes on */
+export async function lasting<T>(estate: PostgresqlEstate, name: string, holder: string, work: (ctx: DriverContext) => Promise<T>, ctx: DriverContext): Promise<T> {
+  const key = path.join(holder, name);
+  const begun = (estate.working.get(key) as Promise<T> | undefined) ?? begin(estate, key, holder, work);
+  return Promise.race([begun, whenOver(ctx.signal)]);
+}
+
+/** @throws DriverError transient while any such work of this home goes on, here or in another process */
+export async function requireIdle(holder: string): Promise<void> {
+  const present = await readFile(noteOf(holder), 'utf8').catch(absentIsNull);
+  if (present !== null && lives(present)) throw new DriverError('transient', 'A backup, restore or upgrade of this server is going on.', retryAfterMs);
+}
+
+function begin<T>(estate: PostgresqlEstate, key: string, holder: string, work: (ctx: DriverContext) => Promise<T>): Promise<T> {
+  const promise = asDriverErrors(() => alone(holder, () => work(driverContext(longestMs)))).finally(() => estate.working.delete(key));
+  estate.working.set(key, promise);
+  promise.catch(() => undefined); // also where nobody waits any more
+  return promise;
+}
+
+async function alone<T>(holder: string, work: () => Promise<T>): Promise<T> {
+  const note = noteOf(holder);
+  const own = `${process.pid} ${processOf(process.pid)?.start ?? ''} ${randomBytes(6).toString('hex')}`;
+  await take(note, own);
+  try {
+    return await work();
+  } finally {
+    if ((await readFile(note, 'utf8').catch(absentIsNull)) === own) await rm(note, { force: true });
+  }
+}
+
+// link(2) fails where there is one already. One that a dead process left is moved away first; if it was a live one by
+// then, it goes back.
+async function take(note: string, own: string): Promise<void> {
+  const draft = `${note}.${randomBytes(6).toString('hex')}`;
+  const present = await readFile(note, 'utf8').catch(absentIsNull);
+  if (present !== null && lives(present)) throw busy();
+  if (present !== null) {
+    await rename(note, draft).catch(absentIsNull);
+    const moved = await readFile(draft, 'utf8').catch(absentIsNull);
+    if (moved !== null && moved !== present) await link(draft, note).catch(() => undefined);
+    await rm(draft, { force: true });
+  }
+  await writeFile(draft, own, { mode: 0o600 });
+  try {
+    await link(draft, note);
+  } catch {
+    throw busy();
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+function busy(): DriverError {
+  return new DriverError('transient', 'A backup, restore or upgrade of this server is going on.', retryAfterMs);
+}
+
+function lives(note: string): boolean {
+  const [pid, start = ''] = note.split(' ');
+  return isAlive(Number(pid), start);
+}
+
+function noteOf(holder: string): string {
+  return path.join(holder, '.working');
+}
+
+function whenOver(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const over = () => reject(new DriverError('transient', 'The work goes on.', retryAfterMs));
+    if (signal.aborted) return over();
+    signal.addEventListener('abort', over, { once: true });
+  });
+}

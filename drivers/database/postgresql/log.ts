@@ -1,0 +1,88 @@
+// What the server says: files of lines, a new one a day or every 8 MB. Since version 15 a line is a JSON object.
+import { open, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { LogChunk } from '../../runtime';
+import type { Home } from '../home';
+import { logDirectory, roles } from './cluster';
+
+const chunkBytes = 256 * 1024;
+const keptFiles = 6;
+
+/** One line of the log as a user wants it. */
+export interface LogLine { at: string | null; source: 'server' | 'slow_query'; severity: string | null; message: string; username: string | null; database: string | null; process: number | null }
+
+/** Lines after a position; one of a file that is gone means the oldest that is there. */
+export async function readLog(home: Home, position: string | null): Promise<LogChunk> {
+  const files = await filesOf(home);
+  const [given = '', at = '0'] = (position ?? '').split(':');
+  const known = files.includes(given);
+  // A file that is gone was older than all that are there.
+  const file = known ? given : files.find((one) => one > given);
+  if (file === undefined) return { lines: [], position: position ?? '', more: false };
+  const { lines, next, isAll } = await readPart(path.join(logDirectory(home), file), known ? Number(at) : 0);
+  const later = files.find((one) => one > file);
+  if (isAll && later !== undefined) return { lines, position: `${later}:0`, more: true };
+  return { lines, position: `${file}:${next}`, more: !isAll };
+}
+
+/** Lets the oldest files go. */
+export async function pruneLog(home: Home): Promise<void> {
+  const files = await filesOf(home);
+  for (const file of files.slice(0, Math.max(0, files.length - keptFiles))) await rm(path.join(logDirectory(home), file), { force: true });
+}
+
+/** Reads one line; without the platform's own statements there is nothing to hide in it but what users wrote into their queries. */
+export function parseLogLine(text: string): LogLine {
+  const row = objectOf(text);
+  const message = row === null ? text : [row.message, row.detail, row.hint].filter(Boolean).join(' ');
+  const source = /^duration: \d+(\.\d+)? ms/.test(message) || / LOG: +duration: /.test(text) ? 'slow_query' : 'server';
+  const word = (value: unknown) => (typeof value === 'string' ? value : null);
+  return {
+    at: timeOf(word(row?.timestamp)), source, severity: word(row?.error_severity), message,
+    username: word(row?.user), database: word(row?.dbname), process: typeof row?.pid === 'number' ? row.pid : null,
+  };
+}
+
+// 2026-01-31 12:00:00.123 UTC
+function timeOf(text: string | null): string | null {
+  const at = Date.parse((text ?? '').replace(' UTC', 'Z').replace(' ', 'T'));
+  return Number.isNaN(at) ? null : new Date(at).toISOString();
+}
+
+function objectOf(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' ? (value as Record<string, unknown> | null) : null;
+  } catch {
+    return null;
+  }
+}
+
+async function readPart(file: string, from: number): Promise<{ lines: LogChunk['lines']; next: number; isAll: boolean }> {
+  const handle = await open(file, 'r');
+  try {
+    const { size } = await handle.stat();
+    const start = Math.min(from, size);
+    const buffer = Buffer.alloc(Math.min(chunkBytes, size - start));
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, start);
+    const bytes = buffer.subarray(0, bytesRead);
+    // A line that is longer than all that we read comes in parts.
+    const end = bytes.lastIndexOf(10) + 1 || (bytesRead === chunkBytes ? bytesRead : 0);
+    const lines = bytes.subarray(0, end).toString('utf8').split('\n').filter((line) => line !== '' && !isOurs(line));
+    return { lines: lines.map((text) => ({ stream: 'stderr' as const, text: text.replaceAll('\0', '').replaceAll(path.dirname(path.dirname(file)), '') })), next: start + end, isAll: start + bytesRead >= size };
+  } finally {
+    await handle.close();
+  }
+}
+
+// Users read these lines: what the platform itself does in the server is none of them, and where it lies neither.
+function isOurs(line: string): boolean {
+  return line.includes(`"user":"${roles.admin}"`) || line.includes(` ${roles.admin}@`);
+}
+
+// By name is by time. With jsonlog the collector also has a file for what has no form, e.g. words of its own helpers.
+async function filesOf(home: Home): Promise<string[]> {
+  const files = (await readdir(logDirectory(home)).catch(() => [])).sort();
+  const structured = files.filter((file) => file.endsWith('.json'));
+  return structured.length > 0 ? structured : files;
+}

@@ -1,0 +1,83 @@
+// What a server is: its unit, its answer, its storage. Looks only.
+import type { ServerMetrics, ServerSeen, ServerSpec } from '../../database';
+import { DriverError } from '../../driver';
+import type { DriverContext } from '../../driver';
+import { findHome, readNote } from '../home';
+import { reasonOf, stateOf } from '../unit';
+import { majorOf, type Cluster, type PostgresqlEstate } from './cluster';
+import { programsOf } from './programs';
+import { isOutdated } from './server';
+import { inSession, isUnavailable, type Session } from './session';
+import { storageOf } from './storage';
+
+const answerWithinMs = 4_000;
+const nothing: ServerSeen = { state: 'absent', differs: null, storage_used_bytes: null, full: false, replication_lag_seconds: null, reason: null };
+
+export async function observe(estate: PostgresqlEstate, spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen> {
+  const home = await findHome(estate, spec.id);
+  if (home === 'absent') return { ...nothing, differs: 'nothing is there' };
+  if (home === 'foreign') return { ...nothing, state: 'foreign', reason: 'Something else has the name of this server.' };
+  if ((await readNote(home, 'made')) === null) return { ...nothing, state: 'starting', differs: 'it has no data yet' };
+  const cluster: Cluster = { estate, home, spec, programs: await programsOf(estate, spec.version) };
+  const { usedBytes, stage } = await storageOf(cluster, ctx);
+  const seen = { ...nothing, storage_used_bytes: usedBytes, full: stage !== 'none' };
+  const { state } = await stateOf(estate, spec.id);
+  const major = await majorOf(home.data);
+  if (state.state === 'running') return { ...seen, ...(await answerOf(cluster, major)) };
+  // It ends with 0 when it was told to.
+  const died = state.state === 'exited' && state.code !== 0;
+  const differs = spec.running ? 'it does not run' : null;
+  return { ...seen, state: died ? 'failed' : 'stopped', differs, reason: died ? reasonOf(state) : null };
+}
+
+export async function metrics(cluster: Cluster): Promise<ServerMetrics> {
+  const { estate, spec } = cluster;
+  const { handle } = await stateOf(estate, spec.id);
+  const usage = handle === null ? undefined : (await estate.runtime.usage([handle])).get(handle.unit_id);
+  const counted = usage === undefined ? null : await inSession(cluster, { statementMs: answerWithinMs }, countersOf).catch(() => null);
+  return { connections: null, transactions: null, read_operations: null, write_operations: null, ...counted, memory_bytes: usage?.memory_bytes ?? null, cpu_seconds: usage?.cpu_seconds ?? null };
+}
+
+async function answerOf(cluster: Cluster, major: string | null): Promise<Partial<ServerSeen>> {
+  const { spec } = cluster;
+  try {
+    const { follows, lag } = await inSession(cluster, { statementMs: answerWithinMs }, positionOf);
+    return { state: 'running', replication_lag_seconds: lag, differs: await differenceOf(cluster, major, follows) };
+  } catch (error) {
+    if (error instanceof DriverError) return { state: 'foreign', reason: error.message };
+    if (!isUnavailable(error)) return { state: 'failed', reason: 'The server does not let the platform in.', differs: 'it cannot be asked' };
+    return { state: 'starting', differs: spec.running ? 'it does not answer yet' : 'it should not run' };
+  }
+}
+
+async function differenceOf(cluster: Cluster, major: string | null, follows: boolean): Promise<string | null> {
+  const { spec } = cluster;
+  if (!spec.running) return 'it should not run';
+  if (major !== spec.version) return `its data are of version ${major}`;
+  if (spec.replica_of !== null && !follows) return 'it does not follow its primary any more';
+  return (await isOutdated(cluster)) ? 'it runs with another size or program' : null;
+}
+
+// A replica that has played all it has got is up to date as long as it hears of its primary.
+async function positionOf(session: Session): Promise<{ follows: boolean; lag: number | null }> {
+  const { rows } = await session.query<{ follows: boolean; lag: number | null }>(
+    `select pg_is_in_recovery() as follows, case
+       when not pg_is_in_recovery() then null
+       when exists (select from pg_stat_wal_receiver where status = 'streaming') and pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
+       else greatest(0, extract(epoch from now() - pg_last_xact_replay_timestamp()))::float8 end as lag`,
+  );
+  return rows[0] ?? { follows: false, lag: null };
+}
+
+async function countersOf(session: Session): Promise<Pick<ServerMetrics, 'connections' | 'transactions' | 'read_operations' | 'write_operations'>> {
+  const { rows: [major] } = await session.query<{ number: number }>("select current_setting('server_version_num')::int / 10000 as number");
+  const written = (major?.number ?? 0) >= 17
+    ? "select coalesce(sum(writes), 0) from pg_stat_io where object = 'relation'"
+    : 'select buffers_checkpoint + buffers_clean + buffers_backend from pg_stat_bgwriter';
+  const { rows } = await session.query<{ connections: number; transactions: number; read_operations: number; write_operations: number }>(
+    `select (select count(*) from pg_stat_activity a join pg_roles r on r.rolname = a.usename where a.backend_type = 'client backend' and not r.rolsuper)::int as connections,
+            sum(xact_commit + xact_rollback)::float8 as transactions, sum(blks_read)::float8 as read_operations, (${written})::float8 as write_operations
+     from pg_stat_database where datname not in ('postgres', 'template0', 'template1')`,
+  );
+  return rows[0] ?? { connections: null, transactions: null, read_operations: null, write_operations: null };
+}

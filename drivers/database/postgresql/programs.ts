@@ -1,0 +1,125 @@
+// The programs of PostgreSQL on this host, and how they are run. They end with the control plane: whatever they were making
+// lies under a temporary name, and is made anew.
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { access, constants, cp, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { PostgresqlFound } from '../../../core/host_facts';
+import { CommandFailed, run } from '../../command';
+import { DriverError } from '../../driver';
+import type { DriverContext } from '../../driver';
+import { isPassable } from '../../runtime/host_probe';
+import { exists, type Owner } from '../home';
+import type { PostgresqlEstate } from './cluster';
+
+export interface Programs {
+  series: string;
+  /** Directory of the programs. */
+  bin: string;
+  tools: string[];
+  /** What a sandbox must show for them to run. */
+  readable: string[];
+}
+
+const nobody: Owner = { uid: 65534, gid: 65534 };
+const isRoot = process.getuid?.() === 0;
+const hasSetpriv = process.platform === 'linux';
+
+/** The programs of a major version. @throws DriverError unsupported */
+export async function programsOf(estate: PostgresqlEstate, series: string): Promise<Programs> {
+  const found = estate.found.find((one) => one.series === series);
+  if (found === undefined) throw new DriverError('unsupported', `PostgreSQL ${series} is not installed on this host.`);
+  const bin = path.dirname(found.path);
+  if (found.source === 'system') return { series, bin, tools: found.tools, readable: bin.startsWith('/usr/') ? [] : [path.dirname(bin)] };
+  const native = await reachable(estate, path.dirname(bin), found);
+  return { series, bin: path.join(native, 'bin'), tools: found.tools, readable: [native] };
+}
+
+/** @throws DriverError unsupported, with what to install */
+export function requireTools(programs: Programs, tools: string[]): void {
+  const missing = tools.filter((tool) => !programs.tools.includes(tool));
+  if (missing.length === 0) return;
+  throw new DriverError('unsupported', `PostgreSQL ${programs.series} of this host lacks ${missing.join(' and ')}. Install the packages postgresql-${programs.series} and postgresql-client-${programs.series}.`);
+}
+
+export interface Tool { as?: Owner; env?: Record<string, string>; cwd?: string }
+
+/** As the user of initdb: one with a name, because initdb asks for it, and never root. */
+export const initdbUser: Owner | undefined = isRoot ? nobody : undefined;
+
+/**
+ * Runs a program and answers what it printed. Without `as` it is us, but without any capability.
+ * @throws CommandFailed
+ */
+export function runTool(program: string, args: string[], tool: Tool, ctx: DriverContext): Promise<string> {
+  const [file = '', ...all] = [...tethered(tool.as), program, ...args];
+  return new Promise((resolve, reject) => {
+    const options = { ...settings(tool), signal: ctx.signal, maxBuffer: 8 << 20, killSignal: 'SIGKILL' as const };
+    execFile(file, all, options, (error, stdout, stderr) => {
+      if (error === null) return resolve(stdout);
+      if (error.name === 'AbortError') return reject(new DriverError('transient', `${path.basename(program)} ran out of its time`));
+      return reject(new CommandFailed(path.basename(program), typeof error.code === 'number' ? error.code : null, stdout, stderr.trim()));
+    });
+  });
+}
+
+/** Two programs, what the first prints goes into the second. @throws CommandFailed of the one that failed */
+export async function runPiped(first: [string, ...string[]], second: [string, ...string[]], ctx: DriverContext): Promise<void> {
+  const [from, to] = [started(first, ['ignore', 'pipe', 'pipe'], ctx), started(second, ['pipe', 'ignore', 'pipe'], ctx)];
+  const flow = pipeline(from.child.stdout!, to.child.stdin!).catch(() => undefined);
+  const ends = await Promise.allSettled([from.ended, to.ended]);
+  await flow;
+  const failed = ends.find((end) => end.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+}
+
+function started([program, ...args]: [string, ...string[]], stdio: ('ignore' | 'pipe')[], ctx: DriverContext): { child: ChildProcess; ended: Promise<void> } {
+  const [file = '', ...all] = [...tethered(), program, ...args];
+  const child: ChildProcess = spawn(file, all, { ...settings({}), stdio, signal: ctx.signal, killSignal: 'SIGKILL' });
+  let words = '';
+  child.stderr?.on('data', (chunk: Buffer) => (words = (words + chunk.toString()).slice(-4_000)));
+  const ended = new Promise<void>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code) => (code === 0 ? resolve() : reject(new CommandFailed(path.basename(program), code, '', words.trim()))));
+  });
+  return { child, ended };
+}
+
+function settings({ env, cwd }: Tool) {
+  return { cwd: cwd ?? '/', env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC', PGCONNECT_TIMEOUT: '10', ...env } };
+}
+
+// The kernel ends it when we end (prctl(2), PR_SET_PDEATHSIG): nobody else would look after it.
+function tethered(as?: Owner): string[] {
+  if (!hasSetpriv) return [];
+  if (!isRoot) return ['setpriv', '--pdeathsig', 'KILL', '--no-new-privs', '--'];
+  const user = as === undefined ? [] : ['--reuid', String(as.uid), '--regid', String(as.gid)];
+  return ['setpriv', ...user, '--clear-groups', '--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', '--pdeathsig', 'KILL', '--'];
+}
+
+// The npm package: links between its libraries may be missing (npm ci --ignore-scripts), and it may lie in a home that no
+// other user enters. Then a copy serves.
+async function reachable(estate: PostgresqlEstate, native: string, { version }: PostgresqlFound): Promise<string> {
+  const complete = await linkLibraries(native);
+  if (complete && (!isRoot || isPassable(native))) return native;
+  const copy = path.join(estate.directory, '.programs', `postgresql-${version}`);
+  if (await exists(copy)) return copy;
+  await mkdir(path.dirname(copy), { recursive: true, mode: 0o755 });
+  const draft = await mkdtemp(`${copy}.`);
+  await cp(native, draft, { recursive: true, verbatimSymlinks: true });
+  await linkLibraries(draft);
+  await run('chmod', ['-R', 'a+rX', draft], { deadline: Infinity, signal: new AbortController().signal });
+  // Another process may have been faster.
+  await rename(draft, copy).catch(() => rm(draft, { recursive: true, force: true }));
+  return copy;
+}
+
+async function linkLibraries(native: string): Promise<boolean> {
+  const links = JSON.parse(await readFile(path.join(native, 'pg-symlinks.json'), 'utf8')) as { source: string; target: string }[];
+  const made = await Promise.all(links.map(async ({ source, target }) => {
+    const at = path.join(native, path.relative('native', target));
+    if (await access(at, constants.R_OK).then(() => true, () => false)) return true;
+    return symlink(path.basename(source), at).then(() => true, () => false);
+  }));
+  return made.every(Boolean);
+}

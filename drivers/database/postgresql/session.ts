@@ -1,0 +1,68 @@
+// Connections of the platform's own administrator: over the socket in the server's home, by the user of the operating
+// system, so that there is no password to lose. Settings that a user put on the database do not act on them.
+import { realpath } from 'node:fs/promises';
+import { Client } from 'pg';
+import type { ClientBase } from 'pg';
+import { DriverError } from '../../driver';
+import { roles, socketDirectory, systemIdentifierOf, type Cluster } from './cluster';
+
+export type Session = ClientBase;
+
+const ours = ['search_path=pg_catalog', 'role=none', 'lock_timeout=10000', 'default_transaction_read_only=off', 'row_security=on', 'client_min_messages=warning', 'log_min_duration_statement=-1', 'idle_in_transaction_session_timeout=60000'];
+
+/** `data`: the directory that the server must be running on. */
+export interface Target { database?: string; data?: string; port?: number; statementMs?: number }
+
+/**
+ * Runs `work` in a session, after the server has proved to be the one of these data.
+ * @throws DriverError conflict when another server answers; whatever pg throws when none does
+ */
+export async function inSession<T>(cluster: Cluster, target: Target, work: (session: Session) => Promise<T>): Promise<T> {
+  const session = await connect(cluster, target);
+  try {
+    await requireOurs(cluster, target, session);
+    return await work(session);
+  } finally {
+    await session.end().catch(() => undefined);
+  }
+}
+
+/** It does not take connections now: it starts, stops, or is not there. */
+export function isUnavailable(error: unknown): boolean {
+  const code = String((error as NodeJS.ErrnoException).code ?? '');
+  return ['ECONNREFUSED', 'ENOENT', 'ECONNRESET', 'EPIPE', '57P03', '57P01', '57P02'].includes(code) || /timeout expired|Connection terminated/.test((error as Error).message);
+}
+
+/** An SQL identifier. */
+export function name(identifier: string): string {
+  return `"${identifier.replaceAll('"', '""')}"`;
+}
+
+/** An SQL string. */
+export function text(value: string): string {
+  return `'${value.replaceAll("'", "''")}'`;
+}
+
+async function connect(cluster: Cluster, { database = 'postgres', port, statementMs = 30_000 }: Target): Promise<Client> {
+  const options = [...ours, `statement_timeout=${statementMs}`].map((one) => `-c ${one}`).join(' ');
+  const client = new Client({
+    host: socketDirectory(cluster.home), port: port ?? cluster.spec.port, user: roles.admin, database, options,
+    application_name: 'platform', connectionTimeoutMillis: 5_000, query_timeout: statementMs + 5_000,
+  });
+  client.on('error', () => undefined); // the query that meets it fails
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    await client.end().catch(() => undefined);
+    throw error;
+  }
+}
+
+async function requireOurs(cluster: Cluster, { data = cluster.home.data }: Target, session: Session): Promise<void> {
+  const { rows } = await session.query<{ id: string; data: string }>("select system_identifier::text as id, current_setting('data_directory') as data from pg_control_system()");
+  const [seen] = rows;
+  const expected = await systemIdentifierOf(data);
+  if (seen?.id === expected && (seen.data === data || seen.data === (await realpath(data)))) return;
+  throw new DriverError('conflict', 'Another server answers in the place of this one; it was left alone.');
+}

@@ -1,0 +1,43 @@
+// A server that was started answers after a while: it reads its data first, or mends what a crash has left.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DriverError, checkpoint } from '../driver';
+import type { DriverContext } from '../driver';
+import type { Estate } from './home';
+import { lastLines, stateOf, unitOf } from './unit';
+
+/** It does not answer yet: it starts, reads its data, or has ended. */
+export class NotReady extends DriverError {
+  constructor() {
+    super('transient', 'The server does not answer yet.', 500);
+  }
+}
+
+const lookEveryMs = 50;
+// What takes longer is waited for by further steps.
+const startWithinMs = 5_000;
+
+/** Waits until `ask` gets an answer. @throws NotReady after a while @throws DriverError transient when the server has ended */
+export async function answering(estate: Estate, id: string, ask: () => Promise<unknown>, ctx: DriverContext): Promise<void> {
+  for (const end = Date.now() + startWithinMs; ; await sleep(lookEveryMs)) {
+    checkpoint(ctx);
+    const error = await ask().then(() => null, (reason: unknown) => reason);
+    if (error === null) return;
+    if (!(error instanceof NotReady)) throw error;
+    if ((await stateOf(estate, id)).state.state !== 'running') throw await endedEarly(estate, id);
+    if (Date.now() > end) throw error;
+  }
+}
+
+/** Waits as long as the context lasts. */
+export async function patiently(attempt: () => Promise<void>, again: () => Promise<void>, ctx: DriverContext): Promise<void> {
+  for (let next = attempt; ; next = again) {
+    checkpoint(ctx);
+    const error = await next().then(() => null, (reason: unknown) => reason);
+    if (error === null) return;
+    if (!(error instanceof NotReady)) throw error;
+  }
+}
+
+async function endedEarly(estate: Estate, id: string): Promise<DriverError> {
+  return Object.assign(new DriverError('transient', 'The server ended while it started.', 5_000), { cause: await lastLines(estate, unitOf(id)) });
+}

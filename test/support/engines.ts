@@ -1,0 +1,73 @@
+// PostgreSQL servers of this host for tests of their driver. An engine that is not there is skipped by name; under CI nothing is.
+import { Client, type ClientConfig } from 'pg';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PostgresqlFound } from '../../core/host_facts';
+import type { EngineDriver, ServerSpec } from '../../drivers/database';
+import { openPostgresql } from '../../drivers/database/postgresql/open';
+import { driverContext, type DriverContext } from '../../drivers/driver';
+import { hostFacts } from '../../drivers/host';
+import { specOf } from './database_server';
+import { openTrial, type Trial, type Variant } from './runtime';
+
+/** A driver in a runtime of its own; `megabyte` makes a GB of storage small. */
+export interface EngineTrial { trial: Trial; driver: EngineDriver; directory: string; found: PostgresqlFound[] }
+
+export async function openEngineTrial(more: { gigabyteBytes?: number; variant?: Variant } = {}): Promise<EngineTrial> {
+  const { postgresql: found } = await hostFacts();
+  const trial = await openTrial(more.variant ?? { sandbox: 'auto' });
+  const directory = `${trial.root}/databases`;
+  return { trial, directory, found, driver: openPostgresql({ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes }) };
+}
+
+/** A PostgreSQL of this host with all its tools; its name is in the name of what is skipped. */
+export async function wholePostgresql(): Promise<PostgresqlFound | undefined> {
+  const { postgresql } = await hostFacts();
+  return postgresql.find(({ tools }) => ['pg_dump', 'pg_restore', 'pg_basebackup'].every((tool) => tools.includes(tool)));
+}
+
+export function postgresqlSpec(version: string, port: number, more: Partial<ServerSpec> = {}): ServerSpec {
+  return { ...specOf('postgresql', version, port), database_name: 'app', ...more };
+}
+
+/** Calls again while a call says that its work goes on. */
+export async function untilDone<T>(call: (ctx: DriverContext) => Promise<T>, withinMs = 60_000): Promise<T> {
+  const context = driverContext(withinMs);
+  for (;;) {
+    try {
+      return await call(context);
+    } catch (error) {
+      if (context.signal.aborted || (error as { reason?: string }).reason !== 'transient') throw error;
+      await sleep(200);
+    }
+  }
+}
+
+/** What a customer's client does: TCP, TLS. */
+export async function asUser<T>(spec: ServerSpec, more: ClientConfig, work: (client: Client) => Promise<T>): Promise<T> {
+  const [user] = spec.users;
+  const client = new Client({
+    host: '127.0.0.1', port: spec.port, database: spec.database_name ?? undefined, user: user?.username, password: user?.password,
+    ssl: { ca: spec.tls.certificate, servername: 'localhost' }, connectionTimeoutMillis: 5_000, ...more,
+  });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** The SQLSTATE that a connection or a query is refused with; null where it is not. */
+export async function refusal(spec: ServerSpec, more: ClientConfig, sql = 'select 1'): Promise<string | null> {
+  try {
+    await asUser(spec, more, (client) => client.query(sql));
+    return null;
+  } catch (error) {
+    return String((error as { code?: string }).code ?? (error as Error).message);
+  }
+}
+
+export async function rows(spec: ServerSpec, sql: string, more: ClientConfig = {}): Promise<Record<string, unknown>[]> {
+  return asUser(spec, more, async (client) => (await client.query<Record<string, unknown>>(sql)).rows);
+}
