@@ -134,7 +134,7 @@ function readKeyFile(path: string): string | null {
 
 /** Written aside and linked into place, so that two first starts at once agree on one key and none reads half of it. */
 function createKeyFile(path: string, dataDir: string): string {
-  makeDirectory(dataDir, 0o700);
+  makeDirectory(dataDir, 0o711);
   const aside = `${path}.${randomBytes(6).toString('hex')}`;
   writeDurably(aside, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
   try {

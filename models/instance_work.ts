@@ -62,24 +62,38 @@ const FREE = 'next_at = now() where id = $1 and (lease_until is null or lease_un
 const WAKES = {
   instances: named(`update instances set ${FREE}`),
   deployments: named(`update deployments set ${FREE}`),
+  databases: named(`update databases set ${FREE.replace('id =', 'server_id =')}`),
+  database_replicas: named(`update database_replicas set ${FREE.replace('id =', 'server_id =')}`),
 };
 const NOTIFY = named(`select pg_notify('due', $1)`);
 
 /**
- * The row that a unit of the runtime belongs to (`ins_…`, `dep_….build`) is looked at, because the unit has ended. It is no
+ * The row that a unit of the runtime belongs to (`ins_…`, `dep_….build`, `db_….server`) is looked at, because the unit has ended. It is no
  * change of what is wanted, so a step that is at work on the row is not disturbed.
  * @returns false where there is such a step: it may have looked too early
  */
 export async function wakeUnit(sql: Sql, unitId: string): Promise<boolean> {
   const [id = ''] = unitId.split('.');
-  const table = id.startsWith('ins_') ? 'instances' : 'deployments';
-  const free = await sql.query(WAKES[table], [id]);
-  if (free.length) await sql.query(NOTIFY, [table]);
-  return free.length > 0;
+  for (const table of tablesOf(id)) {
+    const free = await sql.query(WAKES[table], [id]);
+    if (!free.length) continue;
+    await sql.query(NOTIFY, [table]);
+    return true;
+  }
+  return false;
+}
+
+/** The server of a replica is that of a database once it was promoted. */
+function tablesOf(id: string): (keyof typeof WAKES)[] {
+  if (id.startsWith('ins_')) return ['instances'];
+  if (id.startsWith('dep_')) return ['deployments'];
+  return ['databases', 'database_replicas'];
 }
 
 const LOST = named(`select unit from unnest($1::text[]) as unit
-  where not exists (select 1 from instances i where i.id = unit) and not exists (select 1 from deployments d where d.id = split_part(unit, '.', 1))`);
+  where not exists (select 1 from instances i where i.id = unit) and not exists (select 1 from deployments d where d.id = split_part(unit, '.', 1))
+    and not exists (select 1 from databases d where d.server_id = split_part(unit, '.', 1)) and not exists (select 1 from database_replicas r where r.server_id = split_part(unit, '.', 1))
+    and not exists (select 1 from database_endpoints e where e.id = split_part(unit, '.', 1))`);
 
 /** Those of the units whose row has gone. */
 export async function unitsWithoutRow(sql: Sql, unitIds: readonly string[]): Promise<string[]> {

@@ -11,6 +11,7 @@ import { openLocalRuntime } from '../drivers/runtime/local';
 import { openSource } from '../drivers/source/git';
 import type { HostDrivers } from '../jobs/job';
 import { certificateOf, challengeOf } from '../models/certificate';
+import { openEngines } from './databases';
 import type { Platform } from './platform';
 import { startRouteFeed } from './route_feed';
 import { openRouterLines, startSampler, type RouterLines } from './sampler';
@@ -66,7 +67,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => sampler.stop());
   const feed = await startRouteFeed({ database, databaseUrl, ingress, log });
   opened.push(() => feed.close());
-  const drivers: HostDrivers = { source, builder: openBuilder(), runtime, ingress, directories, shipper, facts: platform.facts };
+  const drivers: HostDrivers = { source, builder: openBuilder(), runtime, ingress, databases: openEngines(config, runtime, await platform.facts()), directories, shipper, facts: platform.facts };
   const tending = tendHost(platform, drivers);
   opened.push(() => tending.close());
   return drivers;

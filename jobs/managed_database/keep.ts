@@ -11,6 +11,7 @@ import { wantedOf, type Wanted } from './spec';
 
 const LOOK_MS = 30_000;
 const SOON_MS = 500;
+const BUSY_MS = 2_000;
 const FULL = 'The storage is full: nothing more can be written until something is deleted, or the database gets more storage.';
 
 /** One step to what the row wants, and the outcome of it. */
@@ -19,13 +20,25 @@ export async function keep(row: DatabaseRow, ctx: JobContext): Promise<Outcome> 
   const wanted = await wantedOf(row, ctx);
   const before = await engine.observe(wanted.spec, ctx);
   if (before.state === 'foreign') throw new DriverError('conflict', 'something else has the place of this server');
-  if (isAsWanted(before, wanted)) return reached(row, wanted, before, engine, ctx);
   const pause = await pauseFor(row, before, ctx);
   if (pause) return pause;
-  const { requeueMs } = await engine.ensure(wanted.spec, ctx);
+  // A stopped one has nothing that could drift.
+  if (!row.running && isAsWanted(before, wanted) && row.observed?.generation === row.generation) return reached(row, wanted, before, engine, ctx);
+  const { requeueMs } = await bring(engine, wanted, before, ctx);
   if (requeueMs !== undefined) return progressing(requeueMs, { driver: row.engine });
   const after = await engine.observe(wanted.spec, ctx);
   return isAsWanted(after, wanted) ? reached(row, wanted, after, engine, ctx) : progressing(SOON_MS, { driver: row.engine });
+}
+
+/** A backup may be at work on a server that is all right: that is no failure. */
+async function bring(engine: EngineDriver, { spec }: Wanted, before: ServerSeen, ctx: JobContext): Promise<{ requeueMs?: number }> {
+  try {
+    return await engine.ensure(spec, ctx);
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.reason !== 'transient' || before.state !== 'running' || ctx.signal.aborted) throw error;
+    ctx.log.debug({ err: error }, 'not now');
+    return { requeueMs: error.retryAfterMs ?? BUSY_MS };
+  }
 }
 
 export function isAsWanted({ state, differs }: ServerSeen, { spec }: Pick<Wanted, 'spec'>): boolean {
@@ -34,7 +47,7 @@ export function isAsWanted({ state, differs }: ServerSeen, { spec }: Pick<Wanted
 
 async function reached(row: DatabaseRow, { spec, users, endpoints }: Wanted, seen: ServerSeen, engine: EngineDriver, ctx: JobContext): Promise<Outcome> {
   const { storage_used_bytes, full } = seen;
-  const observed = { ...row.observed, down: false, begun: true, archive: spec.archive, ...(seen.state === 'running' && { storage_used_bytes, full }) };
+  const observed = { ...row.observed, down: false, begun: true, archive: spec.archive, generation: row.generation, ...(seen.state === 'running' && { storage_used_bytes, full }) };
   if (seen.state !== 'running') return settled({ driver: row.engine, observed, status: 'stopped', status_reason: null });
   await ctx.sql.transaction(async (sql) => {
     await restartForUsers({ sql, secrets: ctx.secrets, config: ctx.config }, row.id, await usersApplied(sql, users));

@@ -39,8 +39,21 @@ export interface Observed extends Ends {
   archive?: boolean;
   /** Its first data are in place: those of the origin, or of the replica that it was. */
   begun?: boolean;
+  /** Of the row, when all of it was last brought to the server. */
+  generation?: number;
   storage_used_bytes?: number | null;
   full?: boolean;
+  sample?: Sample;
+}
+
+/** What was counted when it was last measured. */
+export interface Sample {
+  /** RFC 3339. */
+  at: string;
+  cpu_seconds: number | null;
+  transactions: number | null;
+  read_operations: number | null;
+  write_operations: number | null;
 }
 
 /** Ends that nobody asked for. */

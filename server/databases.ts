@@ -1,0 +1,17 @@
+// The engines of databases that this host has.
+import type { Config } from '../core/config';
+import { makeDirectory } from '../core/directory';
+import type { HostFacts } from '../core/host_facts';
+import { openPostgresql } from '../drivers/database/postgresql/open';
+import { openRedis } from '../drivers/database/redis/driver';
+import type { EngineDriver, EngineId } from '../drivers/database';
+import type { RuntimeDriver } from '../drivers/runtime';
+
+/** One driver for each engine that was found. An engine that is installed later is there after the next start. */
+export function openEngines({ databaseDir: directory }: Pick<Config, 'databaseDir'>, runtime: RuntimeDriver, facts: HostFacts): Map<EngineId, EngineDriver> {
+  makeDirectory(directory, 0o711);
+  const engines: EngineDriver[] = [];
+  if (facts.postgresql.length) engines.push(openPostgresql({ runtime, directory, found: facts.postgresql }));
+  for (const engine of ['redis', 'valkey'] as const) if (facts[engine].length) engines.push(openRedis({ runtime, directory, engine, found: facts[engine] }));
+  return new Map(engines.map((driver) => [driver.engine, driver]));
+}

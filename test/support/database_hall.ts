@@ -1,0 +1,144 @@
+// A service whose worker has the engines of this machine, and clients of its databases.
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { driverContext } from '../../drivers/driver';
+import { openLocalRuntime } from '../../drivers/runtime/local';
+import type { EngineId } from '../../drivers/database';
+import { startService, type Answer, type CallOptions, type TestService } from './service';
+
+/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends; the OpenAPI check types them */
+export interface Hall {
+  service: TestService;
+  databaseDir: string;
+  call(method: string, place: string, options?: CallOptions): Promise<Answer>;
+  /** Creates a database and waits for it. */
+  create(body: object): Promise<any>;
+  /** POSTs an action and waits for its end. */
+  act(id: string, action: string, body?: object): Promise<any>;
+  /** The database once it is at rest. */
+  settled(id: string, withinMs?: number): Promise<any>;
+  /** Deletes it and waits until it is gone. */
+  remove(id: string): Promise<void>;
+  /** Process of its server. */
+  serverPid(serverId: string): Promise<number>;
+  /** Deletes what there is; ends what is left. */
+  close(): Promise<void>;
+}
+
+const WITHIN_MS = 40_000;
+const PORTS_PER_HALL = 40;
+
+/** Tests of an engine that this machine lacks are skipped by name; with CI set they fail. */
+export function describeEngine(engine: EngineId, tests: () => void): void {
+  // jest wants the tests at once, so the engine is looked for in them.
+  const found = ENGINES_FOUND[engine]();
+  if (found || process.env.CI) describe(engine, tests);
+  else describe.skip(`${engine} (not installed)`, tests);
+}
+
+const has = (program: string): boolean => ['/usr/bin', '/usr/sbin', '/usr/local/bin'].some((place) => readdirSync(place).includes(program));
+const ENGINES_FOUND: Record<EngineId, () => boolean> = {
+  // The embedded one, where there is no other.
+  postgresql: () => true,
+  redis: () => has('redis-server'), valkey: () => has('valkey-server'), mariadb: () => has('mariadbd'),
+};
+
+/** @param settings of the service */
+export async function openHall(settings: Record<string, string> = {}): Promise<Hall> {
+  const from = 36_000 + (process.pid % 400) * PORTS_PER_HALL;
+  // Servers run as users of their own, who must get to what is theirs.
+  const place = mkdtempSync(path.join(tmpdir(), 'platform-databases-'));
+  chmodSync(place, 0o711);
+  const service = await startService({ worker: true, settings: { DATABASE_PORTS: `${from}-${from + PORTS_PER_HALL - 1}`, DATABASE_DIR: path.join(place, 'servers'), ...settings } });
+  const { databaseDir, runtimeDir } = service.platform.config;
+  const { call } = service;
+  const settled = async (id: string, withinMs = WITHIN_MS): Promise<any> => {
+    const until = performance.now() + withinMs;
+    for (;;) {
+      const { body } = await call('GET', `/v2/databases/${id}`);
+      if (['available', 'stopped', 'failed'].includes(body.status)) return body;
+      if (performance.now() > until) throw new Error(`the database is still ${body.status}: ${JSON.stringify(await service.sql('select status, status_reason, last_error, attempts from databases where id = $1', [id]))}`);
+      await sleep(100);
+    }
+  };
+  const hall: Hall = {
+    service, databaseDir, call, settled,
+    async create(body) {
+      const made = await call('POST', '/v2/databases', { body });
+      if (made.status !== 201) throw new Error(made.text);
+      return settled(made.body.id);
+    },
+    async act(id, action, body = {}) {
+      const answer = await call('POST', `/v2/databases/${id}/${action}`, { body });
+      if (answer.status !== 202) throw new Error(answer.text);
+      return settled(id);
+    },
+    async remove(id) {
+      const answer = await call('DELETE', `/v2/databases/${id}`);
+      if (answer.status !== 204) throw new Error(answer.text);
+      await goneFrom(service, 'select 1 from database_ports where owner_id = $1', id);
+    },
+    async serverPid(serverId) {
+      const runtime = await openLocalRuntime({ directory: `${runtimeDir}/units`, ports: [20_000, 20_001], sandbox: 'none', tenantUidBase: 700_000 });
+      const handle = await runtime.find(`${serverId}.server`).finally(() => runtime.close());
+      if (!handle) throw new Error('the server has no unit');
+      return handle.pid;
+    },
+    async close() {
+      for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null')) await hall.remove(id).catch(() => {});
+      await service.close();
+      await endAll(`${runtimeDir}/units`);
+      rmSync(place, { recursive: true, force: true });
+    },
+  };
+  return hall;
+}
+
+async function goneFrom(service: TestService, query: string, id: string): Promise<void> {
+  const until = performance.now() + WITHIN_MS;
+  while ((await service.sql(query, [id])).length) {
+    if (performance.now() > until) throw new Error(`${id} is not gone: ${JSON.stringify(await service.sql('select last_error, attempts, next_at from databases where id = $1', [id]))}`);
+    await sleep(100);
+  }
+}
+
+/** What a test that failed has left running. */
+async function endAll(directory: string): Promise<void> {
+  const runtime = await openLocalRuntime({ directory, ports: [20_000, 20_001], sandbox: 'none', tenantUidBase: 700_000 });
+  for (const unit of await runtime.list()) await runtime.destroy(unit, driverContext(10_000));
+  await runtime.close();
+}
+
+/** Works as a client of a PostgreSQL server, which the test does not verify. */
+export async function connect(address: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  const client = clientOf(address);
+  await client.connect();
+  try {
+    await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Why a connection is refused. @throws Error where it is not */
+export async function refusal(address: string): Promise<string> {
+  const client = clientOf(address);
+  try {
+    await client.connect();
+  } catch (error) {
+    return [(error as Error).message, (error as NodeJS.ErrnoException).code].join(' ');
+  }
+  await client.end();
+  throw new Error('the connection was not refused');
+}
+
+function clientOf(address: string): pg.Client {
+  const ssl = /sslmode=require/.test(address) && { rejectUnauthorized: false };
+  const client = new pg.Client({ connectionString: address.replace(/\?.*$/, ''), ssl, connectionTimeoutMillis: 5_000 });
+  client.on('error', () => {});
+  return client;
+}
+
