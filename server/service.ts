@@ -6,6 +6,7 @@ import { withPort } from '../core/config';
 import { errors, problem } from '../core/errors';
 import { version } from '../package.json';
 import { answers } from '../models/answers';
+import { DOWNLOAD_PATH } from '../models/database_backup/download';
 import { pendingMigrations } from '../models/migrate';
 import { buildCore, type Core } from '../resolvers';
 import { restHandler, type RestEntry, type RestHandler, type RestParts } from '../rest/app';
@@ -15,6 +16,7 @@ import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
 import { listenAdmin, openMetrics, type Metrics } from './admin';
 import { authenticate } from './authenticate';
+import { backupDownload } from './backup_download';
 import { requestContext } from './context';
 import { graphqlRouter } from './graphql';
 import { listenHttp } from './http';
@@ -141,6 +143,7 @@ function expressApp(platform: Platform, graphql: express.Router, state: { draini
     response.status(reasons.length ? 503 : 200).json({ status: reasons.length ? 'not_ready' : 'ready', reasons });
   });
   app.use('/graphql', graphql);
+  app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform));
   app.use((request, response) => {
     const request_id = String(response.getHeader('X-Request-Id'));
     writeProblem(response, problem('route_not_found'), { base_url: platform.config.baseUrl, request_id, instance: request.path, head: request.method === 'HEAD' });

@@ -2,6 +2,7 @@
 // the new database takes over its directory, its port and its user of the operating system.
 import type { Context } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
+import { meter } from '../billing';
 import { DatabaseEndpoint } from '../database_endpoint';
 import type { DatabaseReplica } from '../database_replica';
 import { DatabaseUser, openPassword, sealPassword } from '../database_user';
@@ -31,6 +32,8 @@ export async function promoteReplica(ctx: Context, replica: DatabaseReplica): Pr
   await copyUsers(ctx, replica.database_id, database);
   await DatabaseEndpoint.addDefault(ctx, database);
   await replica.move(ctx, 'promoting');
+  // What it costs is that of the new database from now on.
+  await meter(ctx, replica, null);
   await makeDatabaseDue(ctx.sql, replica.database_id);
   return database;
 }

@@ -1,0 +1,64 @@
+// Backups at their signed addresses, beside the API: who has the address needs no key. Read from the files of this host,
+// whichever process runs the databases.
+import { pipeline } from 'node:stream/promises';
+import type { Request, RequestHandler, Response } from 'express';
+import type { Config } from '../core/config';
+import { problem, Problem } from '../core/errors';
+import type { EngineDriver } from '../drivers/database';
+import { openBackup } from '../drivers/database/backups';
+import { openBackup as openPostgresqlBackup } from '../drivers/database/postgresql/backups';
+import type { PostgresqlEstate } from '../drivers/database/postgresql/cluster';
+import { DriverError } from '../drivers/driver';
+import { signedBackup, type DownloadableBackup } from '../models/database_backup/download';
+import { asProblem, writeProblem } from '../rest/problem';
+import type { Platform } from './platform';
+
+/** Answers GET and HEAD of DOWNLOAD_PATH and an id. */
+export function backupDownload(platform: Platform): RequestHandler {
+  return async (request, response) => {
+    try {
+      await send(platform, request, response);
+    } catch (error) {
+      refuse(platform, request, response, error);
+    }
+  };
+}
+
+async function send(platform: Platform, request: Request, response: Response): Promise<void> {
+  const { database, secrets, config, log } = platform;
+  const { expires, signature } = request.query;
+  const found = await signedBackup(database, secrets, { id: String(request.params.id), expires: String(expires), signature: String(signature) });
+  const { stream, file_name } = await openFile(config, found);
+  response.writeHead(200, {
+    'Content-Type': 'application/octet-stream',
+    'Content-Disposition': `attachment; filename="${file_name}"`,
+    'Cache-Control': 'private, no-store',
+    'X-Content-Type-Options': 'nosniff',
+  });
+  log.info({ request_id: response.getHeader('X-Request-Id'), method: request.method, backup_id: found.id }, 'backup downloaded');
+  if (request.method === 'HEAD') (stream as unknown as { destroy(): void }).destroy();
+  await (request.method === 'HEAD' ? response.end() : pipeline(stream, response));
+}
+
+type Opened = ReturnType<EngineDriver['openBackup']>;
+
+/** @throws not_found where the files are not on this host */
+async function openFile({ databaseDir: directory }: Config, { engine, server_id, id }: DownloadableBackup): Opened {
+  const open = engine === 'postgresql' ? openPostgresqlBackup : openBackup;
+  try {
+    // Reading needs only the place: this process may have no runtime.
+    return await open({ directory } as PostgresqlEstate, server_id, id);
+  } catch (error) {
+    if (error instanceof DriverError && error.reason === 'conflict') throw problem('not_found', 'The files of the backup are not on this host.');
+    throw error;
+  }
+}
+
+function refuse({ config, log }: Platform, request: Request, response: Response, error: unknown): void {
+  const request_id = String(response.getHeader('X-Request-Id'));
+  const gone = (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE';
+  if (!(error instanceof Problem) && !gone) log.error({ err: error, request_id }, 'request failed');
+  // A client that went away, or a file that broke off: whoever reads must not take it for the whole.
+  if (response.headersSent) return void response.destroy();
+  writeProblem(response, asProblem(error), { base_url: config.baseUrl, request_id, instance: request.path, head: request.method === 'HEAD' });
+}
