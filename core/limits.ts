@@ -103,6 +103,8 @@ export const limits = {
   previewDaysMax: 30,
   domainVerificationHours: 72,
   databaseUsersMax: 50,
+  /** A new database gets its first scheduled backup after this time, whatever the hour. */
+  firstBackupMinutes: 10,
   /** The last backup of a deleted database is kept so long. */
   databaseGraceDays: 7,
   endpointsPerDatabase: 10,

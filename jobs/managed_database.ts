@@ -1,7 +1,7 @@
 // Databases: one server each, kept as its row wants it through the driver of its engine.
 import { freeLeases } from '../models/lease';
 import { ManagedDatabase } from '../models/managed_database';
-import { freePort } from '../models/managed_database/work';
+import { endPromotion, freePort } from '../models/managed_database/work';
 import { gone, settled, type Job, type JobContext, type Outcome } from './job';
 import { provision, restart, restore, upgrade } from './managed_database/change';
 import { keep } from './managed_database/keep';
@@ -32,6 +32,7 @@ export const job: Job<DatabaseRow> = {
 /** The row itself goes when its replicas, endpoints and backups have gone. */
 async function tearDown(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   await engineOf(ctx, row.engine).remove(row.server_id, ctx);
+  if (row.server_id !== row.id) await endPromotion(ctx.sql, row.server_id);
   await freePort(ctx.sql, row.id);
   return gone;
 }

@@ -1,6 +1,7 @@
 // Periodic work as rows with a due time: what is to be cleared away, and the look for orphans. One worker at a time does
 // a task, whichever comes first.
 import type { Owned } from '../drivers/driver';
+import { expireBackups, scheduleBackups } from '../models/database_backup/work';
 import { ensureSchedules, sweepActivity, sweepIdempotencyRecords, sweepInvitations, sweepRateWindows, sweepSessions, withoutVolumeRow, type Swept } from '../models/schedule';
 import type { Session } from '../models/database';
 import { turnDays } from '../models/observation_day';
@@ -18,6 +19,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const BETWEEN_BATCHES_MS = 100;
 const OWNED_BATCH = 500;
 const REPORTED_MAX = 100;
+const BACKUPS_AT_ONCE = 100;
 
 const tasks: Record<string, Task> = {
   sweep_activity: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepActivity) },
@@ -27,6 +29,8 @@ const tasks: Record<string, Task> = {
   sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => swept(ctx, sweepRateWindows) },
   autoscale: { everyMs: LOOK_MS, run: runAutoscaler },
   turn_observation_days: { everyMs: HOUR_MS, run: turnObservationDays },
+  schedule_backups: { everyMs: MINUTE_MS, run: (ctx) => batched(ctx, scheduleBackups) },
+  expire_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => batched(ctx, expireBackups) },
   find_orphans: { everyMs: HOUR_MS, run: findOrphans },
 };
 
@@ -48,6 +52,11 @@ async function swept(ctx: JobContext, sweep: (sql: Session) => Promise<Swept>): 
   const { rows, full } = await sweep(ctx.sql);
   if (rows) ctx.log.info({ rows }, 'swept');
   return { more: full, report: { rows } };
+}
+
+async function batched(ctx: JobContext, work: (sql: Session, batch: number) => Promise<number>): Promise<{ more: boolean; report: Values }> {
+  const rows = await work(ctx.sql, BACKUPS_AT_ONCE);
+  return { more: rows === BACKUPS_AT_ONCE, report: { rows } };
 }
 
 /** Logs and metrics are kept by the day: a day ahead is made, one that is over goes as a whole. */

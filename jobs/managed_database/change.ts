@@ -1,7 +1,8 @@
 // What happens to the data of a database: they come from a backup, from a replica, from a moment before; they are brought to
 // a newer version. What each begins with stands in the row until it is done, so after a crash it goes on.
+import type { ServerSpec } from '../../drivers/database';
 import { DriverError } from '../../drivers/driver';
-import { serverOf } from '../../models/managed_database/work';
+import { endPromotion, serverOf } from '../../models/managed_database/work';
 import { progressing, type JobContext, type Outcome } from '../job';
 import { keep } from './keep';
 import { engineOf, isOverdue, sentence, type DatabaseRow } from './row';
@@ -12,10 +13,15 @@ export async function provision(row: DatabaseRow, ctx: JobContext): Promise<Outc
   if (row.observed?.begun || (row.server_id === row.id && !row.restore_from)) return keep(row, ctx);
   const engine = engineOf(ctx, row.engine);
   const { spec } = await wantedOf(row, ctx);
-  if (row.server_id !== row.id) await engine.promote(spec, ctx);
+  if (row.server_id !== row.id) await promote(row, spec, ctx);
   else await engine.restore(spec, { id: 'copy', ...(await originOf(row, ctx)) }, ctx);
   await ctx.record({ driver: row.engine, observed: { ...row.observed, begun: true } });
   return progressing(0);
+}
+
+async function promote(row: DatabaseRow, spec: ServerSpec, ctx: JobContext): Promise<void> {
+  await engineOf(ctx, row.engine).promote(spec, ctx);
+  await endPromotion(ctx.sql, row.server_id);
 }
 
 async function originOf({ restore_from }: DatabaseRow, ctx: JobContext): Promise<{ server_id: string; backup_id: string | null; until: string | null }> {

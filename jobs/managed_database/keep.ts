@@ -6,6 +6,7 @@ import { endpointsApplied, usersApplied } from '../../models/managed_database/wo
 import { restartForUsers } from '../../models/database_attachment/restart';
 import { waitMs, withExit } from '../instance/backoff';
 import { around, progressing, settled, type JobContext, type Outcome, type Values } from '../job';
+import { measure } from './measure';
 import { engineOf, isOverdue, type DatabaseRow, type Ends } from './row';
 import { wantedOf, type Wanted } from './spec';
 
@@ -53,7 +54,8 @@ async function reached(row: DatabaseRow, { spec, users, endpoints }: Wanted, see
     await restartForUsers({ sql, secrets: ctx.secrets, config: ctx.config }, row.id, await usersApplied(sql, users));
     await endpointsApplied(sql, endpoints);
   });
-  const columns: Values = { driver: row.engine, observed, point_in_time_window: await windowOf(row, engine, ctx) };
+  const sample = await measure(engine, spec, seen, { project_id: row.project_id, database_id: row.id, part_id: row.id }, row.observed?.sample, ctx);
+  const columns: Values = { driver: row.engine, observed: { ...observed, sample }, point_in_time_window: await windowOf(row, engine, ctx) };
   return settled({ ...columns, status: 'available', status_reason: reasonOf(row, full) }, around(LOOK_MS));
 }
 

@@ -86,3 +86,12 @@ export async function wakeReplicas(sql: Sql, databaseId: string): Promise<void> 
   await sql.query(WAKE_REPLICAS, [databaseId]);
   await sql.query(NOTIFY, []);
 }
+
+const END_PROMOTION = named(`update database_replicas set deleted_at = now(), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
+  where server_id = $1 and status = 'promoting' and deleted_at is null`);
+
+/** The server of a replica is that of a database by now, or gone: the replica leaves the database that it followed. */
+export async function endPromotion(sql: Sql, serverId: string): Promise<void> {
+  await sql.query(END_PROMOTION, [serverId]);
+  await sql.query(NOTIFY, []);
+}

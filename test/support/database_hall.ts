@@ -7,6 +7,7 @@ import pg from 'pg';
 import { driverContext } from '../../drivers/driver';
 import { openLocalRuntime } from '../../drivers/runtime/local';
 import type { EngineId } from '../../drivers/database';
+import { processesWith } from './processes';
 import { startService, type Answer, type CallOptions, type TestService } from './service';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends; the OpenAPI check types them */
@@ -24,6 +25,8 @@ export interface Hall {
   remove(id: string): Promise<void>;
   /** Process of its server. */
   serverPid(serverId: string): Promise<number>;
+  /** kill -9 of all that its unit runs. */
+  killServer(serverId: string): void;
   /** Deletes what there is; ends what is left. */
   close(): Promise<void>;
 }
@@ -87,6 +90,12 @@ export async function openHall(settings: Record<string, string> = {}): Promise<H
       if (!handle) throw new Error('the server has no unit');
       return handle.pid;
     },
+    killServer(serverId) {
+      const directory = `${databaseDir}/${serverId}/`;
+      const pids = processesWith(directory).map(({ pid }) => pid);
+      if (!pids.length) throw new Error('the server has no process');
+      for (const pid of pids) kill(pid);
+    },
     async close() {
       for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null')) await hall.remove(id).catch(() => {});
       await service.close();
@@ -110,6 +119,25 @@ async function endAll(directory: string): Promise<void> {
   const runtime = await openLocalRuntime({ directory, ports: [20_000, 20_001], sandbox: 'none', tenantUidBase: 700_000 });
   for (const unit of await runtime.list()) await runtime.destroy(unit, driverContext(10_000));
   await runtime.close();
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It went with another one.
+  }
+}
+
+/** Asks until there is an answer other than null. @throws Error when the time is over */
+export async function eventually<T>(what: string, ask: () => Promise<T | null>, withinMs = WITHIN_MS): Promise<T> {
+  const until = performance.now() + withinMs;
+  for (;;) {
+    const found = await ask();
+    if (found !== null) return found;
+    if (performance.now() > until) throw new Error(`${what} did not come`);
+    await sleep(100);
+  }
 }
 
 /** Works as a client of a PostgreSQL server, which the test does not verify. */

@@ -1,0 +1,56 @@
+// Backups: taken from the server of a database, and taken away.
+import { DatabaseBackup } from '../models/database_backup';
+import { databaseOf } from '../models/database_backup/work';
+import { freeLeases } from '../models/lease';
+import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+import { engineOf, type DatabaseRow } from './managed_database/row';
+import { wantedOf } from './managed_database/spec';
+
+interface BackupRow extends LoopRow {
+  database_id: string;
+  engine_version: string;
+  status: 'pending' | 'running' | 'completed' | 'failed';
+  started_at: string | null;
+}
+
+const MINUTE_MS = 60_000;
+const WAIT_MS = 2_000;
+/** The database comes to rest by itself. */
+const BUSY = new Set(['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting']);
+
+export const job: Job<BackupRow> = {
+  table: DatabaseBackup.table,
+  host: true,
+  states: DatabaseBackup.states,
+  stepMs: 6 * 60 * MINUTE_MS,
+  deadlineMs: 30 * MINUTE_MS,
+  prepare: (sql) => freeLeases(sql, DatabaseBackup.table),
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : take(row, ctx)),
+};
+
+async function take(row: BackupRow, ctx: JobContext): Promise<Outcome> {
+  if (row.status === 'completed' || row.status === 'failed') return settled();
+  const database = await databaseOf<DatabaseRow>(ctx.sql, row.database_id);
+  if (!database || database.deleted_at) return failed('The database is being deleted.', { finished_at: now() });
+  if (BUSY.has(database.status)) return progressing(WAIT_MS);
+  if (database.status !== 'available') return failed('The database does not run.', { finished_at: now() });
+  if (row.status === 'pending') return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
+  const { spec } = await wantedOf(database, { ...ctx, record: refuseToRecord });
+  const { size_bytes, manifest } = await engineOf(ctx, database.engine).backup(spec, row.id, ctx);
+  return settled({ driver: database.engine, status: 'completed', status_reason: null, size_bytes, manifest, finished_at: now() });
+}
+
+// What belongs to the database is written by its own job alone.
+function refuseToRecord(): Promise<void> {
+  return Promise.reject(new Error('the row of a database is not written here'));
+}
+
+async function tearDown(row: BackupRow, ctx: JobContext): Promise<Outcome> {
+  const database = await databaseOf<DatabaseRow>(ctx.sql, row.database_id);
+  if (database) await engineOf(ctx, database.engine).removeBackup(database.server_id, row.id, ctx);
+  return gone;
+}
+
+function now(): string {
+  return new Date().toISOString();
+}

@@ -1,0 +1,111 @@
+// Replicas: servers that follow that of a database, until they go or become databases of their own.
+import { DriverError } from '../drivers/driver';
+import type { ServerSeen, ServerSpec } from '../drivers/database';
+import { databaseOf } from '../models/database_backup/work';
+import { DatabaseReplica } from '../models/database_replica';
+import { freeLeases } from '../models/lease';
+import { appendDatabaseLines } from '../models/log_line';
+import { openAdminPassword } from '../models/managed_database/credentials';
+import { directEndpoints, endpointsApplied, freePort, wantedUsers, type DirectEndpoint } from '../models/managed_database/work';
+import { around, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+import { certificateFor } from './managed_database/certificate';
+import { afterEnd } from './managed_database/keep';
+import { measure } from './managed_database/measure';
+import { engineOf, sizeOf, type DatabaseRow, type Observed } from './managed_database/row';
+
+interface ReplicaRow extends LoopRow {
+  project_id: string;
+  database_id: string;
+  database_package: string;
+  status: 'provisioning' | 'available' | 'updating' | 'promoting' | 'failed';
+  status_reason: string | null;
+  server_id: string;
+  port: number;
+  tenant: number;
+  tls_certificate: string | null;
+  tls_key: string | null;
+  observed: Observed | null;
+}
+
+const MINUTE_MS = 60_000;
+const LOOK_MS = 15_000;
+const SOON_MS = 500;
+const WAIT_MS = 2_000;
+
+export const job: Job<ReplicaRow> = {
+  table: DatabaseReplica.table,
+  host: true,
+  states: DatabaseReplica.states,
+  // A copy of many gigabytes is one step.
+  stepMs: 60 * MINUTE_MS,
+  deadlineMs: 30 * MINUTE_MS,
+  prepare: (sql) => freeLeases(sql, DatabaseReplica.table),
+  reconcile,
+};
+
+async function reconcile(row: ReplicaRow, ctx: JobContext): Promise<Outcome> {
+  const primary = await databaseOf<DatabaseRow>(ctx.sql, row.database_id);
+  if (!primary) throw new Error('a replica without its database');
+  if (row.deleted_at) return tearDown(row, primary, ctx);
+  if (row.status === 'promoting') return settled();
+  // It follows again when its primary is there again: a restore or an upgrade makes other data.
+  if (primary.status !== 'available' && primary.status !== 'stopped') return progressing(WAIT_MS);
+  return keep(row, primary, ctx);
+}
+
+async function keep(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  const engine = engineOf(ctx, primary.engine);
+  const endpoints = await directEndpoints(ctx.sql, row.database_id, row.port);
+  const spec = await specOf(row, primary, endpoints, ctx);
+  const before = await engine.observe(spec, ctx);
+  if (before.state === 'foreign') throw new DriverError('conflict', 'something else has the place of this server');
+  const pause = await pauseFor(row, before, ctx);
+  if (pause) return pause;
+  if (primary.status === 'stopped' && isAsWanted(before)) return reached(row, spec, before, endpoints, primary, ctx);
+  const { requeueMs } = await engine.ensure(spec, ctx);
+  if (requeueMs !== undefined) return progressing(requeueMs, { driver: primary.engine });
+  const after = await engine.observe(spec, ctx);
+  return isAsWanted(after) ? reached(row, spec, after, endpoints, primary, ctx) : progressing(SOON_MS, { driver: primary.engine });
+}
+
+async function reached(row: ReplicaRow, spec: ServerSpec, seen: ServerSeen, endpoints: DirectEndpoint[], primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  await endpointsApplied(ctx.sql, endpoints);
+  const sample = await measure(engineOf(ctx, primary.engine), spec, seen, { project_id: row.project_id, database_id: row.database_id, part_id: row.id }, row.observed?.sample, ctx);
+  const observed: Observed = { ...row.observed, down: false, storage_used_bytes: seen.storage_used_bytes, sample };
+  return settled({ driver: primary.engine, observed, status: 'available', status_reason: null, replication_lag_seconds: seen.replication_lag_seconds }, around(LOOK_MS));
+}
+
+async function specOf(row: ReplicaRow, primary: DatabaseRow, endpoints: DirectEndpoint[], ctx: JobContext): Promise<ServerSpec> {
+  const admin_password = openAdminPassword(ctx.secrets, primary);
+  return {
+    id: row.server_id, engine: primary.engine, version: primary.engine_version, tenant: row.tenant, port: row.port,
+    size: sizeOf(row.database_package), storage_gb: primary.storage_gb, running: true, database_name: primary.database_name,
+    admin_password, users: await wantedUsers(ctx.sql, ctx.secrets, primary.id), tls: await certificateFor(row, ctx),
+    allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
+    replica_of: { server_id: primary.server_id, port: primary.port, password: admin_password }, archive: false,
+  };
+}
+
+function isAsWanted({ state, differs }: ServerSeen): boolean {
+  return state === 'running' && differs === null;
+}
+
+async function pauseFor(row: ReplicaRow, seen: ServerSeen, ctx: JobContext): Promise<Outcome | null> {
+  if (seen.state !== 'failed') return null;
+  const reason = `${seen.reason ?? 'The server has ended.'} It is started again.`;
+  const ends = afterEnd(row.observed);
+  if (!row.observed?.down) {
+    await appendDatabaseLines(ctx.sql, [{ project_id: row.project_id, database_id: row.database_id, replica_id: row.id, source: 'server', level: 'error', message: reason }]);
+    return progressing(ends.waitMs, { observed: { ...row.observed, ...ends.known }, status_reason: reason });
+  }
+  if (ends.waitMs > 0) return progressing(ends.waitMs);
+  await ctx.record({ observed: { ...row.observed, down: false } });
+  return null;
+}
+
+/** The server of one that was promoted is that of another database by now: it stays. */
+async function tearDown(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  if (row.status !== 'promoting') await engineOf(ctx, primary.engine).remove(row.server_id, ctx);
+  await freePort(ctx.sql, row.id);
+  return gone;
+}

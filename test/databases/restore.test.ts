@@ -1,0 +1,63 @@
+// What must not be lost: backups, points in time, copies, and a server that somebody kills.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect, describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
+
+describeEngine('postgresql', () => {
+  let hall: Hall;
+
+  beforeAll(async () => void (hall = await openHall()), 60_000);
+  afterAll(() => hall?.close(), 60_000);
+
+  const addressOf = async (id: string): Promise<string> => (await hall.call('GET', `/v2/databases/${id}/credentials`)).body.endpoints[0].connection_string;
+  const count = async (id: string): Promise<number> => {
+    let rows = -1;
+    await connect(await addressOf(id), async (client) => void (rows = (await client.query('select count(*)::int as count from notes')).rows[0].count));
+    return rows;
+  };
+  const run = async (id: string, ...statements: string[]): Promise<void> => connect(await addressOf(id), async (client) => {
+    for (const statement of statements) await client.query(statement);
+  });
+
+  test('rows that were destroyed come back from a backup, from a point in time, and into a copy', async () => {
+    const { id } = await hall.create({ name: 'notes', engine: 'postgresql', engine_version: '15' });
+    await run(id, 'create table notes (id int)', 'insert into notes select generate_series(1, 10)');
+    const asked = await hall.call('POST', `/v2/databases/${id}/backups`, { body: { note: 'before the change' } });
+    expect(asked.status).toBe(201);
+    const backup = await eventually('the backup', async () => {
+      const { body } = await hall.call('GET', `/v2/databases/${id}/backups?limit=1`);
+      return ['completed', 'failed'].includes(body.data[0].status) ? body.data[0] : null;
+    });
+    expect([backup.status, backup.size_bytes > 0]).toEqual(['completed', true]);
+
+    await run(id, 'insert into notes select generate_series(11, 30)');
+    await sleep(1_500);
+    const moment = new Date().toISOString();
+    await sleep(1_500);
+    await run(id, 'truncate notes', 'insert into notes values (0)');
+    await eventually('the point in time', async () => {
+      const { point_in_time_window: window } = (await hall.call('GET', `/v2/databases/${id}`)).body;
+      return window && window.latest >= moment ? window : null;
+    }, 60_000);
+
+    const copy = await hall.create({ name: 'notes-copy', engine: 'postgresql', restore_from: { database_id: id, backup_id: backup.id } });
+    expect([copy.status, copy.status_reason]).toEqual(['available', null]);
+    expect([await count(copy.id), await count(id)]).toEqual([10, 1]);
+
+    expect(await hall.act(id, 'restore', { point_in_time: moment })).toMatchObject({ status: 'available', status_reason: null });
+    expect(await count(id)).toBe(30);
+    expect(await hall.act(id, 'restore', { backup_id: backup.id })).toMatchObject({ status: 'available', status_reason: null });
+    expect(await count(id)).toBe(10);
+  }, 180_000);
+
+  test('a server that was killed is started again, and says why', async () => {
+    const { id } = await hall.create({ name: 'killed', engine: 'postgresql', engine_version: '15' });
+    await run(id, 'create table notes (id int)', 'insert into notes values (1)');
+    const pid = await hall.serverPid(id);
+    hall.killServer(id);
+    const told = await eventually('the reason', async () => (await hall.call('GET', `/v2/databases/${id}`)).body.status_reason);
+    expect(told).toMatch(/started again/);
+    await eventually('the new server', async () => (await hall.call('GET', `/v2/databases/${id}`)).body.status_reason === null || null);
+    expect(await hall.serverPid(id)).not.toBe(pid);
+    expect(await count(id)).toBe(1);
+  }, 60_000);
+});
