@@ -9,7 +9,7 @@ import { openBackup, removeBackup } from '../backups';
 import { findHome, listHomes, makeHome, removeHome, requireHome, type Home } from '../home';
 import { NotReady } from '../readiness';
 import { isReplacing, putBack } from '../replacement';
-import { reasonOf, runTask, stateOf, unitOf } from '../unit';
+import { endTask, reasonOf, runTask, stateOf, unitOf } from '../unit';
 import { backup, restore, upgrade } from './backup';
 import { fieldsOf, withServer } from './connection';
 import { outdated, programOf, renewCertificate, start, stop, type RedisEstate } from './server';
@@ -64,8 +64,11 @@ async function observe(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext
 }
 
 async function seen(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen> {
+  const change = await outdated(estate, home, spec);
+  // It may have been started with another password of ours.
+  if (change === 'settings') return { ...nothingSeen, state: 'running', differs: change };
   const live = await withServer(home, spec, (say) => look(estate, home, spec, say), ctx);
-  const differs = [spec.running ? null : 'running', await outdated(estate, home, spec), live.differs].filter((one) => one !== null);
+  const differs = [spec.running ? null : 'running', change, live.differs].filter((one) => one !== null);
   return {
     state: 'running', differs: differs.length === 0 ? null : differs.join(', '), storage_used_bytes: live.storageUsedBytes,
     full: live.full, replication_lag_seconds: live.lagSeconds, reason: null,
@@ -75,6 +78,7 @@ async function seen(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: Driv
 async function ensure(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }> {
   programOf(estate, spec.version);
   const found = await findHome(estate, spec.id);
+  if (found === 'absent') await endTask(estate, spec.id, 'setup', ctx);
   // Its first task gives the data directory to its user.
   const home = found === 'absent' ? await makeHome(estate, spec.id, (draft) => runTask(estate, spec, 'setup', draft.data, { command: ':', threads: 16 }, ctx), ctx) : await requireHome(estate, spec.id);
   if (await isReplacing(home)) {
@@ -107,7 +111,7 @@ async function bring(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: Dri
 async function remove(estate: RedisEstate, id: string, ctx: DriverContext): Promise<void> {
   if ((await findHome(estate, id)) === 'foreign') return;
   await stop(estate, id, ctx);
-  await estate.runtime.destroy(`${id}.setup`, ctx);
+  await endTask(estate, id, 'setup', ctx);
   await removeHome(estate, id, ctx);
 }
 

@@ -85,7 +85,7 @@ function startedWith(estate: RedisEstate, home: Home, spec: ServerSpec): Started
   const { version } = programOf(estate, spec.version);
   // The role is changed live, and so is what a primary once was.
   const lines = settings({ ...spec, replica_of: null }, home, version);
-  return { settings: digest([...lines, version, JSON.stringify(spec.size)].join('\n')), certificate: digest(spec.tls.certificate + spec.tls.key) };
+  return { settings: digest([...lines, version, spec.admin_password, JSON.stringify(spec.size)].join('\n')), certificate: digest(spec.tls.certificate + spec.tls.key) };
 }
 
 function digest(text: string): string {
