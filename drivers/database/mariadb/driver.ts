@@ -6,6 +6,7 @@ import { DriverError, asDriverErrors } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { RuntimeDriver } from '../../runtime';
 import { openBackup, removeBackup } from '../backups';
+import { bringGate, gateDiffers, stopGate } from '../gate';
 import { findHome, listHomes, makeHome, removeHome, requireHome, type Home } from '../home';
 import { NotReady } from '../readiness';
 import { isReplacing, putBack } from '../replacement';
@@ -23,10 +24,12 @@ export interface MariadbOptions {
   found: EngineFound[];
   /** What one GB of `storage_gb` counts; 2^30. */
   gigabyteBytes?: number;
+  /** Where public endpoints are reached; without it all addresses of the host but those of the loopback interface. */
+  publicAddresses?: string[];
 }
 
-export function openMariadb({ runtime, directory, found, gigabyteBytes = 2 ** 30 }: MariadbOptions): EngineDriver {
-  const estate: MariadbEstate = { runtime, directory: path.resolve(directory), engine: 'mariadb', found, gigabyteBytes };
+export function openMariadb({ runtime, directory, found, gigabyteBytes = 2 ** 30, publicAddresses }: MariadbOptions): EngineDriver {
+  const estate: MariadbEstate = { runtime, directory: path.resolve(directory), engine: 'mariadb', found, gigabyteBytes, publicAddresses: publicAddresses ?? null };
   return {
     engine: 'mariadb',
     versions: () => Promise.resolve(newestFirst(found.map(({ series }) => series))),
@@ -67,7 +70,7 @@ async function seen(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: Dr
   // It may have been started with another password of ours.
   if (change === 'settings') return { ...nothingSeen, state: 'running', differs: change };
   const live = await withServer(home, spec, (ask) => look(estate, home, spec, ask), ctx);
-  const differs = [spec.running ? null : 'running', change, live.differs].filter((one) => one !== null);
+  const differs = [spec.running ? null : 'running', change, live.differs, await gateDiffers(estate, home, spec)].filter((one) => one !== null);
   return { ...nothingSeen, state: 'running', differs: differs.length === 0 ? null : differs.join(', '), storage_used_bytes: live.storageUsedBytes, full: live.full };
 }
 
@@ -83,6 +86,7 @@ async function ensure(estate: MariadbEstate, spec: ServerSpec, ctx: DriverContex
     await putBack(home, ctx);
   }
   try {
+    await bringGate(estate, home, spec, ctx);
     if (!spec.running) await stop(estate, spec.id, ctx);
     if (spec.running) await run(estate, home, spec, ctx);
     return {};
@@ -105,6 +109,7 @@ async function run(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: Dri
 
 async function remove(estate: MariadbEstate, id: string, ctx: DriverContext): Promise<void> {
   if ((await findHome(estate, id)) === 'foreign') return;
+  await stopGate(estate, id, ctx);
   await stop(estate, id, ctx);
   await endTask(estate, id, 'setup', ctx);
   await removeHome(estate, id, ctx);

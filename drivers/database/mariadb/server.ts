@@ -6,6 +6,7 @@ import type { EngineFound } from '../../../core/host_facts';
 import type { ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
+import type { GateEstate } from '../gate';
 import { giveFile, ownerOf, readNote, removeNote, writeNote, type Estate, type Home } from '../home';
 import { answering } from '../readiness';
 import { runTask, startServer, stopServer, type Program } from '../unit';
@@ -13,7 +14,7 @@ import { clientConfiguration, configuration, fileNames, firstStatements, logFile
 import { withServer, type Ask } from './connection';
 
 /** `found`: the servers of this host. */
-export interface MariadbEstate extends Estate { found: EngineFound[] }
+export interface MariadbEstate extends GateEstate { found: EngineFound[] }
 
 /** What the running process was started with. */
 interface Started { settings: string; certificate: string }

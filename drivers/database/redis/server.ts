@@ -6,6 +6,7 @@ import type { EngineFound } from '../../../core/host_facts';
 import type { ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
+import type { GateEstate } from '../gate';
 import { giveFile, homeOf, ownerOf, readNote, removeNote, writeNote, type Estate, type Home } from '../home';
 import { answering } from '../readiness';
 import { startServer, stopServer } from '../unit';
@@ -13,7 +14,7 @@ import { configuration, fileNames, settings } from './config';
 import { withServer, type Say } from './connection';
 
 /** `found`: the servers of this host. */
-export interface RedisEstate extends Estate { found: EngineFound[] }
+export interface RedisEstate extends GateEstate { found: EngineFound[] }
 
 /** What the running process was started with. */
 interface Started { settings: string; certificate: string }
