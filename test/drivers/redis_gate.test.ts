@@ -1,6 +1,5 @@
 // Allowed sources: who may come from elsewhere than this host. Other addresses of the loopback interface stand for elsewhere.
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { connect as connectPlain } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
@@ -43,7 +42,7 @@ describeServer(there ? 'allowed sources' : 'allowed sources (redis-server is not
     socket.write('AUTH app first-word\r\nPING\r\n');
     let heard = '';
     socket.on('data', (data: Buffer) => (heard += data.toString()));
-    await Promise.race([until(() => heard.includes('PONG'), 3_000).catch(() => undefined), once(socket, 'close').catch(() => undefined)]);
+    await until(() => heard.includes('PONG') || socket.destroyed, 3_000).catch(() => undefined);
     if (heard === '+OK\r\n+PONG\r\n') return socket;
     socket.destroy();
     return null;
