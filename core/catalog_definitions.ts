@@ -62,7 +62,7 @@ const keyValueFeatures: FeatureDefinition[] = [{ feature: 'backups' }, { feature
 export const engineDefinitions: EngineDefinition[] = [
   {
     id: 'mariadb', name: 'MariaDB', default_port: 3306,
-    features: [{ feature: 'backups', program: 'mariadb_dump' }, { feature: 'replicas' }, { feature: 'users' }],
+    features: [{ feature: 'backups', program: 'mariadb_dump' }, { feature: 'users' }],
     // https://mariadb.org/about/#maintenance-policy
     end_of_life: { '10.5': '2025-06-24', '10.6': '2026-07-06', '10.11': '2028-02-16' },
   },

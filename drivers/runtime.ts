@@ -32,7 +32,7 @@ export interface UnitLimits {
   time_ms: number | null;
   /** A task that prints more is killed; of a service the oldest lines go. */
   output_bytes: number;
-  /** A task whose directory grows beyond this is killed; null = not watched. */
+  /** A unit whose files grow beyond this is killed; null = not watched. Measured every few seconds, of a service every half minute. */
   disk_mb: number | null;
 }
 

@@ -22,11 +22,12 @@ export type ReleaseSettings = Pick<ApplicationSettings, 'run' | 'http' | 'health
   root_directory: string;
 };
 
-/** `cpus` in cores. */
+/** `cpus` in cores; `disk_mb` is missing in releases of before there was such a limit. */
 export interface ReleaseProcess {
   command: string;
   memory_mb: number;
   cpus: number;
+  disk_mb?: number;
 }
 
 interface Found extends Pick<Application, 'id' | 'settings' | 'application_type'> {
@@ -89,7 +90,7 @@ function sizeOf(id: string): Omit<ReleaseProcess, 'command'> {
   const named = (wanted: string) => applicationTypeDefinitions.find((type) => type.id === wanted);
   const type = named(id) ?? named(defaultApplicationType);
   if (!type) throw new Error('the catalog has no default application type');
-  return { memory_mb: type.memory_mb, cpus: type.vcpu };
+  return { memory_mb: type.memory_mb, cpus: type.vcpu, disk_mb: type.disk_gb * 1024 };
 }
 
 function sealedFor(id: string): string {

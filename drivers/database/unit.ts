@@ -52,6 +52,11 @@ export async function runTask(estate: Estate, spec: ServerSpec, purpose: string,
   }
 }
 
+/** Ends a task that a killed control plane has left, so that nobody writes in the directory that it had. */
+export async function endTask(estate: Estate, id: string, purpose: string, ctx: DriverContext): Promise<void> {
+  await estate.runtime.destroy(`${id}.${purpose}`, ctx);
+}
+
 /** For users: why a server has ended that nobody stopped. */
 export function reasonOf(end: Ended): string {
   if (end.killed === 'memory') return 'The server used more memory than its package has.';

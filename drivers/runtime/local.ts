@@ -24,6 +24,8 @@ export interface LocalRuntimeOptions {
   tenantUidBase: number;
   /** poll: makes no control groups where it could. */
   limits?: 'auto' | 'poll';
+  /** How often the files of services are measured. Default: 30 seconds. */
+  measureServicesEveryMs?: number;
   log?: (message: string, error: unknown) => void;
 }
 
@@ -31,12 +33,12 @@ interface Runtime { host: Host; directory: string; monitor: Monitor; starting: M
 
 /** Finds out what the host can do, and begins to watch the units that are there. */
 export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<RuntimeDriver> {
-  const { directory, log = () => undefined } = options;
+  const { directory, measureServicesEveryMs, log = () => undefined } = options;
   await mkdir(directory, { recursive: true });
   // Tenants pass through to what is theirs, but do not look around.
   await chmod(directory, 0o711);
   const host = await probeHost(options);
-  const runtime: Runtime = { host, directory, starting: new Map(), monitor: startMonitor({ directory, fallocate: host.fallocate, log }) };
+  const runtime: Runtime = { host, directory, starting: new Map(), monitor: startMonitor({ directory, measureServicesEveryMs, fallocate: host.fallocate, log }) };
   return {
     name: 'local',
     fingerprint: () => Promise.resolve(fingerprintOf(host)),

@@ -11,7 +11,7 @@ import { killUnit, membersOf } from './members';
 import { allProcesses, type Proc } from './processes';
 import { entriesOf, hasEnded, isRunning, noteKilled, readHandle, readUnit, type Unit } from './run_directory';
 
-export interface MonitorOptions { directory: string; fallocate: string | null; log: (message: string, error: unknown) => void }
+export interface MonitorOptions { directory: string; measureServicesEveryMs?: number; fallocate: string | null; log: (message: string, error: unknown) => void }
 
 export interface Monitor {
   /** Watches a unit from now on, and not only from the next look around. */
@@ -30,7 +30,8 @@ const lookForTasksEveryMs = 250;
 // A process id may be another process's by now; and units may have been started by another control plane.
 const lookCloselyEvery = 10;
 const logEvery = 4;
-const diskEveryMs = 3_000;
+/** How often files are measured, and how many times longer than that it is left alone: a large tree is measured less often. */
+const measuring = { task: { everyMs: 3_000, pauses: 10 }, service: { everyMs: 30_000, pauses: 100 } };
 const measureWithinMs = 120_000;
 
 /** Begins to look. What ended while nobody looked is told on the first look. */
@@ -38,14 +39,14 @@ export function startMonitor(options: MonitorOptions): Monitor {
   const watched = new Map<string, Watched>();
   const listeners = new Set<(unitId: string) => void>();
   const ticker = startTicker(async (round) => {
-    if (round % lookCloselyEvery === 0) await discover(options.directory, watched);
+    if (round % lookCloselyEvery === 0) await discover(options, watched);
     await lookAtAll([...watched.values()], round, options, (id) => listeners.forEach((tell) => tell(id)));
     return [...watched.values()].some((one) => one.unit.kind === 'task' && !one.ended) ? lookForTasksEveryMs : lookEveryMs;
   }, (error) => options.log('the look at the units failed', error));
   return {
     add: (unit, handle) => {
       const known = watched.get(unit.id)?.handle;
-      if (known?.pid !== handle.pid || known.start_time !== handle.start_time) watched.set(unit.id, entryOf(options.directory, unit, handle));
+      if (known?.pid !== handle.pid || known.start_time !== handle.start_time) watched.set(unit.id, entryOf(options, unit, handle));
     },
     remove: (unitId) => void watched.delete(unitId),
     watch: (ended) => (listeners.add(ended), () => void listeners.delete(ended)),
@@ -81,7 +82,8 @@ function startTicker(look: (round: number) => Promise<number>, failed: (error: u
   };
 }
 
-async function discover(directory: string, watched: Map<string, Watched>): Promise<void> {
+async function discover(options: MonitorOptions, watched: Map<string, Watched>): Promise<void> {
+  const { directory } = options;
   const entries = await entriesOf(directory);
   const there = new Set(entries.map(({ entry }) => entry));
   for (const unitId of watched.keys()) if (!there.has(unitId)) watched.delete(unitId);
@@ -90,14 +92,14 @@ async function discover(directory: string, watched: Map<string, Watched>): Promi
     const home = path.join(directory, unitId);
     const handle = readHandle(home, unitId);
     const unit = handle && (await readUnit(home));
-    if (unit !== null && !watched.has(unitId)) watched.set(unitId, entryOf(directory, unit, handle as Handle));
+    if (unit !== null && !watched.has(unitId)) watched.set(unitId, entryOf(options, unit, handle as Handle));
   }
 }
 
-function entryOf(directory: string, unit: Unit, handle: Handle): Watched {
-  const home = path.join(directory, unit.id);
+function entryOf(options: MonitorOptions, unit: Unit, handle: Handle): Watched {
+  const home = path.join(options.directory, unit.id);
   const began = statSync(path.join(home, 'handle'), { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
-  return { unit, handle, home, began, diskDue: Date.now() + diskEveryMs, busy: false, ended: false };
+  return { unit, handle, home, began, diskDue: Date.now() + pauseOf(unit.kind, options), busy: false, ended: false };
 }
 
 async function lookAtAll(all: Watched[], round: number, options: MonitorOptions, tell: (unitId: string) => void): Promise<void> {
@@ -113,7 +115,7 @@ async function lookAtAll(all: Watched[], round: number, options: MonitorOptions,
     if (one.busy) continue;
     if (one.unit.group === null) pollProcesses(one, (table ??= allProcesses()), options);
     if (one.unit.kind === 'task') watchTask(one, options);
-    else if (round % logEvery === 0) watchLog(one, options);
+    else if (round % logEvery === 0) watchService(one, options);
   }
 }
 
@@ -128,9 +130,10 @@ function isOver(one: Watched, round: number): boolean {
   }
 }
 
-function watchLog(one: Watched, options: MonitorOptions): void {
+function watchService(one: Watched, options: MonitorOptions): void {
   const bytes = one.unit.limits.output_bytes;
-  if (printedBytes(one.home) > bytes) aside(one, options, () => trimToSize(one.home, bytes, options.fallocate));
+  if (printedBytes(one.home) > bytes) return aside(one, options, () => trimToSize(one.home, bytes, options.fallocate));
+  if (isMeasuringDue(one)) aside(one, options, () => measure(one, options));
 }
 
 function watchTask(one: Watched, options: MonitorOptions): void {
@@ -138,13 +141,20 @@ function watchTask(one: Watched, options: MonitorOptions): void {
   if (limits.time_ms !== null && Date.now() - one.began > limits.time_ms) return end(one, 'time', options);
   aside(one, options, async () => {
     if (printedBytes(one.home) > limits.output_bytes) return endNow(one, 'output');
-    if (limits.disk_mb === null || Date.now() < one.diskDue) return;
-    const began = Date.now();
-    const used = await diskUsed([one.unit.directory, path.join(one.home, 'tmp'), ...(one.unit.caches ?? [])]);
-    // A large tree is measured less often: at most a tenth of the time.
-    one.diskDue = Date.now() + Math.max(diskEveryMs, 10 * (Date.now() - began));
-    if (used !== null && used > limits.disk_mb * 1024 * 1024) await endNow(one, 'disk');
+    if (isMeasuringDue(one)) await measure(one, options);
   });
+}
+
+function isMeasuringDue({ unit, diskDue }: Watched): boolean {
+  return unit.limits.disk_mb !== null && Date.now() >= diskDue;
+}
+
+async function measure(one: Watched, options: MonitorOptions): Promise<void> {
+  const { kind, directory, caches = [], limits } = one.unit;
+  const began = Date.now();
+  const used = await diskUsed([directory, path.join(one.home, 'tmp'), ...caches]);
+  one.diskDue = Date.now() + Math.max(pauseOf(kind, options), measuring[kind].pauses * (Date.now() - began));
+  if (used !== null && used > (limits.disk_mb ?? Infinity) * 1024 * 1024) await endNow(one, 'disk');
 }
 
 // Where there is no control group.
@@ -174,6 +184,10 @@ function aside(one: Watched, options: MonitorOptions, work: () => Promise<void>)
   if (one.busy) return;
   one.busy = true;
   void work().catch((error: unknown) => options.log('a limit of a unit could not be enforced', error)).finally(() => (one.busy = false));
+}
+
+function pauseOf(kind: Unit['kind'], { measureServicesEveryMs }: MonitorOptions): number {
+  return kind === 'service' && measureServicesEveryMs !== undefined ? measureServicesEveryMs : measuring[kind].everyMs;
 }
 
 async function diskUsed(directories: string[]): Promise<number | null> {

@@ -22,7 +22,8 @@ export async function bringUp(place: StackPlace, wants: readonly Want[], ctx: Jo
 }
 
 // What takes over must have its requests before what goes stops to take them.
-async function leadElsewhere(applicationId: string, ctx: JobContext): Promise<void> {
+/** Not left to the notification: it comes a moment later. */
+export async function leadElsewhere(applicationId: string, ctx: JobContext): Promise<void> {
   const { ingress } = ctx.drivers.host as HostDrivers;
   ingress.update(applicationId, await routesOf(ctx.sql, applicationId));
 }

@@ -7,6 +7,7 @@ import { commandOf, type ReleaseCommand } from '../../models/release_command';
 import { createRelease } from '../../models/release';
 import { addInstances, presentOf, wantsOfRelease, type Present, type Want } from '../../models/stack';
 import { LeaseLost, progressing, settled, type JobContext, type Outcome } from '../job';
+import { leadElsewhere } from '../application/stack';
 import { mountsOf } from '../instance/mounts';
 import { DeploymentFailure, filesOf, say, timeLeft, type DeploymentRow } from './row';
 import { endTask, runTask, type Task } from './task';
@@ -93,6 +94,7 @@ function requireHealthy(candidates: Present[]): void {
 
 async function switchOver(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {
   if (!(await activate(ctx.sql, row, releaseId))) throw new DriverError('transient', 'the deployment was changed');
+  await leadElsewhere(row.application_id, ctx);
   await say(row, ctx, 'deploy', `Deployment ${row.number} is active.`);
   await tellOfMove(ctx.sql, row);
   ctx.log.info({ application: row.application_id }, 'deployed');

@@ -17,7 +17,6 @@ type Exited = Extract<UnitState, { state: 'exited' }>;
 /** @throws DeploymentFailure where the command failed */
 export async function runTask(row: DeploymentRow, task: Task, ctx: JobContext): Promise<'running' | 'succeeded'> {
   const { runtime } = hostOf(ctx);
-  timeLeft(row, ctx);
   const id = unitOf(row, task.step);
   const handle = await runtime.find(id);
   if (!handle) {
@@ -26,7 +25,10 @@ export async function runTask(row: DeploymentRow, task: Task, ctx: JobContext): 
     return 'running';
   }
   const state = await runtime.inspect(handle);
-  if (state.state !== 'exited') return 'running';
+  if (state.state !== 'exited') {
+    timeLeft(row, ctx);
+    return 'running';
+  }
   await shipLastLines(hostOf(ctx), id);
   if (state.code === 0 && state.killed === null) return 'succeeded';
   throw new DeploymentFailure(`${reasonOf(task, state, ctx)} ${HINTS[task.step]}`);

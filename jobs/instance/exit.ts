@@ -43,6 +43,7 @@ const SOON_MS = 5_000;
 /** `The app exited with code 1 right after its start.` */
 export function wordsOf(row: InstanceRow, { process }: Launch, { code, signal, killed, at }: Exited): string {
   if (killed === 'memory') return `The app was ended because it used more than ${process?.memory_mb ?? 0} MB of memory. Choose a larger size, or let it use less.`;
+  if (killed === 'disk') return `The app was ended because its files grew beyond ${process?.disk_mb ?? 0} MB. What is to stay belongs on a volume; choose a larger size, or let it clear up.`;
   if (killed !== null) return `The app was ended by the platform (${killed}).`;
   if (code === null) return `The app was ended by ${signal ?? 'a signal'}${when(row, at)}.`;
   const hint = code === 127 ? ' A program that its command names was not found.' : '';

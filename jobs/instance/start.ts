@@ -93,7 +93,7 @@ async function choosePort(row: InstanceRow, ctx: JobContext): Promise<number> {
 
 async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobContext): Promise<UnitSpec> {
   if (!launch.process) throw new DriverError('invalid', `the process type ${row.process_type} has no command`);
-  const { command, memory_mb, cpus } = launch.process;
+  const { command, memory_mb, cpus, disk_mb = null } = launch.process;
   return {
     id: row.id,
     kind: 'service',
@@ -103,7 +103,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     mounts: row.preview_id === null ? await mountsOf(ctx.sql, row.application_id) : [],
     env: variablesFor(row, launch, port, ctx),
     tenant: launch.tenant,
-    limits: { memory_mb, cpus, processes: PROCESSES_MAX, time_ms: null, output_bytes: OUTPUT_BYTES, disk_mb: null },
+    limits: { memory_mb, cpus, processes: PROCESSES_MAX, time_ms: null, output_bytes: OUTPUT_BYTES, disk_mb },
   };
 }
 

@@ -8,7 +8,7 @@ import type { EngineFound } from '../../core/host_facts';
 import type { EngineDriver, ServerSpec } from '../../drivers/database';
 import { openRedis } from '../../drivers/database/redis/driver';
 import { hostFacts } from '../../drivers/host';
-import { ctx, openServerTrial, settle, specOf } from '../support/database_server';
+import { ctx, newCertificate, openServerTrial, settle, specOf } from '../support/database_server';
 import { processesWith, spawnProgram } from '../support/processes';
 import { until, type Trial } from '../support/runtime';
 
@@ -112,6 +112,15 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
     await settle(driver, { ...replica, running: false });
     await settle(driver, replica);
     await until(async () => (await driver.observe(replica, ctx())).replication_lag_seconds === 0);
+    // A new certificate of the primary is known to the replica when it next connects.
+    spec = { ...spec, tls: newCertificate() };
+    await settle(driver, spec);
+    expect((await driver.observe(replica, ctx())).differs).toBe('certificate');
+    await settle(driver, replica);
+    await settle(driver, { ...spec, running: false });
+    await settle(driver, spec);
+    await app(spec, ['SET', 'after', '1']);
+    await until(async () => (await app(replica, ['GET', 'after']))[0] === '1');
     await driver.promote(replica, ctx());
     const promoted = { ...replica, replica_of: null };
     expect(await settle(driver, promoted)).toMatchObject({ state: 'running', replication_lag_seconds: null });

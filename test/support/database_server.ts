@@ -27,7 +27,8 @@ export function fingerprintOf(certificate: string): string {
 /** A spec with small limits. */
 export function specOf(engine: EngineId, version: string, port: number, more: Partial<ServerSpec> = {}): ServerSpec {
   return {
-    id: 'db_one', engine, version, tenant: 11, port, size: { memory_mb: 256, cpus: 1, max_connections: 20 }, storage_gb: 1, running: true,
+    // Units of two runtimes on one host must not have the same name.
+    id: `db_${engine}_${port}`, engine, version, tenant: 11, port, size: { memory_mb: 256, cpus: 1, max_connections: 20 }, storage_gb: 1, running: true,
     database_name: engine === 'mariadb' ? 'app' : null, admin_password: 'administrators-word', users: [{ username: 'app', password: 'first-word', access: 'admin' }],
     allowed_sources: [], tls: newCertificate(), replica_of: null, archive: false, ...more,
   };

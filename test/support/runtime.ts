@@ -39,7 +39,7 @@ export async function openTrial(variant: Variant): Promise<Trial> {
   mkdirSync(source);
   writeFileSync(path.join(source, 'hello.txt'), 'hello\n');
   const errors: unknown[] = [];
-  const options: LocalRuntimeOptions = { ...variant, directory: path.join(root, 'units'), ports: [24000, 24099], tenantUidBase: 700_000, log: (_message, error) => errors.push(error) };
+  const options: LocalRuntimeOptions = { ...variant, directory: path.join(root, 'units'), ports: [24000, 24099], tenantUidBase: 700_000, measureServicesEveryMs: 1_000, log: (_message, error) => errors.push(error) };
   const trial: Trial = {
     runtime: await openLocalRuntime(options), options, root, errors,
     spec: (id, command, { limits, ...more } = {}) => ({

@@ -6,10 +6,11 @@ import { asDriverErrors } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { RuntimeDriver } from '../../runtime';
 import { openBackup, removeBackup } from '../backups';
+import { bringGate, gateDiffers, stopGate } from '../gate';
 import { findHome, listHomes, makeHome, removeHome, requireHome, type Home } from '../home';
 import { NotReady } from '../readiness';
 import { isReplacing, putBack } from '../replacement';
-import { reasonOf, runTask, stateOf, unitOf } from '../unit';
+import { endTask, reasonOf, runTask, stateOf, unitOf } from '../unit';
 import { backup, restore, upgrade } from './backup';
 import { fieldsOf, withServer } from './connection';
 import { outdated, programOf, renewCertificate, start, stop, type RedisEstate } from './server';
@@ -24,10 +25,12 @@ export interface RedisOptions {
   found: EngineFound[];
   /** What one GB of `storage_gb` counts; 2^30. */
   gigabyteBytes?: number;
+  /** Where public endpoints are reached; without it all addresses of the host but those of the loopback interface. */
+  publicAddresses?: string[];
 }
 
-export function openRedis({ runtime, directory, engine, found, gigabyteBytes = 2 ** 30 }: RedisOptions): EngineDriver {
-  const estate: RedisEstate = { runtime, directory: path.resolve(directory), engine, found, gigabyteBytes };
+export function openRedis({ runtime, directory, engine, found, gigabyteBytes = 2 ** 30, publicAddresses }: RedisOptions): EngineDriver {
+  const estate: RedisEstate = { runtime, directory: path.resolve(directory), engine, found, gigabyteBytes, publicAddresses: publicAddresses ?? null };
   return {
     engine,
     versions: () => Promise.resolve(newestFirst(found.map(({ series }) => series))),
@@ -64,8 +67,11 @@ async function observe(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext
 }
 
 async function seen(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen> {
+  const change = await outdated(estate, home, spec);
+  // It may have been started with another password of ours.
+  if (change === 'settings') return { ...nothingSeen, state: 'running', differs: change };
   const live = await withServer(home, spec, (say) => look(estate, home, spec, say), ctx);
-  const differs = [spec.running ? null : 'running', await outdated(estate, home, spec), live.differs].filter((one) => one !== null);
+  const differs = [spec.running ? null : 'running', change, live.differs, await gateDiffers(estate, home, spec)].filter((one) => one !== null);
   return {
     state: 'running', differs: differs.length === 0 ? null : differs.join(', '), storage_used_bytes: live.storageUsedBytes,
     full: live.full, replication_lag_seconds: live.lagSeconds, reason: null,
@@ -75,6 +81,7 @@ async function seen(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: Driv
 async function ensure(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }> {
   programOf(estate, spec.version);
   const found = await findHome(estate, spec.id);
+  if (found === 'absent') await endTask(estate, spec.id, 'setup', ctx);
   // Its first task gives the data directory to its user.
   const home = found === 'absent' ? await makeHome(estate, spec.id, (draft) => runTask(estate, spec, 'setup', draft.data, { command: ':', threads: 16 }, ctx), ctx) : await requireHome(estate, spec.id);
   if (await isReplacing(home)) {
@@ -82,6 +89,7 @@ async function ensure(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext)
     await putBack(home, ctx);
   }
   try {
+    await bringGate(estate, home, spec, ctx);
     if (!spec.running) await stop(estate, spec.id, ctx);
     if (spec.running) await bring(estate, home, spec, ctx);
     return {};
@@ -106,8 +114,9 @@ async function bring(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: Dri
 
 async function remove(estate: RedisEstate, id: string, ctx: DriverContext): Promise<void> {
   if ((await findHome(estate, id)) === 'foreign') return;
+  await stopGate(estate, id, ctx);
   await stop(estate, id, ctx);
-  await estate.runtime.destroy(`${id}.setup`, ctx);
+  await endTask(estate, id, 'setup', ctx);
   await removeHome(estate, id, ctx);
 }
 

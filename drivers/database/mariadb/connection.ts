@@ -1,0 +1,61 @@
+// Statements to a server, over its socket, as the platform's own user.
+import { createConnection, type RowDataPacket } from 'mysql2/promise';
+import type { ServerSpec } from '../../database';
+import { DriverError } from '../../driver';
+import type { DriverContext } from '../../driver';
+import { socketOf, type Home } from '../home';
+import { NotReady } from '../readiness';
+import { adminOf } from './config';
+
+export type Row = Record<string, string | number | null>;
+/** One statement and its rows. `?` stand for values. */
+export type Ask = (statement: string, values?: (string | number)[]) => Promise<Row[]>;
+
+const answerWithinMs = 5_000;
+
+/**
+ * Connects, makes sure that it is the server of this home, works and hangs up.
+ * @throws NotReady @throws DriverError conflict where another one answers
+ */
+export async function withServer<T>(home: Home, spec: Pick<ServerSpec, 'id' | 'admin_password'>, work: (ask: Ask) => Promise<T>, ctx: DriverContext): Promise<T> {
+  try {
+    const connection = await createConnection({ socketPath: socketOf(home), user: adminOf(spec.id), password: spec.admin_password, connectTimeout: answerWithinMs });
+    connection.on('error', () => undefined);
+    const over = () => connection.destroy();
+    ctx.signal.addEventListener('abort', over, { once: true });
+    try {
+      const ask: Ask = async (statement, values = []) => {
+        const [rows] = await connection.query<RowDataPacket[]>(statement, values);
+        return Array.isArray(rows) ? rows : [];
+      };
+      await requireOurs(ask, home);
+      return await work(ask);
+    } finally {
+      ctx.signal.removeEventListener('abort', over);
+      connection.destroy();
+    }
+  } catch (error) {
+    throw meaning(error as NodeJS.ErrnoException);
+  }
+}
+
+/** As an identifier, between backticks. */
+export function identifier(name: string): string {
+  return `\`${name.replaceAll('`', '``')}\``;
+}
+
+async function requireOurs(ask: Ask, home: Home): Promise<void> {
+  const [row] = await ask('SELECT @@datadir AS directory');
+  if (row?.directory !== `${home.data}/`) throw new DriverError('conflict', 'Another server answers in the place of this one; it was left alone.');
+}
+
+const notYet = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'PROTOCOL_CONNECTION_LOST', 'ER_SERVER_SHUTDOWN'];
+
+function meaning(error: NodeJS.ErrnoException): DriverError {
+  if (error instanceof DriverError) return error;
+  const code = String(error.code ?? error.name);
+  if (notYet.includes(code)) return new NotReady();
+  if (code === 'ER_ACCESS_DENIED_ERROR') return new DriverError('conflict', 'The server does not know the platform; it was left alone.');
+  // The text of the server may repeat the statement.
+  return Object.assign(new DriverError('transient', `The server answered ${code}.`), { cause: error });
+}
