@@ -22,9 +22,6 @@ const TRANSITIONAL = ['queued', 'provisioning', 'updating', 'upgrading', 'restor
 /** Words that mean something settled elsewhere. */
 const BUSY_HERE: Record<string, string[]> = { database_backup: ['pending', 'running'] };
 
-/** Words that are settled states of other kinds (resources.md 9.6: a backup that is pending or running is busy). */
-const OF_KIND: Record<string, string[]> = { database_backup: ['pending', 'running'] };
-
 describe.each(machines)('%s', (name, kind) => {
   const { all, initial, moves, transitional } = kind.states as NonNullable<typeof kind.states>;
 
