@@ -38,7 +38,7 @@ function changed(operation: Operation, body: Record<string, unknown> = {}): Reco
     if (/_id$/.test(name)) return [name, 'app_01h455vb4pex5vsknk084sn02q'];
     if (typeof value === 'boolean') return [name, !value];
     if (typeof value === 'number') return [name, value + 1];
-    return [name, ['name', 'hostname', 'branch', 'type'].includes(name) ? `x${String(value)}` : value];
+    return [name, ['name', 'hostname', 'branch', 'type', 'username', 'note', 'engine_version'].includes(name) ? `x${String(value)}` : value];
   });
   return Object.fromEntries(entries);
 }

@@ -22,7 +22,10 @@ afterAll(async () => {
   await dns.close();
 });
 
-const queries = operations.filter(({ method }) => method === 'GET').map((operation): [string, Operation] => [operation.id, operation]);
+/** Signs for a time that begins with the call. */
+const SIGNED = ['getDatabaseBackupDownload'];
+
+const queries = operations.filter(({ method, id }) => method === 'GET' && !SIGNED.includes(id)).map((operation): [string, Operation] => [operation.id, operation]);
 
 /** Measured anew by every call. */
 const MEASURED = new Set(['measured_at', 'last_used_at']);
@@ -81,7 +84,7 @@ const mutations = operations.filter(({ field }) => field.body);
 test.each(mutations.map((operation): [string, Operation] => [operation.id, operation]))('%s refuses the same bodies on both faces', async (_, operation) => {
   const { body } = operation.field;
   const variables: Record<string, unknown> = await variablesOf(operation);
-  const bad = Object.fromEntries(Object.entries((await world.body(operation)) ?? {}).map(([name, value]) => [name, typeof value === 'string' && !/status|type|available_at|builder/.test(name) ? '\0' : value]));
+  const bad = Object.fromEntries(Object.entries((await world.body(operation)) ?? {}).map(([name, value]) => [name, typeof value === 'string' && !/status|type|available_at|builder|^access$|^target$/.test(name) ? '\0' : value]));
   const rest = await service.call(operation.method, await world.path(operation), { body: bad });
   const graphql = await service.graphql(document(operation.field, [...Object.keys(variables), body?.argument as string]), { ...variables, [body?.argument as string]: bad });
   // What was begun on one face is in its own way on the other.

@@ -8,6 +8,7 @@ import { openapiDocument } from '../../rest/openapi';
 import { deployed, instanceOf, type DeployedApplication } from './deployed';
 import { SAMPLE_BRANCHES, sampleBranch, sampleRepository } from './sample_repository';
 import type { Answer, CallOptions, TestService } from './service';
+import { databaseCollections, databaseMakers, databaseReady, databaseReferences } from './world_databases';
 
 export const core = buildCore();
 export const operations: readonly Operation[] = core.table.operations;
@@ -78,11 +79,11 @@ export function kindOfParam(operation: Operation, name: string): string {
 }
 
 /** Collections that are not named like the table of their kind. */
-const COLLECTIONS: Record<string, string> = { env: 'environment_variable', errors: 'error' };
+const COLLECTIONS: Record<string, string> = { env: 'environment_variable', errors: 'error', ...databaseCollections };
 
 /** The kind that a field of a body or a query refers to, undefined where there is no such kind yet. */
 export function kindOfReference(field: string): string | undefined {
-  const kind = /^(\w+)_id$/.exec(field)?.[1];
+  const kind = databaseReferences[field] ?? /^(\w+)_id$/.exec(field)?.[1];
   return kind && kindNames.includes(kind) && kind !== 'project' ? kind : undefined;
 }
 
@@ -96,6 +97,7 @@ export const typeName = (type: Parameters<typeof getNamedType>[0]): string => St
 
 /** Kinds whose rows are not made by a POST of their own. */
 const makers: Record<string, (world: World, kind: string) => Promise<string>> = {
+  ...databaseMakers((world, kind) => created(world, kind)),
   async error() {
     return 'not_found';
   },
@@ -121,6 +123,7 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
 
 /** Actions that only some states allow, which a new row is not in. */
 const READY: Record<string, (world: World, id: string) => Promise<unknown>> = {
+  ...databaseReady,
   startApplication: (world, id) => deployed(world.service, id, 'stopped'),
   stopApplication: (world, id) => deployed(world.service, id),
   restartApplication: (world, id) => deployed(world.service, id),
@@ -128,7 +131,7 @@ const READY: Record<string, (world: World, id: string) => Promise<unknown>> = {
 };
 
 /** Their bodies refer to children of the row that they address, so no other row does. */
-const OF_ITS_ROW = ['rollbackApplication', 'restartApplication'];
+const OF_ITS_ROW = ['rollbackApplication', 'restartApplication', 'restoreDatabase'];
 
 /** The row that an action addresses, as `path` takes it: a new one where that works, in a state that allows it. */
 export async function addressed(world: World, operation: Operation): Promise<Record<string, string>> {
@@ -196,6 +199,7 @@ let branches = 0;
 const FREE: Record<string, Free> = {
   name: (world, example) => mark(world, `${example}-${code(world)}-${(serial += 1)}`),
   hostname: (world, example) => mark(world, `n${(serial += 1)}-${code(world)}.${example}`),
+  username: (_, example) => `${example}_${(serial += 1)}`,
   branch: () => sampleBranch(1 + ((branches += 1) % SAMPLE_BRANCHES)),
   repository_url: () => sampleRepository(),
   'CreateProcessInput.type': (world, example) => `${example}-${code(world).slice(-3)}-${(serial += 1)}`,

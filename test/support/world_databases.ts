@@ -1,0 +1,74 @@
+// The databases of a world, in the states that their job would bring them to.
+import { describeHost, setStatus } from './databases';
+import type { World } from './world';
+
+type Make = (world: World, kind: string) => Promise<string>;
+
+/** Collections below a database, whose tables have longer names. */
+export const databaseCollections: Record<string, string> = {
+  attachments: 'database_attachment', backups: 'database_backup', endpoints: 'database_endpoint', replicas: 'database_replica', users: 'database_user',
+};
+
+/** Fields of bodies that refer to them. */
+export const databaseReferences: Record<string, string> = {
+  backup_id: 'database_backup', endpoint_id: 'database_endpoint', replica_id: 'database_replica', user_id: 'database_user',
+};
+
+/** What the jobs leave of a new row. */
+const SETTLED: Record<string, string> = {
+  database: `update databases set status = 'available' where id = $1`,
+  database_endpoint: `update database_endpoints set status = 'active' where id = $1`,
+  database_replica: `update database_replicas set status = 'available' where id = $1`,
+  database_backup: `update database_backups set status = 'completed' where id = $1`,
+};
+
+/** Brings a new row to the state in which it can be used; those of other kinds begin so. */
+export async function settleRow(world: World, kind: string, id: string): Promise<void> {
+  if (SETTLED[kind]) await world.service.sql(SETTLED[kind] as string, [id]);
+}
+
+/** @param create makes a row by the operation of its kind */
+export function databaseMakers(create: Make): Record<string, Make> {
+  const settled = async (world: World, kind: string): Promise<string> => {
+    const id = await create(world, kind);
+    await settleRow(world, kind, id);
+    return id;
+  };
+  const child: Make = async (world, kind) => {
+    await settleRow(world, 'database', await world.id('database'));
+    return settled(world, kind);
+  };
+  // One backup at a time, also where a test makes several at once.
+  let last: Promise<unknown> = Promise.resolve();
+  const backup: Make = async (world, kind) => {
+    await world.service.sql(`update database_backups set status = 'completed' where status = 'pending'`);
+    return child(world, kind);
+  };
+  return {
+    async database(world, kind) {
+      await describeHost(world.service);
+      return settled(world, kind);
+    },
+    database_user: child,
+    database_endpoint: child,
+    database_replica: child,
+    database_backup(world, kind) {
+      const made = last.then(() => backup(world, kind));
+      last = made.catch(() => {});
+      return made;
+    },
+    async database_attachment(world, kind) {
+      // One application has a database once.
+      const body = { application_id: await world.fresh('application') };
+      const answer = await world.call('POST', `/v2/databases/${await world.id('database')}/attachments`, { body });
+      if (answer.status !== 201) throw new Error(`no ${kind}: ${answer.text}`);
+      return answer.body.id;
+    },
+  };
+}
+
+/** Actions that need what the last one left to be over. */
+export const databaseReady: Record<string, (world: World, id: string) => Promise<unknown>> = {
+  startDatabase: (world, id) => setStatus(world.service, id, 'stopped'),
+  restoreDatabase: (world, id) => setStatus(world.service, id, 'available'),
+};
