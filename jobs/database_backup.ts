@@ -2,6 +2,7 @@
 import { DatabaseBackup } from '../models/database_backup';
 import { databaseOf } from '../models/database_backup/work';
 import { freeLeases } from '../models/lease';
+import { makeDatabaseDue } from '../models/managed_database/due';
 import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 import { engineOf, type DatabaseRow } from './managed_database/row';
 import { wantedOf } from './managed_database/spec';
@@ -37,6 +38,8 @@ async function take(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   if (row.status === 'pending') return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
   const { spec } = await wantedOf(database, { ...ctx, record: refuseToRecord });
   const { size_bytes, manifest } = await engineOf(ctx, database.engine).backup(spec, row.id, ctx);
+  // What it can be restored to has changed.
+  await makeDatabaseDue(ctx.sql, database.id);
   return settled({ driver: database.engine, status: 'completed', status_reason: null, size_bytes, manifest, finished_at: now() });
 }
 

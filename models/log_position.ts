@@ -30,7 +30,9 @@ export async function moveLogPositions(sql: Sql, moves: readonly Move[]): Promis
   if (row?.count !== moves.length) throw new Error('the position of a log was moved by somebody else');
 }
 
-const DROP = named(`delete from log_positions where updated_at < now() - interval '1 day' and unit_id <> all($1)`);
+// The log of a server may be silent for days, and outlives its unit.
+const DROP = named(`delete from log_positions where updated_at < now() - interval '1 day' and unit_id <> all($1)
+  and not (unit_id like '%.log' and (exists (select 1 from databases where server_id = split_part(unit_id, '.', 1)) or exists (select 1 from database_replicas where server_id = split_part(unit_id, '.', 1))))`);
 
 /** Forgets positions of units that are gone. @param unitIds those that there are */
 export async function dropLogPositions(sql: Sql, unitIds: readonly string[]): Promise<void> {

@@ -2,6 +2,7 @@
 import type { Config } from '../core/config';
 import { makeDirectory } from '../core/directory';
 import type { HostFacts } from '../core/host_facts';
+import { openMariadb } from '../drivers/database/mariadb/driver';
 import { openPostgresql } from '../drivers/database/postgresql/open';
 import { openRedis } from '../drivers/database/redis/driver';
 import type { EngineDriver, EngineId } from '../drivers/database';
@@ -13,5 +14,6 @@ export function openEngines({ databaseDir: directory }: Pick<Config, 'databaseDi
   const engines: EngineDriver[] = [];
   if (facts.postgresql.length) engines.push(openPostgresql({ runtime, directory, found: facts.postgresql }));
   for (const engine of ['redis', 'valkey'] as const) if (facts[engine].length) engines.push(openRedis({ runtime, directory, engine, found: facts[engine] }));
+  if (facts.mariadb.length) engines.push(openMariadb({ runtime, directory, found: facts.mariadb }));
   return new Map(engines.map((driver) => [driver.engine, driver]));
 }

@@ -34,6 +34,8 @@ describeEngine('postgresql', () => {
     const moment = new Date().toISOString();
     await sleep(1_500);
     await run(id, 'truncate notes', 'insert into notes values (0)');
+    // Any change has the server looked at; without one it is within half a minute.
+    await hall.call('PATCH', `/v2/databases/${id}`, { body: { deletion_protection: false } });
     await eventually('the point in time', async () => {
       const { point_in_time_window: window } = (await hall.call('GET', `/v2/databases/${id}`)).body;
       return window && window.latest >= moment ? window : null;
