@@ -49,13 +49,27 @@ const ENGINES_FOUND: Record<EngineId, () => boolean> = {
   redis: () => has('redis-server'), valkey: () => has('valkey-server'), mariadb: () => has('mariadbd'),
 };
 
-/** @param settings of the service */
-export async function openHall(settings: Record<string, string> = {}): Promise<Hall> {
-  const from = 36_000 + (process.pid % 400) * PORTS_PER_HALL;
-  // Servers run as users of their own, who must get to what is theirs.
+export interface Place {
+  /** For the service whose databases lie there. */
+  settings: Record<string, string>;
+  clear(): void;
+}
+
+/** A directory for servers, which run as users of their own who must get to what is theirs, and ports. */
+export function inDatabasePlace(): Place {
+  const from = 10_000 + (process.pid % 200) * PORTS_PER_HALL;
   const place = mkdtempSync(path.join(tmpdir(), 'platform-databases-'));
   chmodSync(place, 0o711);
-  const service = await startService({ worker: true, settings: { DATABASE_PORTS: `${from}-${from + PORTS_PER_HALL - 1}`, DATABASE_DIR: path.join(place, 'servers'), ...settings } });
+  return {
+    settings: { DATABASE_PORTS: `${from}-${from + PORTS_PER_HALL - 1}`, DATABASE_DIR: path.join(place, 'servers') },
+    clear: () => rmSync(place, { recursive: true, force: true }),
+  };
+}
+
+/** @param settings of the service */
+export async function openHall(settings: Record<string, string> = {}): Promise<Hall> {
+  const place = inDatabasePlace();
+  const service = await startService({ worker: true, settings: { ...place.settings, ...settings } });
   const { databaseDir, runtimeDir } = service.platform.config;
   const { call } = service;
   const settled = async (id: string, withinMs = WITHIN_MS): Promise<any> => {
@@ -100,7 +114,7 @@ export async function openHall(settings: Record<string, string> = {}): Promise<H
       for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null')) await hall.remove(id).catch(() => {});
       await service.close();
       await endAll(`${runtimeDir}/units`);
-      rmSync(place, { recursive: true, force: true });
+      place.clear();
     },
   };
   return hall;
