@@ -1,7 +1,7 @@
 // Two accounts and a second project of the first, with rows of every kind in each: nobody reaches, names or hears of what
 // belongs to another project, in paths, bodies, filters, cursors and relations, on both faces.
 import type { Operation } from '../../core/operations';
-import { appendLogLines } from '../../models/log_line';
+import { appendDatabaseLines, appendLogLines } from '../../models/log_line';
 import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { document, relations, relationSelection } from '../support/graphql_query';
 import { SAMPLE_SETTINGS } from '../support/sample_repository';
@@ -28,7 +28,9 @@ beforeAll(async () => {
 async function writeLines(world: World): Promise<void> {
   const line = { project_id: world.project, application_id: await world.id('application'), source: 'app' as const };
   const built = { ...line, deployment_id: await world.id('deployment'), step: 'build' as const };
+  const served = { project_id: world.project, database_id: await world.id('database'), replica_id: null, source: 'server' as const };
   await appendLogLines(service.platform.database, [line, line, built, built].map((one) => ({ ...one, message: `printed in ${world.project}` })));
+  await appendDatabaseLines(service.platform.database, [served, served].map((one) => ({ ...one, message: `printed in ${world.project}` })));
 }
 
 afterAll(async () => {
@@ -103,7 +105,8 @@ describe('bodies', () => {
     for (const [name, other] of strangers()) {
       for (const field of references(operation)) {
         const foreign = await other.id(kindOfReference(field) as string);
-        const needs = field === 'application_id' && 'mount_path' in (operation.field.body?.type.getFields() ?? {}) ? { mount_path: '/elsewhere' } : {};
+        const fields = operation.field.body?.type.getFields() ?? {};
+        const needs = { ...(field === 'application_id' && 'mount_path' in fields && { mount_path: '/elsewhere' }), ...(field === 'replica_id' && { target: 'replicas' }) };
         const body = { ...(await mine.body(operation)), ...needs, [field]: foreign };
         const answer = await mine.call(operation.method, await mine.path(operation), { body });
         expect([name, answer.status, answer.body.code, answer.body.field]).toEqual([name, 422, 'reference_not_found', field]);
@@ -229,6 +232,7 @@ test('a create in one project is a fact in that project only', async () => {
     const operation = createOperation(kind);
     if (!operation || kind === 'project') continue;
     const made: Answer = await mine.call('POST', await mine.path(operation), { body: await mine.body(operation) });
-    expect([kind, made.status, made.body.project_id]).toEqual([kind, 201, mine.project]);
+    // Children say which their parent is.
+    expect([kind, made.status, made.body.project_id ?? mine.project]).toEqual([kind, 201, mine.project]);
   }
 });

@@ -120,6 +120,14 @@ CREATE INDEX applications_by_update ON public.applications USING btree (project_
 CREATE INDEX applications_due ON public.applications USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE UNIQUE INDEX applications_tenant ON public.applications USING btree (tenant);
 
+create table authorities (
+  id text not null,
+  certificate text not null,
+  key text not null,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint authorities_pkey PRIMARY KEY (id)
+);
+
 create table auto_deploys (
   id text collate "C" not null,
   enabled boolean not null default false,
@@ -177,6 +185,268 @@ create table certificates (
 );
 CREATE INDEX certificates_due ON public.certificates USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE UNIQUE INDEX certificates_of_domain ON public.certificates USING btree (domain_id);
+
+create table database_attachments (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  database_id text collate "C" not null,
+  application_id text collate "C" not null,
+  endpoint_id text collate "C" not null,
+  user_id text collate "C" not null,
+  env_prefix text collate "C" not null,
+  constraint database_attachments_application FOREIGN KEY (application_id) REFERENCES applications(id),
+  constraint database_attachments_database FOREIGN KEY (database_id) REFERENCES databases(id) ON DELETE CASCADE,
+  constraint database_attachments_endpoint FOREIGN KEY (endpoint_id) REFERENCES database_endpoints(id),
+  constraint database_attachments_pkey PRIMARY KEY (id),
+  constraint database_attachments_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint database_attachments_user FOREIGN KEY (user_id) REFERENCES database_users(id)
+);
+CREATE UNIQUE INDEX database_attachments__already_exists ON public.database_attachments USING btree (database_id, application_id);
+CREATE INDEX database_attachments_by_application ON public.database_attachments USING btree (application_id, id);
+CREATE INDEX database_attachments_by_application_prefix ON public.database_attachments USING btree (application_id, env_prefix, id);
+CREATE INDEX database_attachments_by_id ON public.database_attachments USING btree (database_id, id);
+CREATE INDEX database_attachments_by_prefix ON public.database_attachments USING btree (database_id, env_prefix, id);
+CREATE INDEX database_attachments_of_endpoint ON public.database_attachments USING btree (endpoint_id);
+CREATE INDEX database_attachments_of_project ON public.database_attachments USING btree (project_id);
+CREATE INDEX database_attachments_of_user ON public.database_attachments USING btree (user_id);
+
+create table database_backups (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  database_id text collate "C" not null,
+  type text not null,
+  note text,
+  engine_version text not null,
+  size_bytes bigint,
+  started_at timestamp(3) with time zone,
+  finished_at timestamp(3) with time zone,
+  expires_at timestamp(3) with time zone,
+  manifest jsonb,
+  status text not null default 'pending'::text,
+  status_reason text,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint database_backups_database FOREIGN KEY (database_id) REFERENCES databases(id),
+  constraint database_backups_pkey PRIMARY KEY (id),
+  constraint database_backups_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint database_backups_type CHECK ((type = ANY (ARRAY['scheduled'::text, 'manual'::text])))
+);
+CREATE UNIQUE INDEX database_backups__resource_busy ON public.database_backups USING btree (database_id) WHERE ((type = 'manual'::text) AND (status = ANY (ARRAY['pending'::text, 'running'::text])) AND (deleted_at IS NULL));
+CREATE INDEX database_backups_by_expiry ON public.database_backups USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleted_at IS NULL));
+CREATE INDEX database_backups_by_id ON public.database_backups USING btree (database_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_backups_by_status ON public.database_backups USING btree (database_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_backups_by_type ON public.database_backups USING btree (database_id, type, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_backups_due ON public.database_backups USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX database_backups_of_database ON public.database_backups USING btree (database_id);
+CREATE INDEX database_backups_of_project ON public.database_backups USING btree (project_id);
+
+create table database_endpoints (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  database_id text collate "C" not null,
+  replica_id text collate "C",
+  name text collate "C" not null,
+  access text not null,
+  target text not null,
+  allowed_sources jsonb not null default '[]'::jsonb,
+  pool_mode text,
+  pool_size integer,
+  port integer not null,
+  is_default boolean not null default false,
+  status text not null default 'provisioning'::text,
+  status_reason text,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint database_endpoints_access CHECK ((access = ANY (ARRAY['private'::text, 'public'::text]))),
+  constraint database_endpoints_database FOREIGN KEY (database_id) REFERENCES databases(id),
+  constraint database_endpoints_pkey PRIMARY KEY (id),
+  constraint database_endpoints_pool CHECK (((pool_mode IS NULL) = (pool_size IS NULL))),
+  constraint database_endpoints_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint database_endpoints_replica FOREIGN KEY (replica_id) REFERENCES database_replicas(id),
+  constraint database_endpoints_target CHECK (((target = ANY (ARRAY['primary'::text, 'replicas'::text])) AND ((replica_id IS NULL) OR (target = 'replicas'::text))))
+);
+CREATE UNIQUE INDEX database_endpoints__name_taken__name ON public.database_endpoints USING btree (database_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX database_endpoints_by_access ON public.database_endpoints USING btree (database_id, access, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_endpoints_by_id ON public.database_endpoints USING btree (database_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_endpoints_by_name ON public.database_endpoints USING btree (database_id, name, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_endpoints_by_status ON public.database_endpoints USING btree (database_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_endpoints_by_target ON public.database_endpoints USING btree (database_id, target, id) WHERE (deleted_at IS NULL);
+CREATE UNIQUE INDEX database_endpoints_default ON public.database_endpoints USING btree (database_id) WHERE (is_default AND (deleted_at IS NULL));
+CREATE INDEX database_endpoints_due ON public.database_endpoints USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX database_endpoints_of_database ON public.database_endpoints USING btree (database_id);
+CREATE INDEX database_endpoints_of_project ON public.database_endpoints USING btree (project_id);
+CREATE INDEX database_endpoints_of_replica ON public.database_endpoints USING btree (replica_id) WHERE (replica_id IS NOT NULL);
+
+create table database_ports (
+  port integer not null,
+  owner_id text collate "C" not null,
+  constraint database_ports_owner UNIQUE (owner_id),
+  constraint database_ports_pkey PRIMARY KEY (port)
+);
+
+create table database_replicas (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  database_id text collate "C" not null,
+  name text collate "C" not null,
+  region text not null,
+  database_package text not null,
+  nodes integer not null,
+  replication_lag_seconds double precision,
+  status text not null default 'provisioning'::text,
+  status_reason text,
+  server_id text collate "C" not null,
+  port integer not null,
+  tenant integer not null default nextval('applications_tenant_seq'::regclass),
+  tls_certificate text,
+  tls_key text,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint database_replicas_database FOREIGN KEY (database_id) REFERENCES databases(id),
+  constraint database_replicas_pkey PRIMARY KEY (id),
+  constraint database_replicas_project FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE UNIQUE INDEX database_replicas__name_taken__name ON public.database_replicas USING btree (database_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX database_replicas_by_id ON public.database_replicas USING btree (database_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_replicas_by_name ON public.database_replicas USING btree (database_id, name, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_replicas_by_region ON public.database_replicas USING btree (database_id, region, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_replicas_by_status ON public.database_replicas USING btree (database_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_replicas_due ON public.database_replicas USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX database_replicas_of_database ON public.database_replicas USING btree (database_id);
+CREATE INDEX database_replicas_of_project ON public.database_replicas USING btree (project_id);
+CREATE UNIQUE INDEX database_replicas_server ON public.database_replicas USING btree (server_id);
+
+create table database_users (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  database_id text collate "C" not null,
+  username text collate "C" not null,
+  access text not null,
+  is_default boolean not null default false,
+  password text not null,
+  applied_version bigint not null default '0'::bigint,
+  constraint database_users_access CHECK ((access = ANY (ARRAY['admin'::text, 'read_write'::text, 'read_only'::text]))),
+  constraint database_users_database FOREIGN KEY (database_id) REFERENCES databases(id) ON DELETE CASCADE,
+  constraint database_users_pkey PRIMARY KEY (id),
+  constraint database_users_project FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE UNIQUE INDEX database_users__already_exists__username ON public.database_users USING btree (database_id, username);
+CREATE INDEX database_users_by_access ON public.database_users USING btree (database_id, access, id);
+CREATE INDEX database_users_by_id ON public.database_users USING btree (database_id, id);
+CREATE INDEX database_users_by_name ON public.database_users USING btree (database_id, username, id);
+CREATE UNIQUE INDEX database_users_default ON public.database_users USING btree (database_id) WHERE is_default;
+CREATE INDEX database_users_of_project ON public.database_users USING btree (project_id);
+
+create table databases (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  engine text not null,
+  engine_version text not null,
+  wanted_version text,
+  database_package text not null,
+  nodes integer not null,
+  storage_gb integer not null,
+  region text not null,
+  database_name text,
+  username text not null,
+  backup_schedule jsonb not null,
+  maintenance_window jsonb not null,
+  deletion_protection boolean not null default false,
+  restore_from jsonb,
+  restoring_from jsonb,
+  point_in_time_window jsonb,
+  running boolean not null default true,
+  status text not null default 'provisioning'::text,
+  status_reason text,
+  server_id text collate "C" not null,
+  port integer not null,
+  tenant integer not null default nextval('applications_tenant_seq'::regclass),
+  tls_certificate text,
+  tls_key text,
+  admin_password text not null,
+  system_identifier text,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint databases_pkey PRIMARY KEY (id),
+  constraint databases_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint databases_storage CHECK ((storage_gb > 0))
+);
+CREATE UNIQUE INDEX databases__name_taken__name ON public.databases USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX databases_by_engine ON public.databases USING btree (project_id, engine, id) WHERE (deleted_at IS NULL);
+CREATE INDEX databases_by_id ON public.databases USING btree (project_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX databases_by_name ON public.databases USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
+CREATE INDEX databases_by_package ON public.databases USING btree (project_id, database_package, id) WHERE (deleted_at IS NULL);
+CREATE INDEX databases_by_region ON public.databases USING btree (project_id, region, id) WHERE (deleted_at IS NULL);
+CREATE INDEX databases_by_status ON public.databases USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX databases_by_update ON public.databases USING btree (project_id, updated_at, id) WHERE (deleted_at IS NULL);
+CREATE INDEX databases_due ON public.databases USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX databases_of_project ON public.databases USING btree (project_id);
+CREATE UNIQUE INDEX databases_port ON public.databases USING btree (port) WHERE (deleted_at IS NULL);
+CREATE UNIQUE INDEX databases_server ON public.databases USING btree (server_id);
+CREATE UNIQUE INDEX databases_tenant ON public.databases USING btree (tenant);
 
 create table deployments (
   id text collate "C" not null,
@@ -713,6 +983,16 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.database_port_free()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      delete from database_ports where owner_id = old.id;
+      return null;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.drop_observation_days(before date)
  RETURNS SETOF boolean
  LANGUAGE plpgsql
@@ -799,6 +1079,12 @@ AS $function$
 CREATE TRIGGER applications_route AFTER UPDATE OF status, current_deployment_id, settings, deleted_at ON public.applications FOR EACH ROW EXECUTE FUNCTION application_route_changed();
 
 CREATE TRIGGER certificates_changed AFTER DELETE OR UPDATE OF chain ON public.certificates FOR EACH ROW EXECUTE FUNCTION certificate_changed();
+
+CREATE TRIGGER database_endpoints_port AFTER DELETE ON public.database_endpoints FOR EACH ROW EXECUTE FUNCTION database_port_free();
+
+CREATE TRIGGER database_replicas_port AFTER DELETE ON public.database_replicas FOR EACH ROW EXECUTE FUNCTION database_port_free();
+
+CREATE TRIGGER databases_port AFTER DELETE ON public.databases FOR EACH ROW EXECUTE FUNCTION database_port_free();
 
 CREATE TRIGGER domains_certificate AFTER UPDATE OF status ON public.domains FOR EACH ROW WHEN (((new.status = 'active'::text) AND (old.status <> 'active'::text) AND (new.deleted_at IS NULL))) EXECUTE FUNCTION certificate_wanted();
 

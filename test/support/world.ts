@@ -199,6 +199,7 @@ let branches = 0;
 const FREE: Record<string, Free> = {
   name: (world, example) => mark(world, `${example}-${code(world)}-${(serial += 1)}`),
   hostname: (world, example) => mark(world, `n${(serial += 1)}-${code(world)}.${example}`),
+  env_prefix: (_, example) => `${example}_${(serial += 1)}`,
   username: (_, example) => `${example}_${(serial += 1)}`,
   branch: () => sampleBranch(1 + ((branches += 1) % SAMPLE_BRANCHES)),
   repository_url: () => sampleRepository(),

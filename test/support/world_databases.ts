@@ -57,14 +57,25 @@ export function databaseMakers(create: Make): Record<string, Make> {
       last = made.catch(() => {});
       return made;
     },
-    async database_attachment(world, kind) {
-      // One application has a database once.
-      const body = { application_id: await world.fresh('application') };
-      const answer = await world.call('POST', `/v2/databases/${await world.id('database')}/attachments`, { body });
-      if (answer.status !== 201) throw new Error(`no ${kind}: ${answer.text}`);
-      return answer.body.id;
+    async database_attachment(world) {
+      // One application has a database once. The first has two, so that there is a page to turn.
+      const [id, other] = [await world.id('database'), await world.other('database')];
+      if (attached.has(world)) return attach(world, id, await world.fresh('application'), 'DATABASE');
+      attached.add(world);
+      const application = await world.id('application');
+      await attach(world, other, application, 'OTHER');
+      return attach(world, id, application, 'DATABASE');
     },
   };
+}
+
+const attached = new WeakSet<World>();
+
+async function attach(world: World, database: string, application_id: string, env_prefix: string): Promise<string> {
+  const answer = await world.call('POST', `/v2/databases/${database}/attachments`, { body: { application_id, env_prefix } });
+  if (answer.status !== 201) throw new Error(`${database} is not attached: ${answer.text}`);
+  world.marks.add(answer.body.id);
+  return answer.body.id;
 }
 
 /** Actions that need what the last one left to be over. */
