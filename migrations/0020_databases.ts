@@ -167,7 +167,6 @@ const INDEXES = [
   'create unique index databases__name_taken__name on databases (project_id, name) where deleted_at is null',
   'create unique index databases_server on databases (server_id)',
   'create unique index databases_tenant on databases (tenant)',
-  'create unique index databases_port on databases (port) where deleted_at is null',
   'create index databases_by_id on databases (project_id, id) where deleted_at is null',
   'create index databases_by_name on databases (project_id, name, id) where deleted_at is null',
   'create index databases_by_update on databases (project_id, updated_at, id) where deleted_at is null',

@@ -41,13 +41,13 @@ it('ports are given once, under a race too, until there is none', async () => {
   expect(answers.map(({ status }) => status).sort()).toEqual([201, 201, 201, 409]);
   expect(answers.find(({ status }) => status === 409)?.body).toMatchObject({ code: 'capacity_unavailable', regions: [] });
   expect(await service.sql('select port from databases order by port')).toEqual([{ port: 31_000 }, { port: 31_001 }, { port: 31_002 }]);
-  // One in tear-down keeps its port until its row is gone.
+  // One in tear-down keeps its port until its server is gone; the row stays for its last backup.
   const [gone] = answers.filter(({ status }) => status === 201).map(({ body }) => body.id);
   await remove(gone);
   expect((await post()).body).toMatchObject({ code: 'capacity_unavailable' });
-  await service.sql('delete from database_endpoints where database_id = $1', [gone]);
-  await service.sql('delete from databases where id = $1', [gone]);
+  await service.sql('delete from database_ports where owner_id = $1', [gone]);
   expect((await post()).status).toBe(201);
+  expect((await post()).body).toMatchObject({ code: 'capacity_unavailable' });
 });
 
 it('what is promised is not offered again', async () => {

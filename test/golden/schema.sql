@@ -444,7 +444,6 @@ CREATE INDEX databases_by_status ON public.databases USING btree (project_id, st
 CREATE INDEX databases_by_update ON public.databases USING btree (project_id, updated_at, id) WHERE (deleted_at IS NULL);
 CREATE INDEX databases_due ON public.databases USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE INDEX databases_of_project ON public.databases USING btree (project_id);
-CREATE UNIQUE INDEX databases_port ON public.databases USING btree (port) WHERE (deleted_at IS NULL);
 CREATE UNIQUE INDEX databases_server ON public.databases USING btree (server_id);
 CREATE UNIQUE INDEX databases_tenant ON public.databases USING btree (tenant);
 
