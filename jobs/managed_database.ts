@@ -1,13 +1,16 @@
 // Databases: one server each, kept as its row wants it through the driver of its engine.
 import { freeLeases } from '../models/lease';
 import { ManagedDatabase } from '../models/managed_database';
-import { endPromotion, freePort } from '../models/managed_database/work';
-import { gone, settled, type Job, type JobContext, type Outcome } from './job';
+import { endPromotion, freePort, heldBy } from '../models/managed_database/work';
+import { around, gone, progressing, settled, type Job, type JobContext, type Outcome } from './job';
 import { provision, restart, restore, upgrade } from './managed_database/change';
 import { keep } from './managed_database/keep';
 import { engineOf, type DatabaseRow } from './managed_database/row';
 
 const MINUTE_MS = 60_000;
+const HELD_MS = 500;
+/** A last backup has days of grace. */
+const KEPT_MS = 10 * MINUTE_MS;
 
 const phases: Partial<Record<DatabaseRow['status'], (row: DatabaseRow, ctx: JobContext) => Promise<Outcome>>> = {
   provisioning: provision,
@@ -29,10 +32,12 @@ export const job: Job<DatabaseRow> = {
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : (phases[row.status] ?? keep)(row, ctx)),
 };
 
-/** The row itself goes when its replicas, endpoints and backups have gone. */
+/** The server goes at once, the row when its replicas, endpoints and backups have gone. */
 async function tearDown(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   await engineOf(ctx, row.engine).remove(row.server_id, ctx);
   if (row.server_id !== row.id) await endPromotion(ctx.sql, row.server_id);
   await freePort(ctx.sql, row.id);
-  return gone;
+  const { kept, held } = await heldBy(ctx.sql, row.id);
+  if (kept) return settled({}, around(KEPT_MS));
+  return held ? progressing(HELD_MS) : gone;
 }

@@ -95,3 +95,12 @@ export async function endPromotion(sql: Sql, serverId: string): Promise<void> {
   await sql.query(END_PROMOTION, [serverId]);
   await sql.query(NOTIFY, []);
 }
+
+const HELD = named(`select exists (select 1 from database_backups where database_id = $1 and deleted_at is null) as kept,
+  exists (select 1 from database_backups where database_id = $1) or exists (select 1 from database_endpoints where database_id = $1) or exists (select 1 from database_replicas where database_id = $1) as held`);
+
+/** Whether rows still hold that of a deleted database; `kept`: a backup does, for its days of grace. */
+export async function heldBy(sql: Sql, databaseId: string): Promise<{ kept: boolean; held: boolean }> {
+  const [row] = await sql.query<{ kept: boolean; held: boolean }>(HELD, [databaseId]);
+  return row ?? { kept: false, held: false };
+}

@@ -1,0 +1,81 @@
+// What happens around a PostgreSQL server: networks that may come in, its log, its metrics, a newer version, its last backup.
+import { existsSync, readdirSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import path from 'node:path';
+import { connect, describeEngine, eventually, openHall, refusal, type Hall } from '../support/database_hall';
+
+describeEngine('postgresql', () => {
+  let hall: Hall;
+
+  beforeAll(async () => void (hall = await openHall()), 60_000);
+  afterAll(() => hall?.close(), 60_000);
+
+  const addressOf = async (id: string): Promise<string> => (await hall.call('GET', `/v2/databases/${id}/credentials`)).body.endpoints[0].connection_string;
+
+  test('a public endpoint lets in whom it allows, and says when it does', async () => {
+    const { id } = await hall.create({ name: 'public', engine: 'postgresql' });
+    const outside = Object.values(networkInterfaces()).flat().find((one) => one?.family === 'IPv4' && !one.internal)?.address;
+    if (!outside) return console.warn('this machine has no other address: allowed sources are not tried');
+    const address = (await addressOf(id)).replace('127.0.0.1', outside);
+    expect(await refusal(address)).toMatch(/ECONNREFUSED/);
+    const active = async (place: string): Promise<void> => void (await eventually('the endpoint', async () => ((await hall.call('GET', place)).body.status === 'active' ? true : null)));
+
+    const made = await hall.call('POST', `/v2/databases/${id}/endpoints`, { body: { name: 'outside', access: 'public', allowed_sources: ['203.0.113.0/24'] } });
+    expect([made.status, made.body.status]).toEqual([201, 'provisioning']);
+    const place = `/v2/databases/${id}/endpoints/${made.body.id}`;
+    await active(place);
+    expect(await refusal(address)).toMatch(/pg_hba/);
+    await hall.call('PATCH', place, { body: { allowed_sources: [`${outside}/32`] } });
+    await active(place);
+    await connect(address, async (client) => expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]));
+    await hall.call('DELETE', place);
+    await eventually('the end of the endpoint', async () => refusal(address).then(() => true, () => null));
+  }, 60_000);
+
+  test('it tells what it says and what it uses', async () => {
+    const { id } = await hall.create({ name: 'told', engine: 'postgresql' });
+    const address = await addressOf(id);
+    await connect(address, async (client) => void (await client.query('select no_such_column').catch(() => {})));
+    await eventually('the line of the mistake', async () => {
+      const { body } = await hall.call('GET', `/v2/databases/${id}/logs`);
+      return body.data.some(({ source, level, message }: Record<string, string>) => source === 'server' && level === 'error' && /no_such_column/.test(message as string)) ? true : null;
+    });
+    const { body } = await hall.call('GET', `/v2/databases/${id}/metrics`);
+    const names = JSON.stringify(body);
+    for (const metric of ['memory_percent', 'connections', 'storage_used_bytes']) expect(names).toContain(metric);
+    expect(await hall.service.sql(`select distinct metric from metric_points where resource_id = $1 order by metric`, [id])).toEqual(expect.arrayContaining([{ metric: 'connections' }, { metric: 'storage_used_bytes' }]));
+  }, 60_000);
+
+  test('a newer version has the rows; where it can not be reached the old one stays and says why', async () => {
+    const { body: engines } = await hall.call('GET', '/v2/databases/engines');
+    const versions: string[] = engines.data.find((one: { id: string }) => one.id === 'postgresql').versions.map(({ version }: { version: string }) => version);
+    if (versions.length < 2) return console.warn('this machine has one version of PostgreSQL: upgrades are not tried');
+    const { id } = await hall.create({ name: 'older', engine: 'postgresql', engine_version: versions.at(-1) });
+    const address = await addressOf(id);
+    await connect(address, async (client) => void (await client.query('create table notes as select generate_series(1, 5) as id')));
+    const upgraded = await hall.act(id, 'upgrade', { engine_version: versions[0] });
+    expect(upgraded.status).toBe('available');
+    if (upgraded.engine_version === versions[0]) expect(upgraded.status_reason).toBeNull();
+    else expect([upgraded.engine_version, upgraded.status_reason]).toEqual([versions.at(-1), expect.stringMatching(/^The upgrade to .* failed\. .*Install/)]);
+    await connect(address, async (client) => {
+      expect((await client.query('select count(*)::int as count from notes')).rows).toEqual([{ count: 5 }]);
+      expect(String((await client.query('show server_version')).rows[0].server_version)).toMatch(new RegExp(`^${upgraded.engine_version}\\b`));
+    });
+  }, 90_000);
+
+  test('the last backup of a deleted database is kept for its days of grace, and nothing else', async () => {
+    const { id } = await hall.create({ name: 'gone', engine: 'postgresql' });
+    await hall.call('POST', `/v2/databases/${id}/backups`, { body: {} });
+    await eventually('the backup', async () => ((await hall.call('GET', `/v2/databases/${id}/backups`)).body.data[0].status === 'completed' ? true : null));
+    await hall.remove(id);
+    expect((await hall.call('GET', `/v2/databases/${id}`)).status).toBe(404);
+    expect(existsSync(path.join(hall.databaseDir, id))).toBe(false);
+    expect(readdirSync(path.join(hall.databaseDir, 'backups', id))).toHaveLength(1);
+    expect(await hall.service.sql(`select round(extract(epoch from expires_at - now()) / 86400)::int as days from database_backups where database_id = $1`, [id])).toEqual([{ days: 7 }]);
+
+    await hall.service.sql(`update database_backups set expires_at = now(), deleted_at = now(), next_at = now() where database_id = $1`, [id]);
+    await hall.service.sql('update databases set next_at = now() where id = $1', [id]);
+    await eventually('the end of its row', async () => ((await hall.service.sql('select 1 from databases where id = $1', [id])).length ? null : true));
+    expect(existsSync(path.join(hall.databaseDir, 'backups', id)) ? readdirSync(path.join(hall.databaseDir, 'backups', id)) : []).toEqual([]);
+  }, 60_000);
+});
