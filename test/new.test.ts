@@ -5,7 +5,7 @@ import * as path from 'node:path';
 import { createEmptyDatabase, type TestDatabase } from './support/database';
 
 const ROOT = path.resolve(__dirname, '..');
-const SOURCES = ['schema', 'resolvers', 'models', 'jobs', 'drivers', 'rest', 'core', 'server', 'migrations', 'cli', 'bench', 'scripts', 'test/support', 'tools/package.json'];
+const SOURCES = ['schema', 'resolvers', 'models', 'jobs', 'drivers', 'rest', 'core', 'server', 'migrations', 'cli', 'bench', 'demo', 'scripts', 'test/support', 'tools/package.json'];
 const SETTINGS = ['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js'];
 // The generator of resolver types is a development tool of its own; the service and its tests do without it.
 const hasTools = fs.existsSync(path.join(ROOT, 'tools/node_modules'));

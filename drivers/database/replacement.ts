@@ -26,7 +26,8 @@ export interface Replacement {
 
 /** @throws DriverError invalid where the server did not start with the new data: the old ones are back */
 export async function replaceData(home: Home, { key, fill, stop, prove, goBack }: Replacement, ctx: DriverContext): Promise<void> {
-  if (await isReplaced(home, key)) return;
+  // Killed in its last steps, it has left some of them.
+  if (await isReplaced(home, key)) return keepData(home, key, ctx);
   await prepareData(home, key, fill, stop, ctx);
   await stop();
   await swapIn(home);
@@ -54,7 +55,8 @@ export async function putBack(home: Home, ctx: DriverContext): Promise<void> {
 
 /** A replacement was begun and has not come to its end. */
 export async function isReplacing(home: Home): Promise<boolean> {
-  return (await readNote(home, noteName)) !== null;
+  const begun = await readNote<{ key: string }>(home, noteName);
+  return begun !== null && !(await isReplaced(home, begun.key));
 }
 
 /** Whose data they are, also in the moment when they are aside. */
@@ -67,8 +69,10 @@ export async function dataOwner(home: Home): Promise<{ uid: number; gid: number 
 async function prepareData(home: Home, key: string, fill: Replacement['fill'], stop: Replacement['stop'], ctx: DriverContext): Promise<void> {
   const begun = await readNote<{ key: string }>(home, noteName);
   if (begun?.key === key) return;
-  if (begun !== null) await stop();
-  if (begun !== null) await putBack(home, ctx);
+  if (begun !== null && !(await isReplaced(home, begun.key))) {
+    await stop();
+    await putBack(home, ctx);
+  }
   await clearAside(home, ctx);
   const draft = path.join(home.path, `.next-${randomBytes(6).toString('hex')}`);
   await mkdir(draft, { mode: 0o700 });

@@ -89,8 +89,8 @@ const PREFER: Parameter = {
   in: 'header',
   description: `\`wait=N\` (RFC 7240) holds the answer back until the resource has settled, at most N seconds, and never more than ${limits.preferWaitSecondsMax}.`,
   required: false,
-  schema: { type: 'string' },
-  example: 'wait=30',
+  // No example: the console would prefill it, and make each call wait.
+  schema: { type: 'string', pattern: '^.*wait=[0-9]+.*$' },
 };
 
 const LAST_EVENT_ID: Parameter = {

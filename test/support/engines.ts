@@ -1,5 +1,6 @@
 // PostgreSQL servers of this host for tests of their driver. An engine that is not there is skipped by name; under CI nothing is.
 import { Client, type ClientConfig } from 'pg';
+import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PostgresqlFound } from '../../core/host_facts';
 import type { EngineDriver, ServerSpec } from '../../drivers/database';
@@ -26,7 +27,7 @@ export async function wholePostgresql(): Promise<PostgresqlFound | undefined> {
 }
 
 export function postgresqlSpec(version: string, port: number, more: Partial<ServerSpec> = {}): ServerSpec {
-  return { ...specOf('postgresql', version, port), database_name: 'app', ...more };
+  return { ...specOf('postgresql', version, port), id: 'db_one', tenant: 11, database_name: 'app', ...more };
 }
 
 /** Calls again while a call says that its work goes on. */
@@ -56,6 +57,17 @@ export async function asUser<T>(spec: ServerSpec, more: ClientConfig, work: (cli
   } finally {
     await client.end().catch(() => undefined);
   }
+}
+
+/** A connection that comes from another address of the loopback network, as if from another host. */
+export function from(localAddress: string): Pick<ClientConfig, 'stream'> {
+  const stream = () => {
+    const socket = new Socket();
+    const connect = socket.connect.bind(socket) as (options: TcpSocketConnectOpts) => Socket;
+    socket.connect = ((port: number, host: string) => connect({ port, host, localAddress })) as unknown as Socket['connect'];
+    return socket;
+  };
+  return { stream };
 }
 
 /** The SQLSTATE that a connection or a query is refused with; null where it is not. */

@@ -26,7 +26,7 @@ export async function settleHome(estate: PostgresqlEstate, id: string, ctx: Driv
 /** The places beside the data. Only the server and the platform get to the socket: group 0 is that of the platform's tools. */
 export async function furnish(home: Home): Promise<void> {
   for (const one of ['conf', 'run', 'socket', 'log', 'archive']) await mkdir(path.join(home.path, one), { recursive: true, mode: 0o700 });
-  await chmod(home.conf, 0o711);
+  for (const one of [home.path, home.conf]) await chmod(one, 0o711);
   await chmod(path.join(home.path, 'socket'), 0o770);
 }
 

@@ -2,6 +2,7 @@
 // time; the next call with the same values joins it. It ends with this process, and is then begun anew by another one,
 // which a note in the home keeps out as long as we live.
 import { randomBytes } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError, asDriverErrors, driverContext } from '../../driver';
@@ -17,7 +18,8 @@ const retryAfterMs = 2_000;
 export async function lasting<T>(estate: PostgresqlEstate, name: string, holder: string, work: (ctx: DriverContext) => Promise<T>, ctx: DriverContext): Promise<T> {
   const key = path.join(holder, name);
   const begun = (estate.working.get(key) as Promise<T> | undefined) ?? begin(estate, key, holder, work);
-  return Promise.race([begun, whenOver(ctx.signal)]);
+  const heard = new AbortController();
+  return Promise.race([begun, whenOver(ctx.signal, heard.signal)]).finally(() => heard.abort());
 }
 
 /** @throws DriverError transient while any such work of this home goes on, here or in another process */
@@ -27,10 +29,17 @@ export async function requireIdle(holder: string): Promise<void> {
 }
 
 function begin<T>(estate: PostgresqlEstate, key: string, holder: string, work: (ctx: DriverContext) => Promise<T>): Promise<T> {
-  const promise = asDriverErrors(() => alone(holder, () => work(driverContext(longestMs)))).finally(() => estate.working.delete(key));
+  const promise = asDriverErrors(() => alone(holder, () => work(longContext()))).finally(() => estate.working.delete(key));
   estate.working.set(key, promise);
   promise.catch(() => undefined); // also where nobody waits any more
   return promise;
+}
+
+// Many steps wait for the end of one signal.
+function longContext(): DriverContext {
+  const context = driverContext(longestMs);
+  setMaxListeners(0, context.signal);
+  return context;
 }
 
 async function alone<T>(holder: string, work: () => Promise<T>): Promise<T> {
@@ -79,10 +88,10 @@ function noteOf(holder: string): string {
   return path.join(holder, '.working');
 }
 
-function whenOver(signal: AbortSignal): Promise<never> {
+function whenOver(signal: AbortSignal, heard: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const over = () => reject(new DriverError('transient', 'The work goes on.', retryAfterMs));
     if (signal.aborted) return over();
-    signal.addEventListener('abort', over, { once: true });
+    signal.addEventListener('abort', over, { once: true, signal: heard });
   });
 }

@@ -6,7 +6,7 @@ import type { EngineDriver, ServerSpec } from '../../database';
 import { DriverError, asDriverErrors, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { RuntimeDriver } from '../../runtime';
-import { findHome, homeOf, listHomes, removeHome, requireHome } from '../home';
+import { findHome, homeOf, listHomes, readNote, removeHome, requireHome } from '../home';
 import { stateOf } from '../unit';
 import { backup, backupsFound, openBackup, removeBackup } from './backups';
 import { systemIdentifierOf, type Cluster, type PostgresqlEstate } from './cluster';
@@ -16,7 +16,7 @@ import { readLog } from './log';
 import { metrics, observe } from './observe';
 import { programsOf } from './programs';
 import { restore } from './restore';
-import { quiet, whenReady } from './server';
+import { quiet, whenReady, type Launched } from './server';
 import { upgrade } from './upgrade';
 
 /** `directory`: of the servers of all engines. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of tests. */
@@ -70,7 +70,8 @@ async function windowOf(estate: PostgresqlEstate, id: string): Promise<{ earlies
   if (typeof home === 'string') return null;
   const systemIdentifier = await systemIdentifierOf(home.data).catch(() => null);
   const first = (await backupsFound(estate, id)).find((one) => one.system_identifier === systemIdentifier);
-  if (first === undefined || (await readdir(path.join(home.path, 'archive'))).length === 0) return null;
+  const launched = await readNote<Launched>(home, 'launched');
+  if (first === undefined || launched?.archive !== true) return null;
   const waiting = await oldestWaiting(path.join(home.data, 'pg_wal', 'archive_status'));
   const { state } = await stateOf(estate, id);
   const isBehind = waiting !== null && (state.state !== 'running' || Date.now() - waiting > archivedWithinMs);

@@ -9,7 +9,7 @@ import type { RestoreFrom } from '../../database';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { absentIsNull, erase, exists, findHome, homeOf, readNote, removeNote, writeNote, giveFile, type Home } from '../home';
-import { replaceData } from '../replacement';
+import { isReplacing, replaceData } from '../replacement';
 import { backupsFound, missing, orderOf, type Manifest } from './backups';
 import { archiveDirectory, backupsOf, majorOf, systemIdentifierOf, type Cluster } from './cluster';
 import { configure } from './configuration';
@@ -30,7 +30,7 @@ export async function restore(cluster: Cluster, from: RestoreFrom, ctx: DriverCo
   const { home, spec } = cluster;
   const plan = await planOf(cluster, from);
   if ((await readNote(home, 'made')) === null) await writeNote(home, 'restoring', { id: from.id });
-  await replaceData(home, {
+  await orGoBack(cluster, ctx, () => replaceData(home, {
     key: `restore-${from.id}`,
     fill: (draft) => replay(cluster, plan, draft, ctx),
     stop: () => quietBoth(cluster, ctx),
@@ -39,13 +39,23 @@ export async function restore(cluster: Cluster, from: RestoreFrom, ctx: DriverCo
       await noteTurn(cluster, plan);
       await writeNote(home, 'made', { version: spec.version });
     },
-    goBack: async () => {
-      if ((await majorOf(home.data)) !== null) await bring(cluster, ctx);
-    },
-  }, ctx);
+    goBack: () => Promise.resolve(),
+  }, ctx));
   await removeNote(home, 'restoring');
   await erase(asideOf(home).path, ctx);
   await bring(cluster, ctx);
+}
+
+/** Where the work fails, and the data are still, or again, the old ones, their server serves again. */
+export async function orGoBack(old: Cluster, ctx: DriverContext, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const isOld = !ctx.signal.aborted && !(await isReplacing(old.home)) && (await majorOf(old.home.data)) !== null;
+    if (isOld) await quietBoth(old, ctx);
+    if (isOld) await bring(old, ctx);
+    throw error;
+  }
 }
 
 /** Nothing of the server runs, in place or aside. */
@@ -96,7 +106,7 @@ async function replay(cluster: Cluster, plan: Plan, draft: string, ctx: DriverCo
   const owner = await giveData(cluster, draft, ctx);
   await giveFile(path.join(draft, 'recovery.signal'), '', owner);
   // The server aside sees its own home only: there is its copy of the archive.
-  const target: Record<string, string> = plan.until === null ? { recovery_target: 'immediate' } : { recovery_target_time: plan.until };
+  const target: Record<string, string> = plan.until === null ? { recovery_target: 'immediate' } : { recovery_target_time: withOffset(plan.until) };
   await play(aside, draft, { archive, timeline: plan.timeline, target }, ctx);
 }
 
@@ -116,6 +126,11 @@ async function play(aside: Cluster, draft: string, { archive, timeline, target }
     if (!(await endedTooEarly(aside.home))) throw failure;
   }
   throw new DriverError('transient', 'The log of the server could not be played.');
+}
+
+// Z is the name of a time zone, and the server has not read those when it reads this.
+function withOffset(time: string): string {
+  return new Date(time).toISOString().replace('Z', '+00');
 }
 
 async function promoted(aside: Cluster, data: string, ctx: DriverContext): Promise<DriverError | null> {

@@ -26,7 +26,7 @@ export async function ensureUsers(session: Session, spec: ServerSpec): Promise<v
   for (const user of spec.users) await ensurePassword(session, present, user.username, user.password, 'login');
   if (spec.database_name !== null) await ensureDatabase(session, spec.database_name);
   for (const user of spec.users) await ensureAccess(session, user, spec.database_name);
-  await endOldSessions(session);
+  await endOldSessions(session, spec.allowed_sources);
 }
 
 /** Rights inside of the database; `session` is in it. Users that are not wanted any more go, what they made goes to the owner role. */
@@ -48,7 +48,7 @@ async function presentRoles(session: Session): Promise<Map<string, Role>> {
 
 async function ensureGroups(session: Session, present: Map<string, Role>): Promise<void> {
   for (const group of [roles.owner, roles.readers, roles.writers]) if (!present.has(group)) await session.query(`create role ${name(group)} nologin`);
-  if (!present.has(roles.owner)) await session.query(`grant pg_signal_backend to ${name(roles.owner)}`);
+  if (!present.has(roles.owner)) await session.query(`grant pg_signal_backend, pg_read_all_stats to ${name(roles.owner)}`);
   await session.query('revoke connect, temporary on database postgres, template1 from public');
 }
 
@@ -66,10 +66,12 @@ async function ensurePassword(session: Session, present: Map<string, Role>, role
   await session.query('commit');
 }
 
-async function endOldSessions(session: Session): Promise<void> {
+// Sessions of an old password, and those from where nobody may come any more: the server looks at neither after the login.
+async function endOldSessions(session: Session, sources: string[]): Promise<void> {
   await session.query(
     `select pg_terminate_backend(pid) from pg_stat_activity a join pg_roles r on r.rolname = a.usename
-     where not r.rolsuper and a.backend_start < substring(shobj_description(r.oid, 'pg_authid') from 'password since (.*)')::timestamptz`,
+     where not r.rolsuper and (a.backend_start < substring(shobj_description(r.oid, 'pg_authid') from 'password since (.*)')::timestamptz
+       or not coalesce(a.client_addr <<= any($1::inet[]), true))`, [['127.0.0.1', '::1', ...sources]],
   );
 }
 

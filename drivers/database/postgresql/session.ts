@@ -8,7 +8,7 @@ import { roles, socketDirectory, systemIdentifierOf, type Cluster } from './clus
 
 export type Session = ClientBase;
 
-const ours = ['search_path=pg_catalog', 'role=none', 'lock_timeout=10000', 'default_transaction_read_only=off', 'row_security=on', 'client_min_messages=warning', 'log_min_duration_statement=-1', 'idle_in_transaction_session_timeout=60000'];
+const ours = ['search_path=pg_catalog', 'role=none', 'lock_timeout=10000', 'default_transaction_read_only=off', 'row_security=on', 'client_min_messages=warning', 'log_min_duration_statement=-1', 'idle_in_transaction_session_timeout=60000', 'track_activities=off'];
 
 /** `data`: the directory that the server must be running on. */
 export interface Target { database?: string; data?: string; port?: number; statementMs?: number }

@@ -1,7 +1,8 @@
 // To another major version: a server aside with empty data takes what the old one dumps, while nobody but the platform can
 // reach either. The old data stay until the new server answers, and come back when anything fails.
 import path from 'node:path';
-import { driverContext } from '../../driver';
+import { CommandFailed } from '../../command';
+import { DriverError, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { erase, ownerOf, writeNote } from '../home';
 import { isReplacing, replaceData } from '../replacement';
@@ -10,7 +11,7 @@ import { configure } from './configuration';
 import { connectionOf, furnish, initialize } from './data';
 import { bring, ensureContent } from './ensure';
 import { programsOf, requireTools, runPiped, type Programs } from './programs';
-import { asideOf, quietBoth, tryOut } from './restore';
+import { asideOf, orGoBack, quietBoth, tryOut } from './restore';
 import { serve, whenReady } from './server';
 import { inSession, name, text } from './session';
 import { firstTimeline } from './timelines';
@@ -24,24 +25,25 @@ export async function upgrade(cluster: Cluster, fromVersion: string, ctx: Driver
   if ((await majorOf(home.data)) === spec.version && !(await isReplacing(home))) return void (await bring(cluster, ctx));
   const old: Cluster = { ...cluster, spec: { ...spec, version: fromVersion }, programs: await programsOf(estate, fromVersion) };
   const bin = toolsOf(cluster.programs, old.programs);
-  try {
-    await replaceData(home, {
-      key: `upgrade-${spec.version}`,
-      fill: (draft) => carryOver(cluster, old, { draft, bin }, ctx),
-      stop: () => quietBoth(cluster, ctx),
-      prove: async () => {
-        await tryOut(cluster, ctx);
-        await writeNote(home, 'made', { version: spec.version });
-        await writeNote(home, 'timelines', firstTimeline);
-      },
-      goBack: () => Promise.resolve(),
-    }, ctx);
-  } catch (error) {
-    await goBack(old, ctx);
-    throw error;
-  }
+  await orGoBack(old, ctx, () => replaceData(home, {
+    key: `upgrade-${spec.version}`,
+    fill: (draft) => carryOver(cluster, old, { draft, bin }, ctx).catch(told),
+    stop: () => quietBoth(cluster, ctx),
+    prove: async () => {
+      await tryOut(cluster, ctx);
+      await writeNote(home, 'made', { version: spec.version });
+      await writeNote(home, 'timelines', firstTimeline);
+    },
+    goBack: () => Promise.resolve(),
+  }, ctx));
   await erase(asideOf(home).path, ctx);
   await bring(cluster, ctx);
+}
+
+// Worth no second try: the data, or the programs, are what they are.
+function told(cause: unknown): never {
+  if (!(cause instanceof CommandFailed)) throw cause;
+  throw Object.assign(new DriverError('invalid', 'The data of this database could not be carried over to the new version. It is back on the old one.'), { cause });
 }
 
 // Those of the newer version know both; those of the older one are the second choice.
@@ -94,11 +96,4 @@ async function carrySettings(old: Cluster, aside: Cluster, database: string): Pr
       }
     }
   });
-}
-
-// Where the data are still, or again, the old ones, their server serves again.
-async function goBack(old: Cluster, ctx: DriverContext): Promise<void> {
-  if (ctx.signal.aborted || (await isReplacing(old.home))) return;
-  await quietBoth(old, ctx);
-  await bring(old, ctx);
 }

@@ -1,0 +1,117 @@
+// The control plane and the server, killed in the middle of what they do.
+import { spawnSync, type ChildProcess } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ServerSpec } from '../../drivers/database';
+import { ctx } from '../support/database_server';
+import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../support/engines';
+import { kill, processesWith, spawnProgram } from '../support/processes';
+import { until } from '../support/runtime';
+
+jest.setTimeout(90_000);
+
+const version = '15';
+const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
+const port = 24_340;
+
+(isThere || process.env.CI ? describe : describe.skip)(`PostgreSQL ${version}, killed in the middle`, () => {
+  let one: EngineTrial;
+  let spec: ServerSpec;
+  const ensure = (wanted: ServerSpec) => untilDone((context) => one.driver.ensure(wanted, context));
+  const restore = (wanted: ServerSpec, id: string, more: { backup_id?: string; until?: string; server_id?: string }) =>
+    untilDone((context) => one.driver.restore(wanted, { id, server_id: spec.id, backup_id: null, until: null, ...more }, context));
+  const notes = async (of: ServerSpec) => (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
+  const at = async () => {
+    await sleep(30);
+    return String((await rows(spec, "select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') as now"))[0]?.now);
+  };
+
+  beforeAll(async () => {
+    one = await openEngineTrial();
+    spec = postgresqlSpec(version, port, { archive: true, replicas: [] });
+    await ensure(spec);
+    await rows(spec, "create table notes (note text primary key); insert into notes values ('a')");
+    await untilDone((context) => one.driver.backup(spec, 'bkp_base', context));
+  });
+  afterAll(async () => {
+    await one.trial.close();
+    expect(one.trial.errors).toEqual([]);
+  });
+
+  const program = (call: string) => `
+    const { openLocalRuntime } = require('./drivers/runtime/local');
+    const { openPostgresql } = require('./drivers/database/postgresql/open');
+    const { hostFacts } = require('./drivers/host');
+    const { driverContext } = require('./drivers/driver');
+    const [runtimeOptions, directory, spec] = process.argv.slice(1).map((one) => JSON.parse(one));
+    void (async () => {
+      const runtime = await openLocalRuntime(runtimeOptions);
+      const driver = openPostgresql({ runtime, directory, found: (await hostFacts()).postgresql });
+      console.log('begun');
+      await driver.${call};
+      console.log('done');
+      process.exit(0);
+    })().catch((error) => { console.error(error); process.exit(1); });`;
+  const begin = (call: string, of: ServerSpec): ChildProcess => spawnProgram(program(call), [one.trial.options, one.directory, of].map((each) => JSON.stringify(each)));
+  const killedAfter = async (call: string, of: ServerSpec, ms: number) => {
+    const child = begin(call, of);
+    const isBegun = new Promise((resolve) => child.stdout!.once('data', resolve));
+    await isBegun;
+    await sleep(ms);
+    await kill(child);
+  };
+
+  test('in the middle of making a server', async () => {
+    const fresh = { ...postgresqlSpec(version, port + 5), id: 'db_fresh', tenant: 16 };
+    for (const ms of [50, 300, 700, 1_000]) await killedAfter('ensure(spec, driverContext(30000))', fresh, ms);
+    await ensure(fresh);
+    expect(await rows(fresh, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect(readdirSync(path.join(one.directory, fresh.id)).filter((name) => name.startsWith('.next'))).toEqual([]);
+    await one.driver.remove(fresh.id, ctx());
+    await until(() => processesWith(fresh.id).length === 0);
+  });
+
+  test('in the middle of a backup', async () => {
+    for (const ms of [100, 400]) await killedAfter("backup(spec, 'bkp_killed', driverContext(30000))", spec, ms);
+    await untilDone((context) => one.driver.backup(spec, 'bkp_killed', context));
+    expect(readdirSync(path.join(one.directory, 'backups', spec.id)).filter((name) => name.startsWith('.draft'))).toEqual([]);
+    await one.driver.removeBackup(spec.id, 'bkp_killed', ctx());
+    await one.driver.removeBackup(spec.id, 'bkp_killed', ctx());
+  });
+
+  test('in the middle of a restore, with the server killed as well', async () => {
+    await rows(spec, "delete from notes; insert into notes values ('kept')");
+    const until = await at();
+    await rows(spec, 'delete from notes');
+    const call = `restore(spec, { id: 'rst_killed', server_id: spec.id, backup_id: null, until: '${until}' }, driverContext(30000))`;
+    for (const ms of [200, 700, 1_300, 1_900]) {
+      await killedAfter(call, spec, ms);
+      for (const { pid } of processesWith(`${one.directory}/${spec.id}/data`)) spawnSync('kill', ['-9', String(pid)]);
+    }
+    await restore(spec, 'rst_killed', { until });
+    expect(await notes(spec)).toEqual(['kept']);
+    expect(readdirSync(path.join(one.directory, spec.id)).filter((name) => /aside|next|before/.test(name))).toEqual([]);
+  });
+
+  test('a restore that nobody goes on with leaves what was there', async () => {
+    const until = await at();
+    await rows(spec, "insert into notes values ('later')");
+    await killedAfter(`restore(spec, { id: 'rst_left', server_id: spec.id, backup_id: null, until: '${until}' }, driverContext(30000))`, spec, 900);
+    await ensure(spec);
+    expect(['later', undefined]).toContain((await notes(spec)).find((note) => note === 'later'));
+    expect(await notes(spec)).toContain('kept');
+  });
+
+  test('in the middle of an upgrade', async () => {
+    const old = { ...postgresqlSpec(version, port + 6), id: 'db_old', tenant: 17 };
+    await ensure(old);
+    await rows(old, "create table notes (note text); insert into notes values ('kept')");
+    for (const ms of [300, 1_500, 2_500]) await killedAfter(`upgrade({ ...spec, version: '18' }, '${version}', driverContext(30000))`, old, ms);
+    const newer = { ...old, version: '18' };
+    await untilDone((context) => one.driver.upgrade(newer, version, context));
+    expect(await notes(newer)).toEqual(['kept']);
+    expect(await one.driver.observe(newer, ctx())).toMatchObject({ state: 'running', differs: null });
+    await one.driver.remove(old.id, ctx());
+  });
+});

@@ -1,0 +1,88 @@
+// Backups and points in time of real PostgreSQL servers.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ServerSpec } from '../../drivers/database';
+import { ctx } from '../support/database_server';
+import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../support/engines';
+
+jest.setTimeout(90_000);
+
+const version = '15';
+const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
+const port = 24_300;
+
+(isThere || process.env.CI ? describe : describe.skip)(`backups of PostgreSQL ${version}`, () => {
+  let one: EngineTrial;
+  let spec: ServerSpec;
+  const ensure = (wanted: ServerSpec) => untilDone((context) => one.driver.ensure(wanted, context));
+  const restore = (wanted: ServerSpec, id: string, more: { backup_id?: string; until?: string; server_id?: string }) =>
+    untilDone((context) => one.driver.restore(wanted, { id, server_id: spec.id, backup_id: null, until: null, ...more }, context));
+  const notes = async (of: ServerSpec) => (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
+  const at = async () => {
+    await sleep(30);
+    return String((await rows(spec, "select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') as now"))[0]?.now);
+  };
+
+  beforeAll(async () => {
+    one = await openEngineTrial();
+    spec = postgresqlSpec(version, port, { archive: true, replicas: [] });
+    await ensure(spec);
+    await rows(spec, "create table notes (note text primary key); insert into notes values ('a')");
+  });
+  afterAll(async () => {
+    await one.trial.close();
+    expect(one.trial.errors).toEqual([]);
+  });
+
+  test('a backup: made once, found again, downloaded as a dump that pg_restore reads', async () => {
+    expect(await one.driver.window(spec.id, ctx())).toBeNull();
+    const made = await untilDone((context) => one.driver.backup(spec, 'bkp_one', context));
+    expect(made.size_bytes).toBeGreaterThan(100_000);
+    expect(await one.driver.backup(spec, 'bkp_one', ctx())).toEqual(made);
+    const { stream, file_name } = await one.driver.openBackup(spec.id, 'bkp_one');
+    const chunks: Buffer[] = [];
+    for await (const chunk of stream) chunks.push(chunk as Buffer);
+    const file = path.join(one.trial.root, file_name);
+    writeFileSync(file, Buffer.concat(chunks));
+    expect(spawnSync('pg_restore', ['--list', file], { encoding: 'utf8' }).stdout).toContain('TABLE DATA public notes');
+    expect(file_name).toMatch(/^app-\d{8}T\d{6}Z\.dump$/);
+  });
+
+  test('rows that were deleted come back from a point in time, and go again with a second restore', async () => {
+    await rows(spec, "insert into notes values ('b')");
+    const before = await at();
+    await rows(spec, 'delete from notes');
+    const after = await at();
+    await rows(spec, "insert into notes values ('c')");
+    const window = await one.driver.window(spec.id, ctx());
+    expect(window!.earliest < before && after < window!.latest).toBe(true);
+    await restore(spec, 'rst_one', { until: before });
+    expect(await notes(spec)).toEqual(['a', 'b']);
+    await rows(spec, "insert into notes values ('d')");
+    await restore(spec, 'rst_one', { until: before });
+    expect(await notes(spec)).toEqual(['a', 'b', 'd']);
+    await restore(spec, 'rst_two', { until: after });
+    expect(await notes(spec)).toEqual([]);
+    await restore(spec, 'rst_three', { until: await at() });
+    expect(await notes(spec)).toEqual([]);
+    await expect(restore(spec, 'rst_four', { until: '2020-01-01T00:00:00Z' })).rejects.toMatchObject({ reason: 'invalid' });
+    await restore(spec, 'rst_five', { backup_id: 'bkp_one' });
+    expect(await notes(spec)).toEqual(['a']);
+    expect(readdirSync(path.join(one.directory, spec.id)).filter((name) => /aside|next|before/.test(name))).toEqual([]);
+  });
+
+  test('a copy is a server of its own, with users of its own', async () => {
+    await rows(spec, "insert into notes values ('for the copy')");
+    const copy = { ...postgresqlSpec(version, port + 1), id: 'db_copy', tenant: 12, users: [{ username: 'app', password: 'word-of-the-copy', access: 'admin' as const }] };
+    await untilDone((context) => one.driver.backup(spec, 'bkp_two', context));
+    await restore(copy, 'rst_copy', { until: await at() });
+    expect(await notes(copy)).toEqual(['a', 'for the copy']);
+    expect(await refusal(copy, { password: spec.users[0]!.password })).toBe('28P01');
+    await rows(copy, 'drop table notes');
+    expect(await notes(spec)).toEqual(['a', 'for the copy']);
+    await one.driver.remove(copy.id, ctx());
+    await one.driver.removeBackup(spec.id, 'bkp_two', ctx());
+  });
+});
