@@ -3,10 +3,11 @@ import { DriverError } from '../drivers/driver';
 import type { ServerSeen, ServerSpec } from '../drivers/database';
 import { databaseOf } from '../models/database_backup/work';
 import { DatabaseReplica } from '../models/database_replica';
+import type { Session } from '../models/database';
 import { freeLeases } from '../models/lease';
 import { appendDatabaseLines } from '../models/log_line';
 import { openAdminPassword } from '../models/managed_database/credentials';
-import { directEndpoints, endpointsApplied, freePort, wantedUsers, type DirectEndpoint } from '../models/managed_database/work';
+import { directEndpoints, endpointsApplied, freePort, lookAtAllServers, wantedUsers, type DirectEndpoint } from '../models/managed_database/work';
 import { around, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 import { certificateFor } from './managed_database/certificate';
 import { afterEnd } from './managed_database/keep';
@@ -39,9 +40,14 @@ export const job: Job<ReplicaRow> = {
   // A copy of many gigabytes is one step.
   stepMs: 60 * MINUTE_MS,
   deadlineMs: 30 * MINUTE_MS,
-  prepare: (sql) => freeLeases(sql, DatabaseReplica.table),
+  prepare,
   reconcile,
 };
+
+async function prepare(sql: Session): Promise<void> {
+  await freeLeases(sql, DatabaseReplica.table);
+  await lookAtAllServers(sql, DatabaseReplica.table);
+}
 
 async function reconcile(row: ReplicaRow, ctx: JobContext): Promise<Outcome> {
   const primary = await databaseOf<DatabaseRow>(ctx.sql, row.database_id);

@@ -1,7 +1,8 @@
 // Databases: one server each, kept as its row wants it through the driver of its engine.
+import type { Session } from '../models/database';
 import { freeLeases } from '../models/lease';
 import { ManagedDatabase } from '../models/managed_database';
-import { endPromotion, freePort, heldBy } from '../models/managed_database/work';
+import { endPromotion, freePort, heldBy, lookAtAllServers } from '../models/managed_database/work';
 import { around, gone, progressing, settled, type Job, type JobContext, type Outcome } from './job';
 import { provision, restart, restore, upgrade } from './managed_database/change';
 import { keep } from './managed_database/keep';
@@ -28,9 +29,14 @@ export const job: Job<DatabaseRow> = {
   // A restore of many gigabytes is one step.
   stepMs: 60 * MINUTE_MS,
   deadlineMs: 30 * MINUTE_MS,
-  prepare: (sql) => freeLeases(sql, ManagedDatabase.table),
+  prepare,
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : (phases[row.status] ?? keep)(row, ctx)),
 };
+
+async function prepare(sql: Session): Promise<void> {
+  await freeLeases(sql, ManagedDatabase.table);
+  await lookAtAllServers(sql, ManagedDatabase.table);
+}
 
 /** The server goes at once, the row when its replicas, endpoints and backups have gone. */
 async function tearDown(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {

@@ -104,3 +104,13 @@ export async function heldBy(sql: Sql, databaseId: string): Promise<{ kept: bool
   const [row] = await sql.query<{ kept: boolean; held: boolean }>(HELD, [databaseId]);
   return row ?? { kept: false, held: false };
 }
+
+const LOOK = {
+  databases: named(`update databases set next_at = least(next_at, now() + random() * interval '2 seconds') where deleted_at is null and status not in ('stopped', 'failed')`),
+  database_replicas: named(`update database_replicas set next_at = least(next_at, now() + random() * interval '2 seconds') where deleted_at is null and status <> 'failed'`),
+};
+
+/** After a start of the host nothing runs: whatever should is found soon. */
+export async function lookAtAllServers(sql: Pick<Sql, 'query'>, table: keyof typeof LOOK): Promise<void> {
+  await sql.query(LOOK[table], []);
+}

@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startPlant, type Plant } from '../support/bad_days_program';
-import { connect, describeEngine, eventually, inDatabasePlace, type Place } from '../support/database_hall';
+import { connect, describeEngine, eventually, inDatabasePlace, killHard, type Place } from '../support/database_hall';
 import { processesWith } from '../support/processes';
 
 /** Into the making of a server. */
@@ -57,6 +57,15 @@ describeEngine('postgresql', () => {
     await killAfter(700);
     await available(first);
     expect(await ask(first, 'select count(*)::int as count from notes')).toEqual([{ count: 1000 }]);
+
+    // As after a power cut: nothing runs any more, neither we nor the servers.
+    await plant.kill();
+    for (const { pid } of processesWith(`${place.settings.DATABASE_DIR}/`)) killHard(pid);
+    await plant.start();
+    for (const id of ids) {
+      await eventually('the server', async () => ask(id, 'select count(*)::int as count from notes').catch(() => null));
+      expect(await ask(id, 'select count(*)::int as count from notes')).toEqual([{ count: 1000 }]);
+    }
 
     for (const id of ids) await plant.call('DELETE', `/v2/databases/${id}`);
     await killAfter(100);

@@ -25,7 +25,7 @@ export interface Hall {
   remove(id: string): Promise<void>;
   /** Process of its server. */
   serverPid(serverId: string): Promise<number>;
-  /** kill -9 of all that its unit runs. */
+  /** kill -9 of the program. */
   killServer(serverId: string): void;
   /** Deletes what there is; ends what is left. */
   close(): Promise<void>;
@@ -106,9 +106,10 @@ export async function openHall(settings: Record<string, string> = {}): Promise<H
     },
     killServer(serverId) {
       const directory = `${databaseDir}/${serverId}/`;
-      const pids = processesWith(directory).map(({ pid }) => pid);
+      // Not the sandbox around it, which tells how it ended.
+      const pids = processesWith(directory).filter(({ args }) => /^\S*\/(postgres|redis-server|mariadbd) /.test(args)).map(({ pid }) => pid);
       if (!pids.length) throw new Error('the server has no process');
-      for (const pid of pids) kill(pid);
+      for (const pid of pids) killHard(pid);
     },
     async close() {
       for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null')) await hall.remove(id).catch(() => {});
@@ -135,7 +136,8 @@ async function endAll(directory: string): Promise<void> {
   await runtime.close();
 }
 
-function kill(pid: number): void {
+/** Ended already is success. */
+export function killHard(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
