@@ -31,7 +31,7 @@ const PACKAGES: Record<string, string[]> = {
   'find-my-way': ['rest'],
   knex: ['models', 'migrations'],
   objection: ['models'],
-  pg: ['models', 'server'],
+  pg: ['models', 'server', 'drivers'],
   graphql: ['core', 'resolvers', 'rest', 'server'],
   pino: ['core'],
   'prom-client': ['server'],
