@@ -68,7 +68,7 @@ describe('start', () => {
     const [release] = await newReleases(stopped);
     expect(release).toMatchObject({ deployment_id: stopped.deployment, preview_id: null });
     expect(release?.settings).toMatchObject({ run: { shutdown_grace_seconds: 7 }, health_check: { type: 'tcp' } });
-    expect(release?.processes).toEqual({ web: { command: 'node server.js', memory_mb: 512, cpus: 0.5 }, worker: { command: 'npm run worker', memory_mb: 1024, cpus: 1 } });
+    expect(release?.processes).toEqual({ web: { command: 'node server.js', memory_mb: 512, cpus: 0.5, disk_mb: 2048 }, worker: { command: 'npm run worker', memory_mb: 1024, cpus: 1, disk_mb: 4096 } });
     expect(release?.variables).not.toContain('hello');
     expect(variablesOfRelease(service.platform.secrets, release as { id: string; variables: string })).toEqual({ GREETING: 'hello' });
     expect(await processesOf(stopped)).toMatchObject({ web: { release_id: release?.id }, worker: { release_id: release?.id } });
