@@ -19,7 +19,7 @@ export const prices: Prices = {
 };
 
 /** A feature joins when its group works on this platform. */
-export const builtFeatures: Feature[] = ['applications', 'volumes'];
+export const builtFeatures: Feature[] = ['applications', 'databases', 'volumes'];
 
 export const defaultApplicationType = 's-512mb';
 

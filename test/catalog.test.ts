@@ -97,7 +97,7 @@ describe('filters', () => {
 
 describe('what is offered is what is here', () => {
   test('the region is the one of the settings', async () => {
-    expect(await rows('regions')).toEqual([{ id: 'fra1', name: 'Frankfurt', country: 'DE', city: null, available: true, features: ['applications', 'volumes'] }]);
+    expect(await rows('regions')).toEqual([{ id: 'fra1', name: 'Frankfurt', country: 'DE', city: null, available: true, features: ['applications', 'databases', 'volumes'] }]);
     expect(await rows('volume_size_limits')).toEqual([{ region: 'fra1', min_gb: 1, max_gb: 1000, step_gb: 1, default_gb: 10 }]);
   });
 

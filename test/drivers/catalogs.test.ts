@@ -20,7 +20,7 @@ const now = new Date('2026-11-21T00:00:00Z');
 
 test('the region is the one of the settings, with what is built', () => {
   expect(regions({ regionId: 'local', regionName: 'This machine' })).toEqual([
-    { id: 'local', name: 'This machine', country: null, city: null, available: true, features: ['applications', 'volumes'] },
+    { id: 'local', name: 'This machine', country: null, city: null, available: true, features: ['applications', 'databases', 'volumes'] },
   ]);
 });
 
