@@ -31,7 +31,8 @@ const PACKAGES: Record<string, string[]> = {
   'find-my-way': ['rest'],
   knex: ['models', 'migrations'],
   objection: ['models'],
-  pg: ['models', 'server'],
+  // The driver of PostgreSQL servers speaks to them.
+  pg: ['models', 'server', 'drivers'],
   graphql: ['core', 'resolvers', 'rest', 'server'],
   pino: ['core'],
   'prom-client': ['server'],
