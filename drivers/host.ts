@@ -15,7 +15,7 @@ const trustedForMs = 60_000;
 const usualPlaces = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 const postgresqlTools = ['initdb', 'pg_ctl', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];
 
-const versionQuestions: Record<ProgramName, [program: string, ...args: string[]]> = {
+const versionQuestions: Record<Exclude<ProgramName, 'pgbouncer'>, [program: string, ...args: string[]]> = {
   git: ['git', '--version'],
   node: ['node', '--version'],
   npm: ['npm', '--version'],
@@ -24,7 +24,8 @@ const versionQuestions: Record<ProgramName, [program: string, ...args: string[]]
   python3: ['python3', '--version'],
   go: ['go', 'version'],
   bubblewrap: ['bwrap', '--version'],
-  pgbouncer: ['pgbouncer', '--version'],
+  // Not asked for: nothing here runs a pooler yet, so no engine has pooling.
+
   mariadb_dump: ['mariadb-dump', '--version'],
 };
 

@@ -31,6 +31,7 @@ const PACKAGES: Record<string, string[]> = {
   'find-my-way': ['rest'],
   knex: ['models', 'migrations'],
   objection: ['models'],
+  // The driver of PostgreSQL servers speaks to them.
   pg: ['models', 'server', 'drivers'],
   graphql: ['core', 'resolvers', 'rest', 'server'],
   pino: ['core'],
