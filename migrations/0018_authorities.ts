@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('authorities', (table) => {
     // What it is for.
-    table.text('id').primary();
+    table.specificType('id', 'text collate "C"').primary();
     table.text('certificate').notNullable();
     // Sealed.
     table.text('key').notNullable();

@@ -121,7 +121,7 @@ CREATE INDEX applications_due ON public.applications USING btree (next_at) WHERE
 CREATE UNIQUE INDEX applications_tenant ON public.applications USING btree (tenant);
 
 create table authorities (
-  id text not null,
+  id text collate "C" not null,
   certificate text not null,
   key text not null,
   created_at timestamp(3) with time zone not null default now(),
