@@ -18,6 +18,7 @@ import { listenAdmin, openMetrics, type Metrics } from './admin';
 import { authenticate } from './authenticate';
 import { backupDownload } from './backup_download';
 import { requestContext } from './context';
+import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
 import { graphqlRouter } from './graphql';
 import { listenHttp } from './http';
 import { MIGRATIONS, type Platform } from './platform';
@@ -144,6 +145,7 @@ function expressApp(platform: Platform, graphql: express.Router, state: { draini
   });
   app.use('/graphql', graphql);
   app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform));
+  app.get(AUTHORITY_PATH, databaseAuthorityFile(platform));
   app.use((request, response) => {
     const request_id = String(response.getHeader('X-Request-Id'));
     writeProblem(response, problem('route_not_found'), { base_url: platform.config.baseUrl, request_id, instance: request.path, head: request.method === 'HEAD' });

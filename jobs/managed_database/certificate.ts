@@ -1,4 +1,7 @@
 // Certificates of servers, from the installation's own authority.
+import type { Config } from '../../core/config';
+import type { Sql } from '../../core/context';
+import type { SecretBox } from '../../core/secrets';
 import { isOutdated, issueServerCertificate, newAuthority, type KeyedCertificate } from '../../drivers/certificates/authority';
 import { authorityFor } from '../../models/authority';
 import type { JobContext } from '../job';
@@ -12,9 +15,14 @@ interface Certified {
 
 const PURPOSE = 'databases';
 
+/** The authority of all databases, made by whoever asks first. */
+export function databaseAuthority({ sql, secrets, config }: { sql: Sql; secrets: SecretBox; config: Config }): Promise<KeyedCertificate> {
+  return authorityFor(sql, secrets, PURPOSE, () => newAuthority(`Databases of ${config.appsDomain}`));
+}
+
 /** The certificate of a server, a new one where it has none or nears its end. It is in the row before it is used. */
 export async function certificateFor(row: Certified, ctx: JobContext): Promise<KeyedCertificate> {
-  const authority = await authorityFor(ctx.sql, ctx.secrets, PURPOSE, () => newAuthority(`Databases of ${ctx.config.appsDomain}`));
+  const authority = await databaseAuthority(ctx);
   const names = ['127.0.0.1', 'localhost', ctx.config.ingressHost];
   const place = `servers:${row.server_id}:tls_key`;
   if (row.tls_certificate && row.tls_key && !isOutdated(row.tls_certificate, authority.certificate, names)) {
