@@ -12,6 +12,9 @@ const STILL_STOPPING_MS = 1_000;
 
 /** active, superseded: older versions let go of their files. */
 export async function keep(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  // Killed while it took them away, the control plane has left a half of them.
+  await endTask(row, 'build', ctx);
+  await endTask(row, 'release', ctx);
   if (row.status === 'superseded') return settled();
   for (const id of await keepDeployments(ctx.sql, row)) await removeDirectory(path.join(hostOf(ctx).directories.releases, id));
   await pruneReleases(ctx.sql, row.application_id);

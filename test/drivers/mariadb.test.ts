@@ -27,7 +27,7 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
     trial = await openServerTrial();
     found = (await hostFacts()).mariadb;
     driver = openMariadb({ runtime: trial.runtime, directory: directory(), found });
-    spec = specOf('mariadb', found[0]!.series, 24021, { tenant: 21, database_name: 'my_app' });
+    spec = specOf('mariadb', found[0]!.series, 18021, { tenant: 21, database_name: 'my_app' });
   });
   afterAll(async () => {
     for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
@@ -183,7 +183,7 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
   });
 
   test('a control plane killed while it makes and restores: converges', async () => {
-    const victim = specOf('mariadb', spec.version, 24022, { id: 'db_killed_mariadb', tenant: 22, database_name: 'my_app' });
+    const victim = specOf('mariadb', spec.version, 18022, { id: 'db_killed_mariadb', tenant: 22, database_name: 'my_app' });
     for (const delay of [300, 2_500]) {
       const child = spawnProgram(killedProgram, [JSON.stringify({ options: trial.options, found, spec: victim, directory: directory(), backupOf: spec.id })]);
       await once(child.stdout!, 'data');

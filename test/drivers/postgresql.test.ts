@@ -23,7 +23,7 @@ for (const series of absent) test.skip(`PostgreSQL ${series}: not installed on t
 describe.each(offered)('PostgreSQL %s', (version) => {
   let one: EngineTrial;
   let spec: ServerSpec;
-  const port = 24_200 + Number(version);
+  const port = 18_200 + Number(version);
   const reader = { username: 'reader', password: 'readers-word', access: 'read_only' as const };
   const writer = { username: 'writer', password: 'writers-word', access: 'read_write' as const };
   const second = { username: 'second', password: 'seconds-word', access: 'admin' as const };

@@ -13,7 +13,7 @@ jest.setTimeout(90_000);
 
 const version = '15';
 const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
-const port = 24_340;
+const port = 18_340;
 
 (isThere || process.env.CI ? describe : describe.skip)(`PostgreSQL ${version}, killed in the middle`, () => {
   let one: EngineTrial;

@@ -11,7 +11,7 @@ jest.setTimeout(90_000);
 
 const version = '15';
 const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
-const port = 24_300;
+const port = 18_300;
 
 (isThere || process.env.CI ? describe : describe.skip)(`backups of PostgreSQL ${version}`, () => {
   let one: EngineTrial;

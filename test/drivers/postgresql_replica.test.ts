@@ -10,7 +10,7 @@ jest.setTimeout(90_000);
 
 const version = '15';
 const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
-const port = 24_320;
+const port = 18_320;
 const word = 'administrators-word';
 
 (isThere || process.env.CI ? describe : describe.skip)(`replicas and upgrades of PostgreSQL ${version}`, () => {

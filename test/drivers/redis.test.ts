@@ -25,7 +25,7 @@ describeServer('%s', (engineName) => {
     trial = await openServerTrial();
     found = (await hostFacts())[engine];
     driver = openRedis({ runtime: trial.runtime, directory: `${trial.root}/databases`, found, engine });
-    spec = specOf(engine, found[0]!.series, 24001);
+    spec = specOf(engine, found[0]!.series, 18001);
   });
   afterAll(async () => {
     for (const id of await driver.list(ctx())) await driver.remove(id, ctx());

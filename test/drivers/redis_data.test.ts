@@ -28,7 +28,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
     trial = await openServerTrial();
     found = (await hostFacts()).redis;
     driver = openRedis({ runtime: trial.runtime, directory: directory(), found, engine: 'redis' });
-    spec = specOf('redis', series(), 24011, { tenant: 12 });
+    spec = specOf('redis', series(), 18011, { tenant: 12 });
     await settle(driver, spec);
   });
   afterAll(async () => {
@@ -73,7 +73,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   });
 
   test('a restore into a copy leaves the first server alone', async () => {
-    const copy = specOf('redis', series(), 24012, { id: 'db_copy', tenant: 13, users: [{ username: 'app', password: 'of-the-copy', access: 'admin' }] });
+    const copy = specOf('redis', series(), 18012, { id: 'db_copy', tenant: 13, users: [{ username: 'app', password: 'of-the-copy', access: 'admin' }] });
     await settle(driver, copy);
     await driver.restore(copy, { id: 'restore_2', server_id: spec.id, backup_id: 'bkp_one', until: null }, ctx());
     await settle(driver, copy);
@@ -101,7 +101,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   });
 
   test('a replica follows over TLS, takes reads only, and becomes a server of its own', async () => {
-    const replica = specOf('redis', series(), 24013, { id: 'rep_one', tenant: 14, tls: spec.tls, users: spec.users, replica_of: { server_id: spec.id, port: spec.port, password: spec.admin_password } });
+    const replica = specOf('redis', series(), 18013, { id: 'rep_one', tenant: 14, tls: spec.tls, users: spec.users, replica_of: { server_id: spec.id, port: spec.port, password: spec.admin_password } });
     await settle(driver, replica);
     await until(async () => (await app(replica, ['GET', 'four']))[0] === '4');
     expect(await app(replica, ['SET', 'x', '1'])).toEqual([expect.stringMatching(/^READONLY/)]);
@@ -133,7 +133,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
 
   test('over its storage: reads and deletions go on, writes do not; with room again they do', async () => {
     const small = openRedis({ runtime: trial.runtime, directory: directory(), found, engine: 'redis', gigabyteBytes: 1 << 20 });
-    const other = specOf('redis', series(), 24014, { id: 'db_small', tenant: 15, storage_gb: 4 });
+    const other = specOf('redis', series(), 18014, { id: 'db_small', tenant: 15, storage_gb: 4 });
     await settle(small, other);
     await app(other, ...Array.from({ length: 6 }, (_, i) => ['SET', `k${i}`, 'x'.repeat(1 << 20)]));
     await until(async () => ((await small.observe(other, ctx())).storage_used_bytes ?? 0) > 4 << 20);
@@ -160,7 +160,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   });
 
   test('something else of that name is left alone', async () => {
-    const stranger = { ...spec, id: 'db_stranger', port: 24015 };
+    const stranger = { ...spec, id: 'db_stranger', port: 18015 };
     spawnSync('mkdir', ['-p', `${directory()}/db_stranger/data`]);
     expect((await driver.observe(stranger, ctx())).state).toBe('foreign');
     await expect(driver.ensure(stranger, ctx())).rejects.toMatchObject({ reason: 'conflict' });
@@ -170,7 +170,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
 
   test('a control plane killed at any moment: creation, restore and removal converge', async () => {
     const id = 'db_killed';
-    const victim = specOf('redis', series(), 24016, { id, tenant: 16 });
+    const victim = specOf('redis', series(), 18016, { id, tenant: 16 });
     for (const delay of [0, 100, 250, 600]) {
       const child = spawnProgram(killedProgram, [JSON.stringify({ options: trial.options, found, spec: victim, directory: directory(), backupOf: spec.id, restoreId: `killed_${delay}` })]);
       await once(child.stdout!, 'data');

@@ -24,7 +24,7 @@ describeServer(there ? 'allowed sources' : 'allowed sources (redis-server is not
     trial = await openServerTrial();
     const found = (await hostFacts()).redis;
     driver = openRedis({ runtime: trial.runtime, directory: `${trial.root}/databases`, found, engine: 'redis', publicAddresses: ['127.0.0.2'] });
-    spec = specOf('redis', found[0]!.series, 24031, { tenant: 31 });
+    spec = specOf('redis', found[0]!.series, 18031, { tenant: 31 });
     await settle(driver, spec);
   });
   afterAll(async () => {
