@@ -48,7 +48,7 @@ export function isAsWanted({ state, differs }: ServerSeen, { spec }: Pick<Wanted
 
 async function reached(row: DatabaseRow, { spec, users, endpoints }: Wanted, seen: ServerSeen, engine: EngineDriver, ctx: JobContext): Promise<Outcome> {
   const { storage_used_bytes, full } = seen;
-  const observed = { ...row.observed, down: false, begun: true, archive: spec.archive, generation: row.generation, ...(seen.state === 'running' && { storage_used_bytes, full }) };
+  const observed = { ...row.observed, down: false, begun: true, generation: row.generation, ...(seen.state === 'running' && { storage_used_bytes, full }) };
   if (seen.state !== 'running') return settled({ driver: row.engine, observed, status: 'stopped', status_reason: null });
   await ctx.sql.transaction(async (sql) => {
     await restartForUsers({ sql, secrets: ctx.secrets, config: ctx.config }, row.id, await usersApplied(sql, users));
