@@ -131,7 +131,9 @@ function accessRules({ spec }: Cluster, { kind }: Mode): string {
   return `${[
     ...own,
     `hostssl replication ${roles.replication} 127.0.0.1/32 scram-sha-256`,
-    `host all ${roles.admin},${roles.replication} all reject`,
+    `host all ${roles.admin},${roles.replication} all reject`, `local all ${roles.replication} reject`,
+    // Poolers: nobody but the user of the server and the platform gets to the socket.
+    `local "${name}" all scram-sha-256`,
     ...everywhere.map((source) => `hostssl "${name}" all ${source} scram-sha-256`),
   ].join('\n')}\n`;
 }

@@ -14,6 +14,7 @@ import { backupsOf, systemIdentifierOf, type Cluster, type PostgresqlEstate } fr
 import { bring, clusterOf, ensure } from './ensure';
 import { breakOff, lasting } from './lasting';
 import { readLog } from './log';
+import { pooledServer } from './pooled';
 import { metrics, observe } from './observe';
 import { programsOf } from './programs';
 import { restore } from './restore';
@@ -50,6 +51,7 @@ export function openPostgresql(options: PostgresqlOptions): EngineDriver {
       await lasting(estate, `upgrade-${spec.version}`, cluster.home.path, (own) => upgrade(cluster, fromVersion, own), ctx);
     }),
     promote: (spec, ctx) => asDriverErrors(async () => promote(await presentCluster(estate, spec), ctx)),
+    pooled: (server) => asDriverErrors(async () => pooledServer(await requireHome(estate, server.id), server)),
     metrics: (spec) => asDriverErrors(async () => metrics(await presentCluster(estate, spec))),
     readLog: (id, position) => asDriverErrors(async () => readLog(homeOf(estate, id), position)),
   };
