@@ -9,7 +9,7 @@ import { loadKeyRing, secretBox, type SecretBox } from '../core/secrets';
 import { StartupError } from '../core/startup_error';
 import { hostFacts } from '../drivers/host';
 import { allJobs } from '../jobs/registry';
-import { describeTables, openDatabase, type Database } from '../models/database';
+import { describeTables, openDatabase, translate, type Database } from '../models/database';
 import { lagSeconds } from '../models/lease';
 import { migrate, pendingMigrations } from '../models/migrate';
 import { named } from '../models/statement';
@@ -127,7 +127,7 @@ const COUNT = named(`insert into rate_windows as w (bucket, window_start, used) 
   where w.window_start <= excluded.window_start returning used`);
 
 async function requireUpToDate({ knex }: Database): Promise<void> {
-  const pending = await pendingMigrations(knex, MIGRATIONS);
+  const pending = await pendingMigrations(knex, MIGRATIONS).catch((error: unknown) => Promise.reject(translate(error)));
   if (pending.length) throw new StartupError(`the program on the disk is newer than the one that runs (${pending.join(', ')} is pending): start it again`);
 }
 
