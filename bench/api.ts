@@ -33,13 +33,15 @@ async function main(): Promise<void> {
 
 async function measureAll(stage: Stage, node: string, packages: boolean): Promise<Row[]> {
   tell(`Node ${versionOf(node)}`);
-  return [
-    ...(await timeStarts(stage, node)),
-    ...(await compareCases(stage, { node, packages, say: tell })),
-    ...(await costOfRefusals(stage, node, tell)),
-    ...(await memoryUnderLoad(stage, node)),
-    ...(await replicas(stage, node)),
-  ];
+  const rows: Row[] = [];
+  const sections = [() => timeStarts(stage, node), () => compareCases(stage, { node, packages, say: tell }), () => costOfRefusals(stage, node, tell), () => memoryUnderLoad(stage, node), () => replicas(stage, node)];
+  for (const section of sections) {
+    const found = await section();
+    // A run that breaks off later has told what it had.
+    if (found.length) tell(rowTable(found));
+    rows.push(...found);
+  }
+  return rows;
 }
 
 /** Last, because the other measures are of a table of usual size. */

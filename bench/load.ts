@@ -8,6 +8,8 @@ export interface Shot {
   status: number;
   /** The body, its beginning, or a test of it; null: any. */
   body: string | ((text: string) => boolean) | null;
+  /** The server ends the connection after this answer; the next request opens another. */
+  closes?: true;
 }
 
 export interface Round {
@@ -38,25 +40,31 @@ export async function load(options: LoadOptions): Promise<Round> {
   return { requests: times.length, rps: times.length / seconds, p99: times[Math.ceil(times.length * 0.99) - 1] ?? NaN };
 }
 
-function fire({ port, next }: LoadOptions, times: number[], until: number): Promise<void> {
+async function fire(options: LoadOptions, times: number[], until: number): Promise<void> {
+  while ((await fireOn(options, times, until)) === 'again');
+}
+
+/** One connection, until the time is over or the server ends it as it should. */
+function fireOn({ port, next }: LoadOptions, times: number[], until: number): Promise<'done' | 'again'> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', noDelay: true });
     let shot = next();
-    let sent = 0;
+    let sent = performance.now();
     const send = (): void => {
       sent = performance.now();
       socket.write(shot.request);
     };
-    const end = (error?: Error): void => {
+    const end = (result: 'done' | 'again' | Error): void => {
       socket.destroy();
-      if (error) reject(error);
-      else resolve();
+      if (result instanceof Error) reject(result);
+      else resolve(result);
     };
     onAnswer(socket, (status, body) => {
       const now = performance.now();
       times.push(now - sent);
       if (!isRight(shot, status, body)) return end(new Error(`wrong answer: ${status} ${body.slice(0, 500)}\nto ${shot.request.split('\r\n')[0]}\nexpected ${shot.status} ${String(shot.body).slice(0, 500)}`));
-      if (now >= until) return end();
+      if (now >= until) return end('done');
+      if (shot.closes) return end('again');
       shot = next();
       send();
     });
