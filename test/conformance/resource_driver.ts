@@ -22,12 +22,13 @@ export interface ResourceFixture<S, O> {
   /** Puts something that is not ours where the resource would be, and takes it away. */
   plantForeign(id: string): Promise<void>;
   uprootForeign(id: string): Promise<void>;
+  /** How often a step is killed at one of its continuations, and at random; less than usual where each takes long. */
+  kills?: { sample: number; random: number };
   /** Fails when anything is left over. */
   close(): Promise<void>;
 }
 
-const killsOfASample = 16;
-const randomKills = 6;
+const usualKills = { sample: 16, random: 6 };
 const stepMs = 20_000;
 
 let minted = 0;
@@ -164,6 +165,7 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
 
 // Real SIGKILLs of a child: at its continuations, counted, and at random moments, when a program it started is at work.
 async function killedEverywhere<S, O>(fixture: ResourceFixture<S, O>, verb: 'ensure' | 'remove', prepare: () => Promise<Desired<S>>, goOn: (r: Desired<S>) => Promise<void>): Promise<void> {
+  const { sample: most, random } = fixture.kills ?? usualKills;
   const empty = await fixture.snapshot();
   const first = await prepare();
   const begin = Date.now();
@@ -177,20 +179,20 @@ async function killedEverywhere<S, O>(fixture: ResourceFixture<S, O>, verb: 'ens
     await goOn(r);
     await destroyed(fixture, r);
   };
-  for (const n of sample(total)) await killed((r) => killAtContinuation({ recipe: fixture.recipe, verb, desired: r }, n)).catch(withContext(`killed at continuation ${n} of ${total}`));
-  for (let i = 0; i < randomKills; i++) {
+  for (const n of sample(total, most)) await killed((r) => killAtContinuation({ recipe: fixture.recipe, verb, desired: r }, n)).catch(withContext(`killed at continuation ${n} of ${total}`));
+  for (let i = 0; i < random; i++) {
     const ms = span * (0.4 + 0.6 * Math.random());
     await killed((r) => killAfter({ recipe: fixture.recipe, verb, desired: r }, ms)).catch(withContext(`killed after ${ms} ms of ${span}`));
   }
-  expect(kills).toBeGreaterThan(killsOfASample / 2);
+  expect(kills).toBeGreaterThan(most / 2);
   expect(await listed(fixture)).toEqual([]);
   expect(await fixture.snapshot()).toEqual(empty);
 }
 
-function sample(total: number): number[] {
+function sample(total: number, most: number): number[] {
   if (process.env.CONFORMANCE_KILLS === 'all') return Array.from({ length: total }, (_, i) => i + 1);
-  const stride = total / killsOfASample;
-  return Array.from({ length: killsOfASample }, (_, i) => 1 + Math.floor((i + Math.random()) * stride));
+  const stride = total / most;
+  return Array.from({ length: most }, (_, i) => 1 + Math.floor((i + Math.random()) * stride));
 }
 
 function withContext(where: string): (error: unknown) => never {

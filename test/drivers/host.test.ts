@@ -46,6 +46,11 @@ test('engines are known by what they say, not by the name of their file', async 
   expect(facts.mariadb).toEqual([expect.objectContaining({ version: '10.11.19', series: '10.11' })]);
 });
 
+test('what listens before databases is found with its version', async () => {
+  const { programs } = await hostFacts(await hostWith('listeners', { pgbouncer: 'echo "PgBouncer 1.18.0"', haproxy: '[ "$1" = -v ] && echo "HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/"' }));
+  expect([programs.pgbouncer?.version, programs.haproxy?.version]).toEqual(['1.18.0', '2.6.12']);
+});
+
 test('an installed PostgreSQL comes with its tools', async () => {
   const bin = path.join('postgresql', '16', 'bin');
   await hostWith(bin, { postgres: 'echo "postgres (PostgreSQL) 16.4 (Debian 16.4-1)"', pg_dump: 'exit 0' });
