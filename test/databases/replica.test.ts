@@ -1,4 +1,6 @@
 // Replicas: they read what the primary has, write nothing, and become databases of their own.
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
 import { connect, describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
 
 describeEngine('postgresql', () => {
@@ -33,6 +35,33 @@ describeEngine('postgresql', () => {
     });
     await connect(reads, async (client) => void (await expect(client.query('insert into notes values (6)')).rejects.toThrow(/read-only/)));
 
+    // Another package; then the data of the database become others, which it can't follow.
+    const available = (): Promise<unknown> => eventually('the replica', async () => ((await hall.call('GET', place)).body.status === 'available' ? true : null), 60_000);
+    const larger = await hall.call('PATCH', place, { body: { database_package: 's-1vcpu-1gb' } });
+    expect([larger.body.status, larger.body.database_package]).toEqual(['updating', 's-1vcpu-1gb']);
+    await available();
+    await connect(reads, async (client) => expect((await client.query('show max_connections')).rows).toEqual([{ max_connections: '53' }]));
+
+    const backup = await hall.call('POST', `/v2/databases/${id}/backups`, { body: {} });
+    await eventually('the backup', async () => ((await hall.call('GET', `/v2/databases/${id}/backups/${backup.body.id}`)).body.status === 'completed' ? true : null));
+    await connect(address, async (client) => void (await client.query('insert into notes select generate_series(6, 100)')));
+    expect(await hall.act(id, 'restore', { backup_id: backup.body.id })).toMatchObject({ status: 'available', status_reason: null });
+    const anew = await eventually('its new beginning', async () => {
+      const { body } = await hall.call('GET', place);
+      return body.status === 'provisioning' ? body : null;
+    });
+    expect(anew.status_reason).toMatch(/^The data of the database were restored.* made anew/);
+    await available();
+    expect((await hall.call('GET', place)).body).toMatchObject({ status_reason: null, database_package: 's-1vcpu-1gb' });
+    await connect(reads, async (client) => expect((await client.query('select count(*)::int as count from notes')).rows).toEqual([{ count: 5 }]));
+    await connect(address, async (client) => void (await client.query("insert into notes values (0)")));
+    await eventually('what is written after the restore', async () => {
+      let rows = 0;
+      await connect(reads, async (client) => void (rows = (await client.query('select count(*)::int as count from notes')).rows[0].count));
+      return rows === 6 || null;
+    });
+    await connect(address, async (client) => void (await client.query('delete from notes where id = 0')));
+
     const promoted = await hall.call('POST', `${place}/promote`);
     expect([promoted.status, promoted.body.status]).toEqual([expect.any(Number), 'provisioning']);
     const own = await hall.settled(promoted.body.id);
@@ -45,5 +74,25 @@ describeEngine('postgresql', () => {
     await connect(address, async (client) => expect((await client.query('select count(*)::int as count from notes')).rows).toEqual([{ count: 5 }]));
     await eventually('the end of the replica', async () => (await hall.call('GET', place)).status === 404 || null);
     expect((await hall.settled(id)).status).toBe('available');
-  }, 120_000);
+
+    // One that is deleted leaves nothing behind, at the primary neither.
+    const second = await hall.call('POST', `/v2/databases/${id}/replicas`, { body: { name: 'second' } });
+    await eventually('the second replica', async () => ((await hall.call('GET', `/v2/databases/${id}/replicas/${second.body.id}`)).body.status === 'available' ? true : null), 60_000);
+    const slots = async (): Promise<string[]> => {
+      let names: string[] = [];
+      await connect(address, async (client) => void (names = (await client.query('select slot_name from pg_replication_slots order by 1')).rows.map((row) => row.slot_name)));
+      return names;
+    };
+    expect(await slots()).toEqual([second.body.id]);
+    expect((await hall.call('DELETE', `/v2/databases/${id}/replicas/${second.body.id}`)).status).toBe(204);
+    await eventually('the end of its server', async () => ((await hall.service.sql('select 1 from database_ports where owner_id = $1', [second.body.id])).length ? null : true));
+    expect(existsSync(path.join(hall.databaseDir, second.body.id))).toBe(false);
+    // So does one that has not come to its copy yet.
+    const third = await hall.call('POST', `/v2/databases/${id}/replicas`, { body: { name: 'third' } });
+    await eventually('its home', async () => (existsSync(path.join(hall.databaseDir, third.body.id)) ? true : null));
+    expect((await hall.call('DELETE', `/v2/databases/${id}/replicas/${third.body.id}`)).status).toBe(204);
+    await eventually('the end of its row', async () => ((await hall.service.sql('select 1 from database_replicas where id = $1', [third.body.id])).length ? null : true));
+    expect(readdirSync(hall.databaseDir).filter((name) => name.includes(third.body.id))).toEqual([]);
+    await eventually('the end of all slots', async () => ((await slots()).length ? null : true), 60_000);
+  }, 240_000);
 });

@@ -1,4 +1,7 @@
 // What must not be lost: backups, points in time, copies, and a server that somebody kills.
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
 
@@ -18,6 +21,23 @@ describeEngine('postgresql', () => {
     for (const statement of statements) await client.query(statement);
   });
 
+  /** Who has the address gets a file that pg_restore reads; who alters it gets nothing. */
+  async function download(place: string): Promise<void> {
+    const { status, body } = await hall.call('GET', place);
+    expect([status, Date.parse(body.expires_at) > Date.now() + 800_000]).toEqual([200, true]);
+    const here = body.url.replace(/^https?:\/\/[^/]+/, hall.service.url);
+    const answer = await fetch(here);
+    expect([answer.status, answer.headers.get('content-disposition')]).toEqual([200, expect.stringMatching(/^attachment; filename="app-\d{8}T\d{6}Z\.dump"$/)]);
+    const file = path.join(hall.service.dataDir, 'download.dump');
+    writeFileSync(file, Buffer.from(await answer.arrayBuffer()));
+    const listed = spawnSync('pg_restore', ['--list', file], { encoding: 'utf8' });
+    expect([listed.status, listed.stdout]).toEqual([0, expect.stringMatching(/TABLE DATA public notes/)]);
+    const [, expires = ''] = /expires=(\d+)/.exec(here) ?? [];
+    for (const altered of [here.replace(/signature=./, 'signature=_'), here.replace(expires, String(Number(expires) + 60)), here.replace(expires, '1000000000'), here.replace(/[?].*$/, '')]) {
+      expect((await fetch(altered)).status).toBe(404);
+    }
+  }
+
   test('rows that were destroyed come back from a backup, from a point in time, and into a copy', async () => {
     const { id } = await hall.create({ name: 'notes', engine: 'postgresql', engine_version: '15' });
     await run(id, 'create table notes (id int)', 'insert into notes select generate_series(1, 10)');
@@ -28,6 +48,7 @@ describeEngine('postgresql', () => {
       return ['completed', 'failed'].includes(body.data[0].status) ? body.data[0] : null;
     });
     expect([backup.status, backup.size_bytes > 0]).toEqual(['completed', true]);
+    await download(`/v2/databases/${id}/backups/${backup.id}/download`);
 
     await run(id, 'insert into notes select generate_series(11, 30)');
     await sleep(1_500);
@@ -49,7 +70,31 @@ describeEngine('postgresql', () => {
     expect(await count(id)).toBe(30);
     expect(await hall.act(id, 'restore', { backup_id: backup.id })).toMatchObject({ status: 'available', status_reason: null });
     expect(await count(id)).toBe(10);
-  }, 180_000);
+    await switchSchedule(id);
+  }, 240_000);
+
+  /** Without backups nothing is kept for points in time, at once and without a restart; with them again, from the next backup on. */
+  async function switchSchedule(id: string): Promise<void> {
+    const pid = await hall.serverPid(id);
+    const window = async (): Promise<{ earliest: string; latest: string } | null> => (await hall.call('GET', `/v2/databases/${id}`)).body.point_in_time_window;
+    const before = await window();
+    expect(before).not.toBeNull();
+    const command = async (): Promise<string> => {
+      let text = '';
+      await connect(await addressOf(id), async (client) => void (text = (await client.query('show archive_command')).rows[0].archive_command));
+      return text;
+    };
+    await hall.call('PATCH', `/v2/databases/${id}`, { body: { backup_schedule: { enabled: false } } });
+    await eventually('the end of the archive', async () => ((await command()) === 'true' ? true : null));
+    await eventually('the end of the window', async () => ((await window()) === null ? true : null));
+    await hall.call('PATCH', `/v2/databases/${id}`, { body: { backup_schedule: { enabled: true } } });
+    await eventually('the archive', async () => (/gzip/.test(await command()) ? true : null));
+    expect(await window()).toBeNull();
+    await hall.call('POST', `/v2/databases/${id}/backups`, { body: {} });
+    const after = await eventually('the new window', window);
+    expect(after.earliest > (before?.latest ?? '')).toBe(true);
+    expect(await hall.serverPid(id)).toBe(pid);
+  }
 
   test('a server that was killed is started again, and says why', async () => {
     const { id } = await hall.create({ name: 'killed', engine: 'postgresql', engine_version: '15' });
