@@ -8,6 +8,7 @@ import type { CreateDatabaseInput, DatabaseCredentials, UpdateDatabaseInput, Upg
 import { Resource, type Values } from './base';
 import type { Billing } from './billing';
 import { DatabaseEndpoint } from './database_endpoint';
+import { requireFollowing } from './database_replica/size';
 import { DatabaseUser } from './database_user';
 import { requireCapacity, takePort } from './managed_database/capacity';
 import { credentialsOf, newPassword, sealAdminPassword } from './managed_database/credentials';
@@ -138,9 +139,10 @@ export class ManagedDatabase extends Resource {
     return this.move(ctx, 'restarting');
   }
 
-  /** @throws engine_version_unsupported, invalid_state, resource_busy */
+  /** @throws engine_version_unsupported, engine_feature_unsupported where it has replicas and the version none, invalid_state, resource_busy */
   async upgrade(ctx: Context, input: UpgradeDatabaseInput): Promise<this> {
     const wanted_version = await requireNewerVersion(ctx, this, input.engine_version);
+    await requireFollowing(ctx, this, wanted_version);
     return this.move(ctx, 'upgrading', { wanted_version });
   }
 

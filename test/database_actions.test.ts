@@ -1,5 +1,6 @@
 // What moves a database: start, stop, restart, upgrade, restore; its credentials and their rotation (resources.md 9.1, 9.2).
 import { backup, database, describeHost, setStatus, setWindow } from './support/databases';
+import { replica } from './support/database_children';
 import { startService, type Answer, type TestService } from './support/service';
 
 const PASSWORD = /^[A-Za-z0-9_-]{32}$/;
@@ -76,6 +77,13 @@ describe('upgrade', () => {
   it.each([['15', ['18']], ['17', ['18']], ['nonsense', ['18']]])('refuses %s', async (engine_version, available_versions) => {
     const { id } = await database(service, { engine_version: '17' });
     expect(await act(id, 'upgrade', { engine_version })).toMatchObject({ status: 422, body: { code: 'engine_version_unsupported', available_versions } });
+  });
+
+  it('refuses a version in which its replicas could not be made anew', async () => {
+    const { id } = await database(service, { engine_version: '16' });
+    await replica(service, id);
+    expect(await act(id, 'upgrade', { engine_version: '18' })).toMatchObject({ status: 422, body: { code: 'engine_feature_unsupported', engine: 'postgresql', feature: 'replicas' } });
+    expect((await act(id, 'upgrade', { engine_version: '17' })).status).toBe(202);
   });
 
   it('compares versions as numbers, and needs an available database', async () => {

@@ -4,7 +4,7 @@ import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
 import { requireCapacity } from '../managed_database/capacity';
-import { requirePackage } from '../managed_database/offer';
+import { requireFeature, requirePackage } from '../managed_database/offer';
 import { named } from '../statement';
 
 interface Primary {
@@ -32,6 +32,14 @@ export async function promiseMore(ctx: Context, primary: Primary, size: Database
     memory_mb: size.nodes * size.memory_mb - (before && present ? present.nodes * before.memory_mb : 0),
     storage_gb: (size.nodes - (present?.nodes ?? 0)) * primary.storage_gb,
   });
+}
+
+const FOLLOWED = named(`select 1 from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting' limit 1`);
+
+/** Replicas are made anew in the new version, which has to be able to. @throws engine_feature_unsupported */
+export async function requireFollowing(ctx: Context, database: { id: string; engine: string }, engine_version: string): Promise<void> {
+  const followed = await ctx.sql.query(FOLLOWED, [database.id]);
+  if (followed.length) await requireFeature(ctx, { engine: database.engine, engine_version }, 'replicas');
 }
 
 const COUNT = named(`select count(*) as used from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting'`);

@@ -1,4 +1,5 @@
 // PostgreSQL from the first request to the last trace: a real worker, a real server, real clients.
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { connect, describeEngine, openHall, refusal, type Hall } from '../support/database_hall';
@@ -9,7 +10,15 @@ describeEngine('postgresql', () => {
   beforeAll(async () => void (hall = await openHall()), 60_000);
   afterAll(() => hall?.close(), 60_000);
 
-  test('a database is made, used, given a new password, stopped, started and deleted without a trace', async () => {
+  const addressOf = async (id: string): Promise<string> => (await hall.call('GET', `/v2/databases/${id}/credentials`)).body.endpoints[0].connection_string;
+  const as = (address: string, user: { username: string; password: string }): string => address.replace(/\/\/[^@]*@/, `//${user.username}:${user.password}@`);
+  const shown = async (address: string, ...settings: string[]): Promise<Record<string, string>> => {
+    let rows: { name: string; setting: string }[] = [];
+    await connect(address, async (client) => void ({ rows } = await client.query('select name, current_setting(name) as setting from pg_settings where name = any($1)', [settings])));
+    return Object.fromEntries(rows.map(({ name, setting }) => [name, setting]));
+  };
+
+  test('a database is made, used, given a new password, stopped, started, made larger and deleted without a trace', async () => {
     const database = await hall.create({ name: 'orders', engine: 'postgresql' });
     expect([database.status, database.status_reason]).toEqual(['available', null]);
     const { body: login } = await hall.call('GET', `/v2/databases/${database.id}/credentials`);
@@ -20,14 +29,6 @@ describeEngine('postgresql', () => {
       await client.query('insert into orders select generate_series(1, 100)');
     });
     expect(await refusal(address.replace('sslmode=require', 'sslmode=disable'))).toMatch(/no encryption|no pg_hba|SSL/i);
-
-    const user = await hall.call('POST', `/v2/databases/${database.id}/users`, { body: { username: 'reports', access: 'read_only' } });
-    expect(user.status).toBe(201);
-    const reader = address.replace(`app:${login.password}@`, `reports:${user.body.password}@`);
-    await connect(reader, async (client) => {
-      expect((await client.query('select count(*)::int as count from orders')).rows).toEqual([{ count: 100 }]);
-      await expect(client.query('insert into orders values (101)')).rejects.toThrow(/permission denied|read-only/);
-    });
 
     const rotated = await hall.call('POST', `/v2/databases/${database.id}/credentials/rotate`);
     expect(rotated.body.password).not.toBe(login.password);
@@ -43,13 +44,67 @@ describeEngine('postgresql', () => {
     expect((await hall.act(database.id, 'restart')).status).toBe('available');
     expect(await hall.serverPid(database.id)).not.toBe(before);
 
-    const larger = await hall.call('PATCH', `/v2/databases/${database.id}`, { body: { database_package: 's-1vcpu-1gb' } });
-    expect(larger.body.status).toBe('updating');
+    expect(await shown(renewed, 'max_connections', 'shared_buffers', 'max_slot_wal_keep_size')).toEqual({ max_connections: '23', shared_buffers: '64MB', max_slot_wal_keep_size: '256MB' });
+    const roomier = await hall.call('PATCH', `/v2/databases/${database.id}`, { body: { storage_gb: 5 } });
+    expect([roomier.body.status, roomier.body.storage_gb]).toEqual(['updating', 5]);
     expect((await hall.settled(database.id)).status).toBe('available');
-    await connect(renewed, async (client) => expect((await client.query('show max_connections')).rows).not.toEqual([{ max_connections: '23' }]));
+    expect(await shown(renewed, 'max_connections', 'max_slot_wal_keep_size')).toEqual({ max_connections: '23', max_slot_wal_keep_size: '1280MB' });
+    const larger = await hall.call('PATCH', `/v2/databases/${database.id}`, { body: { database_package: 's-1vcpu-1gb' } });
+    expect([larger.body.status, larger.body.storage_gb]).toEqual(['updating', 10]);
+    expect((await hall.settled(database.id)).status).toBe('available');
+    expect(await shown(renewed, 'max_connections', 'shared_buffers')).toEqual({ max_connections: '53', shared_buffers: '256MB' });
+    await connect(renewed, async (client) => expect((await client.query('select count(*)::int as count from orders')).rows).toEqual([{ count: 101 }]));
 
     await hall.remove(database.id);
     expect(existsSync(path.join(hall.databaseDir, database.id))).toBe(false);
+    expect(existsSync(path.join(hall.databaseDir, 'backups', database.id))).toBe(false);
     expect(await hall.service.sql('select * from database_ports where owner_id = $1', [database.id])).toEqual([]);
-  }, 90_000);
+  }, 180_000);
+
+  test('users come, change their passwords and go; none of them gets into another database', async () => {
+    const [{ id }, other] = [await hall.create({ name: 'shop', engine: 'postgresql' }), await hall.create({ name: 'neighbour', engine: 'postgresql' })];
+    const [address, neighbour] = [await addressOf(id), await addressOf(other.id)];
+    const place = `/v2/databases/${id}/users`;
+    await connect(address, async (client) => void (await client.query('create table orders as select generate_series(1, 3) as id')));
+    const make = async (username: string, access: string): Promise<{ id: string; username: string; password: string }> => {
+      const made = await hall.call('POST', place, { body: { username, access } });
+      expect([made.status, made.body.access]).toEqual([201, access]);
+      return made.body;
+    };
+    const [reader, writer] = [await make('reports', 'read_only'), await make('importer', 'read_write')];
+
+    // As a user would: the program of PostgreSQL, with the address as it is shown.
+    const psql = (where: string, statement: string): string => {
+      const { status, stdout, stderr } = spawnSync('psql', [where, '-XAtc', statement], { encoding: 'utf8', env: { PATH: process.env.PATH } });
+      return status === 0 ? stdout.trim() : stderr.trim();
+    };
+    if (spawnSync('psql', ['--version']).status === 0) {
+      expect(psql(as(address, reader), 'select count(*) from orders')).toBe('3');
+      expect(psql(as(address, reader), 'insert into orders values (4)')).toMatch(/permission denied/);
+      expect(psql(as(address, writer), 'insert into orders values (4) returning id')).toMatch(/^4/);
+    } else console.warn('this machine has no psql: it is not tried');
+    for (const statement of ['insert into orders values (5)', 'update orders set id = 6', 'delete from orders', 'truncate orders', 'create table mine (id int)']) {
+      await connect(as(address, reader), async (client) => void (await expect(client.query(statement)).rejects.toThrow(/permission denied/)));
+    }
+    await connect(as(address, writer), async (client) => void (await expect(client.query('drop table orders')).rejects.toThrow(/must be owner/)));
+
+    const { body: listed } = await hall.call('GET', `${place}?sort=username`);
+    expect(listed.data.map(({ username, access, is_default, password }: Record<string, unknown>) => [username, access, is_default, password]))
+      .toEqual([['app', 'admin', true, null], ['importer', 'read_write', false, null], ['reports', 'read_only', false, null]]);
+    expect((await hall.call('GET', `${place}/${reader.id}`)).body).toMatchObject({ username: 'reports', access: 'read_only', password: null });
+
+    const rotated = await hall.call('POST', `${place}/${writer.id}/rotate`);
+    expect(rotated.body.password).not.toBe(writer.password);
+    expect(await refusal(as(address, writer))).toMatch(/password authentication failed/);
+    await connect(as(address, rotated.body), async (client) => {
+      const held = client.query('select pg_sleep(30)').catch((error: Error) => error.message);
+      expect((await hall.call('DELETE', `${place}/${writer.id}`)).status).toBe(204);
+      expect(await held).toMatch(/terminat/i);
+    });
+    expect(await refusal(as(address, rotated.body))).toMatch(/password authentication failed|does not exist|not permitted/);
+    expect((await hall.call('GET', `${place}/${writer.id}`)).status).toBe(404);
+
+    expect(await refusal(address.replace(/:\d+\//, `:${new URL(neighbour).port}/`))).toMatch(/password authentication failed/);
+    expect(await refusal(as(neighbour, reader))).toMatch(/password authentication failed/);
+  }, 120_000);
 });
