@@ -100,6 +100,8 @@ export interface RestoreFrom {
 
 export interface EngineDriver {
   readonly engine: EngineId;
+  /** A replica cannot follow its primary over a restore or an upgrade: it has to be made anew. */
+  readonly replicasEnd?: true;
   /** Series of this host that the driver can run, newest first. */
   versions(): Promise<string[]>;
 
@@ -113,8 +115,6 @@ export interface EngineDriver {
   ensure(spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }>;
   /** Stops the server and takes directory and archive away, backups not. Absent is success. */
   remove(id: string, ctx: DriverContext): Promise<void>;
-  /** A replica cannot follow its primary over a restore or an upgrade: it has to be made anew. */
-  readonly replicasEnd?: true;
   /** Ids of all servers of this engine on this host. */
   list(ctx: DriverContext): Promise<string[]>;
 

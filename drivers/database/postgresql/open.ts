@@ -32,8 +32,8 @@ export function openPostgresql(options: PostgresqlOptions): EngineDriver {
   const estate: PostgresqlEstate = { ...options, gigabyteBytes: options.gigabyteBytes ?? 2 ** 30, engine: 'postgresql', working: new Map() };
   return {
     engine: 'postgresql',
-    versions: () => Promise.resolve(estate.found.map(({ series }) => series).sort((a, b) => Number(b) - Number(a))),
     replicasEnd: true,
+    versions: () => Promise.resolve(estate.found.map(({ series }) => series).sort((a, b) => Number(b) - Number(a))),
     observe: (spec, ctx) => asDriverErrors(() => observe(estate, spec, ctx)),
     ensure: (spec, ctx) => asDriverErrors(() => ensure(estate, spec, ctx)),
     remove: (id, ctx) => asDriverErrors(() => remove(estate, id, ctx)),
@@ -62,9 +62,9 @@ async function presentCluster(estate: PostgresqlEstate, spec: ServerSpec): Promi
 }
 
 async function remove(estate: PostgresqlEstate, id: string, ctx: DriverContext): Promise<void> {
+  for (const holder of [homeOf(estate, id).path, backupsOf(estate, id)]) await breakOff(estate, holder, ctx);
   const home = await findHome(estate, id);
   if (typeof home !== 'string') for (const which of ['aside', 'server'] as const) await quiet({ estate, home }, which, ctx);
-  for (const holder of [homeOf(estate, id).path, backupsOf(estate, id)]) await breakOff(estate, holder, ctx);
   checkpoint(ctx);
   for (const purpose of ['own', 'aside', 'server']) if (home !== 'foreign') await estate.runtime.destroy(`${id}.${purpose}`, ctx);
   await removeHome(estate, id, ctx);
