@@ -1,35 +1,50 @@
-// What is measured: each case is a stream of requests with the answers that are right.
+// What is measured: each case is one stream of requests for each server, with the answers that are right.
 import type { Shot } from './load';
-import type { Project, Seed } from './seed';
+import { VARIABLES, type Project, type Seed, type VolumeRow } from './seed';
+
+/** The service, and what it is compared with: see bench/references. `notifying` is the bare server that also wakes the loop. */
+export type Name = 'service' | 'bare' | 'notifying' | 'fastify' | 'sofa' | 'postgraphile';
+
+export type Stream = () => Shot;
+
+/** What the issue wants of a case beside one of the references. */
+export interface Goal {
+  beside: Name;
+  /** Requests per second: at least `target` times those of the reference. p99: at most. */
+  of: 'rps' | 'p99';
+  /** Without one the ratio is only told. */
+  target?: number;
+}
 
 export interface Case {
   name: string;
-  /** Which stream of the bare server it is compared with; null: with nothing. */
-  reference: 'get' | 'list' | 'post' | null;
-  /** Least ratio of requests per second, where one is wanted. */
-  target?: number;
-  next(): Shot;
+  streams: Partial<Record<Name, Stream>>;
+  goals: Goal[];
 }
 
 export const PAGE = 50;
 const FIELDS = 'id project_id name size_gb region application_id mount_path status status_reason enforcement used_bytes over_quota created_at updated_at';
 
-/** The service's cases that are compared with the bare server. */
+/** Cases that are compared. */
 export function compared(seed: Seed): Case[] {
-  const { get, list, post } = streams(seed);
+  const { get, list, post, notify, patch, put } = streams(seed);
+  const writes: Goal[] = [{ beside: 'bare', of: 'rps', target: 0.7 }];
   return [
-    { name: 'GET one volume', reference: 'get', target: 0.5, next: get },
-    { name: `GET list of ${PAGE}`, reference: 'list', target: 0.8, next: list },
-    { name: 'POST create', reference: 'post', next: post },
-    { name: `GraphQL list of ${PAGE} + relation`, reference: 'list', next: graphqlList(seed) },
+    { name: 'GET one volume', streams: { service: get, bare: get, fastify: get, sofa: get }, goals: [{ beside: 'bare', of: 'rps', target: 0.8 }, { beside: 'bare', of: 'p99', target: 1.5 }, { beside: 'fastify', of: 'rps', target: 1 }, { beside: 'sofa', of: 'rps', target: 8 }] },
+    { name: `GET list of ${PAGE}`, streams: { service: list, bare: list, fastify: list }, goals: [{ beside: 'bare', of: 'rps', target: 0.95 }, { beside: 'fastify', of: 'rps', target: 1 }] },
+    { name: 'POST volume', streams: { service: post, bare: post, notifying: notify }, goals: [...writes, { beside: 'notifying', of: 'rps' }] },
+    { name: 'PATCH volume', streams: { service: patch, bare: patch }, goals: writes },
+    { name: 'PUT env', streams: { service: put, bare: put }, goals: writes },
+    { name: `GraphQL list of ${PAGE} + relation`, streams: { service: graphqlList(seed), postgraphile: postgraphileList(seed) }, goals: [{ beside: 'postgraphile', of: 'rps', target: 1.5 }] },
   ];
 }
 
-/** Both servers write to the same projects, where a name is free once. */
+/** Names are free once in a project, and both servers write to the same ones. */
 let made = 0;
+const newName = (): string => `new-${process.pid}-${(made += 1)}`;
 
-/** Streams that both servers answer alike. */
-export function streams(seed: Seed): Record<'get' | 'list' | 'post', () => Shot> {
+/** Streams that the service and the hand-written servers answer alike. */
+export function streams(seed: Seed): Record<'get' | 'list' | 'post' | 'notify' | 'patch' | 'put', Stream> {
   const pages = new Map(seed.projects.map((project) => [project, `{"data":${JSON.stringify(project.volumes.slice(0, PAGE))},"next_cursor":"`]));
   return {
     get: () => {
@@ -40,42 +55,70 @@ export function streams(seed: Seed): Record<'get' | 'list' | 'post', () => Shot>
       const project = any(seed.projects);
       return { request: ask(seed.key, project.id, 'GET', `/v2/volumes?limit=${PAGE}`), status: 200, body: pages.get(project) as string };
     },
-    post: () => {
-      const name = `new-${process.pid}-${(made += 1)}`;
-      const project = any(seed.targets);
-      const right = (text: string): boolean => text.startsWith('{"id":"vol_') && text.includes(`"project_id":"${project}","name":"${name}","size_gb":7,`);
-      return { request: ask(seed.key, project, 'POST', '/v2/volumes', { name, size_gb: 7 }), status: 201, body: right };
-    },
+    post: () => create(seed, '/v2/volumes'),
+    notify: () => create(seed, '/v2/volumes?notify'),
+    patch: () => rename(seed),
+    put: () => setVariable(seed),
   };
 }
 
-/** Requests that are refused, cheap ones hopefully. */
-export function refusals(seed: Seed): Case[] {
+function create(seed: Seed, path: string): Shot {
+  const [name, project] = [newName(), any(seed.targets)];
+  const right = (text: string): boolean => text.startsWith('{"id":"vol_') && text.includes(`"project_id":"${project}","name":"${name}","size_gb":7,`);
+  return { request: ask(seed.key, project, 'POST', path, { name, size_gb: 7 }), status: 201, body: right };
+}
+
+function rename(seed: Seed): Shot {
+  const name = newName();
+  const { id, project_id } = any(any(seed.changed).volumes);
+  return { request: ask(seed.key, project_id, 'PATCH', `/v2/volumes/${id}`, { name }), status: 200, body: `{"id":"${id}","project_id":"${project_id}","name":"${name}",` };
+}
+
+function setVariable(seed: Seed): Shot {
+  const value = `postgresql://db.example.com/${newName()}`;
+  const project = any(seed.changed);
+  const [application, key] = [any(project.applications), `VARIABLE_${Math.floor(Math.random() * VARIABLES)}`];
+  const body = `{"application_id":"${application}","key":"${key}","value":"${value}",`;
+  return { request: ask(seed.key, project.id, 'PUT', `/v2/applications/${application}/env/${key}`, { value }), status: 200, body };
+}
+
+/** A request that is refused: what it costs, in single reads, has a target for some. */
+export interface Refusal {
+  name: string;
+  next: Stream;
+  target?: number;
+}
+
+const CHEAP = 0.25;
+
+/** Requests that are refused. */
+export function refusals(seed: Seed): Refusal[] {
   const project = (seed.projects[0] as Project).id;
   const path = '/v2/volumes/vol_00000000000000000000000000';
-  const refused = (name: string, request: string, status: number, code: string): Case => {
-    return { name, reference: null, next: () => ({ request, status, body: (text) => text.includes(`"code":"${code}"`) }) };
+  const refused = (name: string, request: string, status: number, code: string, target?: number): Refusal => {
+    return { name, target, next: () => ({ request, status, body: (text) => text.includes(`"code":"${code}"`) }) };
   };
   return [
-    refused('401 no key', ask(null, project, 'GET', path), 401, 'token_missing'),
-    refused('401 key with a typing mistake', ask(`${seed.key.slice(0, -1)}-`, project, 'GET', path), 401, 'token_invalid'),
+    refused('401 no key', ask(null, project, 'GET', path), 401, 'token_missing', CHEAP),
+    refused('401 key with a typing mistake', ask(`${seed.key.slice(0, -1)}-`, project, 'GET', path), 401, 'token_invalid', CHEAP),
     refused('403 scope', ask(seed.narrowKey, project, 'GET', path), 403, 'insufficient_scope'),
-    refused('404 no such path', ask(seed.key, project, 'GET', '/v2/nothing'), 404, 'route_not_found'),
+    refused('404 no such path', ask(seed.key, project, 'GET', '/v2/nothing'), 404, 'route_not_found', CHEAP),
     refused('404 no such volume', ask(seed.key, project, 'GET', path), 404, 'not_found'),
     refused('422 three mistakes in a body', ask(seed.key, project, 'POST', '/v2/volumes', { name: 'A', size_gb: 'x', colour: 1 }), 422, 'validation_failed'),
-    refused('GraphQL, 5,000 levels deep', graphql(seed.key, project, deep(5_000)), 400, 'query_too_complex'),
-    refused('GraphQL, 2,000 aliases', graphql(seed.key, project, aliased(2_000)), 400, 'query_too_complex'),
+    refused('GraphQL, key with a typing mistake', graphql(`${seed.key.slice(0, -1)}-`, project, '{ getMe { kind } }'), 401, 'token_invalid', CHEAP),
+    refused('GraphQL, 5,000 levels deep', graphql(seed.key, project, deep(5_000)), 400, 'query_too_complex', CHEAP),
+    refused('GraphQL, 2,000 aliases', graphql(seed.key, project, aliased(2_000)), 400, 'query_too_complex', CHEAP),
   ];
 }
 
 /** For a server whose account may make no more calls. */
-export function limited(seed: Seed): Case {
+export function limited(seed: Seed): Refusal {
   const { id } = seed.projects[0] as Project;
   const request = ask(seed.key, id, 'GET', '/v2/volumes');
-  return { name: '429 budget used up', reference: null, next: () => ({ request, status: 429, body: (text) => text.includes('"code":"rate_limited"') }) };
+  return { name: '429 budget used up', target: CHEAP, next: () => ({ request, status: 429, body: (text) => text.includes('"code":"rate_limited"') }) };
 }
 
-function graphqlList(seed: Seed): () => Shot {
+function graphqlList(seed: Seed): Stream {
   const query = `{ listVolumes(limit: ${PAGE}) { data { ${FIELDS} application { id name } } next_cursor } }`;
   const answers = new Map(seed.projects.map((project) => [project, `{"data":{"listVolumes":{"data":${JSON.stringify(withApplications(project))},"next_cursor":"`]));
   return () => {
@@ -84,7 +127,31 @@ function graphqlList(seed: Seed): () => Shot {
   };
 }
 
-function withApplications({ volumes, applications }: Project): object[] {
+const POSTGRAPHILE_LIST = `query ($project: String!) { allVolumes(condition: { projectId: $project, deletedAt: null }, orderBy: [ROW_ID_DESC], first: ${PAGE}) {
+  nodes { rowId projectId name sizeGb region applicationId mountPath status statusReason enforcement usedBytes overQuota createdAt updatedAt applicationByApplicationId { rowId name } }
+  pageInfo { endCursor hasNextPage } } }`;
+
+/** The same rows in its own names, its own form of times and large numbers. */
+function postgraphileList(seed: Seed): Stream {
+  const answers = new Map(seed.projects.map((project) => [project, `{"data":{"allVolumes":{"nodes":${JSON.stringify(withApplications(project).map(inItsNames))},"pageInfo":{"endCursor":"`]));
+  return () => {
+    const project = any(seed.projects);
+    const request = ask(null, project.id, 'POST', '/graphql', { query: POSTGRAPHILE_LIST, variables: { project: project.id } });
+    return { request, status: 200, body: answers.get(project) as string };
+  };
+}
+
+function inItsNames({ id, application, ...row }: ShownVolume): object {
+  const camel = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  const members = Object.entries({ row_id: id, ...row }).map(([name, value]) => [camel(name), name.endsWith('_at') ? String(value).replace('Z', '000+00:00') : name === 'used_bytes' ? String(value) : value]);
+  return { ...Object.fromEntries(members), applicationByApplicationId: { rowId: application.id, name: application.name } };
+}
+
+interface ShownVolume extends VolumeRow {
+  application: { id: string; name: string };
+}
+
+function withApplications({ volumes, applications }: Project): ShownVolume[] {
   return volumes.slice(0, PAGE).map((volume) => {
     const id = volume.application_id as string;
     return { ...volume, application: { id, name: `app-${applications.indexOf(id) + 1}` } };

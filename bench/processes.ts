@@ -12,6 +12,7 @@ export interface Usage {
 }
 
 export interface Server {
+  pid: number;
   port: number;
   /** Milliseconds from spawn to the first moment when it serves. */
   startMs: number;
@@ -20,6 +21,15 @@ export interface Server {
   stop(): Promise<void>;
 }
 
+/** How a Node.js program is run. */
+export interface Runtime {
+  /** The program `node`. */
+  node: string;
+  flags?: string[];
+}
+
+type Settings = Record<string, string>;
+
 const START_LIMIT_MS = 60_000;
 const POLL_MS = 5;
 
@@ -27,33 +37,43 @@ const POLL_MS = 5;
 const NODE_FLAGS = ['--max-semi-space-size=8'];
 
 /** The service as `npm start` runs it in production, its log going to a file as it would to a log collector. */
-export async function startApi(dataDir: string, settings: Record<string, string>, nodeFlags: string[] = []): Promise<Server> {
-  const log = path.join(dataDir, `api-${Date.now()}.log`);
+export async function startApi(runtime: Runtime, dataDir: string, settings: Settings): Promise<Server> {
+  const log = path.join(dataDir, `api-${process.pid}-${Date.now()}.log`);
   const out = openSync(log, 'w', 0o600);
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', ...settings };
   const started = performance.now();
-  const child = spawn(process.execPath, [...NODE_FLAGS, ...nodeFlags, path.resolve(__dirname, '../server/main.js')], { stdio: ['ignore', out, 'inherit'], env });
+  const flags = [...NODE_FLAGS, ...(runtime.flags ?? [])];
+  const child = spawn(runtime.node, [...flags, path.resolve(__dirname, '../server/main.js')], { stdio: ['ignore', out, 'inherit'], env: serviceEnv(dataDir, settings) });
   endWithUs(child);
   const { address, admin_port } = await readyLine(child, log);
   const startMs = performance.now() - started;
-  return { port: Number(new URL(address).port), startMs, usage: () => metrics(admin_port), stop: () => stop(child) };
+  return { pid: child.pid as number, port: Number(new URL(address).port), startMs, usage: () => metrics(admin_port), stop: () => stop(child) };
 }
 
-/** The reference of bench/bare.ts. */
-export async function startBare(url: string, key: string): Promise<Server> {
+function serviceEnv(dataDir: string, settings: Settings): NodeJS.ProcessEnv {
+  const { PATH, HOME } = process.env;
+  return { PATH, HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', ...settings };
+}
+
+/** A server of bench/references: it prints its port and answers GET /usage. */
+export async function startReference(runtime: Runtime, name: string, words: string[], settings: Settings = {}): Promise<Server> {
   const started = performance.now();
-  const child = spawn(process.execPath, [path.resolve(__dirname, 'bare.js'), url, key], { stdio: ['ignore', 'pipe', 'inherit'], env: { PATH: process.env.PATH, NODE_ENV: 'production' } });
+  const { PATH, HOME } = process.env;
+  const file = path.resolve(__dirname, `references/${name}.js`);
+  const child = spawn(runtime.node, [...(runtime.flags ?? []), file, ...words], { stdio: ['ignore', 'pipe', 'inherit'], env: { PATH, HOME, NODE_ENV: 'production', ...settings } });
   endWithUs(child);
   const port = await new Promise<number>((resolve, reject) => {
     child.stdout?.once('data', (text: Buffer) => resolve(Number(String(text))));
-    child.once('exit', (code) => reject(new Error(`the bare server ended with ${code}`)));
+    child.once('exit', (code) => reject(new Error(`the reference ${name} ended with ${code}`)));
   });
-  const usage = async (): Promise<Usage> => {
-    const { cpu, rss } = (await (await fetch(`http://127.0.0.1:${port}/usage`)).json()) as { cpu: { user: number; system: number }; rss: number };
-    return { cpu: (cpu.user + cpu.system) / 1e6, rss };
-  };
-  return { port, startMs: performance.now() - started, usage, stop: () => stop(child) };
+  return { pid: child.pid as number, port, startMs: performance.now() - started, usage: () => usageOf(port), stop: () => stop(child) };
 }
+
+async function usageOf(port: number): Promise<Usage> {
+  const { cpu, rss } = (await (await fetch(`http://127.0.0.1:${port}/usage`)).json()) as { cpu: NodeJS.CpuUsage; rss: number };
+  return { cpu: (cpu.user + cpu.system) / 1e6, rss };
+}
+
+process.setMaxListeners(0);
 
 /** A run that breaks off leaves nothing behind. */
 function endWithUs(child: ChildProcess): void {

@@ -1,67 +1,88 @@
 // The numbers as a table, ready for docs/PERFORMANCE.md.
-import type { Round } from './load';
+import type { Case, Goal, Name } from './cases';
+import { median, type Measured, type Results } from './measure';
 
-export interface Measured extends Round {
-  /** Microseconds of the server process per request, user and system together. */
-  cpu: number;
+/** One line of the table. */
+export interface Row {
+  measure: string;
+  beside: string;
+  ours: string;
+  theirs: string;
+  /** Middle of the rounds, and the least and the greatest. */
+  ratio: string;
+  /** CPU time of the reference per request divided by ours, least disturbed rounds. */
+  cpu: string;
+  target: string;
+  verdict: string;
 }
 
-export interface Result {
-  name: string;
-  target?: number;
-  ours: Measured[];
-  theirs: Measured[];
-}
+const NAMES: Record<Name, string> = {
+  service: 'the service',
+  bare: 'http + pg',
+  notifying: 'http + pg, notify too',
+  fastify: 'Fastify 5 + pg',
+  sofa: 'stock SOFA on Express',
+  postgraphile: 'PostGraphile 5 on Node 24',
+};
 
-/** Compared cases. Both ratios: requests per second of the best rounds, CPU time of the least disturbed rounds. */
-export function comparison(results: Result[]): string {
-  const header = ['Case', 'rps', 'bare rps', 'ratio', 'median ratio', 'CPU µs', 'bare CPU µs', 'CPU ratio', 'p99 ms', 'bare p99 ms', 'target'];
-  const rows = results.map(({ name, target, ours, theirs }) => {
-    const ratio = best(ours) / best(theirs);
-    const verdict = target === undefined ? '' : `≥ ${target}: ${ratio >= target ? 'met' : 'MISSED'}`;
-    return [
-      name, whole(best(ours)), whole(best(theirs)), fixed(ratio), fixed(median(ours, 'rps') / median(theirs, 'rps')),
-      whole(least(ours, 'cpu')), whole(least(theirs, 'cpu')), fixed(least(theirs, 'cpu') / least(ours, 'cpu')),
-      least(ours, 'p99').toFixed(1), least(theirs, 'p99').toFixed(1), verdict,
-    ];
+/** The lines of a case: one for each goal whose reference ran. */
+export function comparison({ name, goals }: Case, results: Results): Row[] {
+  const ours = results.service ?? [];
+  return goals.flatMap((goal) => {
+    const theirs = results[goal.beside];
+    return theirs ? [goalRow(name, goal, ours, theirs)] : [];
   });
-  return table([header, ...rows]);
 }
 
-/** Refusals beside the single read of the same run. */
-export function refusalTable(results: Result[], read: Result): string {
-  const header = ['Refusal', 'rps', 'CPU µs', 'of a read', 'p99 ms'];
-  const cost = least(read.ours, 'cpu');
-  const rows = results.map(({ name, ours }) => [name, whole(best(ours)), whole(least(ours, 'cpu')), fixed(least(ours, 'cpu') / cost), least(ours, 'p99').toFixed(1)]);
-  return table([header, ...rows]);
+function goalRow(name: string, { beside, of, target }: Goal, ours: Measured[], theirs: Measured[]): Row {
+  const ratios = ours.map((round, index) => round[of] / (theirs[index] as Measured)[of]);
+  const isRate = of === 'rps';
+  const show = (rounds: Measured[]): string => (isRate ? `${whole(median(rounds.map(({ rps }) => rps)))} rps, ${whole(least(rounds))} µs` : `${median(rounds.map(({ p99 }) => p99)).toFixed(1)} ms`);
+  return {
+    measure: isRate ? name : `${name}, p99`,
+    beside: NAMES[beside],
+    ours: show(ours),
+    theirs: show(theirs),
+    ratio: ratioOf(ratios),
+    cpu: isRate ? fixed(least(theirs) / least(ours)) : '',
+    ...judge(median(ratios), isRate ? 'at least' : 'at most', target),
+  };
 }
 
-/** One line of a single value and its bound. */
-export function bound(name: string, value: number, limit: number, unit: string): string {
-  return `${name}: ${value.toFixed(unit === 's' ? 2 : 0)} ${unit} (target < ${limit} ${unit}: ${value < limit ? 'met' : 'MISSED'})`;
+/** Middle, least and greatest ratio. */
+export function ratioOf(ratios: number[]): string {
+  return `${fixed(median(ratios))} (${fixed(Math.min(...ratios))} to ${fixed(Math.max(...ratios))})`;
 }
 
-function table(rows: string[][]): string {
-  const widths = (rows[0] as string[]).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
-  const line = (row: string[]): string => `| ${row.map((cell, column) => (column ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0))).join(' | ')} |`;
+/** Target and verdict of a value. */
+export function judge(value: number, kind: 'at least' | 'at most' | 'below', target: number | undefined, unit = ''): Pick<Row, 'target' | 'verdict'> {
+  if (target === undefined) return { target: '', verdict: '' };
+  const isMet = kind === 'at least' ? value >= target : kind === 'at most' ? value <= target : value < target;
+  return { target: `${kind} ${target}${unit}`, verdict: isMet ? 'met' : 'MISSED' };
+}
+
+/** A line without a reference. */
+export function single(measure: string, ours: string, judged: Pick<Row, 'target' | 'verdict'>): Row {
+  return { measure, beside: '', ours, theirs: '', ratio: '', cpu: '', ...judged };
+}
+
+/** A line for what could not be measured here. */
+export function skipped(measure: string, reason: string): Row {
+  return single(measure, reason, { target: '', verdict: 'skipped' });
+}
+
+export function rowTable(rows: Row[]): string {
+  const header = ['Measure', 'beside', 'ours', 'theirs', 'ratio', 'CPU ratio', 'target', 'verdict'];
+  return table([header, ...rows.map(({ measure, beside, ours, theirs, ratio, cpu, target, verdict }) => [measure, beside, ours, theirs, ratio, cpu, target, verdict])]);
+}
+
+export function table(rows: string[][]): string {
+  const widths = (rows[0] as string[]).map((_, column) => Math.max(3, ...rows.map((row) => (row[column] ?? '').length)));
+  const line = (row: string[]): string => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
   const [header = [], ...body] = rows;
-  const rule = `|${widths.map((width, column) => (column ? `${'-'.repeat(width + 1)}:` : '-'.repeat(width + 2))).join('|')}|`;
-  return [line(header), rule, ...body.map(line)].join('\n');
+  return [line(header), `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`, ...body.map(line)].join('\n');
 }
 
-function best(rounds: Measured[]): number {
-  return Math.max(...rounds.map((round) => round.rps));
-}
-
-function least(rounds: Measured[], what: 'cpu' | 'p99'): number {
-  return Math.min(...rounds.map((round) => round[what]));
-}
-
-function median(rounds: Measured[], what: 'rps'): number {
-  const values = rounds.map((round) => round[what]).sort((a, b) => a - b);
-  const middle = values.length / 2;
-  return ((values[Math.floor(middle - 0.5)] as number) + (values[Math.ceil(middle - 0.5)] as number)) / 2;
-}
-
-const fixed = (value: number): string => value.toFixed(2);
-const whole = (value: number): string => value.toFixed(0);
+const least = (rounds: Measured[]): number => Math.min(...rounds.map(({ cpu }) => cpu));
+export const fixed = (value: number): string => value.toFixed(2);
+export const whole = (value: number): string => value.toFixed(0);

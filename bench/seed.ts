@@ -35,14 +35,18 @@ export interface Seed {
   narrowKey: string;
   /** Projects that are read. */
   projects: Project[];
-  /** Empty projects that are written to, so that reads have answers known beforehand. */
+  /** Empty projects that POST writes to, so that reads have answers known beforehand. So many that none nears the usual quota. */
   targets: string[];
+  /** Projects whose volumes are renamed, and whose applications have variables VARIABLE_0 … that are set. */
+  changed: Project[];
 }
 
 const APPLICATIONS = 10;
+export const VARIABLES = 10;
+const CHANGED = { projects: 20, volumes: 80 };
 
 /** Fills a database that has seen its first boot. */
-export async function seed(url: string, size: { projects: number; volumes: number }): Promise<Seed> {
+export async function seed(url: string, size: { projects: number; volumes: number; targets: number }): Promise<Seed> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
@@ -51,12 +55,15 @@ export async function seed(url: string, size: { projects: number; volumes: numbe
     const projects: Project[] = [];
     for (let index = 0; index < size.projects; index += 1) projects.push(await fullProject(client, owner, size.volumes));
     const targets: string[] = [];
-    for (let index = 0; index < size.projects; index += 1) targets.push(await newProject(client, owner));
+    for (let index = 0; index < size.targets; index += 1) targets.push(await newProject(client, owner));
+    const changed: Project[] = [];
+    for (let index = 0; index < CHANGED.projects; index += 1) changed.push(await fullProject(client, owner, CHANGED.volumes));
+    for (const project of changed) await addVariables(client, project);
     const key = await newKey(client, owner.id, Object.keys(allScopes));
     const narrowKey = await newKey(client, owner.id, ['env:read']);
     await client.query('vacuum (analyze) volumes');
     await client.query('analyze');
-    return { key, narrowKey, projects, targets };
+    return { key, narrowKey, projects, targets, changed };
   } finally {
     await client.end();
   }
@@ -78,6 +85,15 @@ async function fullProject(client: pg.Client, owner: { id: string; account_id: s
     [JSON.stringify(volumes)],
   );
   return { id, applications, volumes: volumes.reverse() };
+}
+
+async function addVariables(client: pg.Client, { id, applications }: Project): Promise<void> {
+  const rows = applications.flatMap((application_id) => Array.from({ length: VARIABLES }, (_, index) => ({ id: mintId('env'), project_id: id, application_id, key: `VARIABLE_${index}` })));
+  await client.query(
+    `insert into environment_variables (id, project_id, application_id, key, value, value_hash, created_at, updated_at)
+     select id, project_id, application_id, key, '', '', now(), now() from jsonb_populate_recordset(null::environment_variables, $1)`,
+    [JSON.stringify(rows)],
+  );
 }
 
 function volumeRow(project_id: string, index: number, applications: string[]): VolumeRow {

@@ -15,9 +15,10 @@ type Value<S> = S extends Setting<infer V> & { readonly default: infer D } ? (D 
 type Values = { readonly [Name in SettingName as Key<Name>]: Value<Settings[Name]> };
 
 /** Key of a setting = its name in camel case, without PLATFORM_: `dataDir`, `databasePoolSize`. */
-export type Config = Omit<Values, 'baseUrl' | 'ingressHost' | 'volumeDir' | 'runtimeDir' | 'databaseDir' | 'quotas'> & {
+export type Config = Omit<Values, 'baseUrl' | 'rateLimitStore' | 'ingressHost' | 'volumeDir' | 'runtimeDir' | 'databaseDir' | 'quotas'> & {
   /** Without a slash at its end. */
   readonly baseUrl: string;
+  readonly rateLimitStore: 'memory' | 'postgres';
   readonly ingressHost: string;
   readonly volumeDir: string;
   readonly runtimeDir: string;
@@ -68,6 +69,7 @@ function derive(values: Values): Config {
   return {
     ...values,
     baseUrl: values.baseUrl ?? addressOf(values),
+    rateLimitStore: values.rateLimitStore ?? (values.webConcurrency > 1 ? 'postgres' : 'memory'),
     ingressHost: values.ingressHost ?? `ingress.${values.appsDomain}`,
     volumeDir: values.volumeDir ?? join(values.dataDir, 'volumes'),
     runtimeDir: values.runtimeDir ?? join(values.dataDir, 'runtime'),

@@ -8,7 +8,7 @@ export interface PostgresqlFound extends EngineFound { source: 'system' | 'embed
 
 export interface ProgramFound { version: string; path: string }
 
-export type ProgramName = 'git' | 'node' | 'npm' | 'yarn' | 'pnpm' | 'python3' | 'go' | 'bubblewrap' | 'pgbouncer' | 'mariadb_dump';
+export type ProgramName = 'git' | 'node' | 'npm' | 'yarn' | 'pnpm' | 'python3' | 'go' | 'bubblewrap' | 'pgbouncer' | 'haproxy' | 'mariadb_dump';
 export type OciBuilderName = 'podman' | 'buildah' | 'docker';
 
 /** Sizes in bytes. Memory respects the limit of the control group. Disk is that of the data directory. */

@@ -7,6 +7,8 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' |
 
 const SECRET_FIELDS = new Set(['authorization', 'cookie', 'set-cookie', 'token', 'password', 'secret', 'key', 'value']);
 const HIDDEN = '[hidden]';
+/** PIPE_BUF of Linux: what is written to a pipe in one piece. */
+const WHOLE_BYTES = 4096;
 /** Deeper parts are left out; it also ends circles. */
 const DEPTH_MAX = 6;
 
@@ -26,6 +28,11 @@ export function createLog(level: LogLevel, stream: DestinationStream = destinati
     stream,
   );
   return hidingInChildren(log);
+}
+
+/** Standard output for several processes: lines of up to 4096 bytes never run into those of others. */
+export function sharedOutput(): DestinationStream {
+  return destination({ fd: 1, sync: false, maxWrite: WHOLE_BYTES });
 }
 
 /** pino hands the fields of a child logger to no formatter. Children inherit this `child`. */

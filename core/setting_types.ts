@@ -1,5 +1,6 @@
 // The forms that a setting can have. Each reads the text of an environment variable, or says what it expected.
 import { isIP } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { formats } from './formats';
 import { parseKeyRing } from './secrets';
@@ -39,6 +40,12 @@ export function integer<const R extends Row & { min: number; max: number }>(row:
   const { min, max } = row;
   const parse = (given: string): number | null => (/^\d{1,15}$/.test(given) && Number(given) >= min && Number(given) <= max ? Number(given) : null);
   return { ...row, type: `integer from ${min} to ${max}`, parse };
+}
+
+/** A number from 1, or `auto`: the cores that this process may use. */
+export function processCount<const R extends Row & { max: number }>(row: R): Typed<number, R> {
+  const { parse } = integer({ ...row, min: 1 });
+  return { ...row, type: `auto or integer from 1 to ${row.max}`, parse: (given) => (given === 'auto' ? Math.min(availableParallelism(), row.max) : parse(given)) };
 }
 
 /** `from-to`, both of them included. */

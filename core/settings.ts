@@ -1,6 +1,6 @@
 // Every setting of the program. Read once at the start by core/config.ts; `npm start -- --help` prints this table.
 import { limits, projectQuotas, type QuotaName } from './limits';
-import { addresses, amounts, email, flag, hostname, httpUrl, integer, listenHost, oneOf, path, portRange, postgresUrl, resolvers, secretKeys, slug, text } from './setting_types';
+import { addresses, amounts, email, flag, hostname, httpUrl, integer, listenHost, oneOf, path, portRange, postgresUrl, processCount, resolvers, secretKeys, slug, text } from './setting_types';
 
 const rates = limits.rateBudgetsPerMinute;
 
@@ -20,6 +20,7 @@ export const settings = {
   TRUST_PROXY: integer({ default: '0', min: 0, max: 10, description: 'Number of reverse proxies in front whose X-Forwarded-For is believed.' }),
   SHUTDOWN_GRACE_SECONDS: integer({ default: '25', min: 0, max: 600, description: 'How long a stopping process lets open requests finish.' }),
   LOG_LEVEL: oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], { default: 'info', description: 'Least level that is logged.' }),
+  WEB_CONCURRENCY: processCount({ default: '1', max: 128, description: 'Processes of `npm start` that serve the API; auto = one for each core. With more than one, a further one does everything else.' }),
   WORKER: oneOf(['in_process', 'separate'], { default: 'in_process', description: 'Where the work behind the answers is done: in this process, or in those of `npm run worker`.' }),
 
   WORKER_CONCURRENCY: integer({ default: '4', min: 1, max: 100, description: 'Pieces of work that one process does at a time.' }),
@@ -30,7 +31,7 @@ export const settings = {
   RATE_LIMIT_WRITE: integer({ default: String(rates.write), min: 1, max: 10_000_000, description: 'Writes of one account a minute.' }),
   RATE_LIMIT_DEPLOY: integer({ default: String(rates.deploy), min: 1, max: 10_000_000, description: 'Deployments of one account a minute.' }),
   RATE_LIMIT_FAILED_AUTH: integer({ default: String(limits.failedAuthPerMinute), min: 1, max: 10_000_000, description: 'Failed authentications of one address a minute.' }),
-  RATE_LIMIT_STORE: oneOf(['memory', 'postgres'], { default: 'memory', description: 'Where calls are counted: memory for one process, postgres for several.' }),
+  RATE_LIMIT_STORE: oneOf(['memory', 'postgres'], { default: null, derived: 'memory; postgres where WEB_CONCURRENCY is above 1', description: 'Where calls are counted: memory for one process, postgres for several.' }),
   QUOTAS: amounts(Object.keys(projectQuotas) as QuotaName[], { default: '{}', description: 'Limits of a project that differ from the built-in ones, {"volumes": 10, "databases": null}; null = none.' }),
 
   OWNER_EMAIL: email({ default: 'owner@example.com', description: 'E-mail address of the owner account that the first start makes.' }),

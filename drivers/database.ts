@@ -44,6 +44,19 @@ export interface ServerUser {
   access: 'admin' | 'read_write' | 'read_only';
 }
 
+/** What a pooler must know of a user: not the password, but what a server keeps of it (RFC 5803). */
+export interface ServerLogin { username: string; verifier: string }
+
+/** A server as a pooler meets it. */
+export interface PooledServer {
+  /** Directory of its socket; `socket_key` is another one when the directory was made anew. */
+  socket_directory: string;
+  socket_key: string;
+  /** In the name of the socket. */
+  port: number;
+  logins: ServerLogin[];
+}
+
 /** What a server is. */
 export interface ServerSeen {
   state: 'absent' | 'foreign' | 'stopped' | 'starting' | 'running' | 'failed';
@@ -100,6 +113,8 @@ export interface EngineDriver {
   ensure(spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }>;
   /** Stops the server and takes directory and archive away, backups not. Absent is success. */
   remove(id: string, ctx: DriverContext): Promise<void>;
+  /** A replica cannot follow its primary over a restore or an upgrade: it has to be made anew. */
+  readonly replicasEnd?: true;
   /** Ids of all servers of this engine on this host. */
   list(ctx: DriverContext): Promise<string[]>;
 
@@ -119,6 +134,9 @@ export interface EngineDriver {
   upgrade(spec: ServerSpec, fromVersion: string, ctx: DriverContext): Promise<void>;
   /** Makes a replica a server of its own. */
   promote(spec: ServerSpec, ctx: DriverContext): Promise<void>;
+
+  /** The running server for a pooler; only of engines that can be pooled. @throws DriverError transient when it does not answer */
+  pooled?(server: Pick<ServerSpec, 'id' | 'port'>): Promise<PooledServer>;
 
   metrics(spec: ServerSpec, ctx: DriverContext): Promise<ServerMetrics>;
   /** Lines of the server's log after a position, as RuntimeDriver.readLog. */

@@ -80,6 +80,19 @@ export function checkpoint(ctx: DriverContext): void {
   if (ctx.signal.aborted || Date.now() >= ctx.deadline) throw new DriverError('transient', 'the step ran out of its time');
 }
 
+/**
+ * The end of `work`, or DriverError `transient` when the signal is aborted before: then the work goes on, and nobody waits
+ * for it. A signal that outlives many of these keeps nothing of them.
+ */
+export function during<T>(signal: AbortSignal, work: Promise<T> | T, over = new DriverError('transient', 'the step ran out of its time')): Promise<T> {
+  const heard = new AbortController();
+  const end = new Promise<never>((_, reject) => {
+    if (signal.aborted) return reject(over);
+    signal.addEventListener('abort', () => reject(over), { once: true, signal: heard.signal });
+  });
+  return Promise.race([work, end]).finally(() => heard.abort());
+}
+
 const meaningOf: Record<string, DriverErrorReason> = {
   EMFILE: 'capacity', EFBIG: 'invalid', ENAMETOOLONG: 'invalid', EACCES: 'unauthorized', EPERM: 'unauthorized', ENOSYS: 'unsupported',
 };

@@ -15,7 +15,7 @@ const trustedForMs = 60_000;
 const usualPlaces = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 const postgresqlTools = ['initdb', 'pg_ctl', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];
 
-const versionQuestions: Record<Exclude<ProgramName, 'pgbouncer'>, [program: string, ...args: string[]]> = {
+const versionQuestions: Record<ProgramName, [program: string, ...args: string[]]> = {
   git: ['git', '--version'],
   node: ['node', '--version'],
   npm: ['npm', '--version'],
@@ -24,8 +24,8 @@ const versionQuestions: Record<Exclude<ProgramName, 'pgbouncer'>, [program: stri
   python3: ['python3', '--version'],
   go: ['go', 'version'],
   bubblewrap: ['bwrap', '--version'],
-  // Not asked for: nothing here runs a pooler yet, so no engine has pooling.
-
+  pgbouncer: ['pgbouncer', '--version'],
+  haproxy: ['haproxy', '-v'],
   mariadb_dump: ['mariadb-dump', '--version'],
 };
 

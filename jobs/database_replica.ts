@@ -1,6 +1,6 @@
 // Replicas: servers that follow that of a database, until they go or become databases of their own.
 import { DriverError } from '../drivers/driver';
-import type { ServerSeen, ServerSpec } from '../drivers/database';
+import type { EngineDriver, ServerSeen, ServerSpec } from '../drivers/database';
 import { databaseOf } from '../models/database_backup/work';
 import { DatabaseReplica } from '../models/database_replica';
 import type { Session } from '../models/database';
@@ -25,13 +25,14 @@ interface ReplicaRow extends LoopRow {
   tenant: number;
   tls_certificate: string | null;
   tls_key: string | null;
-  observed: Observed | null;
+  observed: (Observed & { follows?: string | null }) | null;
 }
 
 const MINUTE_MS = 60_000;
 const LOOK_MS = 15_000;
 const SOON_MS = 500;
 const WAIT_MS = 2_000;
+const ANEW = 'The data of the database were restored, or brought to another version: the replica is made anew from them.';
 
 export const job: Job<ReplicaRow> = {
   table: DatabaseReplica.table,
@@ -61,6 +62,8 @@ async function reconcile(row: ReplicaRow, ctx: JobContext): Promise<Outcome> {
 
 async function keep(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   const engine = engineOf(ctx, primary.engine);
+  const anew = await beginAnew(row, primary, engine, ctx);
+  if (anew) return anew;
   const endpoints = await directEndpoints(ctx.sql, row.database_id, row.port);
   const spec = await specOf(row, primary, endpoints, ctx);
   const before = await engine.observe(spec, ctx);
@@ -74,10 +77,21 @@ async function keep(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Pro
   return isAsWanted(after) ? reached(row, spec, after, endpoints, primary, ctx) : progressing(SOON_MS, { driver: primary.engine });
 }
 
+/** A restore or an upgrade has made other data of the primary's: it becomes a copy of those. */
+async function beginAnew(row: ReplicaRow, primary: DatabaseRow, engine: EngineDriver, ctx: JobContext): Promise<Outcome | null> {
+  const follows = primary.observed?.data ?? null;
+  const before = row.observed?.follows;
+  if (before === follows) return null;
+  const observed = { ...row.observed, follows };
+  if (before === undefined || !engine.replicasEnd) return progressing(0, { observed });
+  await engine.remove(row.server_id, ctx);
+  return progressing(0, { observed, status: 'provisioning', status_reason: ANEW, replication_lag_seconds: null });
+}
+
 async function reached(row: ReplicaRow, spec: ServerSpec, seen: ServerSeen, endpoints: DirectEndpoint[], primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   await endpointsApplied(ctx.sql, endpoints);
   const sample = await measure(engineOf(ctx, primary.engine), spec, seen, { project_id: row.project_id, database_id: row.database_id, part_id: row.id }, row.observed?.sample, ctx);
-  const observed: Observed = { ...row.observed, down: false, storage_used_bytes: seen.storage_used_bytes, sample };
+  const observed = { ...row.observed, down: false, storage_used_bytes: seen.storage_used_bytes, sample };
   return settled({ driver: primary.engine, observed, status: 'available', status_reason: null, replication_lag_seconds: seen.replication_lag_seconds }, around(LOOK_MS));
 }
 

@@ -5,6 +5,7 @@ import path from 'node:path';
 import type { Logger } from '../core/log';
 import type { DriverContext } from '../drivers/driver';
 import type { Database } from '../models/database';
+import { endpointsWithoutRow } from '../models/database_endpoint/work';
 import { unitsWithoutRow } from '../models/instance_work';
 import { unusedArtifacts, withoutApplicationRow } from '../models/retention';
 import { removeDirectory } from './deployment/row';
@@ -12,7 +13,7 @@ import type { HostDrivers } from './job';
 
 /** Called when the host begins to work, and every hour. @returns how many units and directories went */
 export async function sweepHost(sql: Database, host: HostDrivers, log: Logger, ctx: DriverContext): Promise<number> {
-  const { runtime, source, directories } = host;
+  const { runtime, source, directories, endpoints } = host;
   let swept = 0;
   const each = async (kind: string, ids: string[], remove: (id: string) => Promise<void>): Promise<void> => {
     for (const id of ids) {
@@ -27,6 +28,11 @@ export async function sweepHost(sql: Database, host: HostDrivers, log: Logger, c
   await each('files', await unusedArtifacts(sql, await namesIn(directories.releases)), (id) => removeDirectory(path.join(directories.releases, id)));
   await each('cache', await withoutApplicationRow(sql, await namesIn(directories.caches)), (id) => removeDirectory(path.join(directories.caches, id)));
   await each('mirror', await withoutApplicationRow(sql, await source.list(ctx)), (id) => source.forget(id, ctx));
+  for (const driver of Object.values(endpoints)) {
+    const ids: string[] = [];
+    for await (const { owner_id } of driver.list(ctx)) ids.push(owner_id);
+    await each('endpoint', await endpointsWithoutRow(sql, ids), (id) => driver.forget(id, ctx));
+  }
   return swept;
 }
 

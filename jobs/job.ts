@@ -10,6 +10,7 @@ import type { BuildDriver } from '../drivers/builder';
 import type { CertificateDriver } from '../drivers/certificates';
 import type { EngineDriver, EngineId } from '../drivers/database';
 import type { DriverContext } from '../drivers/driver';
+import type { EndpointDrivers } from '../drivers/endpoint';
 import type { IngressDriver } from '../drivers/ingress';
 import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
@@ -37,6 +38,8 @@ export interface HostDrivers {
   ingress: IngressDriver;
   /** Engines of databases that this host has. */
   databases: ReadonlyMap<EngineId, EngineDriver>;
+  /** What listens for endpoints that have a port of their own. */
+  endpoints: EndpointDrivers;
   /** Absolute paths. */
   directories: { releases: string; caches: string };
   shipper: {

@@ -7,7 +7,7 @@ import type { CreateDatabaseEndpointInput, UpdateDatabaseEndpointInput } from '.
 import { Resource, type Values } from './base';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
-import { endpointPort, poolOf, requireEndpointRoom, requireReplicas, type PoolMode } from './database_endpoint/place';
+import { endpointPort, poolOf, requireEndpointRoom, requireSpreading, requireUnpooled, type PoolMode } from './database_endpoint/place';
 import { DatabaseReplica } from './database_replica';
 import type { ManagedDatabase } from './managed_database';
 import { hostOf } from './managed_database/credentials';
@@ -57,7 +57,7 @@ export class DatabaseEndpoint extends Resource {
     const replica = input.replica_id ? await DatabaseReplica.ofDatabase(ctx, database.id, input.replica_id, 'replica_id') : null;
     const pool = await poolOf(ctx, database, input.pool_mode ?? null, input.pool_size ?? null);
     if (target === 'replicas') await requireFeature(ctx, database, 'replicas');
-    if (target === 'replicas' && !replica) await requireReplicas(ctx, database);
+    if (target === 'replicas' && !replica) await requireSpreading(ctx, database, pool.pool_mode);
     replica?.requireFollowing();
     await requireEndpointRoom(ctx, database.id);
     const id = mintId(DatabaseEndpoint.idPrefix);
@@ -115,6 +115,7 @@ export class DatabaseEndpoint extends Resource {
     const pool_mode = input.pool_mode === undefined ? this.pool_mode : input.pool_mode;
     const kept = pool_mode === null ? null : this.pool_size;
     const pool = await poolOf(ctx, database, pool_mode, input.pool_size === undefined ? kept : input.pool_size);
+    if (this.target === 'replicas' && !this.replica_id) requireUnpooled(database, pool.pool_mode);
     return { ...pool, port: await endpointPort(ctx, this.id, pool.pool_mode, await this.server(ctx, database)) };
   }
 

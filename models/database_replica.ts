@@ -29,10 +29,11 @@ export class DatabaseReplica extends Resource {
     transitional: ['provisioning', 'updating', 'promoting'],
     moves: {
       provisioning: ['available', 'failed'],
-      available: ['updating', 'promoting', 'failed'],
-      updating: ['available', 'failed'],
+      // What it follows has become something else: it is made anew.
+      available: ['updating', 'promoting', 'failed', 'provisioning'],
+      updating: ['available', 'failed', 'provisioning'],
       promoting: ['failed'],
-      failed: ['available'],
+      failed: ['available', 'provisioning'],
     },
   });
 

@@ -63,7 +63,7 @@ export async function keepRelease(sql: Sql, row: DeploymentPlace, releaseId: str
 const HOLD_APPLICATION = named('select current_deployment_id from applications where id = $1 and deleted_at is null for no key update');
 const HOLD_PREVIEW = named('select current_deployment_id from previews where id = $1 and deleted_at is null for no key update');
 const ACTIVATE = named(`update deployments set status = 'active', status_reason = null, activated_at = now(), finished_at = now(), artifact_kept = true,
-  observed_generation = observed_generation + 1 where id = $1 and fence = $2 and status = 'deploying' and deleted_at is null returning id`);
+  observed_generation = observed_generation + 1 where id = $1 and fence = $2 and release_id = $3 and status = 'deploying' and deleted_at is null returning id`);
 const SUPERSEDE = named(`update deployments set status = 'superseded', observed_generation = observed_generation + 1 where id = $1 and status = 'active'`);
 // A stop that was asked for later than the deployment holds.
 const SWITCH = named(`update applications set current_deployment_id = $2, status_reason = null, observed_generation = observed_generation + 1,
@@ -74,14 +74,14 @@ const SWITCH_PREVIEW = named(`update previews set current_deployment_id = $2, re
 
 /**
  * The switch: from now on requests lead to the new version, and what runs an older one may go. In one transaction.
- * False where the deployment was canceled, or somebody else has it.
+ * False where the deployment was canceled, got another release, or somebody else has it.
  */
 export function activate(sql: Session, row: DeploymentPlace, releaseId: string): Promise<boolean> {
   return sql.transaction(async (session) => {
     const { application_id, preview_id } = row;
     const hold = preview_id === null ? session.query<Held>(HOLD_APPLICATION, [application_id]) : session.query<Held>(HOLD_PREVIEW, [preview_id]);
     const [held] = await hold;
-    const [done] = held ? await session.query(ACTIVATE, [row.id, row.fence]) : [];
+    const [done] = held ? await session.query(ACTIVATE, [row.id, row.fence, releaseId]) : [];
     if (!held || !done) return false;
     if (held.current_deployment_id) await session.query(SUPERSEDE, [held.current_deployment_id]);
     if (preview_id === null) {

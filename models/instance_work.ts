@@ -64,6 +64,7 @@ const WAKES = {
   deployments: named(`update deployments set ${FREE}`),
   databases: named(`update databases set ${FREE.replace('id =', 'server_id =')}`),
   database_replicas: named(`update database_replicas set ${FREE.replace('id =', 'server_id =')}`),
+  database_endpoints: named(`update database_endpoints set ${FREE}`),
 };
 const NOTIFY = named(`select pg_notify('due', $1)`);
 
@@ -87,6 +88,7 @@ export async function wakeUnit(sql: Sql, unitId: string): Promise<boolean> {
 function tablesOf(id: string): (keyof typeof WAKES)[] {
   if (id.startsWith('ins_')) return ['instances'];
   if (id.startsWith('dep_')) return ['deployments'];
+  if (id.startsWith('dbe_')) return ['database_endpoints'];
   return ['databases', 'database_replicas'];
 }
 

@@ -1,5 +1,5 @@
 // Metrics for Prometheus, on a port of their own that only this machine reaches.
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { StartupError } from '../core/startup_error';
 import { reasonOf } from './http';
@@ -10,7 +10,7 @@ export interface Metrics {
   observe(operation: string | null, status: number, seconds: number): void;
 }
 
-export function openMetrics(workerLag: () => Promise<number>): Metrics {
+export function openMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const requests = new Counter({ name: 'platform_requests_total', help: 'Finished requests', labelNames: ['operation', 'status'], registers: [registry] });
@@ -20,14 +20,6 @@ export function openMetrics(workerLag: () => Promise<number>): Metrics {
     labelNames: ['operation'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
-  });
-  new Gauge({
-    name: 'platform_worker_lag_seconds',
-    help: 'Age of the oldest work that is due and that nobody has taken',
-    registers: [registry],
-    async collect() {
-      this.set(await workerLag().catch(() => NaN));
-    },
   });
   return {
     registry,
@@ -39,14 +31,38 @@ export function openMetrics(workerLag: () => Promise<number>): Metrics {
   };
 }
 
+/** Adds what is the same for all processes, so that one of them tells it. */
+export function addWorkerLag({ registry }: Metrics, workerLag: () => Promise<number>): void {
+  new Gauge({
+    name: 'platform_worker_lag_seconds',
+    help: 'Age of the oldest work that is due and that nobody has taken',
+    registers: [registry],
+    async collect() {
+      this.set(await workerLag().catch(() => NaN));
+    },
+  });
+}
+
+/** Adds how many processes serve the API, where they are not this one. */
+export function addWebProcesses({ registry }: Metrics, serving: () => number): void {
+  new Gauge({
+    name: 'platform_web_processes',
+    help: 'Processes that serve the API',
+    registers: [registry],
+    collect() {
+      this.set(serving());
+    },
+  });
+}
+
+/** What /metrics answers with. */
+export type Exposition = () => Pick<Registry, 'metrics' | 'contentType'> | Promise<Pick<Registry, 'metrics' | 'contentType'>>;
+
 /** Serves /metrics. @throws StartupError for a taken port */
-export async function listenAdmin(config: { adminHost: string; adminPort: number }, metrics: Metrics): Promise<{ port: number; close(): Promise<void> }> {
+export async function listenAdmin(config: { adminHost: string; adminPort: number }, exposition: Exposition): Promise<{ port: number; close(): Promise<void> }> {
   const server = createServer((request, response) => {
     if (request.url !== '/metrics') return void response.writeHead(404).end();
-    metrics.registry.metrics().then(
-      (text) => response.writeHead(200, { 'Content-Type': metrics.registry.contentType }).end(text),
-      () => response.writeHead(500).end(),
-    );
+    answer(response, exposition).catch(() => void response.writeHead(500).end());
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(new StartupError(`can't listen on ${config.adminHost}:${config.adminPort} (ADMIN_PORT): ${reasonOf(error)}`)));
@@ -54,4 +70,10 @@ export async function listenAdmin(config: { adminHost: string; adminPort: number
   });
   const { port } = server.address() as { port: number };
   return { port, close: () => new Promise((resolve) => (server.close(() => resolve()), server.closeAllConnections())) };
+}
+
+async function answer(response: ServerResponse, exposition: Exposition): Promise<void> {
+  const registry = await exposition();
+  const text = await registry.metrics();
+  response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
 }

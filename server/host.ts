@@ -12,7 +12,7 @@ import { openSource } from '../drivers/source/git';
 import type { HostDrivers } from '../jobs/job';
 import { certificateOf, challengeOf } from '../models/certificate';
 import { startDatabaseShipper } from './database_shipper';
-import { openEngines } from './databases';
+import { openEndpoints, openEngines } from './databases';
 import type { Platform } from './platform';
 import { startRouteFeed } from './route_feed';
 import { openRouterLines, startSampler, type RouterLines } from './sampler';
@@ -71,7 +71,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const databases = openEngines(config, runtime, await platform.facts());
   const databaseShipper = startDatabaseShipper({ database, engines: databases, log });
   opened.push(() => databaseShipper.stop());
-  const drivers: HostDrivers = { source, builder: openBuilder(), runtime, ingress, databases, directories, shipper, facts: platform.facts };
+  const drivers: HostDrivers = { source, builder: openBuilder(), runtime, ingress, databases, endpoints: openEndpoints(config, runtime, platform.facts), directories, shipper, facts: platform.facts };
   const tending = tendHost(platform, drivers);
   opened.push(() => tending.close());
   return drivers;

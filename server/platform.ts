@@ -9,11 +9,12 @@ import { loadKeyRing, secretBox, type SecretBox } from '../core/secrets';
 import { StartupError } from '../core/startup_error';
 import { hostFacts } from '../drivers/host';
 import { allJobs } from '../jobs/registry';
-import { describeTables, openDatabase, type Database } from '../models/database';
+import { describeTables, openDatabase, translate, type Database } from '../models/database';
 import { lagSeconds } from '../models/lease';
-import { migrate } from '../models/migrate';
+import { migrate, pendingMigrations } from '../models/migrate';
 import { named } from '../models/statement';
 import { memoryLimiter, openAttempts, sharedLimiter, type Attempts } from '../rest/rate_limit';
+import { connectionFlags } from './cluster_connections';
 import { openEmbedded } from './embedded';
 import { openIdentities, type Identities } from './identities';
 import { listen } from './listener';
@@ -50,10 +51,28 @@ export const MIGRATIONS = path.resolve(__dirname, '../migrations');
  * @throws StartupError with one line: unreachable database, newer schema, unwritable directory, ...
  */
 export async function openPlatform(config: Config, log: Logger = createLog(config.logLevel)): Promise<Platform> {
-  const engine = config.databaseUrl ? { url: config.databaseUrl, close: async () => {} } : await openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined });
+  const engine = config.databaseUrl ? { url: config.databaseUrl, close: async () => {} } : await openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined, flags: connectionFlags(config) });
+  return onEngine(config, log, engine, () => bringUpToDate(engine.url));
+}
+
+/**
+ * The same beside a process that has opened the database: DATABASE_URL is set, and the schema is up to date.
+ * @throws StartupError where the program has become newer than the schema
+ */
+export function joinPlatform(config: Config & { databaseUrl: string }, log: Logger): Promise<Platform> {
+  return onEngine(config, log, { url: config.databaseUrl, close: async () => {} }, requireUpToDate);
+}
+
+interface Engine {
+  url: string;
+  close(): Promise<void>;
+}
+
+/** @param prepare brings the schema up to date, or refuses */
+async function onEngine(config: Config, log: Logger, engine: Engine, prepare: (database: Database) => Promise<void>): Promise<Platform> {
   const database = openDatabase(engine.url, { poolSize: config.databasePoolSize });
   try {
-    await bringUpToDate(engine.url);
+    await prepare(database);
     await describeTables(database);
   } catch (error) {
     await database.close();
@@ -106,6 +125,11 @@ function openLimiter(config: Config, database: Database): Limiter {
 const COUNT = named(`insert into rate_windows as w (bucket, window_start, used) values ($1, $2, $3)
   on conflict (bucket) do update set window_start = excluded.window_start, used = case when w.window_start = excluded.window_start then w.used + excluded.used else excluded.used end
   where w.window_start <= excluded.window_start returning used`);
+
+async function requireUpToDate({ knex }: Database): Promise<void> {
+  const pending = await pendingMigrations(knex, MIGRATIONS).catch((error: unknown) => Promise.reject(translate(error)));
+  if (pending.length) throw new StartupError(`the program on the disk is newer than the one that runs (${pending.join(', ')} is pending): start it again`);
+}
 
 /** On connections of its own, since a migration may take longer than any request. */
 async function bringUpToDate(url: string): Promise<void> {

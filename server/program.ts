@@ -1,32 +1,38 @@
 // What the programs that run until they are told to stop have in common: arguments, settings, signals, the one line of an error.
 import { helpText, loadConfig } from '../core/config';
+import { createLog, sharedOutput } from '../core/log';
 import { StartupError } from '../core/startup_error';
 import { openPlatform, type Platform } from './platform';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const leave = (): never => process.exit(0);
 
+/** What a program does until it is told to stop. */
+export interface Running {
+  close(): Promise<void>;
+  /** Resolves with the reason when it can't go on. */
+  failed?: Promise<Error>;
+}
+
 /**
  * Runs a program on an open platform until SIGTERM or SIGINT.
  * @param command as it is called, for the message about arguments
- * @param start opens what the program is about and returns how to close it
+ * @param start opens what the program is about
  */
-export function runProgram(command: string, start: (platform: Platform) => Promise<() => Promise<void>>): void {
+export function runProgram(command: string, start: (platform: Platform) => Promise<Running>): void {
   run(command, start).catch((error: unknown) => {
-    if (error instanceof StartupError) process.stderr.write(`platform-api: ${error.message}\n`);
-    else process.stderr.write(`platform-api: ${error instanceof Error ? error.stack : String(error)}\n`);
+    complain(error);
     process.exit(1);
   });
 }
 
-async function run(command: string, start: (platform: Platform) => Promise<() => Promise<void>>): Promise<void> {
+async function run(command: string, start: (platform: Platform) => Promise<Running>): Promise<void> {
   const words = process.argv.slice(2);
   if (words.includes('--help') || words.includes('-h')) return void process.stdout.write(helpText());
   if (words.length) throw new StartupError(`unknown argument ${words[0]}; settings are environment variables, see ${command} -- --help`);
   const config = loadConfig(process.env);
-  // The init of a container ignores signals that it has no handler for. Whatever the start has done so far bears to be cut off.
-  for (const signal of SIGNALS) process.once(signal, leave);
-  const platform = await openPlatform(config);
+  leaveOnSignal();
+  const platform = await openPlatform(config, createLog(config.logLevel, config.webConcurrency > 1 ? sharedOutput() : undefined));
   try {
     stopOnSignal(platform, await start(platform));
   } catch (error) {
@@ -35,17 +41,31 @@ async function run(command: string, start: (platform: Platform) => Promise<() =>
   }
 }
 
-function stopOnSignal(platform: Platform, close: () => Promise<void>): void {
+/** The init of a container ignores signals that it has no handler for. Whatever a start has done so far bears to be cut off. */
+export function leaveOnSignal(): void {
+  for (const signal of SIGNALS) process.once(signal, leave);
+}
+
+/** From now on a signal, or that it can't go on, closes the program and then the platform. */
+export function stopOnSignal(platform: Platform, { close, failed }: Running): void {
   let stopping = false;
-  const stop = async (signal: string): Promise<void> => {
+  const stop = async (why: { signal: string } | { err: Error }): Promise<void> => {
     if (stopping) return;
     stopping = true;
-    platform.log.info({ signal }, 'stopping');
+    platform.log['err' in why ? 'fatal' : 'info'](why, 'stopping');
     await close();
     await platform.close();
     platform.log.info('stopped');
     platform.log.flush();
-    process.exit(0);
+    if ('err' in why) complain(why.err);
+    process.exit('err' in why ? 1 : 0);
   };
-  for (const signal of SIGNALS) process.off(signal, leave).on(signal, () => void stop(signal));
+  for (const signal of SIGNALS) process.off(signal, leave).on(signal, () => void stop({ signal }));
+  void failed?.then((err) => stop({ err }));
+}
+
+/** One line where the operator can do something about it. */
+function complain(error: unknown): void {
+  const known = error instanceof StartupError ? error.message : undefined;
+  process.stderr.write(`platform-api: ${known ?? (error instanceof Error ? error.stack : String(error))}\n`);
 }

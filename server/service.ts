@@ -1,4 +1,5 @@
-// The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts.
+// The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts. Where several
+// processes serve the API (cluster.ts), each of them is the part that openWeb opens.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
@@ -14,7 +15,7 @@ import { consolePages, graphiqlPage } from '../rest/console';
 import { buildFacade } from '../rest/facade';
 import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
-import { listenAdmin, openMetrics, type Metrics } from './admin';
+import { addWorkerLag, listenAdmin, openMetrics, type Metrics } from './admin';
 import { authenticate } from './authenticate';
 import { backupDownload } from './backup_download';
 import { requestContext } from './context';
@@ -30,32 +31,52 @@ export interface Service {
   close(): Promise<void>;
 }
 
+/** How to close what is open, in the order of opening. */
+export type Opened = (() => Promise<void>)[];
+
 /**
  * Starts to serve on an open platform.
  * @throws StartupError for a taken port; Error for a contradiction in the schema
  */
-export async function startService(platform: Platform): Promise<Service> {
-  const opened: (() => Promise<void>)[] = [];
+export function startService(platform: Platform): Promise<Service> {
+  return closable((opened) => open(platform, opened));
+}
+
+/** Opens part by part; closes in reverse, also what is open when a part fails. */
+export async function closable<Parts>(open: (opened: Opened) => Promise<Parts>): Promise<Parts & { close(): Promise<void> }> {
+  const opened: Opened = [];
   const close = async (): Promise<void> => {
     for (const step of opened.reverse()) await step();
   };
   try {
-    return { ...(await open(platform, opened)), close };
+    return { ...(await open(opened)), close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-/** Pushes how to close each part as it opens it. */
-async function open(platform: Platform, opened: (() => Promise<void>)[]): Promise<Omit<Service, 'close'>> {
+async function open(platform: Platform, opened: Opened): Promise<Omit<Service, 'close'>> {
+  await openWorker(platform, opened);
+  const metrics = openMetrics();
+  addWorkerLag(metrics, () => platform.workerLag());
+  const config = await openWeb(platform, metrics, opened);
+  const admin = await listenAdmin(config, () => metrics.registry);
+  opened.push(() => admin.close());
+  return { config, adminPort: admin.port };
+}
+
+/** The work behind the answers, where it is done in this process. */
+export async function openWorker(platform: Platform, opened: Opened): Promise<void> {
+  if (platform.config.worker !== 'in_process') return;
+  const worker = await startWorker(platform, { whenTaken: 'refuse' });
+  opened.push(() => worker.stop());
+}
+
+/** The faces, on the port of the API. Answers the settings with that port. */
+export async function openWeb(platform: Platform, metrics: Metrics, opened: Opened): Promise<Config> {
   const core = buildCore();
   const handlers = await buildFacade(core.schema, core.table);
-  if (platform.config.worker === 'in_process') {
-    const worker = await startWorker(platform, { whenTaken: 'refuse' });
-    opened.push(() => worker.stop());
-  }
-  const metrics = openMetrics(() => platform.workerLag());
   const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
   const faces = lazyFaces();
@@ -75,9 +96,7 @@ async function open(platform: Platform, opened: (() => Promise<void>)[]): Promis
   opened.splice(-1, 0, () => graphql.stop());
   faces.rest = restHandler(restParts(platform, core, handlers, metrics));
   faces.express = expressApp(platform, graphql.router, state);
-  const admin = await listenAdmin(config, metrics);
-  opened.push(() => admin.close());
-  return { config, adminPort: admin.port };
+  return config;
 }
 
 interface Faces {

@@ -5,5 +5,5 @@ import { startWorker } from './work';
 runProgram('npm run worker', async (platform) => {
   const worker = await startWorker(platform, { whenTaken: 'stand_by' });
   platform.log.info('the worker is ready');
-  return () => worker.stop();
+  return { close: () => worker.stop() };
 });

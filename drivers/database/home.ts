@@ -14,7 +14,7 @@ import type { EngineId } from '../database';
 import type { RuntimeDriver } from '../runtime';
 
 /** What a driver of an engine works with. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of tests. */
-export interface Estate { directory: string; engine: EngineId; runtime: RuntimeDriver; gigabyteBytes: number }
+export interface Estate { directory: string; engine: EngineId | 'pgbouncer' | 'haproxy'; runtime: RuntimeDriver; gigabyteBytes: number }
 
 export interface Home { id: string; path: string; data: string; conf: string; run: string }
 

@@ -14,6 +14,9 @@ const logBytes = 8 << 20;
 /** `threads`: what the server has beside one a connection. */
 export interface Program { command: string; threads: number; readable?: string[] }
 
+/** What the runtime must know of the server. */
+export type Runs = Pick<ServerSpec, 'id' | 'tenant' | 'size'>;
+
 export function unitOf(id: string): string {
   return `${id}.server`;
 }
@@ -24,7 +27,7 @@ export async function stateOf(estate: Estate, id: string): Promise<{ state: Unit
 }
 
 /** Starts the server; one that has ended before is cleared away first. */
-export async function startServer(estate: Estate, home: Home, spec: ServerSpec, program: Program, ctx: DriverContext): Promise<void> {
+export async function startServer(estate: Estate, home: Home, spec: Runs, program: Program, ctx: DriverContext): Promise<void> {
   await estate.runtime.destroy(unitOf(spec.id), ctx);
   const mounts = [home.data, home.conf].map((one) => ({ source: one, target: one }));
   await estate.runtime.start({ ...common(spec, program), id: unitOf(spec.id), kind: 'service', directory: home.run, mounts }, ctx);
@@ -38,7 +41,7 @@ export async function stopServer(estate: Estate, id: string, graceMs: number, ct
 }
 
 /** Runs a program to its end in `directory`, which becomes its user's. @throws DriverError transient with its last line */
-export async function runTask(estate: Estate, spec: ServerSpec, purpose: string, directory: string, program: Program, ctx: DriverContext): Promise<void> {
+export async function runTask(estate: Estate, spec: Runs, purpose: string, directory: string, program: Program, ctx: DriverContext): Promise<void> {
   const id = `${spec.id}.${purpose}`;
   await estate.runtime.destroy(id, ctx);
   const unit: UnitSpec = { ...common(spec, program), id, kind: 'task', directory, mounts: [{ source: directory, target: directory }] };
@@ -69,7 +72,7 @@ export async function lastLines(estate: Estate, unitId: string): Promise<string>
   return lines.slice(-20).map(({ text }) => text).join('\n');
 }
 
-function common(spec: ServerSpec, { command, threads, readable = [] }: Program): Omit<UnitSpec, 'id' | 'kind' | 'directory' | 'mounts'> {
+function common(spec: Runs, { command, threads, readable = [] }: Program): Omit<UnitSpec, 'id' | 'kind' | 'directory' | 'mounts'> {
   const { memory_mb, cpus, max_connections } = spec.size;
   const limits = { memory_mb, cpus, processes: threads + max_connections, time_ms: null, output_bytes: logBytes, disk_mb: null };
   return { command, root_directory: '.', env: {}, tenant: spec.tenant, limits, readable };

@@ -1,7 +1,7 @@
 // Runs units as processes of this host. They are not children to wait for: a control plane comes and goes, they stay.
 // All that is known of a unit lies in its run directory (run_directory.ts), so any control plane can take over.
 import { chmod, mkdir, rename } from 'node:fs/promises';
-import { DriverError, asDriverErrors, checkpoint } from '../driver';
+import { DriverError, asDriverErrors, checkpoint, during } from '../driver';
 import type { DriverContext, Fingerprint } from '../driver';
 import type { Handle, LogChunk, RuntimeDriver, StopOptions, UnitSpec, UnitState, UnitUsage } from '../runtime';
 import { groupOf, killGroup, removeGroup } from './cgroup';
@@ -66,7 +66,7 @@ function fingerprintOf(host: Host): Fingerprint {
 async function start(runtime: Runtime, spec: UnitSpec, ctx: DriverContext): Promise<Handle> {
   checkpoint(ctx);
   const begun = runtime.starting.get(spec.id) ?? begin(runtime, spec);
-  return Promise.race([begun, whenOver(ctx.signal)]);
+  return during(ctx.signal, begun);
 }
 
 function begin(runtime: Runtime, spec: UnitSpec): Promise<Handle> {
@@ -105,7 +105,7 @@ async function stop(runtime: Runtime, handle: Handle, options: StopOptions, ctx:
 async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Promise<void> {
   const { directory, host, monitor } = runtime;
   const home = homeOf(directory, unitId);
-  await Promise.race([runtime.starting.get(unitId)?.catch(() => undefined), whenOver(ctx.signal)]);
+  await during(ctx.signal, runtime.starting.get(unitId)?.catch(() => undefined));
   checkpoint(ctx);
   monitor.remove(unitId);
   const unit = await readUnit(home);
@@ -163,12 +163,4 @@ async function readLog(runtime: Runtime, unitId: string, position: string | null
 
 function isSame(one: Handle, other: Handle): boolean {
   return one.pid === other.pid && one.start_time === other.start_time;
-}
-
-function whenOver(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const over = () => reject(new DriverError('transient', 'the step ran out of its time'));
-    if (signal.aborted) return over();
-    signal.addEventListener('abort', over, { once: true });
-  });
 }

@@ -20,15 +20,22 @@ export function databaseAuthority({ sql, secrets, config }: { sql: Sql; secrets:
   return authorityFor(sql, secrets, PURPOSE, () => newAuthority(`Databases of ${config.appsDomain}`));
 }
 
+/** The certificate that a server has; null where it has none yet. */
+export function presentCertificate({ server_id, tls_certificate, tls_key }: Certified, secrets: SecretBox): KeyedCertificate | null {
+  return tls_certificate && tls_key ? { certificate: tls_certificate, key: secrets.open(tls_key, placeOf(server_id)) } : null;
+}
+
 /** The certificate of a server, a new one where it has none or nears its end. It is in the row before it is used. */
 export async function certificateFor(row: Certified, ctx: JobContext): Promise<KeyedCertificate> {
   const authority = await databaseAuthority(ctx);
   const names = ['127.0.0.1', 'localhost', ctx.config.ingressHost];
-  const place = `servers:${row.server_id}:tls_key`;
-  if (row.tls_certificate && row.tls_key && !isOutdated(row.tls_certificate, authority.certificate, names)) {
-    return { certificate: row.tls_certificate, key: ctx.secrets.open(row.tls_key, place) };
-  }
+  const present = presentCertificate(row, ctx.secrets);
+  if (present && !isOutdated(present.certificate, authority.certificate, names)) return present;
   const made = await issueServerCertificate(authority, names);
-  await ctx.record({ tls_certificate: made.certificate, tls_key: ctx.secrets.seal(made.key, place) });
+  await ctx.record({ tls_certificate: made.certificate, tls_key: ctx.secrets.seal(made.key, placeOf(row.server_id)) });
   return made;
+}
+
+function placeOf(serverId: string): string {
+  return `servers:${serverId}:tls_key`;
 }

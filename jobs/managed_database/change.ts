@@ -2,7 +2,7 @@
 // a newer version. What each begins with stands in the row until it is done, so after a crash it goes on.
 import type { ServerSpec } from '../../drivers/database';
 import { DriverError } from '../../drivers/driver';
-import { endPromotion, serverOf } from '../../models/managed_database/work';
+import { endPromotion, serverOf, wakeReplicas } from '../../models/managed_database/work';
 import { progressing, type JobContext, type Outcome } from '../job';
 import { keep } from './keep';
 import { engineOf, isOverdue, sentence, type DatabaseRow } from './row';
@@ -35,7 +35,8 @@ export async function restore(row: DatabaseRow, ctx: JobContext): Promise<Outcom
   const { backup_id, point_in_time } = row.restoring_from;
   const { spec } = await wantedOf(row, ctx);
   await engineOf(ctx, row.engine).restore(spec, { id: `v${row.version}`, server_id: row.server_id, backup_id, until: point_in_time }, ctx);
-  await ctx.record({ restoring_from: null });
+  await ctx.record({ restoring_from: null, observed: { ...row.observed, data: `restored by ${row.version}` } });
+  await wakeReplicas(ctx.sql, row.id);
   return progressing(0);
 }
 
@@ -51,7 +52,8 @@ export async function upgrade(row: DatabaseRow, ctx: JobContext): Promise<Outcom
     ctx.log.warn({ err: error }, 'an upgrade failed');
     return progressing(0, { wanted_version: null, status: 'available', status_reason: `The upgrade to ${wanted_version} failed. ${sentence(error.message)} The database runs version ${engine_version} as before.` });
   }
-  await ctx.record({ engine_version: wanted_version, wanted_version: null });
+  await ctx.record({ engine_version: wanted_version, wanted_version: null, observed: { ...row.observed, data: `of version ${wanted_version}` } });
+  await wakeReplicas(ctx.sql, row.id);
   return progressing(0);
 }
 

@@ -5,6 +5,7 @@ import { appendDatabaseLines } from '../../models/log_line';
 import { endpointsApplied, usersApplied } from '../../models/managed_database/work';
 import { restartForUsers } from '../../models/database_attachment/restart';
 import { waitMs, withExit } from '../instance/backoff';
+import { followInPools } from '../database_endpoint/follow';
 import { around, progressing, settled, type JobContext, type Outcome, type Values } from '../job';
 import { measure } from './measure';
 import { engineOf, isOverdue, type DatabaseRow, type Ends } from './row';
@@ -47,8 +48,10 @@ export function isAsWanted({ state, differs }: ServerSeen, { spec }: Pick<Wanted
 }
 
 async function reached(row: DatabaseRow, { spec, users, endpoints }: Wanted, seen: ServerSeen, engine: EngineDriver, ctx: JobContext): Promise<Outcome> {
+  // Before anybody is told that a password holds.
+  if (row.observed?.generation !== row.generation) await followInPools(row.id, ctx);
   const { storage_used_bytes, full } = seen;
-  const observed = { ...row.observed, down: false, begun: true, archive: spec.archive, generation: row.generation, ...(seen.state === 'running' && { storage_used_bytes, full }) };
+  const observed = { ...row.observed, down: false, begun: true, generation: row.generation, ...(seen.state === 'running' && { storage_used_bytes, full }) };
   if (seen.state !== 'running') return settled({ driver: row.engine, observed, status: 'stopped', status_reason: null });
   await ctx.sql.transaction(async (sql) => {
     await restartForUsers({ sql, secrets: ctx.secrets, config: ctx.config }, row.id, await usersApplied(sql, users));

@@ -35,8 +35,8 @@ export interface DatabaseRow extends LoopRow {
 export interface Observed extends Ends {
   /** Version of the row for which it was stopped, to be restarted. */
   stopped_for?: number;
-  /** Keeps what a restore to a point in time needs: changing it takes a restart, so it waits for one. */
-  archive?: boolean;
+  /** Names what its data have become by a restore or an upgrade; absent = what they were from the beginning. */
+  data?: string;
   /** Its first data are in place: those of the origin, or of the replica that it was. */
   begun?: boolean;
   /** Of the row, when all of it was last brought to the server. */

@@ -22,23 +22,7 @@ export async function wantedOf(row: DatabaseRow, ctx: JobContext): Promise<Wante
     size: sizeOf(row.database_package), storage_gb: row.storage_gb, running: row.running, database_name: row.database_name,
     admin_password: openAdminPassword(ctx.secrets, row), users, tls, replica_of: null,
     allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
-    replicas: await followersOf(ctx.sql, row.id), archive: archives(row),
+    replicas: await followersOf(ctx.sql, row.id), archive: row.engine === 'postgresql' && row.backup_schedule.enabled,
   };
   return { spec, users, endpoints };
-}
-
-const DAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
-/** The server is restarted anyway. */
-const RESTARTING = new Set(['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting', 'stopped']);
-
-/** Whether the server keeps its log for a restore to a point in time. Switching it takes a restart, which waits for the maintenance window. */
-function archives(row: DatabaseRow): boolean {
-  const wanted = row.engine === 'postgresql' && row.backup_schedule.enabled;
-  const present = row.observed?.archive;
-  if (present === undefined || present === wanted || RESTARTING.has(row.status)) return wanted;
-  return isMaintenance(row, new Date()) ? wanted : present;
-}
-
-export function isMaintenance({ maintenance_window: { weekday, hour_utc } }: Pick<DatabaseRow, 'maintenance_window'>, now: Date): boolean {
-  return DAYS[now.getUTCDay()] === weekday && now.getUTCHours() === hour_utc;
 }

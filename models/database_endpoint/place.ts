@@ -39,10 +39,29 @@ export async function poolOf(ctx: Context, database: Server, pool_mode: PoolMode
   return { pool_mode, pool_size: size ?? Math.min(limits.poolSizeDefault, most) };
 }
 
+/**
+ * Of an endpoint that leads to all replicas. A pool before what spreads connections would keep the few that it has, to the
+ * replicas that it found first.
+ * @throws engine_feature_unsupported
+ */
+export function requireUnpooled({ engine }: Server, pool_mode: PoolMode | null): void {
+  if (pool_mode === null) return;
+  throw problem('engine_feature_unsupported', 'An endpoint that leads to all replicas cannot be pooled. Give it one replica, or no pool.', { engine, feature: 'pooling' });
+}
+
+/** All replicas are reached through what spreads connections. @throws engine_feature_unsupported, invalid_state where the database has no replica */
+export async function requireSpreading(ctx: Context, database: Server, pool_mode: PoolMode | null): Promise<void> {
+  requireUnpooled(database, pool_mode);
+  await requireReplicas(ctx, database);
+  const { haproxy } = (await ctx.catalogs.facts()).programs;
+  if (!haproxy) throw problem('engine_feature_unsupported', haproxyMissing, { engine: database.engine, feature: 'replicas' });
+}
+
+const haproxyMissing = 'Spreading connections over all replicas needs HAProxy on the host: an operator has to install the package haproxy. An endpoint to one replica works without it.';
+
 const REPLICAS = named(`select count(*) as count from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting'`);
 
-/** @throws invalid_state where the database has no replica */
-export async function requireReplicas(ctx: Context, database: Server): Promise<void> {
+async function requireReplicas(ctx: Context, database: Server): Promise<void> {
   const [row] = await ctx.sql.query<{ count: number }>(REPLICAS, [database.id]);
   if (!row?.count) throw problem('invalid_state', 'The database has no replica. Create one first.', { resource_status: database.status, allowed_statuses: [] });
 }

@@ -18,7 +18,7 @@ describeEngine('mariadb', () => {
     }
   }
 
-  test('a database keeps its rows through a new password, a restart, a backup and a restore', async () => {
+  test('a database keeps its rows through a new password, a stop, a restart, a backup and a restore', async () => {
     const database = await hall.create({ name: 'shop', engine: 'mariadb' });
     expect([database.status, database.status_reason, database.database_name]).toEqual(['available', null, 'app']);
     const { body: login } = await hall.call('GET', `/v2/databases/${database.id}/credentials`);
@@ -30,6 +30,14 @@ describeEngine('mariadb', () => {
     const renewed: string = rotated.body.endpoints[0].connection_string;
     await expect(ask(address, 'select 1')).rejects.toThrow(/Access denied/);
 
+    const { body: reader } = await hall.call('POST', `/v2/databases/${database.id}/users`, { body: { username: 'reports', access: 'read_only' } });
+    const reads = renewed.replace(/\/\/[^@]*@/, `//reports:${reader.password}@`);
+    await eventually('the user', () => ask(reads, 'select id from notes').catch(() => null));
+    await expect(ask(reads, 'insert into notes values (2)')).rejects.toThrow(/denied/);
+    await expect(ask(reads, 'drop table notes')).rejects.toThrow(/denied/);
+    expect((await hall.call('DELETE', `/v2/databases/${database.id}/users/${reader.id}`)).status).toBe(204);
+    await eventually('the end of the user', () => ask(reads, 'select 1').then(() => null, (error: Error) => /Access denied/.test(error.message) || null));
+
     await hall.call('POST', `/v2/databases/${database.id}/backups`, { body: {} });
     const backup = await eventually('the backup', async () => {
       const { body } = await hall.call('GET', `/v2/databases/${database.id}/backups`);
@@ -37,9 +45,12 @@ describeEngine('mariadb', () => {
     });
     expect(backup.status).toBe('completed');
     await ask(renewed, 'drop table notes');
+    expect((await hall.act(database.id, 'stop')).status).toBe('stopped');
+    await expect(ask(renewed, 'select 1')).rejects.toThrow(/ECONNREFUSED/);
+    expect((await hall.act(database.id, 'start')).status).toBe('available');
     expect((await hall.act(database.id, 'restart')).status).toBe('available');
     expect(await hall.act(database.id, 'restore', { backup_id: backup.id })).toMatchObject({ status: 'available', status_reason: null });
     expect(await ask(renewed, 'select id from notes')).toEqual([{ id: 1 }]);
     await hall.remove(database.id);
-  }, 90_000);
+  }, 180_000);
 });

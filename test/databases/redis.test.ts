@@ -1,4 +1,4 @@
-// Redis through the API: a real worker, a real server, a real client.
+// Redis through the API: a real worker, real servers, a real client.
 import { createClient } from '@redis/client';
 import { describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
 
@@ -19,17 +19,32 @@ describeEngine('redis', () => {
     }
   }
 
-  test('a database keeps its keys through a new password, a backup, a restart and a restore', async () => {
+  const field = async (address: string, section: string, name: string): Promise<string | undefined> => new RegExp(`^${name}:(.*)\r$`, 'm').exec(String(await say(address, 'INFO', section)))?.[1];
+  const as = (address: string, user: { username: string; password: string }): string => address.replace(/\/\/[^@]*@/, `//${user.username}:${user.password}@`);
+
+  test('a database keeps its keys through a new password, a backup, stops, restarts and a restore; its replica follows', async () => {
     const database = await hall.create({ name: 'cache', engine: 'redis' });
     expect([database.status, database.status_reason, database.database_name]).toEqual(['available', null, null]);
     const { body: login } = await hall.call('GET', `/v2/databases/${database.id}/credentials`);
     const address: string = login.endpoints[0].connection_string;
     expect(await say(address, 'SET', 'greeting', 'hello')).toBe('OK');
+    const limits = async (of: string): Promise<unknown[]> => [Number(await field(of, 'memory', 'maxmemory')), await field(of, 'memory', 'maxmemory_policy'), await field(of, 'persistence', 'aof_enabled')];
+    expect(await limits(address)).toEqual([Math.floor(256 * 0.7) * 2 ** 20, 'noeviction', '1']);
+    for (const words of [['CONFIG', 'SET', 'maxmemory', '0'], ['SHUTDOWN'], ['REPLICAOF', 'NO', 'ONE']]) {
+      await expect(say(address, ...words)).rejects.toThrow(/NOPERM|no permissions/);
+    }
 
     const rotated = await hall.call('POST', `/v2/databases/${database.id}/credentials/rotate`);
     const renewed: string = rotated.body.endpoints[0].connection_string;
     await expect(say(address, 'GET', 'greeting')).rejects.toThrow(/WRONGPASS/);
     expect(await say(renewed, 'GET', 'greeting')).toBe('hello');
+
+    const users = `/v2/databases/${database.id}/users`;
+    const { body: reader } = await hall.call('POST', users, { body: { username: 'reports', access: 'read_only' } });
+    await eventually('the user', () => say(as(renewed, reader), 'GET', 'greeting').catch(() => null));
+    await expect(say(as(renewed, reader), 'SET', 'greeting', 'x')).rejects.toThrow(/NOPERM/);
+    expect((await hall.call('DELETE', `${users}/${reader.id}`)).status).toBe(204);
+    await eventually('the end of the user', () => say(as(renewed, reader), 'GET', 'greeting').then(() => null, (error: Error) => /WRONGPASS/.test(error.message) || null));
 
     const asked = await hall.call('POST', `/v2/databases/${database.id}/backups`, { body: {} });
     const backup = await eventually('the backup', async () => {
@@ -37,11 +52,35 @@ describeEngine('redis', () => {
       return ['completed', 'failed'].includes(body.data[0].status) ? body.data[0] : null;
     });
     expect([backup.id, backup.status]).toEqual([asked.body.id, 'completed']);
+    const { body: place } = await hall.call('GET', `/v2/databases/${database.id}/backups/${backup.id}/download`);
+    const file = await fetch(place.url.replace(/^https?:\/\/[^/]+/, hall.service.url));
+    expect([file.status, Buffer.from(await file.arrayBuffer()).toString('latin1', 0, 5)]).toEqual([200, 'REDIS']);
+
+    const made = await hall.call('POST', `/v2/databases/${database.id}/replicas`, { body: { name: 'reader' } });
+    expect(made.status).toBe(201);
+    const replica = `/v2/databases/${database.id}/replicas/${made.body.id}`;
+    const following = (): Promise<unknown> => eventually('the replica', async () => ((await hall.call('GET', replica)).body.status === 'available' ? true : null), 60_000);
+    await following();
+    const endpoint = await hall.call('POST', `/v2/databases/${database.id}/endpoints`, { body: { name: 'reads', target: 'replicas', replica_id: made.body.id } });
+    const reads = renewed.replace(/:\d+$/, `:${endpoint.body.port}`);
+    await eventually('the key at the replica', async () => ((await say(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null));
+    await expect(say(reads, 'SET', 'greeting', 'x')).rejects.toThrow(/READONLY/);
+
     expect(await say(renewed, 'SET', 'greeting', 'goodbye')).toBe('OK');
     expect((await hall.act(database.id, 'restart')).status).toBe('available');
     expect(await say(renewed, 'GET', 'greeting')).toBe('goodbye');
+    expect((await hall.act(database.id, 'stop')).status).toBe('stopped');
+    await expect(say(renewed, 'PING')).rejects.toThrow(/ECONNREFUSED/);
+    expect((await hall.act(database.id, 'start')).status).toBe('available');
+    expect(await say(renewed, 'GET', 'greeting')).toBe('goodbye');
     expect(await hall.act(database.id, 'restore', { backup_id: backup.id })).toMatchObject({ status: 'available', status_reason: null });
     expect(await say(renewed, 'GET', 'greeting')).toBe('hello');
+    await eventually('the restored key at the replica', async () => ((await say(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null), 60_000);
+
+    expect((await hall.call('PATCH', `/v2/databases/${database.id}`, { body: { database_package: 'kv-1vcpu-1gb' } })).status).toBe(200);
+    expect((await hall.settled(database.id)).status).toBe('available');
+    expect(await limits(renewed)).toEqual([Math.floor(1024 * 0.7) * 2 ** 20, 'noeviction', '1']);
+    expect(await say(renewed, 'GET', 'greeting')).toBe('hello');
     await hall.remove(database.id);
-  }, 90_000);
+  }, 180_000);
 });

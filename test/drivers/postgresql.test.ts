@@ -12,7 +12,7 @@ import { asUser, from, openEngineTrial, postgresqlSpec, refusal, rows, untilDone
 import { processesWith } from '../support/processes';
 import { until } from '../support/runtime';
 
-jest.setTimeout(60_000);
+jest.setTimeout(240_000);
 
 const installed = existing();
 const offered = process.env.CI ? ['15', '18'] : ['15', '18'].filter((series) => series === '18' || installed.includes(series));

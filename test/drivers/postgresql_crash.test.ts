@@ -9,7 +9,7 @@ import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } fr
 import { kill, processesWith, spawnProgram } from '../support/processes';
 import { until } from '../support/runtime';
 
-jest.setTimeout(90_000);
+jest.setTimeout(240_000);
 
 const version = '15';
 const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);

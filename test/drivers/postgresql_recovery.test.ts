@@ -7,7 +7,7 @@ import type { ServerSpec } from '../../drivers/database';
 import { ctx } from '../support/database_server';
 import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../support/engines';
 
-jest.setTimeout(90_000);
+jest.setTimeout(240_000);
 
 const version = '15';
 const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);

@@ -6,7 +6,7 @@ import { ctx } from '../support/database_server';
 import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../support/engines';
 import { until } from '../support/runtime';
 
-jest.setTimeout(90_000);
+jest.setTimeout(240_000);
 
 const version = '15';
 const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
@@ -16,7 +16,7 @@ const word = 'administrators-word';
 (isThere || process.env.CI ? describe : describe.skip)(`replicas and upgrades of PostgreSQL ${version}`, () => {
   let one: EngineTrial;
   let spec: ServerSpec;
-  const ensure = (wanted: ServerSpec) => untilDone((context) => one.driver.ensure(wanted, context));
+  const ensure = (wanted: ServerSpec) => untilDone((context) => one.driver.ensure(wanted, context), wanted.replica_of ? spec : undefined);
   const notes = async (of: ServerSpec) => (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
 
   beforeAll(async () => {

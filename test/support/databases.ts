@@ -22,7 +22,7 @@ const ENGINES: Pick<HostFacts, 'postgresql' | 'redis' | 'valkey' | 'mariadb' | '
   redis: [engine('7.0')],
   valkey: [engine('8.1')],
   mariadb: [engine('10.6'), engine('10.11')],
-  programs: { mariadb_dump: { version: '10.11', path: '/opt/mariadb-dump' }, pgbouncer: { version: '1.18', path: '/opt/pgbouncer' } },
+  programs: { mariadb_dump: { version: '10.11', path: '/opt/mariadb-dump' }, pgbouncer: { version: '1.18', path: '/opt/pgbouncer' }, haproxy: { version: '2.6', path: '/opt/haproxy' } },
 };
 
 let serial = 0;

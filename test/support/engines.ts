@@ -1,4 +1,6 @@
 // PostgreSQL servers of this host for tests of their driver. An engine that is not there is skipped by name; under CI nothing is.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { Client, type ClientConfig } from 'pg';
 import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,17 +32,31 @@ export function postgresqlSpec(version: string, port: number, more: Partial<Serv
   return { ...specOf('postgresql', version, port), id: 'db_one', tenant: 11, database_name: 'app', ...more };
 }
 
-/** Calls again while a call says that its work goes on. */
-export async function untilDone<T>(call: (ctx: DriverContext) => Promise<T>, withinMs = 60_000): Promise<T> {
-  const context = driverContext(withinMs);
+/**
+ * Calls again while a call says that its work goes on.
+ * @throws Error when that takes too long, with what went on: the processes, and the sessions of the server `at`
+ */
+export async function untilDone<T>(call: (ctx: DriverContext) => Promise<T>, at?: ServerSpec): Promise<T> {
+  const context = driverContext(patienceMs);
   for (;;) {
     try {
       return await call(context);
     } catch (error) {
-      if (context.signal.aborted || (error as { reason?: string }).reason !== 'transient') throw error;
+      if ((error as { reason?: string }).reason !== 'transient') throw error;
+      if (context.signal.aborted) throw Object.assign(new Error(`${(error as Error).message}\n${await whatGoesOn(at)}`), { cause: error });
       await sleep(200);
     }
   }
+}
+
+/** A machine that does other things beside has its time. */
+const patienceMs = 180_000;
+
+async function whatGoesOn(at?: ServerSpec): Promise<string> {
+  const processes = spawnSync('ps', ['-eo', 'pid,ppid,stat,etimes,time,wchan:24,args', '--cols', '250'], { encoding: 'utf8' }).stdout.split('\n').filter((line) => /PID|postgres|pg_basebackup|initdb|platform-unit/.test(line));
+  const sessions = at && (await rows(at, 'select pid, backend_type, state, wait_event_type, wait_event, left(query, 100) as query from pg_stat_activity').catch((error: Error) => error.message));
+  const pressure = ['/proc/loadavg', '/proc/pressure/io', '/proc/pressure/cpu'].filter((file) => existsSync(file)).map((file) => `${file}: ${readFileSync(file, 'utf8')}`);
+  return [...processes, JSON.stringify(sessions), ...pressure].join('\n');
 }
 
 /** What a customer's client does: TCP, TLS. */

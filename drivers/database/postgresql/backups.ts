@@ -3,7 +3,7 @@
 //   <backups>/<server id>/<backup id>/   base/ (base.tar.gz, pg_wal.tar.gz, backup_manifest)   dump   manifest.json
 import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, open, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BackupMade } from '../../database';
 import { DriverError } from '../../driver';
@@ -11,7 +11,7 @@ import type { DriverContext } from '../../driver';
 import { absentIsNull, erase, findHome, requireName, type Home } from '../home';
 import { archiveDirectory, backupsOf, systemIdentifierOf, type Cluster, type PostgresqlEstate } from './cluster';
 import { connectionOf } from './data';
-import { lasting } from './lasting';
+import { clearNote, lasting } from './lasting';
 import { requireTools, runTool } from './programs';
 import { inSession } from './session';
 
@@ -38,6 +38,8 @@ export async function removeBackup(estate: PostgresqlEstate, serverId: string, b
   await clearDrafts(directory, backupId, ctx);
   const home = await findHome(estate, serverId);
   if (typeof home !== 'string') await pruneArchive(estate, home);
+  await clearNote(directory);
+  await rmdir(directory).catch(() => undefined); // others are still in it
 }
 
 /** The dump, for pg_restore. @throws DriverError conflict where there is no such backup */

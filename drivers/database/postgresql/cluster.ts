@@ -10,7 +10,9 @@ import { absentIsNull, homeOf, type Estate, type Home } from '../home';
 import type { Programs } from './programs';
 
 /** `working`: what goes on longer than one call, by its name (lasting.ts). */
-export interface PostgresqlEstate extends Estate { found: PostgresqlFound[]; working: Map<string, Promise<unknown>> }
+export interface PostgresqlEstate extends Estate { found: PostgresqlFound[]; working: Map<string, Working> }
+
+export interface Working { end: Promise<unknown>; stop: AbortController }
 
 export interface Cluster { estate: PostgresqlEstate; home: Home; spec: ServerSpec; programs: Programs }
 

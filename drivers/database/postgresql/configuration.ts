@@ -68,9 +68,9 @@ function settingsOf(cluster: Cluster, systemIdentifier: string, mode: Mode): Rec
     password_encryption: 'scram-sha-256',
     cluster_name: spec.id, lc_messages: 'C', timezone: 'UTC', log_timezone: 'UTC',
     ...sizes(cluster), ...logging(home, programs.series), ...replication(cluster),
-    archive_mode: spec.archive ? 'on' : 'off',
-    archive_command: spec.archive && mode.kind !== 'recovery' ? archiveCommand(archiveDirectory(home, systemIdentifier)) : '',
-    archive_timeout: 60,
+    // To switch the mode takes a restart, the command does not. Without any the log would wait for one.
+    archive_mode: 'on', archive_timeout: spec.archive ? 60 : 0,
+    archive_command: mode.kind === 'recovery' ? '' : spec.archive ? archiveCommand(archiveDirectory(home, systemIdentifier)) : 'true',
     default_transaction_read_only: mode.limit === 'none' || mode.limit === undefined ? 'off' : 'on',
   };
 }
@@ -131,7 +131,9 @@ function accessRules({ spec }: Cluster, { kind }: Mode): string {
   return `${[
     ...own,
     `hostssl replication ${roles.replication} 127.0.0.1/32 scram-sha-256`,
-    `host all ${roles.admin},${roles.replication} all reject`,
+    `host all ${roles.admin},${roles.replication} all reject`, `local all ${roles.replication} reject`,
+    // Poolers: nobody but the user of the server and the platform gets to the socket.
+    `local "${name}" all scram-sha-256`,
     ...everywhere.map((source) => `hostssl "${name}" all ${source} scram-sha-256`),
   ].join('\n')}\n`;
 }

@@ -6,6 +6,7 @@ import type { ServerSpec } from '../../database';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { giveFile, ownerOf } from '../home';
+import { noteArchiveBegins, noteArchiveEnds } from './archiving';
 import { majorOf, systemIdentifierOf, type Cluster, type PostgresqlEstate } from './cluster';
 import { configure } from './configuration';
 import { settleData, settleHome } from './data';
@@ -44,12 +45,14 @@ export async function bring(cluster: Cluster, ctx: DriverContext): Promise<{ req
   const major = await majorOf(home.data);
   if (major !== spec.version) throw new DriverError('conflict', `The data are of version ${major}; upgrade the server to ${spec.version}.`);
   const stage = await reviewStorage(cluster, ctx);
+  await noteArchiveEnds(cluster);
   const changed = await configure(cluster, home.data, await systemIdentifierOf(home.data), await ownerOf(home), { kind: 'open', limit: stage }, ctx);
   await pruneLog(home);
   const turned = await turn(cluster, stage);
   if (!spec.running || turned || (await isOutdated(cluster))) await quiet(cluster, 'server', ctx);
   if (!spec.running) return {};
   await applyRunning(cluster, changed, ctx);
+  await noteArchiveBegins(cluster);
   return {};
 }
 

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError, asDriverErrors, driverContext } from '../../driver';
+import { DriverError, asDriverErrors, driverContext, during } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { isAlive, processOf } from '../../runtime/processes';
 import { absentIsNull } from '../home';
@@ -17,9 +17,21 @@ const retryAfterMs = 2_000;
 /** Begins the work of this name or joins it. `holder`: directory of the note. @throws DriverError transient while it goes on */
 export async function lasting<T>(estate: PostgresqlEstate, name: string, holder: string, work: (ctx: DriverContext) => Promise<T>, ctx: DriverContext): Promise<T> {
   const key = path.join(holder, name);
-  const begun = (estate.working.get(key) as Promise<T> | undefined) ?? begin(estate, key, holder, work);
-  const heard = new AbortController();
-  return Promise.race([begun, whenOver(ctx.signal, heard.signal)]).finally(() => heard.abort());
+  const begun = (estate.working.get(key)?.end as Promise<T> | undefined) ?? begin(estate, key, holder, work);
+  return during(ctx.signal, begun, new DriverError('transient', 'The work goes on.', retryAfterMs));
+}
+
+/** Breaks off all work of this holder that goes on in this process, and waits for its end. */
+export async function breakOff(estate: PostgresqlEstate, holder: string, ctx: DriverContext): Promise<void> {
+  const works = [...estate.working].filter(([key]) => path.dirname(key) === holder).map(([, work]) => work);
+  for (const { stop } of works) stop.abort();
+  await during(ctx.signal, Promise.allSettled(works.map(({ end }) => end)));
+}
+
+/** Takes away the note of whoever was killed at work; one that lives keeps it. */
+export async function clearNote(holder: string): Promise<void> {
+  const present = await readFile(noteOf(holder), 'utf8').catch(absentIsNull);
+  if (present !== null && !lives(present)) await rm(noteOf(holder), { force: true });
 }
 
 /** @throws DriverError transient while any such work of this home goes on, here or in another process */
@@ -29,15 +41,16 @@ export async function requireIdle(holder: string): Promise<void> {
 }
 
 function begin<T>(estate: PostgresqlEstate, key: string, holder: string, work: (ctx: DriverContext) => Promise<T>): Promise<T> {
-  const promise = asDriverErrors(() => alone(holder, () => work(longContext()))).finally(() => estate.working.delete(key));
-  estate.working.set(key, promise);
-  promise.catch(() => undefined); // also where nobody waits any more
-  return promise;
+  const stop = new AbortController();
+  const end = asDriverErrors(() => alone(holder, () => work(longContext(stop.signal)))).finally(() => estate.working.delete(key));
+  estate.working.set(key, { end, stop });
+  end.catch(() => undefined); // also where nobody waits any more
+  return end;
 }
 
 // Many steps wait for the end of one signal.
-function longContext(): DriverContext {
-  const context = driverContext(longestMs);
+function longContext(stop: AbortSignal): DriverContext {
+  const context = driverContext(longestMs, stop);
   setMaxListeners(0, context.signal);
   return context;
 }
@@ -86,12 +99,4 @@ function lives(note: string): boolean {
 
 function noteOf(holder: string): string {
   return path.join(holder, '.working');
-}
-
-function whenOver(signal: AbortSignal, heard: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const over = () => reject(new DriverError('transient', 'The work goes on.', retryAfterMs));
-    if (signal.aborted) return over();
-    signal.addEventListener('abort', over, { once: true, signal: heard });
-  });
 }

@@ -6,17 +6,19 @@ import type { EngineDriver, ServerSpec } from '../../database';
 import { DriverError, asDriverErrors, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { RuntimeDriver } from '../../runtime';
-import { findHome, homeOf, listHomes, readNote, removeHome, requireHome } from '../home';
+import { findHome, homeOf, listHomes, removeHome, requireHome } from '../home';
 import { stateOf } from '../unit';
+import { leadingOn } from './archiving';
 import { backup, backupsFound, openBackup, removeBackup } from './backups';
-import { systemIdentifierOf, type Cluster, type PostgresqlEstate } from './cluster';
+import { backupsOf, systemIdentifierOf, type Cluster, type PostgresqlEstate } from './cluster';
 import { bring, clusterOf, ensure } from './ensure';
-import { lasting } from './lasting';
+import { breakOff, lasting } from './lasting';
 import { readLog } from './log';
+import { pooledServer } from './pooled';
 import { metrics, observe } from './observe';
 import { programsOf } from './programs';
 import { restore } from './restore';
-import { quiet, whenReady, type Launched } from './server';
+import { quiet, whenReady } from './server';
 import { upgrade } from './upgrade';
 
 /** `directory`: of the servers of all engines. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of tests. */
@@ -31,6 +33,7 @@ export function openPostgresql(options: PostgresqlOptions): EngineDriver {
   return {
     engine: 'postgresql',
     versions: () => Promise.resolve(estate.found.map(({ series }) => series).sort((a, b) => Number(b) - Number(a))),
+    replicasEnd: true,
     observe: (spec, ctx) => asDriverErrors(() => observe(estate, spec, ctx)),
     ensure: (spec, ctx) => asDriverErrors(() => ensure(estate, spec, ctx)),
     remove: (id, ctx) => asDriverErrors(() => remove(estate, id, ctx)),
@@ -48,6 +51,7 @@ export function openPostgresql(options: PostgresqlOptions): EngineDriver {
       await lasting(estate, `upgrade-${spec.version}`, cluster.home.path, (own) => upgrade(cluster, fromVersion, own), ctx);
     }),
     promote: (spec, ctx) => asDriverErrors(async () => promote(await presentCluster(estate, spec), ctx)),
+    pooled: (server) => asDriverErrors(async () => pooledServer(await requireHome(estate, server.id), server)),
     metrics: (spec) => asDriverErrors(async () => metrics(await presentCluster(estate, spec))),
     readLog: (id, position) => asDriverErrors(async () => readLog(homeOf(estate, id), position)),
   };
@@ -60,6 +64,7 @@ async function presentCluster(estate: PostgresqlEstate, spec: ServerSpec): Promi
 async function remove(estate: PostgresqlEstate, id: string, ctx: DriverContext): Promise<void> {
   const home = await findHome(estate, id);
   if (typeof home !== 'string') for (const which of ['aside', 'server'] as const) await quiet({ estate, home }, which, ctx);
+  for (const holder of [homeOf(estate, id).path, backupsOf(estate, id)]) await breakOff(estate, holder, ctx);
   checkpoint(ctx);
   for (const purpose of ['own', 'aside', 'server']) if (home !== 'foreign') await estate.runtime.destroy(`${id}.${purpose}`, ctx);
   await removeHome(estate, id, ctx);
@@ -69,9 +74,8 @@ async function windowOf(estate: PostgresqlEstate, id: string): Promise<{ earlies
   const home = await findHome(estate, id);
   if (typeof home === 'string') return null;
   const systemIdentifier = await systemIdentifierOf(home.data).catch(() => null);
-  const first = (await backupsFound(estate, id)).find((one) => one.system_identifier === systemIdentifier);
-  const launched = await readNote<Launched>(home, 'launched');
-  if (first === undefined || launched?.archive !== true) return null;
+  const [first] = await leadingOn(home, (await backupsFound(estate, id)).filter((one) => one.system_identifier === systemIdentifier));
+  if (first === undefined) return null;
   const waiting = await oldestWaiting(path.join(home.data, 'pg_wal', 'archive_status'));
   const { state } = await stateOf(estate, id);
   const isBehind = waiting !== null && (state.state !== 'running' || Date.now() - waiting > archivedWithinMs);

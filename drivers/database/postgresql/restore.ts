@@ -10,6 +10,7 @@ import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { absentIsNull, erase, exists, findHome, homeOf, readNote, removeNote, writeNote, giveFile, type Home } from '../home';
 import { isReplacing, replaceData } from '../replacement';
+import { leadingOn } from './archiving';
 import { backupsFound, missing, orderOf, type Manifest } from './backups';
 import { archiveDirectory, backupsOf, majorOf, systemIdentifierOf, type Cluster } from './cluster';
 import { configure } from './configuration';
@@ -86,7 +87,7 @@ async function planOf({ estate, spec }: Cluster, from: RestoreFrom): Promise<Pla
   if (from.backup_id !== null && named === undefined) throw missing();
   const turns = await timelinesOf(source);
   const timeline = from.until === null ? (named?.timeline ?? 1) : timelineAt(turns, from.until);
-  const backup = from.until === null ? named : backupFor(named === undefined ? all : [named], turns, from.until, timeline);
+  const backup = from.until === null ? named : backupFor(await leadingOn(source, named === undefined ? all : [named]), turns, from.until, timeline);
   if (backup === null || backup === undefined) throw new DriverError('invalid', 'No backup leads to this point in time.');
   if (backup.version !== spec.version) throw new DriverError('invalid', `The backup is of PostgreSQL ${backup.version}; it cannot be restored into ${spec.version}.`);
   return { backup, timeline, until: from.until, source };

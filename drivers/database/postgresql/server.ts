@@ -17,7 +17,7 @@ const graceMs = 60_000;
 const processesBeside = 64;
 
 /** What cannot be changed while it runs, because the limits of its processes or its program are others. */
-export type Launched = Pick<Cluster['spec'], 'size' | 'tenant' | 'port' | 'archive'> & { bin: string };
+export type Launched = Pick<Cluster['spec'], 'size' | 'tenant' | 'port'> & { bin: string };
 
 /** The unit of the server in place, or `aside`, beside it. */
 export type Which = 'server' | 'aside';
@@ -99,7 +99,7 @@ function nameOf({ home }: Pick<Cluster, 'home'>, which: Which): string {
 }
 
 function launchOf({ spec, programs }: Cluster): Launched {
-  return { size: spec.size, tenant: spec.tenant, port: spec.port, archive: spec.archive, bin: programs.bin };
+  return { size: spec.size, tenant: spec.tenant, port: spec.port, bin: programs.bin };
 }
 
 function unitSpec(cluster: Cluster, id: string, data: string): UnitSpec {

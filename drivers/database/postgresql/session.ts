@@ -4,11 +4,16 @@ import { realpath } from 'node:fs/promises';
 import { Client } from 'pg';
 import type { ClientBase } from 'pg';
 import { DriverError } from '../../driver';
-import { roles, socketDirectory, systemIdentifierOf, type Cluster } from './cluster';
+import type { ServerSpec } from '../../database';
+import type { Home } from '../home';
+import { roles, socketDirectory, systemIdentifierOf } from './cluster';
 
 export type Session = ClientBase;
 
 const ours = ['search_path=pg_catalog', 'role=none', 'lock_timeout=10000', 'default_transaction_read_only=off', 'row_security=on', 'client_min_messages=warning', 'log_min_duration_statement=-1', 'idle_in_transaction_session_timeout=60000', 'track_activities=off'];
+
+/** What it takes to get to a server. */
+export interface Reached { home: Home; spec: Pick<ServerSpec, 'port'> }
 
 /** `data`: the directory that the server must be running on. */
 export interface Target { database?: string; data?: string; port?: number; statementMs?: number }
@@ -17,7 +22,7 @@ export interface Target { database?: string; data?: string; port?: number; state
  * Runs `work` in a session, after the server has proved to be the one of these data.
  * @throws DriverError conflict when another server answers; whatever pg throws when none does
  */
-export async function inSession<T>(cluster: Cluster, target: Target, work: (session: Session) => Promise<T>): Promise<T> {
+export async function inSession<T>(cluster: Reached, target: Target, work: (session: Session) => Promise<T>): Promise<T> {
   const session = await connect(cluster, target);
   try {
     await requireOurs(cluster, target, session);
@@ -43,7 +48,7 @@ export function text(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }
 
-async function connect(cluster: Cluster, { database = 'postgres', port, statementMs = 30_000 }: Target): Promise<Client> {
+async function connect(cluster: Reached, { database = 'postgres', port, statementMs = 30_000 }: Target): Promise<Client> {
   const options = [...ours, `statement_timeout=${statementMs}`].map((one) => `-c ${one}`).join(' ');
   const client = new Client({
     host: socketDirectory(cluster.home), port: port ?? cluster.spec.port, user: roles.admin, database, options,
@@ -59,7 +64,7 @@ async function connect(cluster: Cluster, { database = 'postgres', port, statemen
   }
 }
 
-async function requireOurs(cluster: Cluster, { data = cluster.home.data }: Target, session: Session): Promise<void> {
+async function requireOurs(cluster: Reached, { data = cluster.home.data }: Target, session: Session): Promise<void> {
   const { rows } = await session.query<{ id: string; data: string }>("select system_identifier::text as id, current_setting('data_directory') as data from pg_control_system()");
   const [seen] = rows;
   const expected = await systemIdentifierOf(data);

@@ -1,0 +1,80 @@
+// The cases beside hand-written and stock servers; or, with --cpu-prof, the service alone under a profiler.
+import { compared, type Case, type Name } from './cases';
+import { alternate, measure, type Servers } from './measure';
+import { wanted } from './plan';
+import { startApi, startReference, type Server } from './processes';
+import { profiled, takeProfile } from './profile';
+import { bindingNode } from './references/packages';
+import { comparison, skipped, type Row } from './report';
+import { FACES, settle, type Stage, withDatabase } from './stage';
+
+const OWN_PACKAGES: readonly Name[] = ['fastify', 'postgraphile'];
+
+export interface Options {
+  node: string;
+  /** Whether tools/bench is installed. */
+  packages: boolean;
+  say(line: string): void;
+}
+
+/** One row for each goal of the wanted cases. */
+export async function compareCases(stage: Stage, options: Options): Promise<Row[]> {
+  const cases = compared(stage.data).filter(({ name }) => wanted(stage.plan, name));
+  if (!cases.length) return [];
+  return withDatabase(stage.dataDir, async (url) => {
+    const servers = await open(stage, url, cases, options);
+    try {
+      const rows: Row[] = [];
+      for (const one of cases) {
+        options.say(`  ${one.name}`);
+        rows.push(...comparison(one, await alternate(servers, one, stage.plan)), ...missing(one, servers));
+      }
+      return rows;
+    } finally {
+      for (const server of Object.values(servers)) await server.stop();
+      await settle(url);
+    }
+  });
+}
+
+/** The servers that these cases need. */
+async function open(stage: Stage, url: string, cases: Case[], { node, packages }: Options): Promise<Servers> {
+  const { dataDir, data } = stage;
+  const settings = { ...FACES, PLATFORM_DATA_DIR: dataDir, LOG_LEVEL: 'silent' };
+  const starts: Record<Name, () => Promise<Server>> = {
+    service: () => startApi({ node }, dataDir, FACES),
+    bare: () => startReference({ node }, 'bare', [url, data.key]),
+    notifying: () => startReference({ node }, 'bare', [url, data.key]),
+    fastify: () => startReference({ node }, 'fastify', [url, data.key]),
+    sofa: () => startReference({ node }, 'sofa', [], settings),
+    // It does not run on Node 20.
+    postgraphile: () => startReference({ node: bindingNode() ?? node }, 'postgraphile', [url]),
+  };
+  const names = new Set(cases.flatMap(({ streams }) => Object.keys(streams) as Name[]));
+  const servers: Servers = {};
+  for (const name of names) if (packages || !OWN_PACKAGES.includes(name)) servers[name] = await starts[name]();
+  return servers;
+}
+
+function missing({ name, goals }: Case, servers: Servers): Row[] {
+  const absent = goals.filter(({ beside }) => !servers[beside]);
+  return absent.map(({ beside }) => skipped(`${name}, beside ${beside}`, 'tools/bench could not be installed'));
+}
+
+const PROFILED_MS = 6_000;
+
+/** The wanted cases one by one, each on a fresh service, warmed up and then profiled. */
+export async function profileCases({ dataDir, data, plan }: Stage, { node, say }: Options): Promise<void> {
+  for (const { name, streams } of compared(data).filter((one) => wanted(plan, one.name))) {
+    const { flags, settings, file } = profiled(plan.cpuProf as string, name);
+    const api = await startApi({ node, flags }, dataDir, { ...FACES, ...settings });
+    try {
+      const run = async (milliseconds: number): Promise<void> => void (await measure(api, streams.service as NonNullable<typeof streams.service>, milliseconds));
+      await run(PROFILED_MS / 2);
+      const tables = await takeProfile(api, file, () => run(PROFILED_MS));
+      say(`\n${name}: ${file}\n\n${tables}`);
+    } finally {
+      await api.stop();
+    }
+  }
+}

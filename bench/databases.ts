@@ -1,0 +1,119 @@
+// npm run bench:databases: how long a database takes to be there, how fast it is backed up and restored beside the bare
+// programs of its engine, and what databases cost that do nothing.
+//   npm run bench:databases -- [--rounds=5] [--megabytes=256] [--idle=50] [--engines=postgresql,redis,mariadb]
+// The service runs as `npm start` runs it in production, with the embedded database of its own; all goes through the API.
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { openStage, type Stage } from '../demo/stage';
+import { processesWith } from '../demo/traces';
+import { hostFacts } from '../drivers/host';
+import { backupTable } from './databases_backups';
+import { idleDatabases } from './databases_idle';
+import { memoryOf, sizeOf, type EngineName } from './databases_server';
+
+const SETTINGS = { RATE_LIMIT_READ: '10000000', RATE_LIMIT_WRITE: '10000000', DATABASE_PORTS: '29000-29199', QUOTAS: '{"databases":null,"database_storage_gb":null}' };
+const LOOK_MS = 20;
+const REST_MS = 5_000;
+const GIVE_UP_MS = 300_000;
+
+interface Options {
+  rounds: number;
+  megabytes: number;
+  idle: number;
+  engines: EngineName[];
+}
+
+async function main(): Promise<void> {
+  const options = await optionsGiven();
+  say(`Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}`);
+  const facts = await hostFacts();
+  say(`${options.engines.map((engine) => `${engine} ${facts[engine][0]?.version}`).join(', ')}\n`);
+  const stage = await openStage(SETTINGS);
+  const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]).then(() => Promise.reject(new Error('interrupted')));
+  try {
+    await Promise.race([measure(stage, options), stopped]);
+  } finally {
+    await removeAll(stage);
+    await stage.close();
+  }
+}
+
+async function optionsGiven(): Promise<Options> {
+  const { values } = parseArgs({
+    options: { rounds: { type: 'string', default: '5' }, megabytes: { type: 'string', default: '256' }, idle: { type: 'string', default: '50' }, engines: { type: 'string', default: 'postgresql,redis,mariadb' } },
+  });
+  const facts = await hostFacts();
+  const engines = (values.engines.split(',') as EngineName[]).filter((engine) => facts[engine].length > 0);
+  return { rounds: Number(values.rounds), megabytes: Number(values.megabytes), idle: Number(values.idle), engines };
+}
+
+async function measure(stage: Stage, { rounds, megabytes, idle, engines }: Options): Promise<void> {
+  if (rounds > 0) {
+    say('| From POST to `available` | s, median | least | most | memory of the idle server, MiB | its disk, MiB |\n|---|--:|--:|--:|--:|--:|');
+    for (const engine of engines) say(await creationRow(stage, engine, rounds));
+    say('');
+  }
+  if (megabytes > 0) await backupTable(stage, engines, megabytes, say);
+  if (idle > 0) await idleDatabases(stage, engines, idle, say);
+}
+
+/** With the smallest package. The memory is that of all its processes, shared pages counted once. */
+async function creationRow(stage: Stage, engine: EngineName, rounds: number): Promise<string> {
+  const times: number[] = [];
+  let [memory, disk] = [0, 0];
+  for (let round = 1; round <= rounds; round += 1) {
+    const begin = performance.now();
+    const { id } = await stage.api.call('POST', '/v2/databases', { name: `${engine}-${round}`, engine, backup_schedule: { enabled: engine === 'postgresql' } });
+    await untilAvailable(stage, id, LOOK_MS);
+    times.push((performance.now() - begin) / 1000);
+    if (round === rounds) {
+      await sleep(REST_MS);
+      [memory, disk] = [memoryOf(id), sizeOf(path.join(stage.directory, 'databases', id))];
+    }
+    await stage.api.call('DELETE', `/v2/databases/${id}`);
+    await untilGone(stage, id);
+  }
+  times.sort((a, b) => a - b);
+  const [median = NaN, least = NaN, most = NaN] = [times[Math.floor(times.length / 2)], times[0], times.at(-1)];
+  return `| ${engine}, median of ${rounds} | ${median.toFixed(2)} | ${least.toFixed(2)} | ${most.toFixed(2)} | ${memory.toFixed(1)} | ${disk.toFixed(0)} |`;
+}
+
+async function untilAvailable({ api }: Stage, id: string, lookMs: number): Promise<void> {
+  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end; await sleep(lookMs)) {
+    const { status, status_reason } = await api.call('GET', `/v2/databases/${id}`);
+    if (status === 'available') return;
+    if (status === 'failed') throw new Error(String(status_reason));
+  }
+  throw new Error(`${id} is not available within ${GIVE_UP_MS} ms`);
+}
+
+async function untilGone({ directory }: Stage, id: string): Promise<void> {
+  const place = path.join(directory, 'databases', id);
+  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end && (existsSync(place) || processesWith(id).length); ) await sleep(LOOK_MS * 5);
+}
+
+/** Servers outlive the service: they go before it does. */
+async function removeAll({ api, directory }: Stage): Promise<void> {
+  for (;;) {
+    const { data } = await api.call<{ data: { id: string }[] }>('GET', '/v2/databases?limit=100');
+    if (!data.length) break;
+    for (const { id } of data) await api.call('DELETE', `/v2/databases/${id}`);
+  }
+  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end && processesWith(path.join(directory, 'databases')).length; ) await sleep(500);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    process.stderr.write(`bench: ${error instanceof Error ? error.stack : String(error)}\n`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,147 @@
+// The programs of the engines without the platform: the same work on the same data, on the same disk.
+import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
+import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Stage } from '../demo/stage';
+import { hostFacts } from '../drivers/host';
+import { timed, type Login } from './databases_backups';
+import type { EngineName } from './databases_server';
+
+/** Both answer seconds. `backup` comes after `restore`. */
+export interface Bare {
+  /** A server of its own with the files of a backup of the platform, until it answers. */
+  restore(backupId: string): Promise<number>;
+  backup(): Promise<number>;
+  close(): void;
+}
+
+/** Servers refuse to run as root: user and group of nobody. */
+const OTHER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+const LOOK_MS = 20;
+const PATH = `${process.env.PATH}:/usr/sbin:/sbin`;
+
+export async function bareOf(engine: EngineName, stage: Stage, id: string, login: Login): Promise<Bare> {
+  const scratch = mkdtempSync(path.join(stage.directory, 'bare-'));
+  give(scratch);
+  const files = (backupId: string, name: string): string => path.join(stage.directory, 'databases/backups', id, backupId, name);
+  const close = (): void => rmSync(scratch, { recursive: true, force: true });
+  return { ...(await { postgresql, redis, mariadb }[engine]({ scratch, files, home: path.join(stage.directory, 'databases', id), login })), close };
+}
+
+interface Place {
+  /** Of whom servers run as. */
+  scratch: string;
+  files: (backupId: string, name: string) => string;
+  home: string;
+  login: Login;
+}
+
+async function postgresql({ scratch, files, home, login }: Place): Promise<Omit<Bare, 'close'>> {
+  const found = (await hostFacts()).postgresql.find(({ tools }) => tools.includes('pg_basebackup'));
+  if (!found) throw new Error('this machine has no pg_basebackup');
+  const bin = path.dirname(found.path);
+  const server = ['-h', path.join(home, 'socket'), '-p', String(login.endpoints[0]?.port), '-U', 'platform_admin', '-w'];
+  return {
+    backup: () => timed(async () => {
+      const into = fresh(scratch, 'backup');
+      await done(path.join(bin, 'pg_basebackup'), [...server, '-D', path.join(into, 'base'), '-Ft', '-Z', '1', '-X', 'stream', '-c', 'fast']);
+      await done(path.join(bin, 'pg_dump'), [...server, '-Fc', '-Z', '1', '-f', path.join(into, 'dump'), '-d', 'app']);
+    }),
+    restore: async (backupId) => {
+      const data = fresh(scratch, 'restored');
+      let child: ChildProcess | undefined;
+      const seconds = await timed(async () => {
+        await done('/bin/sh', ['-c', `tar -xzf "${files(backupId, 'base/base.tar.gz')}" -C "${data}" && tar -xzf "${files(backupId, 'base/pg_wal.tar.gz')}" -C "${data}/pg_wal" && chown -R ${OTHER.uid ?? ''}:${OTHER.gid ?? ''} "${data}"`]);
+        child = serve(path.join(bin, 'postgres'), ['-D', data, '-k', scratch, '-c', 'listen_addresses='], OTHER);
+        await until(() => done(path.join(bin, 'pg_isready'), ['-q', '-h', scratch]));
+      });
+      return ended(child, seconds);
+    },
+  };
+}
+
+async function redis({ scratch, files }: Place): Promise<Omit<Bare, 'close'>> {
+  const program = (await hostFacts()).redis[0]?.path as string;
+  const socket = path.join(scratch, 'redis');
+  const say = (...words: string[]): Promise<void> => done('redis-cli', ['-s', socket, '-e', ...words]);
+  let child: ChildProcess | undefined;
+  return {
+    // Its data are those of the last restore: the program asks a server for all of them, as a replica does.
+    backup: async () => ended(child, await timed(() => say('--rdb', path.join(scratch, 'out.rdb')))),
+    async restore(backupId) {
+      const data = fresh(scratch, 'restored');
+      return timed(async () => {
+        await done('cp', [files(backupId, 'dump.rdb'), path.join(data, 'dump.rdb')]);
+        child = serve(program, ['--dir', data, '--port', '0', '--unixsocket', socket, '--save', '', '--appendonly', 'no', '--repl-diskless-sync-delay', '0']);
+        await until(() => say('PING'));
+      });
+    },
+  };
+}
+
+async function mariadb({ scratch, files, login }: Place): Promise<Omit<Bare, 'close'>> {
+  const { username, password, endpoints: [place] } = login;
+  const dump = `mariadb-dump --no-defaults --ssl --host=${place?.host} --port=${place?.port} --user=${username} --single-transaction --quick --routines --events --triggers --hex-blob --no-tablespaces app`;
+  const socket = path.join(scratch, 'mariadb');
+  return {
+    backup: () => timed(() => done('bash', ['-o', 'pipefail', '-c', `${dump} | gzip -1 > "${path.join(scratch, 'dump.sql.gz')}"`], { env: { PATH, MYSQL_PWD: password } })),
+    restore: async (backupId) => {
+      const data = fresh(scratch, 'restored');
+      let child: ChildProcess | undefined;
+      const seconds = await timed(async () => {
+        await done('mariadb-install-db', ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'], OTHER);
+        child = serve('mariadbd', ['--no-defaults', `--datadir=${data}`, `--socket=${socket}`, '--skip-networking', '--innodb-buffer-pool-size=512M'], OTHER);
+        const client = `mariadb --no-defaults --socket="${socket}" --user=root`;
+        await until(() => done('/bin/sh', ['-c', `${client} -e 'create database app'`], OTHER));
+        await done('bash', ['-o', 'pipefail', '-c', `gunzip -c "${files(backupId, 'dump.sql.gz')}" | ${client} --binary-mode app`]);
+      });
+      return ended(child, seconds);
+    },
+  };
+}
+
+function fresh(scratch: string, name: string): string {
+  const directory = path.join(scratch, name);
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { mode: 0o700 });
+  give(directory);
+  return directory;
+}
+
+function give(directory: string): void {
+  if (OTHER.uid !== undefined) chownSync(directory, OTHER.uid, OTHER.gid);
+}
+
+/** Runs a program to its end. @throws Error with what it said */
+function done(program: string, args: string[], options: SpawnOptions = {}): Promise<void> {
+  const child = spawn(program, args, { env: { PATH }, ...options, stdio: ['ignore', 'ignore', 'pipe'] });
+  let complaint = '';
+  child.stderr?.on('data', (text: Buffer) => (complaint += text.toString()));
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => (code === 0 ? resolve() : reject(new Error(`${program} ended with ${code}: ${complaint}`))));
+  });
+}
+
+function serve(program: string, args: string[], options: SpawnOptions = {}): ChildProcess {
+  const child = spawn(program, args, { env: { PATH }, ...options, stdio: 'ignore' });
+  process.once('exit', () => child.kill('SIGKILL'));
+  return child;
+}
+
+async function until(attempt: () => Promise<void>): Promise<void> {
+  for (let left = 3_000; ; left -= 1, await sleep(LOOK_MS)) {
+    const failure = await attempt().then(() => null, (error: unknown) => error);
+    if (failure === null) return;
+    if (left === 0) throw failure;
+  }
+}
+
+/** The server is no longer needed. */
+async function ended(child: ChildProcess | undefined, seconds: number): Promise<number> {
+  const end = new Promise((resolve) => child?.once('exit', resolve));
+  child?.kill('SIGKILL');
+  await end;
+  return seconds;
+}

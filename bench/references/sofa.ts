@@ -1,0 +1,48 @@
+// SOFA as it comes: useSofa on Express with all our routes, queries executed with graphql-js, on the same resolvers.
+// Settings as the service; prints its port.
+import { createServer, type IncomingMessage } from 'node:http';
+import express from 'express';
+import { useSofa } from 'sofa-api';
+import { loadConfig } from '../../core/config';
+import type { Context } from '../../core/context';
+import { mintRequestId } from '../../core/ids';
+import type { Operation } from '../../core/operations';
+import { buildCore } from '../../resolvers';
+import { bearerToken } from '../../rest/bearer';
+import { facadeSchema } from '../../rest/facade';
+import { authenticate } from '../../server/authenticate';
+import { requestContext } from '../../server/context';
+import { openPlatform, type Platform } from '../../server/platform';
+import { announce, usage } from './tables';
+
+async function main(): Promise<void> {
+  const platform = await openPlatform(loadConfig(process.env));
+  const { schema, table } = buildCore();
+  const app = express();
+  app.get('/usage', (_, response) => void response.json(usage()));
+  app.use(
+    useSofa({
+      basePath: '/',
+      schema: facadeSchema(schema, table),
+      routes: Object.fromEntries(table.operations.map((operation) => [`${operation.field.kind === 'query' ? 'Query' : 'Mutation'}.${operation.key}`, route(operation)])),
+      context: (({ req }: { req: IncomingMessage }) => context(platform, req)) as never,
+    }) as unknown as express.RequestHandler,
+  );
+  announce(createServer(app));
+}
+
+// SOFA finds the path's variables by the names of arguments.
+function route({ method, path, params, status }: Operation): { method: Operation['method']; path: string; responseStatus: number } {
+  let index = 0;
+  return { method, path: path.replace(/\{\w+\}/g, () => `:${params[index++]?.argument}`), responseStatus: status };
+}
+
+/** On this face the resolvers check limit, scope, project and arguments. */
+async function context(platform: Platform, request: IncomingMessage): Promise<Context> {
+  const ctx = requestContext(platform, 'graphql', request, mintRequestId());
+  ctx.identity = await authenticate(platform, bearerToken(request.headers.authorization), ctx.address);
+  return ctx;
+}
+
+process.once('SIGTERM', () => process.exit(0));
+void main();

@@ -1,0 +1,91 @@
+// What a refusal costs, in single reads of the same run: processor time of the service and of the database.
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { limited, refusals, streams, type Refusal, type Stream } from './cases';
+import { databaseCpu } from './database_cpu';
+import { load } from './load';
+import { measure, median } from './measure';
+import { wanted } from './plan';
+import { startApi, type Server } from './processes';
+import { judge, ratioOf, single, whole, type Row } from './report';
+import { FACES, type Stage, withDatabase } from './stage';
+
+const WINDOW_MS = 60_000;
+const CHEAP = 0.25;
+
+interface Cost {
+  /** Microseconds per request. */
+  service: number;
+  database: number;
+}
+
+export async function costOfRefusals(stage: Stage, node: string, say: (line: string) => void): Promise<Row[]> {
+  if (!wanted(stage.plan, 'refusals')) return [];
+  const { dataDir, data } = stage;
+  return withDatabase(dataDir, async (url) => {
+    const api = await startApi({ node }, dataDir, FACES);
+    const poor = await startApi({ node }, dataDir, { ...FACES, RATE_LIMIT_READ: '1' });
+    try {
+      const read = { api, next: streams(data).get };
+      const rows: Row[] = [lookup(node, await costs(url, stage, read))];
+      for (const refusal of refusals(data)) {
+        say(`  ${refusal.name}`);
+        rows.push(await besideRead(url, stage, refusal, read, { api, next: refusal.next }));
+      }
+      const refusal = limited(data);
+      await useUp(poor, refusal, stage);
+      rows.push(await besideRead(url, stage, refusal, read, { api: poor, next: refusal.next }));
+      return rows;
+    } finally {
+      await api.stop();
+      await poor.stop();
+    }
+  });
+}
+
+interface Target {
+  api: Server;
+  next: Stream;
+}
+
+/** Refusal and read in turn. */
+async function besideRead(url: string, stage: Stage, { name, target }: Refusal, read: Target, refused: Target): Promise<Row> {
+  const found: Cost[] = [];
+  const ratios: number[] = [];
+  const reads: Cost[] = [];
+  for (let round = 0; round <= roundsOf(stage); round += 1) {
+    const [cost, whole] = [await costs(url, stage, refused), await costs(url, stage, read)];
+    if (!round) continue; // warm-up
+    found.push(cost);
+    reads.push(whole);
+    ratios.push(sum(cost) / sum(whole));
+  }
+  return { measure: name, beside: 'GET one volume', ours: show(found), theirs: show(reads), ratio: ratioOf(ratios), cpu: '', ...judge(median(ratios), 'below', target) };
+}
+
+const roundsOf = ({ plan }: Stage): number => Math.min(plan.rounds, 3);
+const sum = ({ service, database }: Cost): number => service + (database || 0);
+const show = (found: Cost[]): string => `${whole(median(found.map(({ service }) => service)))} + ${whole(median(found.map(({ database }) => database)))} µs`;
+
+async function costs(url: string, { plan }: Stage, { api, next }: Target): Promise<Cost> {
+  const before = await databaseCpu(url);
+  const { cpu, requests } = await measure(api, next, plan.milliseconds / 2);
+  return { service: cpu, database: (((await databaseCpu(url)) - before) / requests) * 1e6 };
+}
+
+/** A budget of one call: from the second on, all are refused until the minute ends. It must not end while we measure. */
+async function useUp(api: Server, { next }: Refusal, stage: Stage): Promise<void> {
+  const needed = stage.plan.milliseconds * (roundsOf(stage) + 1) * 2;
+  const left = WINDOW_MS - (Date.now() % WINDOW_MS);
+  if (left < needed) await new Promise((resolve) => setTimeout(resolve, left + 50));
+  await load({ port: api.port, connections: 1, milliseconds: 0, next: () => ({ ...next(), status: 200, body: null }) });
+}
+
+/** The router alone, over the paths of all operations. */
+function lookup(node: string, read: Cost): Row {
+  const { stdout, status } = spawnSync(node, [path.join(__dirname, 'lookup.js')], { encoding: 'utf8', env: { ...process.env, NODE_ENV: 'production' } });
+  if (status !== 0) throw new Error('bench/lookup.js failed');
+  const { nanoseconds, routes } = JSON.parse(stdout) as { nanoseconds: number; routes: number };
+  const ratio = nanoseconds / 1000 / sum(read);
+  return { ...single(`route lookup, ${routes} routes`, `${whole(nanoseconds)} ns`, judge(ratio, 'below', CHEAP)), beside: 'GET one volume', theirs: show([read]), ratio: ratio.toFixed(4) };
+}

@@ -1,0 +1,28 @@
+// What a pooler needs of the server: where it is met, and what it knows of its users.
+import { stat } from 'node:fs/promises';
+import type { PooledServer, ServerLogin, ServerSpec } from '../../database';
+import { DriverError } from '../../driver';
+import type { Home } from '../home';
+import { socketDirectory } from './cluster';
+import { inSession, isUnavailable } from './session';
+
+const answerWithinMs = 4_000;
+
+export async function pooledServer(home: Home, { port }: Pick<ServerSpec, 'port'>): Promise<PooledServer> {
+  const socket_directory = socketDirectory(home);
+  const logins = await loginsOf(home, port);
+  const { dev, ino, birthtimeMs } = await stat(socket_directory);
+  return { socket_directory, socket_key: [dev, ino, birthtimeMs].join('-'), port, logins };
+}
+
+async function loginsOf(home: Home, port: number): Promise<ServerLogin[]> {
+  try {
+    const { rows } = await inSession({ home, spec: { port } }, { statementMs: answerWithinMs }, (session) => session.query<ServerLogin>(
+      `select rolname as username, rolpassword as verifier from pg_authid
+       where rolcanlogin and not rolsuper and not rolreplication and rolpassword like 'SCRAM-SHA-256$%' order by rolname`,
+    ));
+    return rows;
+  } catch (error) {
+    throw isUnavailable(error) ? new DriverError('transient', 'The server does not answer now.') : error;
+  }
+}

@@ -1,0 +1,134 @@
+// Connections spread over the replicas of a database: HAProxy, which passes them on as they are. TLS and logins are those
+// of the replicas. It has a slot for each replica that there may be, so that they come and go while it runs; a replica
+// that does not answer its checks gets none.
+import { connect } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import ipaddr from 'ipaddr.js';
+import { limits } from '../../core/limits';
+import { socketOf, type Home } from '../database/home';
+import { DriverError } from '../driver';
+import type { SpreadDriver, SpreadSpec } from '../endpoint';
+import { openListener, type Kind, type ListenerOptions } from './listener';
+
+const fileNames = { settings: 'haproxy.cfg', sources: 'sources.lst' };
+const size = { memory_mb: 192, cpus: 1, max_connections: 0 };
+const answerWithinMs = 5_000;
+const slots = Array.from({ length: limits.replicasPerDatabase }, (_, index) => `slot${index + 1}`);
+const nowhere = '127.0.0.1:1';
+
+export function openSpreader(options: ListenerOptions): SpreadDriver {
+  return openListener(kind, options);
+}
+
+const kind: Kind<SpreadSpec> = {
+  name: 'haproxy',
+  missing: 'This host has nothing that spreads connections. Install the package haproxy.',
+  size,
+  fixed: ({ allowed_sources, engine, connections }) => [isOpen(allowed_sources), engine, connections],
+  told: ({ servers }) => portsOf(servers),
+  rights: ({ allowed_sources }) => allowed_sources,
+  files: (home, spec) => ({ [fileNames.sources]: sourcesOf(spec).join(''), [fileNames.settings]: settings(home, spec) }),
+  arguments: ({ conf }) => ['-db', '-f', path.join(conf, fileNames.settings)],
+  readable: () => [],
+  tell: async (home, spec, sessions) => {
+    await tellSources(home, spec);
+    if (sessions === 'end') await say(home, slots.map((slot) => `shutdown sessions server replicas/${slot}`).join('; '));
+    await tellServers(home, spec);
+  },
+};
+
+function settings(home: Home, { port, allowed_sources, engine, connections, servers }: SpreadSpec): string {
+  const ports = portsOf(servers);
+  return [
+    'global', `  maxconn ${connections}`, '  nbthread 1', '  noreuseport', `  stats socket ${word(socketOf(home))} mode 600 level admin`, '  log stdout format raw daemon notice',
+    'defaults', '  mode tcp', '  log global', '  timeout connect 5s', '  timeout check 5s',
+    // Sessions of databases rest for long; whoever is gone is found by the kernel.
+    '  timeout client 20d', '  timeout server 20d', '  option clitcpka', '  option srvtcpka', '  option redispatch 1', '  retries 4',
+    'frontend endpoint', ...addressesOf(allowed_sources).map((address) => `  bind ${address.replace('*', String(port))}`),
+    `  acl allowed src -f ${word(path.join(home.conf, fileNames.sources))}`, '  tcp-request connection reject unless allowed', '  default_backend replicas',
+    'backend replicas', '  balance leastconn', '  option tcp-check', ...checksOf(engine),
+    '  default-server check inter 3s fastinter 1s downinter 2s fall 2 rise 1 on-marked-down shutdown-sessions',
+    ...slots.map((slot, index) => `  server ${slot} ${ports[index] === undefined ? `${nowhere} disabled` : `127.0.0.1:${ports[index]}`}`), '',
+  ].join('\n');
+}
+
+// Asks for GSSAPI encryption and hangs up after the answer: of all first words it is the one that a server of PostgreSQL
+// writes nothing about into its log. Servers of key-value engines take a connection that says nothing.
+function checksOf(engine: SpreadSpec['engine']): string[] {
+  if (engine !== 'postgresql') return ['  tcp-check connect'];
+  return ['  tcp-check connect', '  tcp-check send-binary 0000000804d21630', '  tcp-check expect rbinary ^(47|4E)'];
+}
+
+function addressesOf(sources: string[]): string[] {
+  if (!isOpen(sources)) return ['127.0.0.1:*'];
+  const hasIpv6 = Object.values(os.networkInterfaces()).flat().some((one) => one?.family === 'IPv6');
+  return ['0.0.0.0:*', ...(hasIpv6 ? ['[::]:* v6only'] : [])];
+}
+
+function isOpen(sources: string[]): boolean {
+  return sources.length > 0;
+}
+
+function sourcesOf({ allowed_sources }: SpreadSpec): string[] {
+  const wrong = allowed_sources.find((source) => !ipaddr.isValidCIDR(source));
+  if (wrong !== undefined) throw new DriverError('invalid', `${JSON.stringify(wrong)} is no network.`);
+  return ['127.0.0.1/32', '::1/128', ...allowed_sources].map((source) => `${source}\n`);
+}
+
+function portsOf(servers: SpreadSpec['servers']): number[] {
+  if (servers.length > slots.length) throw new DriverError('invalid', `An endpoint leads to ${slots.length} replicas at most.`);
+  return servers.map(({ port }) => port).sort((a, b) => a - b);
+}
+
+async function tellSources(home: Home, spec: SpreadSpec): Promise<void> {
+  const file = path.join(home.conf, fileNames.sources);
+  const known = (await say(home, `show acl ${file}`)).split('\n').flatMap((line) => line.split(' ')[1] ?? []);
+  const wanted = sourcesOf(spec).map((source) => source.trim());
+  for (const source of wanted) if (!known.includes(source)) await say(home, `add acl ${file} ${source}`);
+  for (const source of known) if (!wanted.includes(source)) await say(home, `del acl ${file} ${source}`);
+  const left = (await say(home, `show acl ${file}`)).split('\n').filter((line) => line !== '').length;
+  if (left !== wanted.length) throw new DriverError('transient', 'The endpoint did not take its sources.');
+}
+
+// Who stays keeps its slot, and so its sessions.
+async function tellServers(home: Home, { servers }: SpreadSpec): Promise<void> {
+  const wanted = portsOf(servers);
+  const before = await slotsOf(home);
+  const kept = before.filter(({ port }) => port !== null && wanted.includes(port));
+  const leaving = before.filter((slot) => !kept.includes(slot));
+  for (const { name, port } of leaving) if (port !== null) await say(home, `set server replicas/${name} state maint; shutdown sessions server replicas/${name}`);
+  const coming = wanted.filter((port) => !kept.some((slot) => slot.port === port));
+  for (const [index, port] of coming.entries()) {
+    const name = leaving[index]?.name ?? '';
+    await say(home, `set server replicas/${name} addr 127.0.0.1 port ${port}; set server replicas/${name} state ready`);
+  }
+  const after = (await slotsOf(home)).flatMap(({ port }) => port ?? []).sort((a, b) => a - b);
+  if (JSON.stringify(after) !== JSON.stringify(wanted)) throw new DriverError('transient', 'The endpoint did not take its replicas.');
+}
+
+// Columns by their names: # be_id be_name srv_id srv_name … ("show servers state").
+async function slotsOf(home: Home): Promise<{ name: string; port: number | null }[]> {
+  const lines = (await say(home, 'show servers state replicas')).split('\n').filter((line) => line !== '');
+  const columns = (lines[1] ?? '').replace(/^# /, '').split(' ');
+  return lines.slice(2).map((line) => {
+    const row = new Map(line.split(' ').map((value, index) => [columns[index], value]));
+    const inMaintenance = (Number(row.get('srv_admin_state')) & 1) === 1;
+    return { name: row.get('srv_name') ?? '', port: inMaintenance ? null : Number(row.get('srv_port')) };
+  });
+}
+
+function say(home: Home, commands: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(socketOf(home));
+    let words = '';
+    socket.setEncoding('utf8').setTimeout(answerWithinMs, () => socket.destroy(new Error('no answer')));
+    socket.on('data', (text: string) => (words += text)).on('error', reject).on('close', () => resolve(words));
+    socket.end(`${commands}\n`);
+  });
+}
+
+function word(text: string): string {
+  if (/[\0\r\n]/.test(text)) throw new DriverError('invalid', 'a setting of the endpoint holds a line end');
+  return `"${text.replace(/[\\"$]/g, '\\$&')}"`;
+}

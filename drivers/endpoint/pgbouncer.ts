@@ -1,0 +1,123 @@
+// Pools: PgBouncer in front of the socket of one PostgreSQL server, as the user of that server. It knows verifiers of
+// passwords and no password: what a client proves to it, it proves to the server (PgBouncer, "auth_type").
+import { isIP } from 'node:net';
+import path from 'node:path';
+import { Client } from 'pg';
+import type { PooledServer } from '../database';
+import type { Home } from '../database/home';
+import { DriverError } from '../driver';
+import type { PoolDriver, PoolSpec } from '../endpoint';
+import { openListener, type Kind, type ListenerOptions } from './listener';
+
+const fileNames = { settings: 'pgbouncer.ini', users: 'users.txt', access: 'hba.conf', certificate: 'server.crt', key: 'server.key' };
+const size = { memory_mb: 192, cpus: 1, max_connections: 0 };
+/** Clients at the same time; each takes about 60 kB with TLS. */
+const clientsMax = 1_000;
+const answerWithinMs = 5_000;
+// sockaddr_un(7): 108 bytes with the final zero.
+const socketPathMax = 107;
+
+/** Who reads and tells it at its socket: as root we are asked for by name, else PgBouncer knows its own user. */
+const administrator = process.getuid?.() === 0 ? 'root' : 'pgbouncer';
+
+export function openPooler(options: ListenerOptions): PoolDriver {
+  return openListener(kind, options);
+}
+
+const kind: Kind<PoolSpec> = {
+  name: 'pgbouncer',
+  missing: 'This host has no pooler. Install the package pgbouncer.',
+  size,
+  fixed: ({ allowed_sources, server, database_name }) => [addressOf(allowed_sources), server?.socket_directory, server?.socket_key, server?.port, database_name],
+  told: ({ mode, size: connections, tls }) => [mode, connections, tls],
+  rights: ({ allowed_sources, server }) => [...allowed_sources, ...(server?.logins ?? []).map(({ username, verifier }) => `${username} ${verifier}`)],
+  files: (home, spec) => ({
+    [fileNames.certificate]: spec.tls.certificate, [fileNames.key]: spec.tls.key,
+    [fileNames.access]: accessRules(spec), [fileNames.users]: users(serverOf(spec)), [fileNames.settings]: settings(home, spec),
+  }),
+  arguments: ({ conf }) => [path.join(conf, fileNames.settings)],
+  readable: (spec) => [serverOf(spec).socket_directory],
+  tell: (home, spec, sessions) => asAdministrator(home, spec, async (say) => {
+    await say('RELOAD');
+    if (sessions === 'stay') return;
+    // Who comes between the two waits.
+    await say(`KILL ${spec.database_name}`);
+    await say(`RESUME ${spec.database_name}`);
+  }),
+};
+
+function settings(home: Home, spec: PoolSpec): string {
+  const server = serverOf(spec);
+  const { database_name: name, mode, size: connections, port, allowed_sources } = spec;
+  if (name === 'pgbouncer') throw new DriverError('invalid', 'A database called pgbouncer cannot be pooled: the pooler has one of that name.');
+  const file = (one: keyof typeof fileNames) => path.join(home.conf, fileNames[one]);
+  const lines: Record<string, string | number> = {
+    listen_addr: addressOf(allowed_sources), listen_port: port, unix_socket_dir: socketDirectory(home, port), unix_socket_mode: '0700',
+    auth_type: 'hba', auth_hba_file: file('access'), auth_file: file('users'), admin_users: administrator,
+    client_tls_sslmode: 'require', client_tls_cert_file: file('certificate'), client_tls_key_file: file('key'), client_tls_protocols: 'secure',
+    server_tls_sslmode: 'disable', pool_mode: mode, max_client_conn: clientsMax, server_reset_query: 'DISCARD ALL',
+    // Sent by common clients, and of no meaning here.
+    ignore_startup_parameters: 'extra_float_digits',
+    // In seconds: after a refused login the next one tries again.
+    server_login_retry: 0.2, log_connections: 0, log_disconnections: 0, log_stats: 0,
+  };
+  const database = `${name} = host=${quoted(server.socket_directory)} port=${server.port} dbname=${quoted(name)} pool_size=${connections} max_db_connections=${connections}`;
+  return `[databases]\n${database}\n[pgbouncer]\n${Object.entries(lines).map(([key, value]) => `${key} = ${lineOf(String(value))}\n`).join('')}`;
+}
+
+// The first line that fits decides, as in the pg_hba.conf of a server.
+function accessRules({ database_name, allowed_sources }: PoolSpec): string {
+  const places = ['127.0.0.1/32', '::1/128', ...allowed_sources.map(requireNetwork)];
+  return [`local pgbouncer ${administrator} peer`, ...places.map((place) => `hostssl "${database_name}" all ${place} scram-sha-256`), ''].join('\n');
+}
+
+// The administrator must be known, and no password gives this digest.
+function users({ logins }: PooledServer): string {
+  const lines = logins.map(({ username, verifier }) => [username, verifier] as const);
+  return [[administrator, `md5${'0'.repeat(32)}`] as const, ...lines].map(([name, secret]) => `${doubled(name)} ${doubled(secret)}\n`).join('');
+}
+
+async function asAdministrator(home: Home, { port }: PoolSpec, work: (say: (command: string) => Promise<unknown>) => Promise<unknown>): Promise<void> {
+  const client = new Client({ host: socketDirectory(home, port), port, user: administrator, database: 'pgbouncer', connectionTimeoutMillis: answerWithinMs, query_timeout: answerWithinMs });
+  client.on('error', () => undefined); // the query that meets it fails
+  try {
+    await client.connect();
+    await work((command) => client.query(command));
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+function serverOf({ server }: PoolSpec): PooledServer {
+  if (server === null) throw new DriverError('invalid', 'A pooler needs a server.');
+  return server;
+}
+
+function addressOf(sources: string[]): string {
+  return sources.length === 0 ? '127.0.0.1' : '*';
+}
+
+function socketDirectory({ data }: Home, port: number): string {
+  if (Buffer.byteLength(path.join(data, `.s.PGSQL.${port}`)) <= socketPathMax) return data;
+  throw new DriverError('unsupported', 'The path of the data directory is too long for the sockets of poolers. Choose a shorter DATA_DIR.');
+}
+
+function requireNetwork(source: string): string {
+  const [address = '', bits = ''] = source.split('/');
+  const family = isIP(address);
+  if (family !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)) return source;
+  throw new DriverError('invalid', `${JSON.stringify(source)} is not a network in CIDR notation.`);
+}
+
+function quoted(value: string): string {
+  return `'${lineOf(value).replaceAll("'", "''")}'`;
+}
+
+function doubled(value: string): string {
+  return `"${lineOf(value).replaceAll('"', '""')}"`;
+}
+
+function lineOf(value: string): string {
+  if (/[\0\r\n]/.test(value)) throw new DriverError('invalid', 'a setting of the pooler holds a line end');
+  return value;
+}

@@ -1,0 +1,20 @@
+// What listens before a server follows it: in the step in which the server has become something else.
+import { poolsOf } from '../../models/database_endpoint/work';
+import type { JobContext } from '../job';
+import { hostOf } from '../managed_database/row';
+import { inTurn } from './turn';
+import { poolSpecOf, type EndpointRow } from './wanted';
+
+/** Poolers learn the users that the server of the database has by now. What fails here is done by their own job. */
+export async function followInPools(databaseId: string, ctx: JobContext): Promise<void> {
+  const pools = await poolsOf<EndpointRow>(ctx.sql, databaseId);
+  await Promise.all(pools.map((row) => inTurn(row.id, () => follow(row, ctx)).catch((error: unknown) => ctx.log.warn({ err: error, endpoint: row.id }, 'a pooler could not be told of its server'))));
+}
+
+async function follow(row: EndpointRow, ctx: JobContext): Promise<void> {
+  const { pool } = hostOf(ctx).endpoints;
+  const spec = await poolSpecOf(row, ctx);
+  if (!spec) return;
+  const desired = { id: row.id, spec };
+  await pool.ensure(desired, await pool.observe(desired, ctx), ctx);
+}

@@ -1,0 +1,67 @@
+// From the rows of an endpoint to what should listen at its port.
+import type { PoolSpec, SpreadSpec } from '../../drivers/endpoint';
+import { DriverError } from '../../drivers/driver';
+import { limits } from '../../core/limits';
+import { databaseOf } from '../../models/database_backup/work';
+import { replicaBehind, replicasBehind, type ReplicaBehind } from '../../models/database_endpoint/work';
+import type { JobContext, LoopRow } from '../job';
+import { presentCertificate } from '../managed_database/certificate';
+import { engineOf, sizeOf, type DatabaseRow, type Ends } from '../managed_database/row';
+
+export interface EndpointRow extends LoopRow {
+  project_id: string;
+  database_id: string;
+  replica_id: string | null;
+  access: 'private' | 'public';
+  allowed_sources: string[];
+  pool_mode: 'session' | 'transaction' | null;
+  pool_size: number | null;
+  port: number;
+  observed: Ends | null;
+}
+
+const NO_TLS = { certificate: '', key: '' };
+
+/** null: the server that it leads to is not there, or does not answer, at the moment. */
+export async function poolSpecOf(row: EndpointRow, ctx: JobContext): Promise<PoolSpec | null> {
+  const database = await requireDatabase(row, ctx);
+  const behind = row.replica_id ? await replicaBehind(ctx.sql, row.replica_id) : database;
+  if (!behind) return null;
+  const spec = { ...listenerOf(row, database), tenant: behind.tenant, mode: row.pool_mode ?? 'session', size: row.pool_size ?? limits.poolSizeDefault, database_name: database.database_name ?? '' };
+  if (!database.running) return { ...spec, server: null, tls: NO_TLS };
+  const tls = presentCertificate(behind, ctx.secrets);
+  const server = tls && (await pooledServer(database, behind, ctx));
+  return tls && server && { ...spec, server, tls };
+}
+
+/** The database has a size for each of its servers; a replica has no less. */
+export async function spreadSpecOf(row: EndpointRow, ctx: JobContext): Promise<SpreadSpec> {
+  const database = await requireDatabase(row, ctx);
+  const servers = (await replicasBehind(ctx.sql, database.id)).map(({ server_id: id, port }) => ({ id, port }));
+  const connections = sizeOf(database.database_package).max_connections * limits.replicasPerDatabase;
+  return { ...listenerOf(row, database), tenant: database.tenant, engine: database.engine, connections, servers };
+}
+
+function listenerOf(row: EndpointRow, { running }: DatabaseRow): Pick<PoolSpec, 'port' | 'running' | 'allowed_sources'> {
+  return { port: row.port, running, allowed_sources: row.access === 'public' ? row.allowed_sources : [] };
+}
+
+// Users are those of the primary: a replica hears of them a moment later.
+async function pooledServer(database: DatabaseRow, behind: DatabaseRow | ReplicaBehind, ctx: JobContext): Promise<PoolSpec['server']> {
+  const engine = engineOf(ctx, database.engine);
+  if (!engine.pooled) throw new DriverError('unsupported', `servers of ${database.engine} cannot be pooled`);
+  try {
+    const primary = await engine.pooled({ id: database.server_id, port: database.port });
+    return behind === database ? primary : { ...(await engine.pooled({ id: behind.server_id, port: behind.port })), logins: primary.logins };
+  } catch (error) {
+    if (!(error instanceof DriverError) || ctx.signal.aborted) throw error;
+    ctx.log.debug({ err: error }, 'a pooled server does not answer');
+    return null;
+  }
+}
+
+async function requireDatabase(row: EndpointRow, ctx: JobContext): Promise<DatabaseRow> {
+  const database = await databaseOf<DatabaseRow>(ctx.sql, row.database_id);
+  if (!database) throw new Error('an endpoint without its database');
+  return database;
+}

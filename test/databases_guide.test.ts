@@ -1,0 +1,46 @@
+// docs/DATABASES.md is true: its blocks run as they stand against what npm start starts.
+import { inDatabasePlace, killHard, type Place } from './support/database_hall';
+import { processesWith } from './support/processes';
+import { hasPrograms, startTour, type Tour } from './support/tour';
+
+const PROGRAMS = ['curl', 'psql', 'pg_restore', 'pg_basebackup', 'redis-server', 'redis-cli', 'mariadbd', 'mariadb', 'mariadb-dump'];
+
+describe('the guide to databases', () => {
+  const tour = hasPrograms(...PROGRAMS) || process.env.CI ? it : it.skip;
+  let service: Tour | undefined;
+  let place: Place | undefined;
+
+  afterAll(async () => {
+    await service?.close();
+    // Servers outlive the service.
+    for (const { pid } of place ? processesWith(place.settings.DATABASE_DIR as string) : []) killHard(pid);
+    place?.clear();
+  }, 60_000);
+
+  tour(`runs as it stands (needs bash, ${PROGRAMS.join(', ')})`, async () => {
+    place = inDatabasePlace();
+    service = await startTour(place.settings);
+    const outputs = await service.run('docs/DATABASES.md');
+    const [, offer, created, written, verified, others, attached, users, rotated, endpoint, backup, dump, copy, , moment, replica, promoted, changed, told, deleted, cleared] = outputs;
+    expect(outputs).toHaveLength(21);
+    expect(offer).toMatch(/postgresql .*\d+[^]*redis \d[^]*dev-1vcpu-256mb 256 20 10\n[^]*\n[1-9]\d*\n$/);
+    expect(created).toBe('available\n');
+    expect(written).toBe('2\n');
+    expect(verified).toBe('verified|t\n');
+    expect(others).toBe('OK\nhello\n');
+    expect(attached).toContain('DATABASE_HOST DATABASE_NAME DATABASE_PASSWORD DATABASE_PORT DATABASE_URL DATABASE_USER');
+    expect(users).toMatch(/^2\nERROR: {2}permission denied for table notes\n$/);
+    expect(rotated).toBe('password authentication failed\n2\n');
+    expect(endpoint).toBe('active\n');
+    expect(backup).toBe('completed\n');
+    expect(dump).toBe('1\n');
+    expect(copy).toBe('2\n');
+    expect(moment).toBe('14\navailable\n3\n');
+    expect(replica).toMatch(/^active\n3\nERROR: {2}cannot execute DELETE in a read-only transaction\n$/);
+    expect(promoted).toBe('4\n');
+    expect(changed).toBe('2\nstopped\navailable\nhello\n');
+    expect(told).toMatch(/no_such_column[^]*\n.*connections.*storage_used_bytes/);
+    expect(deleted).toBe('true\ndeletion_protected\nfalse\nresource_in_use\nHTTP status 204\nHTTP status 204\n');
+    expect(cleared).toMatch(/HTTP status 204/);
+  }, 300_000);
+});
