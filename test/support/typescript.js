@@ -5,7 +5,6 @@ const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs'
 const path = require('node:path');
 
 const kept = path.join(__dirname, '../../.cache/typescript');
-mkdirSync(kept, { recursive: true });
 
 require.extensions['.ts'] = (module, file) => {
   const source = readFileSync(file, 'utf8');
@@ -24,8 +23,18 @@ function readKept(place) {
 function translate(file, source, place) {
   const { transformSync } = require('@swc/core');
   const { code } = transformSync(source, { filename: file, jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' }, sourceMaps: 'inline' });
-  const draft = `${place}.${process.pid}`;
-  writeFileSync(draft, code);
-  renameSync(draft, place);
+  keep(code, place);
   return code;
+}
+
+// Of several processes each has a draft of its own. One that runs as another user may not write here, and goes without.
+function keep(code, place) {
+  const draft = `${place}.${process.pid}`;
+  try {
+    mkdirSync(kept, { recursive: true });
+    writeFileSync(draft, code);
+    renameSync(draft, place);
+  } catch (error) {
+    if (error.code !== 'EACCES' && error.code !== 'EPERM' && error.code !== 'EROFS') throw error;
+  }
 }
