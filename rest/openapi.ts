@@ -1,12 +1,12 @@
 // The OpenAPI 3.1 document, written from the operation table and the schema.
 import type { GraphQLSchema } from 'graphql';
-import { stringify } from 'yaml';
 import { groups } from '../core/groups';
 import { limits } from '../core/limits';
 import type { OperationTable } from '../core/operations';
 import { openBook, type Book } from './openapi/book';
 import type { OpenApiDocument } from './openapi/document';
 import { operationObject } from './openapi/operation';
+import { toYaml } from './openapi/yaml';
 import type { Transitional } from './wait';
 
 export type { OpenApiDocument } from './openapi/document';
@@ -43,8 +43,7 @@ export function openapiDocument({ table, schema, transitional, baseUrl, version 
 
 /** The document as it is served. */
 export function renderOpenapi(document: OpenApiDocument): { json: string; yaml: string } {
-  // Clients of YAML anchors are rare and buggy, so equal parts are written out.
-  return { json: JSON.stringify(document), yaml: stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 }) };
+  return { json: JSON.stringify(document), yaml: toYaml(document) };
 }
 
 function pathsOf(book: Book): OpenApiDocument['paths'] {

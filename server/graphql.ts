@@ -14,6 +14,7 @@ import { bearerToken } from '../rest/bearer';
 import { asProblem } from '../rest/problem';
 import { parseBody } from '../rest/request';
 import { authenticate } from './authenticate';
+import { compiling } from './compiled_queries';
 import { subscriptions } from './graphql_stream';
 import { requestContext } from './context';
 import type { Platform } from './platform';
@@ -40,7 +41,7 @@ export interface GraphqlFace {
  */
 export async function graphqlRouter(platform: Platform, schema: GraphQLSchema, explorer: Page, done: (entry: RestEntry) => void = () => {}): Promise<GraphqlFace> {
   const apollo = new ApolloServer<Context>({
-    schema,
+    gateway: compiling(schema),
     introspection: true,
     csrfPrevention: true,
     allowBatchedHttpRequests: false,

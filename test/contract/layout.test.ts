@@ -27,7 +27,7 @@ const PACKAGES: Record<string, string[]> = {
   express: ['server'],
   '@apollo/server': ['server'],
   'sofa-api': ['rest'],
-  'graphql-jit': ['rest'],
+  'graphql-jit': ['rest', 'server'],
   'find-my-way': ['rest'],
   knex: ['models', 'migrations'],
   objection: ['models'],

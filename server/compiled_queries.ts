@@ -1,0 +1,101 @@
+// How Apollo runs an operation: a query that comes again is compiled, as the REST operations are at boot. It costs a quarter
+// of walking the document anew for each row (docs/PERFORMANCE.md). The first time it is walked, because to compile costs
+// more than one run: a client that never asks the same twice makes nothing be compiled.
+import type { ApolloServerOptionsWithGateway } from '@apollo/server';
+import { BREAK, execute, getOperationAST, getVariableValues, GraphQLError, Source, visit, type DocumentNode, type ExecutionResult, type GraphQLSchema, type SourceLocation } from 'graphql';
+import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
+import type { Context } from '../core/context';
+
+/** What is kept of a text: that it was seen, that it is not for compiling, or its function. */
+type Known = 'seen' | 'plain' | CompiledQuery['query'];
+
+type Gateway = ApolloServerOptionsWithGateway<Context>['gateway'];
+
+interface Asked {
+  source: string;
+  document: DocumentNode;
+  context: unknown;
+  /** `operationName` as it was asked for; Apollo's own is null for one that is not there. */
+  request: { operationName?: string; variables?: Record<string, unknown> };
+}
+
+const KEPT_MAX = 256;
+/** Longer ones are few, and compiling takes as long as they are. */
+const SOURCE_LENGTH_MAX = 4_000;
+
+/** For the `gateway` of an Apollo Server: the place where it lets others execute. */
+export function compiling(schema: GraphQLSchema): Gateway {
+  const run = executor(schema);
+  return {
+    load: async () => ({ executor: run as never }),
+    onSchemaLoadOrUpdate(tell) {
+      tell({ apiSchema: schema, coreSupergraphSdl: '' });
+      return () => undefined;
+    },
+    stop: async () => undefined,
+  };
+}
+
+/** Answers the same as `execute` of graphql-js, whichever way it takes. */
+export function executor(schema: GraphQLSchema): (asked: Asked) => Promise<ExecutionResult> {
+  // In the order of their last use.
+  const known = new Map<string, Known>();
+  return async ({ source, document, context, request: { operationName, variables } }) => {
+    const key = `${operationName ?? ''}\n${source}`;
+    const way = next(schema, document, operationName, source, known.get(key));
+    keep(known, key, way);
+    if (typeof way === 'function' && areSound(schema, document, operationName, variables)) return withErrors(await way(undefined, context, variables ?? {}), source);
+    return execute({ schema, document, operationName, contextValue: context, variableValues: variables });
+  };
+}
+
+function next(schema: GraphQLSchema, document: DocumentNode, operationName: string | undefined, source: string, before: Known | undefined): Known {
+  if (before === undefined) return source.length > SOURCE_LENGTH_MAX || !isCompilable(document) ? 'plain' : 'seen';
+  if (before !== 'seen') return before;
+  const compiled = compileQuery(schema, document, operationName);
+  return isCompiledQuery(compiled) ? compiled.query : 'plain';
+}
+
+// What is wrong with variables is said by graphql-js, in its words.
+function areSound(schema: GraphQLSchema, document: DocumentNode, operationName: string | undefined, variables: Record<string, unknown> = {}): boolean {
+  const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
+  return definitions.length === 0 || getVariableValues(schema, definitions, variables).errors === undefined;
+}
+
+// Those of the compiler only look like errors of graphql-js: they lack what Apollo takes for granted.
+function withErrors(result: ExecutionResult, source: string): ExecutionResult {
+  if (!result.errors) return result;
+  return { ...result, errors: result.errors.map((error) => whole(error, source)) };
+}
+
+function whole({ message, locations, path, originalError }: GraphQLError, text: string): GraphQLError {
+  return new GraphQLError(message, { source: new Source(text), positions: locations?.map((location) => offsetOf(text, location)), path, originalError });
+}
+
+function offsetOf(text: string, { line, column }: SourceLocation): number {
+  const before = text.split(/\r\n|\n|\r/, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
+  return before + column - 1;
+}
+
+// The parts of a mutation run one after the other, which is the business of graphql-js; and the compiler loses sight of
+// conditions inside fragments (zalando-incubator/graphql-jit, pull request 197).
+function isCompilable(document: DocumentNode): boolean {
+  let found = true;
+  visit(document, {
+    OperationDefinition: (node) => (node.operation === 'query' ? undefined : no()),
+    Directive: no,
+    Field: (node) => (node.name.value.startsWith('__') && node.name.value !== '__typename' ? no() : undefined),
+  });
+  return found;
+
+  function no(): typeof BREAK {
+    found = false;
+    return BREAK;
+  }
+}
+
+function keep(known: Map<string, Known>, key: string, way: Known): void {
+  known.delete(key);
+  known.set(key, way);
+  if (known.size > KEPT_MAX) known.delete(known.keys().next().value as string);
+}
