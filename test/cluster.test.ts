@@ -2,10 +2,11 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { loadConfig } from '../core/config';
 import type { Sql } from '../core/context';
 import { limits } from '../core/limits';
 import { hashPassword } from '../core/passwords';
@@ -132,7 +133,7 @@ async function metrics(): Promise<string> {
   return (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
 }
 
-const countOf = (text: string, name: string): number => Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1]);
+const countOf = (text: string, name: string): number => Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
 
 test('all of them answer, one other does the work, and metrics are their sum', async () => {
   const answers = await Promise.all(Array.from({ length: 12 }, () => ask('/v2/me')));
@@ -212,10 +213,10 @@ test('one that is killed takes with it what it had in hand, and is replaced', as
   expect(failures.length).toBeLessThanOrEqual(WIDTH);
   expect(failures.filter((failure) => !/hang up|ECONNRESET/.test(failure))).toEqual([]);
   expect(isAlive(pid)).toBe(false);
-  await connections();
   const text = await metrics();
   expect(countOf(text, 'platform_web_processes')).toBe(2);
   expect(countOf(text, 'platform_requests_total\\{operation="getMe",status="200"\\}')).toBeGreaterThanOrEqual(before + answered);
+  for (const agent of (await connections()).values()) agent.destroy();
 });
 
 test('SIGTERM lets all of them finish, and leaves none', async () => {
@@ -259,6 +260,14 @@ test('a taken port is one line', async () => {
   const taken = startProgram({ ...(await settingsOf('refused')), WORKER: 'separate', PORT: String(port) });
   expect([await taken.ended, taken.err()]).toEqual([1, `platform-api: can't listen on 127.0.0.1:${port}: the port is taken\n`]);
   await new Promise((resolve) => holder.close(resolve));
+});
+
+test('the setting is a number or auto; several processes count in PostgreSQL unless told otherwise', () => {
+  expect(loadConfig({})).toMatchObject({ webConcurrency: 1, rateLimitStore: 'memory' });
+  expect(loadConfig({ WEB_CONCURRENCY: 'auto' }).webConcurrency).toBe(Math.min(availableParallelism(), 128));
+  expect(loadConfig({ WEB_CONCURRENCY: '3' })).toMatchObject({ webConcurrency: 3, rateLimitStore: 'postgres' });
+  expect(loadConfig({ WEB_CONCURRENCY: '3', RATE_LIMIT_STORE: 'memory' }).rateLimitStore).toBe('memory');
+  for (const wrong of ['0', '129', 'all', '1.5']) expect(() => loadConfig({ WEB_CONCURRENCY: wrong })).toThrow(`WEB_CONCURRENCY is malformed: "${wrong}" (expected auto or integer from 1 to 128)`);
 });
 
 describe('connections to PostgreSQL', () => {
