@@ -3,7 +3,7 @@ import { inDatabasePlace, killHard, type Place } from './support/database_hall';
 import { processesWith } from './support/processes';
 import { hasPrograms, startTour, type Tour } from './support/tour';
 
-const PROGRAMS = ['curl', 'psql', 'pg_restore', 'pg_basebackup', 'redis-server', 'redis-cli', 'mariadbd', 'mariadb', 'mariadb-dump'];
+const PROGRAMS = ['curl', 'psql', 'pg_restore', 'pg_basebackup', 'redis-server', 'redis-cli', 'mariadbd', 'mariadb', 'mariadb-dump', 'pgbouncer', 'haproxy'];
 
 describe('the guide to databases', () => {
   const tour = hasPrograms(...PROGRAMS) || process.env.CI ? it : it.skip;
@@ -21,8 +21,8 @@ describe('the guide to databases', () => {
     place = inDatabasePlace();
     service = await startTour(place.settings);
     const outputs = await service.run('docs/DATABASES.md');
-    const [, offer, created, written, verified, others, attached, users, rotated, endpoint, backup, dump, copy, , moment, replica, promoted, changed, told, deleted, cleared] = outputs;
-    expect(outputs).toHaveLength(21);
+    const [, offer, created, written, verified, others, attached, users, rotated, endpoint, pooled, backup, dump, copy, , moment, replica, promoted, changed, told, deleted, cleared] = outputs;
+    expect(outputs).toHaveLength(22);
     expect(offer).toMatch(/postgresql .*\d+[^]*redis \d[^]*dev-1vcpu-256mb 256 20 10\n[^]*\n[1-9]\d*\n$/);
     expect(created).toBe('available\n');
     expect(written).toBe('2\n');
@@ -32,6 +32,7 @@ describe('the guide to databases', () => {
     expect(users).toMatch(/^2\nERROR: {2}permission denied for table notes\n$/);
     expect(rotated).toBe('password authentication failed\n2\n');
     expect(endpoint).toBe('active\n');
+    expect(pooled).toBe('active\n2\n');
     expect(backup).toBe('completed\n');
     expect(dump).toBe('1\n');
     expect(copy).toBe('2\n');
