@@ -3,6 +3,7 @@
 // runtime; all that it has is made of its spec, so it may be taken away and made anew at any time.
 import type { EngineId, PooledServer } from './database';
 import type { DriverContext, ResourceDriver } from './driver';
+import type { LogChunk } from './runtime';
 
 /** What both kinds have. */
 export interface ListenerSpec {
@@ -43,6 +44,8 @@ export interface ListenerSeen { state: 'running' | 'stopped' | 'failed'; reason:
 export interface EndpointDriver<S extends ListenerSpec> extends ResourceDriver<S, ListenerSeen> {
   /** `remove`, for whoever does not know its spec any more. Absent is success. */
   forget(id: string, ctx: DriverContext): Promise<void>;
+  /** What users should know of what its program says, as RuntimeDriver.readLog; a line begins with its level. */
+  readLog(id: string, position: string | null): Promise<LogChunk>;
 }
 
 export type PoolDriver = EndpointDriver<PoolSpec>;

@@ -2367,7 +2367,7 @@ export type CreateDatabaseEndpointInput = {
   replica_id?: InputMaybe<Scalars['ID']['input']>;
   /** Networks that may connect, of a public endpoint. A bare address is a network of one. Without it nobody. */
   allowed_sources?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** Without it the endpoint is not pooled. */
+  /** Without it the endpoint is not pooled. Not for one that leads to all replicas. */
   pool_mode?: InputMaybe<DatabasePoolMode>;
   /** From 1 to the `max_connections` of the package; needs `pool_mode`. 20, or what the package has, without it. */
   pool_size?: InputMaybe<Scalars['Int']['input']>;

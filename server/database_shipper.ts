@@ -1,12 +1,14 @@
-// Copies what servers of databases say into their log. Lines and position are written in one transaction, as those of
+// Copies what servers of databases, and what listens before them, say into their log. Lines and position are written in one transaction, as those of
 // applications (shipper.ts): the files of the servers are the buffer.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../core/log';
 import { levelOf } from '../core/log_line';
 import { parseLogLine } from '../drivers/database/postgresql/log';
 import type { EngineDriver, EngineId } from '../drivers/database';
+import type { EndpointDrivers } from '../drivers/endpoint';
 import type { LogChunk } from '../drivers/runtime';
 import type { Database } from '../models/database';
+import { loggedEndpoints } from '../models/database_endpoint/work';
 import { appendDatabaseLines, type DatabaseLineInput } from '../models/log_line';
 import { logPositions, moveLogPositions } from '../models/log_position';
 import { loggedServers, type LoggedServer } from '../models/managed_database/servers';
@@ -14,7 +16,15 @@ import { loggedServers, type LoggedServer } from '../models/managed_database/ser
 export interface DatabaseShipperParts {
   database: Database;
   engines: ReadonlyMap<EngineId, EngineDriver>;
+  endpoints: EndpointDrivers;
   log: Logger;
+}
+
+/** One log: where it is read, and what its lines become. */
+interface Source {
+  key: string;
+  read(position: string | null): Promise<LogChunk>;
+  line(text: string): DatabaseLineInput;
 }
 
 const LOOK_MS = 2_000;
@@ -47,38 +57,51 @@ async function run(parts: DatabaseShipperParts, signal: AbortSignal): Promise<vo
 }
 
 async function round(parts: DatabaseShipperParts, signal: AbortSignal): Promise<void> {
-  const servers = (await loggedServers(parts.database)).filter(({ engine }) => parts.engines.has(engine as EngineId));
-  if (!servers.length) return;
-  const positions = await logPositions(parts.database, servers.map(keyOf));
-  for (let start = 0; start < servers.length && !signal.aborted; start += ABREAST) {
-    await Promise.all(servers.slice(start, start + ABREAST).map((server) => copy(parts, server, positions.get(keyOf(server)) ?? null, signal)));
+  const sources = [...(await serversOf(parts)), ...(await endpointsOf(parts))];
+  if (!sources.length) return;
+  const positions = await logPositions(parts.database, sources.map(({ key }) => key));
+  for (let start = 0; start < sources.length && !signal.aborted; start += ABREAST) {
+    await Promise.all(sources.slice(start, start + ABREAST).map((source) => copy(parts, source, positions.get(source.key) ?? null, signal)));
   }
 }
 
-async function copy({ database, engines, log }: DatabaseShipperParts, server: LoggedServer, from: string | null, signal: AbortSignal): Promise<void> {
-  const driver = engines.get(server.engine as EngineId) as EngineDriver;
+async function serversOf({ database, engines }: DatabaseShipperParts): Promise<Source[]> {
+  const servers = await loggedServers(database);
+  return servers.flatMap((server) => {
+    const driver = engines.get(server.engine as EngineId);
+    if (!driver) return [];
+    return [{ key: `${server.server_id}.log`, read: (position) => driver.readLog(server.server_id, position), line: (text) => serverLine(server, text) } satisfies Source];
+  });
+}
+
+// The key is the name of the unit, so that the position stays as long as that.
+async function endpointsOf({ database, endpoints }: DatabaseShipperParts): Promise<Source[]> {
+  const found = await loggedEndpoints(database);
+  return found.map(({ id, pooled, ...place }) => {
+    const driver = pooled ? endpoints.pool : endpoints.spread;
+    return { key: `${id}.server`, read: (position) => driver.readLog(id, position), line: (text) => ({ ...place, source: 'pooler', level: levelOf(text), message: text }) };
+  });
+}
+
+async function copy({ database, log }: DatabaseShipperParts, { key, read, line }: Source, from: string | null, signal: AbortSignal): Promise<void> {
   for (let position = from; !signal.aborted; ) {
-    const chunk = await driver.readLog(server.server_id, position).catch((error: unknown) => void log.debug({ err: error, server: server.server_id }, 'no log'));
+    const chunk = await read(position).catch((error: unknown) => void log.debug({ err: error, unit: key }, 'no log'));
     if (!chunk || chunk.position === (position ?? '')) return;
     const { lines, position: to, more } = chunk;
     const before = position;
     await database.transaction(async (sql) => {
-      await moveLogPositions(sql, [{ unit_id: keyOf(server), from: before, to }]);
-      await appendDatabaseLines(sql, lines.map((line) => lineOf(server, line)));
+      await moveLogPositions(sql, [{ unit_id: key, from: before, to }]);
+      await appendDatabaseLines(sql, lines.map(({ text }) => line(text)));
     });
     if (!more) return;
     position = to;
   }
 }
 
-function lineOf({ engine, project_id, database_id, replica_id }: LoggedServer, { text }: LogChunk['lines'][number]): DatabaseLineInput {
+function serverLine({ engine, project_id, database_id, replica_id }: LoggedServer, text: string): DatabaseLineInput {
   const place = { project_id, database_id, replica_id };
   if (engine !== 'postgresql') return { ...place, source: 'server', level: levelOf(text), message: text };
   const { at, source, severity, message } = parseLogLine(text);
   const level = source === 'slow_query' ? 'warning' : levelOf(`${severity ?? 'LOG'}: ${message}`);
   return { ...place, source, level, message, ...(at !== null && { at: new Date(at) }) };
-}
-
-function keyOf({ server_id }: LoggedServer): string {
-  return `${server_id}.log`;
 }

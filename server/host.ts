@@ -69,9 +69,10 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const feed = await startRouteFeed({ database, databaseUrl, ingress, log });
   opened.push(() => feed.close());
   const databases = openEngines(config, runtime, await platform.facts());
-  const databaseShipper = startDatabaseShipper({ database, engines: databases, log });
+  const endpoints = openEndpoints(config, runtime, platform.facts);
+  const databaseShipper = startDatabaseShipper({ database, engines: databases, endpoints, log });
   opened.push(() => databaseShipper.stop());
-  const drivers: HostDrivers = { source, builder: openBuilder(), runtime, ingress, databases, endpoints: openEndpoints(config, runtime, platform.facts), directories, shipper, facts: platform.facts };
+  const drivers: HostDrivers = { source, builder: openBuilder(), runtime, ingress, databases, endpoints, directories, shipper, facts: platform.facts };
   const tending = tendHost(platform, drivers);
   opened.push(() => tending.close());
   return drivers;

@@ -115,6 +115,22 @@ describe('creation', () => {
     expect(await without('endpoints', { name: 'readers', target: 'replicas' })).toMatchObject({ status: 422, body: { code: 'engine_feature_unsupported', engine: 'postgresql', feature: 'replicas' } });
   });
 
+  it('refuses to lead to all replicas with a pool, and where nothing of the host can', async () => {
+    const { id, post, patch } = await fresh();
+    const { id: replica_id } = await replica(service, id);
+    const all = { name: 'all', target: 'replicas' };
+    expect(await post('endpoints', { ...all, pool_mode: 'session' })).toMatchObject({ status: 422, body: { code: 'engine_feature_unsupported', feature: 'pooling' } });
+    const made = (await post('endpoints', all)).body;
+    expect(await patch('endpoints', made.id, { pool_mode: 'session' })).toMatchObject({ status: 422, body: { code: 'engine_feature_unsupported', feature: 'pooling' } });
+    const programs = { ...(await service.platform.facts()).programs };
+    await describeHost(service, { programs: { ...programs, haproxy: undefined } });
+    const refused = await post('endpoints', { ...all, name: 'more' });
+    const one = await post('endpoints', { ...all, name: 'one', replica_id });
+    await describeHost(service);
+    expect(refused).toMatchObject({ status: 422, body: { code: 'engine_feature_unsupported', feature: 'replicas', detail: expect.stringContaining('install the package haproxy') } });
+    expect(one.status).toBe(201);
+  });
+
   it('refuses replicas where there are none, and those of others', async () => {
     const { id, post } = await fresh();
     expect(await post('endpoints', { name: 'readers', target: 'replicas' })).toMatchObject({ status: 409, body: { code: 'invalid_state', resource_status: 'available' } });

@@ -36,6 +36,8 @@ const kind: Kind<SpreadSpec> = {
     if (sessions === 'end') await say(home, slots.map((slot) => `shutdown sessions server replicas/${slot}`).join('; '));
     await tellServers(home, spec);
   },
+  // Server replicas/slot1 is DOWN, reason: …
+  line: (text) => (/^Server replicas\/\w+ is /.test(text) ? `${text.includes(' is DOWN') ? 'WARNING' : 'NOTICE'}: ${text}` : null),
 };
 
 function settings(home: Home, { port, allowed_sources, engine, connections, servers }: SpreadSpec): string {

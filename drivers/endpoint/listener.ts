@@ -10,7 +10,7 @@ import { endTask, lastLines, reasonOf, runTask, startServer, stateOf, stopServer
 import { DriverError, asDriverErrors, checkpoint } from '../driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
 import type { EndpointDriver, ListenerSeen, ListenerSpec } from '../endpoint';
-import type { RuntimeDriver } from '../runtime';
+import type { LogChunk, RuntimeDriver } from '../runtime';
 
 export interface ListenerOptions {
   runtime: RuntimeDriver;
@@ -40,6 +40,8 @@ export interface Kind<S extends ListenerSpec> {
   readable(spec: S): string[];
   /** Makes the running one take what was written. @throws whatever */
   tell(home: Home, spec: S, sessions: 'stay' | 'end'): Promise<void>;
+  /** A line of its log for users; null: nothing for them. */
+  line(text: string): string | null;
 }
 
 /** What the running one was given, as digests. */
@@ -58,8 +60,9 @@ export function openListener<S extends ListenerSpec>(kind: Kind<S>, { runtime, d
     name: kind.name,
     fingerprint: () => fingerprintOf(listener),
     observe: (r, ctx) => asDriverErrors(() => observe(listener, r, ctx)),
-    ensure: (r, _obs, ctx) => asDriverErrors(() => ensure(listener, r, ctx)),
+    ensure: (r, obs, ctx) => asDriverErrors(() => ensure(listener, r, obs, ctx)),
     remove: (r, _obs, ctx) => asDriverErrors(() => remove(listener, r.id, ctx)),
+    readLog: (id, position) => asDriverErrors(() => readLog(listener, id, position)),
     forget: (id, ctx) => asDriverErrors(() => remove(listener, id, ctx)),
     async *list() {
       for (const id of await listHomes(listener.estate)) yield { ref: { driver: kind.name, name: id }, owner_id: id };
@@ -101,15 +104,18 @@ async function differenceOf<S extends ListenerSpec>({ kind }: Listener<S>, home:
   return ports === null || ports.includes(spec.port) ? null : 'it does not listen';
 }
 
-async function ensure<S extends ListenerSpec>(listener: Listener<S>, r: Desired<S>, ctx: DriverContext): Promise<Ensured> {
+async function ensure<S extends ListenerSpec>(listener: Listener<S>, r: Desired<S>, obs: Observation<ListenerSeen>, ctx: DriverContext): Promise<Ensured> {
   checkpoint(ctx);
   const { estate } = listener;
   const { id, spec } = r;
+  const ref = { driver: estate.engine, name: id };
   const home = await settleHome(listener, r, ctx);
+  // Ended since it was looked at: whoever calls should see that before it is started again.
+  if (spec.running && obs.state === 'present' && obs.observed.state === 'running' && (await stateOf(estate, id)).state.state === 'exited') return { ref, requeueMs: 0 };
   if (!spec.running) await stop(listener, home, ctx);
   else if (!(await isSettled(listener, home, r)) && !(await isTold(listener, home, r))) await startAnew(listener, home, r, ctx);
   checkpoint(ctx);
-  return { ref: { driver: estate.engine, name: id } };
+  return { ref };
 }
 
 async function remove<S extends ListenerSpec>({ estate }: Listener<S>, id: string, ctx: DriverContext): Promise<void> {
@@ -119,6 +125,15 @@ async function remove<S extends ListenerSpec>({ estate }: Listener<S>, id: strin
   await stopServer(estate, id, graceMs, ctx);
   await endTask(estate, id, 'setup', ctx);
   await removeHome(estate, id, ctx);
+}
+
+async function readLog<S extends ListenerSpec>({ kind, estate }: Listener<S>, id: string, position: string | null): Promise<LogChunk> {
+  const chunk = await estate.runtime.readLog(unitOf(id), position);
+  const lines = chunk.lines.flatMap(({ stream, text }) => {
+    const line = kind.line(text.replaceAll(path.dirname(estate.directory), ''));
+    return line === null ? [] : [{ stream, text: line }];
+  });
+  return { ...chunk, lines };
 }
 
 // Its first task gives the directory to the user of the unit.

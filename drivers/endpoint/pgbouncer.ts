@@ -11,7 +11,7 @@ import { openListener, type Kind, type ListenerOptions } from './listener';
 
 const fileNames = { settings: 'pgbouncer.ini', users: 'users.txt', access: 'hba.conf', certificate: 'server.crt', key: 'server.key' };
 const size = { memory_mb: 192, cpus: 1, max_connections: 0 };
-/** Clients at the same time; each takes about 60 kB with TLS. */
+/** Clients at the same time; each takes about 20 kB with TLS. */
 const clientsMax = 1_000;
 const answerWithinMs = 5_000;
 // sockaddr_un(7): 108 bytes with the final zero.
@@ -44,6 +44,11 @@ const kind: Kind<PoolSpec> = {
     await say(`KILL ${spec.database_name}`);
     await say(`RESUME ${spec.database_name}`);
   }),
+  // 2026-01-31 12:00:00.123 UTC [2] WARNING C-0x55…: app/app@192.0.2.1:40000 pooler error: …
+  line: (text) => {
+    const [, level, words] = /^\S+ \S+ \S+ \[\d+\] (WARNING|ERROR|FATAL) (?:[CS]-0x[0-9a-f]+: )?(.*)$/.exec(text) ?? [];
+    return level === undefined ? null : `${level}: ${words}`;
+  },
 };
 
 function settings(home: Home, spec: PoolSpec): string {

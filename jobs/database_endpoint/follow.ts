@@ -16,5 +16,7 @@ async function follow(row: EndpointRow, ctx: JobContext): Promise<void> {
   const spec = await poolSpecOf(row, ctx);
   if (!spec) return;
   const desired = { id: row.id, spec };
-  await pool.ensure(desired, await pool.observe(desired, ctx), ctx);
+  const seen = await pool.observe(desired, ctx);
+  // One that has ended is for its own job, which says so.
+  if (seen.state === 'present' && seen.observed.state !== 'failed') await pool.ensure(desired, seen, ctx);
 }

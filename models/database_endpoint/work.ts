@@ -36,6 +36,21 @@ export function poolsOf<Row>(sql: Sql, databaseId: string): Promise<Row[]> {
   return sql.query<Row>(POOLS, [databaseId]);
 }
 
+/** An endpoint whose program has a log. */
+export interface LoggedEndpoint {
+  id: string;
+  project_id: string;
+  database_id: string;
+  replica_id: string | null;
+  pooled: boolean;
+}
+
+const LOGGED = named('select id, project_id, database_id, replica_id, pool_mode is not null as pooled from database_endpoints where driver is not null and deleted_at is null');
+
+export function loggedEndpoints(sql: Sql): Promise<LoggedEndpoint[]> {
+  return sql.query<LoggedEndpoint>(LOGGED, []);
+}
+
 /** A replica that stands behind endpoints. */
 export interface ReplicaBehind {
   server_id: string;

@@ -101,8 +101,13 @@ describeEngine('postgresql', () => describeBoth('endpoints', () => {
     expect(programs(pooled.id)).toEqual([before]);
     programs(pooled.id).forEach(killHard);
     await eventually('the pooler', async () => (programs(pooled.id).some((pid) => pid !== before) && (await verdict(address)) === null) || null, 60_000);
-    const logged = await eventually('the line', async () => (await hall.call('GET', `/v2/databases/${id}/logs?source=pooler`)).body.data?.[0] ?? null, 60_000);
-    expect(logged.message).toMatch(/SIGKILL.*started again/);
+    const logged = (words: RegExp) => eventually(String(words), async () => {
+      const { body } = await hall.call('GET', `/v2/databases/${id}/logs?source=pooler&limit=100`);
+      return body.data.find(({ message }: { message: string }) => words.test(message)) ?? null;
+    }, 60_000);
+    expect(await logged(/SIGKILL.*started again/)).toMatchObject({ level: 'error', source: 'pooler' });
+    expect(await verdict(address.replace('//app:', '//app:not'))).not.toBeNull();
+    expect((await logged(/^ERROR: .*password authentication failed/)).message).not.toContain('0x');
   }, 120_000);
 
   test('a public pool lets in whom it allows', async () => {
