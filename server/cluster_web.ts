@@ -12,7 +12,7 @@ import { openMetrics, type Metrics } from './admin';
 import type { FromWeb, ToWeb } from './cluster_messages';
 import { joinPlatform, type Platform } from './platform';
 import { leaveOnSignal, stopOnSignal } from './program';
-import { closable, openWeb } from './service';
+import { buildFaces, closable, openWeb } from './service';
 
 const RETRY_MS = 1_000;
 
@@ -25,10 +25,11 @@ async function run(): Promise<void> {
   leaveOnSignal();
   const config = loadConfig(process.env);
   const log = createLog(config.logLevel, sharedOutput()).child({ web: cluster.worker?.id });
+  const built = await buildFaces();
   const platform = await join(config as Config & { databaseUrl: string }, log);
   const metrics = openMetrics();
   platform.attempts = answerTo(platform, metrics);
-  const service = await closable(async (opened) => ({ config: await openWeb(platform, metrics, opened) }));
+  const service = await closable(async (opened) => ({ config: await openWeb(platform, built, metrics, opened) }));
   stopOnSignal(platform, service);
   tell({ kind: 'serving', port: service.config.port });
 }

@@ -57,10 +57,12 @@ export async function closable<Parts>(open: (opened: Opened) => Promise<Parts>):
 }
 
 async function open(platform: Platform, opened: Opened): Promise<Omit<Service, 'close'>> {
+  // First, since it has the processor to itself for a while: answers of the database that come meanwhile would be too late.
+  const built = await buildFaces();
   await openWorker(platform, opened);
   const metrics = openMetrics();
   addWorkerLag(metrics, () => platform.workerLag());
-  const config = await openWeb(platform, metrics, opened);
+  const config = await openWeb(platform, built, metrics, opened);
   const admin = await listenAdmin(config, () => metrics.registry);
   opened.push(() => admin.close());
   return { config, adminPort: admin.port };
@@ -73,10 +75,19 @@ export async function openWorker(platform: Platform, opened: Opened): Promise<vo
   opened.push(() => worker.stop());
 }
 
-/** The faces, on the port of the API. Answers the settings with that port. */
-export async function openWeb(platform: Platform, metrics: Metrics, opened: Opened): Promise<Config> {
+export interface Built {
+  core: Core;
+  handlers: RestParts['handlers'];
+}
+
+/** What the faces serve, made of the schema. @throws Error for a contradiction in it */
+export async function buildFaces(): Promise<Built> {
   const core = buildCore();
-  const handlers = await buildFacade(core.schema, core.table);
+  return { core, handlers: await buildFacade(core.schema, core.table) };
+}
+
+/** The faces, on the port of the API. Answers the settings with that port. */
+export async function openWeb(platform: Platform, { core, handlers }: Built, metrics: Metrics, opened: Opened): Promise<Config> {
   const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
   const faces = lazyFaces();
