@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import path from 'node:path';
-import { connect, describeEngine, eventually, openHall, refusal, type Hall } from '../support/database_hall';
+import { connect, describePostgresqlWithTools, eventually, openHall, refusal, type Hall } from '../support/database_hall';
 
-describeEngine('postgresql', () => {
+describePostgresqlWithTools(() => {
   let hall: Hall;
 
   beforeAll(async () => void (hall = await openHall()), 60_000);

@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect, describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
+import { connect, describePostgresqlWithTools, eventually, openHall, type Hall } from '../support/database_hall';
 
-describeEngine('postgresql', () => {
+describePostgresqlWithTools(() => {
   let hall: Hall;
 
   beforeAll(async () => void (hall = await openHall()), 60_000);
@@ -39,7 +39,7 @@ describeEngine('postgresql', () => {
   }
 
   test('rows that were destroyed come back from a backup, from a point in time, and into a copy', async () => {
-    const { id } = await hall.create({ name: 'notes', engine: 'postgresql', engine_version: '15' });
+    const { id } = await hall.create({ name: 'notes', engine: 'postgresql' });
     await run(id, 'create table notes (id int)', 'insert into notes select generate_series(1, 10)');
     const asked = await hall.call('POST', `/v2/databases/${id}/backups`, { body: { note: 'before the change' } });
     expect(asked.status).toBe(201);
@@ -97,7 +97,7 @@ describeEngine('postgresql', () => {
   }
 
   test('a server that was killed is started again, and says why', async () => {
-    const { id } = await hall.create({ name: 'killed', engine: 'postgresql', engine_version: '15' });
+    const { id } = await hall.create({ name: 'killed', engine: 'postgresql' });
     await run(id, 'create table notes (id int)', 'insert into notes values (1)');
     const pid = await hall.serverPid(id);
     // One that ends while a step is at work on it is started by that step.

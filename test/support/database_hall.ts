@@ -1,5 +1,5 @@
 // A service whose worker has the engines of this machine, and clients of its databases.
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,10 +36,20 @@ const PORTS_PER_HALL = 40;
 
 /** Tests of an engine that this machine lacks are skipped by name; with CI set they fail. */
 export function describeEngine(engine: EngineId, tests: () => void): void {
-  // jest wants the tests at once, so the engine is looked for in them.
-  const found = ENGINES_FOUND[engine]();
-  if (found || process.env.CI) describe(engine, tests);
-  else describe.skip(`${engine} (not installed)`, tests);
+  describeWhere(engine, ENGINES_FOUND[engine](), tests);
+}
+
+export const hasEngine = (engine: EngineId): boolean => ENGINES_FOUND[engine]();
+
+/** The embedded PostgreSQL makes no backups and no replicas. */
+export function describePostgresqlWithTools(tests: () => void): void {
+  const places = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql').map((series) => `/usr/lib/postgresql/${series}/bin`) : [];
+  describeWhere('postgresql with its tools', [...places, '/usr/bin', '/usr/local/bin'].some((place) => existsSync(`${place}/pg_basebackup`) && existsSync(`${place}/initdb`)), tests);
+}
+
+function describeWhere(name: string, found: boolean, tests: () => void): void {
+  if (found || process.env.CI) describe(name, tests);
+  else describe.skip(`${name} (not installed)`, tests);
 }
 
 const has = (program: string): boolean => ['/usr/bin', '/usr/sbin', '/usr/local/bin'].some((place) => readdirSync(place).includes(program));
