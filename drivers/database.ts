@@ -30,8 +30,8 @@ export interface ServerSpec {
   allowed_sources: string[];
   /** PEM; TLS is required of every connection that does not come through the platform itself. */
   tls: { certificate: string; key: string };
-  /** Follows this server of the same host and takes reads only. `password`: of its administrator. */
-  replica_of: { server_id: string; port: number; password: string } | null;
+  /** Follows this server of the same host and takes reads only. `password`: of its administrator; `size`: of that server. */
+  replica_of: { server_id: string; port: number; password: string; size?: ServerSpec['size'] } | null;
   /** Ids of the servers that follow this one: what an engine keeps for others is let go. Unknown where it is not given. */
   replicas?: string[];
   /** Keeps what a restore to a point in time needs. */

@@ -102,7 +102,7 @@ async function specOf(row: ReplicaRow, primary: DatabaseRow, endpoints: DirectEn
     size: sizeOf(row.database_package), storage_gb: primary.storage_gb, running: true, database_name: primary.database_name,
     admin_password, users: await wantedUsers(ctx.sql, ctx.secrets, primary.id), tls: await certificateFor(row, ctx),
     allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
-    replica_of: { server_id: primary.server_id, port: primary.port, password: admin_password }, archive: false,
+    replica_of: { server_id: primary.server_id, port: primary.port, password: admin_password, size: sizeOf(primary.database_package) }, archive: false,
   };
 }
 

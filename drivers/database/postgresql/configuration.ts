@@ -77,14 +77,16 @@ function settingsOf(cluster: Cluster, systemIdentifier: string, mode: Mode): Rec
 
 function sizes({ spec, estate }: Cluster): Record<string, string | number> {
   const { memory_mb: memory, max_connections: connections, cpus } = spec.size;
+  // A replica with room for less than its primary has stops to follow (PostgreSQL, "Administrator's Overview" of hot standby).
+  const [most, workers] = [Math.max(connections, spec.replica_of?.size?.max_connections ?? 0), Math.max(cpus, spec.replica_of?.size?.cpus ?? 0) * 2];
   const storageMb = (spec.storage_gb * estate.gigabyteBytes) / 2 ** 20;
   const between = (low: number, value: number, high: number) => Math.floor(Math.max(low, Math.min(value, high)));
   return {
-    max_connections: connections + reservedConnections, superuser_reserved_connections: reservedConnections,
+    max_connections: most + reservedConnections, superuser_reserved_connections: reservedConnections,
     shared_buffers: `${between(16, memory / 4, 8192)}MB`, effective_cache_size: `${between(32, memory * 0.6, 1 << 20)}MB`,
     work_mem: `${between(1024, (memory * 1024) / 4 / connections, 64 * 1024)}kB`, maintenance_work_mem: `${between(16, memory / 16, 1024)}MB`,
     autovacuum_max_workers: memory < 1024 ? 2 : 3,
-    max_worker_processes: between(4, cpus * 2, 16), max_parallel_workers: between(1, cpus, 16), max_parallel_workers_per_gather: between(0, cpus - 1, 4),
+    max_worker_processes: between(4, workers, 16), max_parallel_workers: between(1, cpus, 16), max_parallel_workers_per_gather: between(0, cpus - 1, 4),
     // Compiling queries takes more memory than small packages have.
     jit: memory < 2048 ? 'off' : 'on',
     min_wal_size: '32MB', max_wal_size: `${between(64, storageMb / 10, 4096)}MB`, checkpoint_timeout: '15min',
