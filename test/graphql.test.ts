@@ -190,10 +190,11 @@ test('a page of fifty with relations needs as many statements as a page of one',
     expect(data.listVolumes.data).toHaveLength(limit);
     return count;
   };
-  await statements(1);
-  const one = await statements(1);
+  // Now and then the caller is looked up anew, which is no matter of the page.
+  const fewest = async (limit: number): Promise<number> => Math.min(await statements(limit), await statements(limit), await statements(limit));
+  const one = await fewest(1);
   expect(one).toBeGreaterThanOrEqual(4);
-  expect(await statements(50)).toBe(one);
+  expect(await fewest(50)).toBe(one);
 });
 
 // Last: it breaks the database.
