@@ -1,5 +1,5 @@
 // Opaque cursors of lists: a version, where the page ended, and a seal, so that clients can't make or alter one.
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, hash, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { problem } from './errors';
 import { limits } from './limits';
 
@@ -25,10 +25,11 @@ const SEAL_BYTES = 16;
 
 /** @param secret at least 32 bytes, the same on every replica */
 export function cursorCodec(secret: Buffer): CursorCodec {
+  const sealing = createSecretKey(secret);
   return {
-    encode: (cursor) => write(secret, cursor),
+    encode: (cursor) => write(sealing, cursor),
     decode(text, expect) {
-      const cursor = read(secret, text);
+      const cursor = read(sealing, text);
       if (!cursor || cursor.sort !== expect.sort || cursor.filters !== expect.filters) throw problem('invalid_cursor');
       return cursor;
     },
@@ -39,25 +40,25 @@ export function cursorCodec(secret: Buffer): CursorCodec {
 export function hashFilters(values: Record<string, unknown>): string {
   const present = Object.entries(values).filter(([, value]) => value !== undefined);
   present.sort(([a], [b]) => (a < b ? -1 : 1));
-  return createHash('sha256').update(JSON.stringify(present)).digest('base64url').slice(0, 16);
+  return hash('sha256', JSON.stringify(present), 'base64url').slice(0, 16);
 }
 
-function write(secret: Buffer, cursor: Cursor): string {
+function write(sealing: KeyObject, cursor: Cursor): string {
   const content = Buffer.from(JSON.stringify([VERSION, cursor.sort, cursor.filters, cursor.key, cursor.id]));
-  return Buffer.concat([seal(secret, content), content]).toString('base64url');
+  return Buffer.concat([seal(sealing, content), content]).toString('base64url');
 }
 
-function read(secret: Buffer, text: string): Cursor | null {
+function read(sealing: KeyObject, text: string): Cursor | null {
   if (text.length > limits.cursorCharactersMax) return null;
   const bytes = Buffer.from(text, 'base64url');
   // Node's decoder skips foreign characters and ignores spare bits: only the one true spelling is taken.
   if (bytes.length <= SEAL_BYTES || bytes.toString('base64url') !== text) return null;
   const content = bytes.subarray(SEAL_BYTES);
-  if (!timingSafeEqual(bytes.subarray(0, SEAL_BYTES), seal(secret, content))) return null;
+  if (!timingSafeEqual(bytes.subarray(0, SEAL_BYTES), seal(sealing, content))) return null;
   const [version, sort, filters, key, id] = JSON.parse(content.toString()) as [number, string, string, Cursor['key'], string];
   return version === VERSION ? { sort, filters, key, id } : null;
 }
 
-function seal(secret: Buffer, content: Buffer): Buffer {
-  return createHmac('sha256', secret).update(content).digest().subarray(0, SEAL_BYTES);
+function seal(sealing: KeyObject, content: Buffer): Buffer {
+  return createHmac('sha256', sealing).update(content).digest().subarray(0, SEAL_BYTES);
 }

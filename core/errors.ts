@@ -71,7 +71,14 @@ export interface ProblemDocument {
  * @param headers sent with the answer, e.g. Retry-After (seconds) or Allow
  */
 export function problem(code: ErrorCode, detail?: string, members: Members = {}, headers: Record<string, string> = {}): Problem {
-  return new Problem(code, detail ?? firstSentence(errors[code].description), members, headers);
+  // It goes to the client, who gets no stack; to write one down is most of the cost of a refusal. Mistakes of ours keep theirs.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return new Problem(code, detail ?? firstSentence(errors[code].description), members, headers);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
 }
 
 /** The 422 that reports all mistakes of a body together. */

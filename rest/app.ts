@@ -70,7 +70,7 @@ interface Exchange {
   operation: Operation | null;
 }
 
-/** The handler of every path under /v2. It answers each request exactly once and never throws. */
+/** The handler of every path under /v2. It answers each request exactly once, with its id, and never throws. */
 export function restHandler(parts: RestParts): RestHandler {
   const router = buildRouter(parts.table.operations);
   const locate = locations(parts.table.operations, parts.config.baseUrl);
@@ -195,7 +195,7 @@ function answerOf(ctx: Context, operation: Operation, body: string, headers: Rec
 }
 
 function send({ request, response, ctx }: Exchange, operation: Operation, answer: Answer): void {
-  const headers: Record<string, string | number> = { ...answer.headers, ...ctx.reply.headers };
+  const headers: Record<string, string | number> = { 'X-Request-Id': ctx.request_id, ...answer.headers, ...ctx.reply.headers };
   if (operation.method === 'GET' && notModified(request.headers['if-none-match'], answer.headers.ETag)) {
     if (ctx.identity) ctx.limiter.give(ctx.identity.account_id, operation.field.budget, 1);
     response.writeHead(304, headers).end();
@@ -212,31 +212,30 @@ function send({ request, response, ctx }: Exchange, operation: Operation, answer
   response.end(request.method === 'HEAD' ? undefined : answer.body);
 }
 
-function sendDocument({ parts, request, response }: Exchange, path: string): boolean {
+function sendDocument({ parts, request, response, ctx }: Exchange, path: string): boolean {
   const found = parts.document(path, request);
   if (!found) return false;
   if (request.method !== 'GET' && request.method !== 'HEAD') {
-    response.writeHead(405, { Allow: 'GET, HEAD', 'Content-Length': 0 }).end();
+    response.writeHead(405, { 'X-Request-Id': ctx.request_id, Allow: 'GET, HEAD', 'Content-Length': 0 }).end();
     return true;
   }
-  response.writeHead(200, { 'Content-Type': found.type, 'Content-Length': Buffer.byteLength(found.body), 'Cache-Control': 'no-cache', ...found.headers });
+  response.writeHead(200, { 'X-Request-Id': ctx.request_id, 'Content-Type': found.type, 'Content-Length': Buffer.byteLength(found.body), 'Cache-Control': 'no-cache', ...found.headers });
   response.end(request.method === 'HEAD' ? undefined : found.body);
   return true;
 }
 
-function sendOptions({ response }: Exchange, router: Router, path: string): void {
+function sendOptions({ response, ctx }: Exchange, router: Router, path: string): void {
   const allowed = router.allowed(path);
   if (!allowed.length) router.match('GET', path);
-  response.writeHead(204, { Allow: allowed.join(', ') }).end();
+  response.writeHead(204, { 'X-Request-Id': ctx.request_id, Allow: allowed.join(', ') }).end();
 }
 
 function refuse(exchange: Exchange, error: unknown): void {
   const { parts, request, response, ctx } = exchange;
   const failure = asProblem(error);
   if (!response.headersSent) {
-    for (const [name, value] of Object.entries(ctx.reply.headers)) response.setHeader(name, value);
     const instance = (request.url ?? '/').split('?')[0] as string;
-    writeProblem(response, failure, { base_url: parts.config.baseUrl, request_id: ctx.request_id, instance, head: request.method === 'HEAD' });
+    writeProblem(response, failure, { base_url: parts.config.baseUrl, request_id: ctx.request_id, instance, head: request.method === 'HEAD', headers: ctx.reply.headers });
   }
   finish(exchange, failure.code, failure === error ? null : error);
 }

@@ -25,7 +25,7 @@ export async function stream(response: ServerResponse, given: Stream): Promise<v
   try {
     // Whatever is wrong with the request shows before the first byte.
     await given.reader.read(given.args, given.ctx, given.after);
-    response.writeHead(200, { ...given.ctx.reply.headers, 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
+    response.writeHead(200, { 'X-Request-Id': given.ctx.request_id, ...given.ctx.reply.headers, 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
     await write(response, 'retry: 1000\n\n', given.signal);
     await send(response, given);
     response.end();

@@ -8,9 +8,11 @@ export function asProblem(error: unknown): Problem {
 }
 
 /** Writes the problem document; HEAD gets the headers only. */
-export function writeProblem(response: ServerResponse, failure: Problem, place: { base_url: string; request_id: string; instance: string; head: boolean }): void {
+export function writeProblem(response: ServerResponse, failure: Problem, place: { base_url: string; request_id: string; instance: string; head: boolean; headers?: Record<string, string> }): void {
   const text = JSON.stringify(toDocument(failure, place));
   response.writeHead(failure.status, {
+    'X-Request-Id': place.request_id,
+    ...place.headers,
     ...failure.headers,
     'Content-Type': 'application/problem+json',
     'Content-Length': Buffer.byteLength(text),

@@ -1,7 +1,7 @@
 // What a client sends: the address, the query string, the body. Strict: no coercion, no silent repair.
 import type { IncomingMessage } from 'node:http';
 import { getNullableType, isEnumType, isListType, type GraphQLArgument } from 'graphql';
-import { invalidQuery, problem } from '../core/errors';
+import { invalidQuery, problem, type Problem } from '../core/errors';
 import { limits } from '../core/limits';
 import type { Operation } from '../core/operations';
 
@@ -99,17 +99,21 @@ function requireJson(type: string | undefined): void {
 }
 
 function readBody(request: IncomingMessage, bytesMax: number): Promise<string> {
-  const tooLarge = problem('payload_too_large', undefined, { limit_bytes: bytesMax }, { Connection: 'close' });
-  if (Number(request.headers['content-length'] ?? 0) > bytesMax) return Promise.reject(tooLarge);
+  const tooLarge = (): Problem => problem('payload_too_large', undefined, { limit_bytes: bytesMax }, { Connection: 'close' });
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax) return Promise.reject(tooLarge());
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size > bytesMax) return void (request.pause(), reject(tooLarge));
+      if (size > bytesMax) return void (request.pause(), reject(tooLarge()));
       chunks.push(chunk);
     });
-    request.on('end', () => (utf8(chunks) === null ? reject(problem('malformed_json', 'The body is not UTF-8.')) : resolve(utf8(chunks) as string)));
+    request.on('end', () => {
+      const text = utf8(chunks);
+      if (text === null) reject(problem('malformed_json', 'The body is not UTF-8.'));
+      else resolve(text);
+    });
     request.on('error', () => reject(problem('request_timeout', undefined, {}, { Connection: 'close' })));
   });
 }

@@ -116,8 +116,8 @@ interface Faces {
 }
 
 function lazyFaces(): Faces {
-  const starting = (response: ServerResponse): void => void response.writeHead(503, { 'Retry-After': '1' }).end();
-  return { rest: async (_, response) => starting(response), express: (_, response) => starting(response) };
+  const starting = (response: ServerResponse, headers = {}): void => void response.writeHead(503, { ...headers, 'Retry-After': '1' }).end();
+  return { rest: async (_, response, requestId) => starting(response, { 'X-Request-Id': requestId }), express: (_, response) => starting(response) };
 }
 
 function restParts(platform: Platform, core: Core, handlers: RestParts['handlers'], metrics: Metrics): RestParts {

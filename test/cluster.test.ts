@@ -9,11 +9,11 @@ import pg from 'pg';
 import { loadConfig } from '../core/config';
 import type { Sql } from '../core/context';
 import { limits } from '../core/limits';
-import { hashPassword } from '../core/passwords';
 import { openDatabase } from '../models/database';
 import { connectionFlags, fittingPool } from '../server/cluster_connections';
 import { createTestDatabase, type TestDatabase } from './support/database';
 import { processesWith } from './support/processes';
+import { storedPassword } from './support/password';
 import { endPrograms, startProgram, type Program } from './support/program';
 
 jest.setTimeout(120_000);
@@ -152,7 +152,7 @@ test('all of them answer, one other does the work, and metrics are their sum', a
 });
 
 test('a session and a revocation hold in all of them', async () => {
-  const [user] = (await sql.query<{ id: string; email: string }>('update users set password_hash = $1 returning id, email', [await hashPassword('a long enough password')])).rows;
+  const [user] = (await sql.query<{ id: string; email: string }>('update users set password_hash = $1 returning id, email', [storedPassword('a long enough password')])).rows;
   const [[, one], [other, two]] = [...(await connections())] as [[number, http.Agent], [number, http.Agent]];
   const graphql = (agent: http.Agent, query: string, variables: object, cookie?: string): Promise<Answer> => ask('/graphql', { method: 'POST', key: null, body: { query, variables }, cookie, agent });
   const login = await graphql(one, 'mutation ($input: LoginInput!) { login(input: $input) { user { id } } }', { input: { email: user?.email, password: 'a long enough password' } });

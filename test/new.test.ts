@@ -77,7 +77,10 @@ test.each([
 
 (hasTools ? test : test.skip)('what it wrote type-checks (needs npm ci --prefix tools)', () => {
   const compiler = path.join(ROOT, 'node_modules/typescript/bin/tsc');
-  expect(run(compiler, '-p', 'tsconfig.test.json', '--incremental', 'false')).toEqual({ status: 0, output: '' });
+  // What was found of all other files is known from the last check of the sources.
+  const known = path.join(ROOT, '.cache/test.tsbuildinfo');
+  if (fs.existsSync(known)) fs.cpSync(known, path.join(copy, '.cache/test.tsbuildinfo'));
+  expect(run(compiler, '-p', 'tsconfig.test.json')).toEqual({ status: 0, output: '' });
 }, 120_000);
 
 test('the test that it wrote passes but for the one that says what to fill in', () => {

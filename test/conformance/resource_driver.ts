@@ -28,7 +28,7 @@ export interface ResourceFixture<S, O> {
   close(): Promise<void>;
 }
 
-const usualKills = { sample: 16, random: 6 };
+const usualKills = { sample: 8, random: 3 };
 const stepMs = 20_000;
 
 let minted = 0;

@@ -1,14 +1,14 @@
 import { prices } from '../../core/catalogs';
 import { amountOf } from '../../models/billing';
+import { storedPassword } from '../support/password';
 import { startService, type TestService } from '../support/service';
 import { browser, newBrowser, type Browser } from './browser';
-import { hashPassword } from '../../core/passwords';
 
 let service: TestService;
 let owner: Browser;
 beforeAll(async () => {
   service = await startService();
-  await service.sql('update users set password_hash = $1', [await hashPassword('the password of the owner')]);
+  await service.sql('update users set password_hash = $1', [storedPassword('the password of the owner')]);
   const [{ email }] = await service.sql('select email from users');
   owner = browser(service);
   await owner.logIn(email, 'the password of the owner');

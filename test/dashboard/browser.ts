@@ -1,6 +1,6 @@
 // A person at the dashboard: GraphQL with a cookie jar.
-import { hashPassword } from '../../core/passwords';
 import { mintId } from '../../core/ids';
+import { storedPassword } from '../support/password';
 import type { TestService } from '../support/service';
 
 export const PASSWORD = 'a long enough password';
@@ -62,14 +62,11 @@ function keep(setCookie: string): string {
   return /Max-Age=0\b/.test(setCookie) ? '' : (setCookie.split(';')[0] as string);
 }
 
-let passwordHash: Promise<string> | undefined;
-
 /** A user with an account of their own and the password PASSWORD, made in the database; a member of the project where a role is given. */
 export async function newUser(service: TestService, email: string, role?: 'owner' | 'developer' | 'viewer'): Promise<{ id: string; email: string }> {
-  passwordHash ??= hashPassword(PASSWORD);
   const [account, id] = [mintId('acc'), mintId('usr')];
   await service.sql('insert into accounts (id, name) values ($1, $2)', [account, email]);
-  await service.sql('insert into users (id, account_id, email, name, password_hash) values ($1, $2, $3, $4, $5)', [id, account, email, 'Somebody', await passwordHash]);
+  await service.sql('insert into users (id, account_id, email, name, password_hash) values ($1, $2, $3, $4, $5)', [id, account, email, 'Somebody', storedPassword(PASSWORD)]);
   if (role) await service.sql('insert into members (project_id, user_id, role) values ($1, $2, $3)', [service.project, id, role]);
   return { id, email };
 }
