@@ -34,7 +34,8 @@ const SILENCE_MS = 1_000;
 
 /**
  * Opens the pool. Connections are made when needed, so an unreachable server shows at the first query.
- * Sessions run in UTC with the statement time-out of core/limits.ts.
+ * Sessions run in UTC with the statement time-out of core/limits.ts. Plans are made without looking at the values: for a
+ * large old project PostgreSQL would otherwise walk the primary key from its end, through all rows of the others.
  * @param options.answerMs how long an answer is waited for, where the server ends no statement itself; 0 = for ever
  */
 export function openDatabase(url: string, options: { poolSize: number; name?: string; answerMs?: number }): Database {
@@ -46,7 +47,7 @@ export function openDatabase(url: string, options: { poolSize: number; name?: st
       connectionTimeoutMillis: limits.connectionTimeoutMs,
       keepAlive: true,
       query_timeout: options.answerMs ?? limits.statementTimeoutMs + SILENCE_MS,
-      options: `-c timezone=UTC -c statement_timeout=${limits.statementTimeoutMs} -c idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
+      options: `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c statement_timeout=${limits.statementTimeoutMs} -c idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
     },
     pool: { min: 0, max: options.poolSize },
     acquireConnectionTimeout: limits.connectionTimeoutMs,
