@@ -18,26 +18,29 @@ const LOCK = named('select 1 from projects where id = $1 and deleted_at is null 
  */
 export async function checkQuotas(ctx: Context, kind: ResourceClass, projectId: string | undefined, values: Values): Promise<void> {
   if (!kind.quotas.length || !projectId) return;
-  await lock(ctx, projectId);
-  for (const quota of kind.quotas) {
-    const added = quota.sum ? Number(values[quota.sum] ?? 0) : 1;
-    await count(ctx, kind, projectId, quota, added);
-  }
+  await requireAll(ctx, kind, projectId, kind.quotas.map((quota) => ({ ...quota, added: quota.sum ? Number(values[quota.sum] ?? 0) : 1 })));
 }
 
 /** The same for a row that grows by `added`. @throws as checkQuotas */
 export async function requireRoom(ctx: Context, kind: ResourceClass, projectId: string, quota: Quota, added: number): Promise<void> {
-  await lock(ctx, projectId);
-  await count(ctx, kind, projectId, quota, added);
+  await requireAll(ctx, kind, projectId, [{ ...quota, added }]);
 }
 
 /** What a project uses of a quota; rows in tear-down don't count. */
 export async function usedOf(ctx: Context, kind: ResourceClass, projectId: string, quota: Quota): Promise<number> {
-  const alive = tableOf(ctx, kind.table).columns.includes('deleted_at') ? 'and deleted_at is null' : '';
-  const what = quota.sum ? `coalesce(sum(${quota.sum}), 0)::bigint` : 'count(*)';
-  const text = `select ${what} as used from ${kind.table} where project_id = $1 ${alive}`;
-  const [row] = await ctx.sql.query<{ used: number }>(named(text), [projectId]);
-  return Number(row?.used ?? 0);
+  const [used = 0] = await allUsed(ctx, kind, projectId, [quota]);
+  return used;
+}
+
+async function requireAll(ctx: Context, kind: ResourceClass, projectId: string, wanted: (Quota & { added: number })[]): Promise<void> {
+  await lock(ctx, projectId);
+  const limited = wanted.filter(({ resource }) => (ctx.config.quotas[resource] ?? null) !== null);
+  if (!limited.length) return;
+  const used = await allUsed(ctx, kind, projectId, limited);
+  limited.forEach(({ resource, added }, index) => {
+    const [limit, now] = [ctx.config.quotas[resource] as number, used[index] as number];
+    if (now + added > limit) throw problem('quota_exceeded', `The project may have ${limit} ${resource}.`, { resource, used: now, limit });
+  });
 }
 
 // A project is deleted under the same lock, so nothing is made in one that is on its way out.
@@ -46,9 +49,9 @@ async function lock(ctx: Context, projectId: string): Promise<void> {
   if (!held) throw problem('project_not_found');
 }
 
-async function count(ctx: Context, kind: ResourceClass, projectId: string, quota: Quota, added: number): Promise<void> {
-  const limit = ctx.config.quotas[quota.resource] ?? null;
-  if (limit === null) return;
-  const used = await usedOf(ctx, kind, projectId, quota);
-  if (used + added > limit) throw problem('quota_exceeded', `The project may have ${limit} ${quota.resource}.`, { resource: quota.resource, used, limit });
+async function allUsed(ctx: Context, kind: ResourceClass, projectId: string, quotas: readonly Quota[]): Promise<number[]> {
+  const alive = tableOf(ctx, kind.table).columns.includes('deleted_at') ? 'and deleted_at is null' : '';
+  const sums = quotas.map(({ sum }, index) => `${sum ? `coalesce(sum(${sum}), 0)::bigint` : 'count(*)'} as used_${index}`);
+  const [row] = await ctx.sql.query<Record<string, number>>(named(`select ${sums.join(', ')} from ${kind.table} where project_id = $1 ${alive}`), [projectId]);
+  return quotas.map((_, index) => Number(row?.[`used_${index}`] ?? 0));
 }

@@ -22,7 +22,7 @@ export function rowsOf(table: string): ModelClass<Model> {
 export async function insertRow(ctx: Context, table: string, values: Values): Promise<object> {
   const info = tableOf(ctx, table);
   const row = await rowsOf(table).query(sessionOf(ctx).knex).insert(encode(info, values)).returning('*');
-  await wake(ctx, info, table);
+  callTo(ctx, info, table);
   return plain(row);
 }
 
@@ -45,14 +45,12 @@ export async function updateRow(ctx: Context, table: string, id: string, changes
     .returning('*');
   const row = (rows as unknown as Model[])[0];
   if (!row) throw problem('not_found');
-  await wake(ctx, info, table);
+  callTo(ctx, info, table);
   return plain(row);
 }
 
-/** Tells the loop, at commit, that a row of the table is due. */
-async function wake(ctx: Context, info: TableInfo, table: string): Promise<void> {
-  if (!info.columns.includes('next_at')) return;
-  await ctx.sql.query({ name: 'wake', text: `select pg_notify('due', $1)` }, [table]);
+function callTo(ctx: Context, info: TableInfo, table: string): void {
+  if (info.columns.includes('next_at')) ctx.due(table);
 }
 
 // pg would turn a JavaScript list into a PostgreSQL array; jsonb wants its text.

@@ -20,11 +20,11 @@ export function requestContext(platform: Platform, face: 'rest' | 'graphql', req
 }
 
 type Origin = Pick<Context, 'face' | 'request_id' | 'address' | 'user_agent' | 'project_header'>;
-type Verbs = Pick<Context, 'access' | 'transact' | 'forget' | 'attempt' | 'catalogs'>;
+type Verbs = Pick<Context, 'access' | 'transact' | 'due' | 'forget' | 'attempt' | 'catalogs'>;
 
 /** A context over the pool; `transact` derives those of transactions. Made for every request: one literal, nothing spread. */
 export function makeContext(platform: Platform, origin: Origin): Context {
-  const { access, transact, forget, attempt, catalogs } = verbsOf(platform);
+  const { access, transact, due, forget, attempt, catalogs } = verbsOf(platform);
   return {
     face: origin.face,
     request_id: origin.request_id,
@@ -49,6 +49,7 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     loaders: new Map(),
     access,
     transact,
+    due,
     forget,
     attempt,
   };
@@ -69,6 +70,7 @@ function verbsOf(platform: Platform): Verbs {
     transact(this: Context, run) {
       return transact(platform, this, run);
     },
+    due: (table) => platform.due.call(table),
     forget: (what) => forgetNow(platform, platform.database, what),
     attempt: async (bucket) => {
       attempts.require(bucket);
@@ -92,12 +94,14 @@ async function transact<T>(platform: Platform, ctx: Context, run: (inner: Contex
 
 async function attempt<T>(platform: Platform, ctx: Context, run: (inner: Context) => Promise<T>): Promise<T> {
   const forgotten: Parameters<Context['forget']>[0][] = [];
+  const due = new Set<string>();
   const result = await (ctx.sql as Session).transaction((session) => {
     const inner: Context = {
       ...ctx,
       sql: session,
       loaders: new Map(),
       transact: (nested) => nested(inner),
+      due: (table) => void due.add(table),
       forget: async (what) => {
         forgotten.push(what);
         await session.query(NOTIFY, [JSON.stringify(what)]);
@@ -106,6 +110,7 @@ async function attempt<T>(platform: Platform, ctx: Context, run: (inner: Context
     return run(inner);
   });
   for (const what of forgotten) platform.identities.forget(what);
+  for (const table of due) platform.due.call(table);
   return result;
 }
 

@@ -19,6 +19,7 @@ import { openEmbedded } from './embedded';
 import { openIdentities, type Identities } from './identities';
 import { listen } from './listener';
 import { openProbes } from './probes';
+import { openDueCalls, type DueCalls } from './due_calls';
 import { openNewsDesk, type NewsDesk } from './news';
 import { openRefusals, type RefusalBook } from './refusals';
 
@@ -36,6 +37,7 @@ export interface Platform {
   attempts: Attempts;
   probes: Probes;
   news: NewsDesk;
+  due: DueCalls;
   /** Aborted when the process stops: nobody waits any longer. */
   closing: AbortController;
   facts(): Promise<HostFacts>;
@@ -100,6 +102,7 @@ function assemble(config: Config, log: Logger, database: Database, secrets: Secr
     attempts: openAttempts(config.rateLimitFailedAuth),
     probes: openProbes(config),
     news: openNewsDesk(),
+    due: openDueCalls(database),
     closing: new AbortController(),
     facts: () => hostFacts({ directory: config.dataDir }),
     workerLag: () => lagSeconds(database, tables),

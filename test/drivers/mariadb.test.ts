@@ -97,7 +97,7 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
     expect((await driver.observe(spec, ctx())).differs).toBe('users');
     await settle(driver, spec);
     expect(await app('SELECT 1 AS one')).toEqual([[{ one: 1 }]]);
-    spec = { ...spec, admin_password: 'another-administrators-word' };
+    spec = { ...spec, admin_password: `another-administrators-word-${process.pid}` };
     await settle(driver, spec);
     expect(await app('SELECT 1 AS one')).toEqual([[{ one: 1 }]]);
   });

@@ -33,6 +33,8 @@ describe.each(offered)('PostgreSQL %s', (version) => {
     one = await openEngineTrial({ gigabyteBytes: 2 ** 26 });
     spec = postgresqlSpec(version, port, { storage_gb: 16 });
     spec.users.push(reader, writer, second);
+    // Looked for in all processes of the machine, on which other tests run.
+    for (const user of spec.users) user.password += `-${process.pid}`;
     await untilDone((context) => one.driver.ensure(spec, context));
   });
   afterAll(async () => {

@@ -29,7 +29,7 @@ export function specOf(engine: EngineId, version: string, port: number, more: Pa
   return {
     // Units of two runtimes on one host must not have the same name.
     id: `db_${engine}_${port}`, engine, version, tenant: 11, port, size: { memory_mb: 256, cpus: 1, max_connections: 20 }, storage_gb: 1, running: true,
-    database_name: engine === 'mariadb' ? 'app' : null, admin_password: 'administrators-word', users: [{ username: 'app', password: 'first-word', access: 'admin' }],
+    database_name: engine === 'mariadb' ? 'app' : null, admin_password: `administrators-word-${process.pid}`, users: [{ username: 'app', password: 'first-word', access: 'admin' }],
     allowed_sources: [], tls: newCertificate(), replica_of: null, archive: false, ...more,
   };
 }
