@@ -9,8 +9,8 @@ module.exports = {
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/tools/', '<rootDir>/.cache/'],
   reporters: ['default', '<rootDir>/test/support/reporter.js'],
   testTimeout: 30000,
-  // Twice the cores of a small machine: many tests wait for processes.
-  maxWorkers: 4,
+  // More than the cores of a small machine: many tests wait for processes.
+  maxWorkers: 3,
   // A test file that fails while it starts may leave a connection open; in CI that must not keep the run from ending.
   forceExit: Boolean(process.env.CI),
 };

