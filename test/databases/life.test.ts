@@ -136,6 +136,7 @@ describePostgresqlWithTools(() => {
     expect(await hall.service.sql(`select round(extract(epoch from expires_at - now()) / 86400)::int as days from database_backups where database_id = $1`, [id])).toEqual([{ days: 7 }]);
 
     await hall.service.sql(`update database_backups set expires_at = now(), deleted_at = now(), next_at = now() where database_id = $1`, [id]);
+    await eventually('the end of the backup', async () => ((await hall.service.sql('select 1 from database_backups where database_id = $1', [id])).length ? null : true));
     await hall.service.sql('update databases set next_at = now() where id = $1', [id]);
     await eventually('the end of its row', async () => ((await hall.service.sql('select 1 from databases where id = $1', [id])).length ? null : true));
     expect(existsSync(path.join(hall.databaseDir, 'backups', id))).toBe(false);
