@@ -8,7 +8,7 @@ module.exports = {
   transform: { '^.+\\.ts$': ['@swc/jest', { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } }] },
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/tools/', '<rootDir>/.cache/'],
   reporters: ['default', '<rootDir>/test/support/reporter.js'],
-  testTimeout: 30000,
+  testTimeout: 60000,
   // More than the cores of a small machine: many tests wait for processes.
   maxWorkers: 3,
   // A test file that fails while it starts may leave a connection open; in CI that must not keep the run from ending.

@@ -36,7 +36,7 @@ const word = 'administrators-word';
     await ensure(primary);
     await ensure(replica);
     await rows(spec, "insert into notes values ('streamed')");
-    await until(async () => (await notes(replica)).includes('streamed'));
+    await until(async () => (await notes(replica)).includes('streamed'), 60_000);
     expect(await one.driver.observe(replica, ctx())).toMatchObject({ state: 'running', differs: null, replication_lag_seconds: 0 });
     expect(await refusal(replica, {}, "insert into notes values ('x')")).toBe('25006');
     await untilDone((context) => one.driver.promote(replica, context));

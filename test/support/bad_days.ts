@@ -14,7 +14,7 @@ export interface Patient {
 }
 
 /** Waits until nothing is orphaned. @throws Error with what is */
-export async function nothingOrphaned(patient: Patient, withinMs = 20_000): Promise<void> {
+export async function nothingOrphaned(patient: Patient, withinMs = 60_000): Promise<void> {
   let found: string[] = [];
   await eventually('nothing is orphaned', async () => (found = await orphansOf(patient)).length === 0, withinMs).catch((error: Error) => {
     throw new Error(`${error.message}\n${found.join('\n')}`);

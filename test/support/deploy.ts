@@ -145,7 +145,7 @@ function startTraffic(visit: () => Promise<Visit>, lanes: number): Traffic {
 }
 
 /** Waits for something that is neither null nor false. @throws Error with what was waited for */
-export async function eventually<T>(what: string, look: () => Promise<T | null | undefined | false>, withinMs = 20_000): Promise<T> {
+export async function eventually<T>(what: string, look: () => Promise<T | null | undefined | false>, withinMs = 60_000): Promise<T> {
   const end = performance.now() + withinMs;
   for (;;) {
     const found = await look();

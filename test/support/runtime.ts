@@ -50,7 +50,7 @@ export async function openTrial(variant: Variant): Promise<Trial> {
     run: async (spec) => trial.ended(await trial.start(spec)),
     ended: (handle, ms) => endOf(trial.runtime, handle, ms),
     lines: (unitId) => linesOf(trial.runtime, unitId),
-    printed: async (unitId, text, ms = 10_000) => until(async () => (await linesOf(trial.runtime, unitId)).some((line) => line.includes(text)), ms),
+    printed: async (unitId, text, ms = 30_000) => until(async () => (await linesOf(trial.runtime, unitId)).some((line) => line.includes(text)), ms),
     reopen: async () => {
       await trial.runtime.close();
       trial.runtime = await openLocalRuntime(options);
@@ -64,7 +64,7 @@ export async function openTrial(variant: Variant): Promise<Trial> {
   return trial;
 }
 
-export async function until(condition: () => boolean | Promise<boolean>, ms = 10_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, ms = 30_000): Promise<void> {
   for (const end = Date.now() + ms; Date.now() < end; await sleep(20)) if (await condition()) return;
   throw new Error('waited in vain');
 }

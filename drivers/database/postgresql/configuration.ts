@@ -111,7 +111,8 @@ function replication({ spec }: Cluster): Record<string, string | number> {
   // Channel binding: who does not know the password cannot pretend to be the primary, and gets nothing from us.
   const primary = { host: '127.0.0.1', port, user: roles.replication, password, sslmode: 'require', channel_binding: 'require', application_name: spec.id, connect_timeout: 10 };
   const conninfo = Object.entries(primary).map(([key, value]) => `${key}='${String(value).replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`).join(' ');
-  return { ...all, primary_conninfo: conninfo, primary_slot_name: spec.id, recovery_target_timeline: 'latest' };
+  // A primary that is busy or starts again is asked again soon: the default is five seconds.
+  return { ...all, primary_conninfo: conninfo, primary_slot_name: spec.id, recovery_target_timeline: 'latest', wal_retrieve_retry_interval: '1s' };
 }
 
 // Whole or not there at all. What is there already was written by an attempt whose success nobody heard of.
