@@ -11,7 +11,6 @@ jest.setTimeout(240_000);
 const version = '15';
 const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
 const port = 18_320;
-const word = 'administrators-word';
 
 (isThere || process.env.CI ? describe : describe.skip)(`replicas and upgrades of PostgreSQL ${version}`, () => {
   let one: EngineTrial;
@@ -32,7 +31,7 @@ const word = 'administrators-word';
 
   test('a replica follows, reads only, and becomes a server of its own; the primary is as before', async () => {
     const primary = { ...spec, replicas: ['rep_one'] };
-    const replica: ServerSpec = { ...spec, id: 'rep_one', tenant: 13, port: port + 2, archive: false, replicas: undefined, replica_of: { server_id: spec.id, port, password: word } };
+    const replica: ServerSpec = { ...spec, id: 'rep_one', tenant: 13, port: port + 2, archive: false, replicas: undefined, replica_of: { server_id: spec.id, port, password: spec.admin_password } };
     await ensure(primary);
     await ensure(replica);
     await rows(spec, "insert into notes values ('streamed')");
