@@ -75,10 +75,15 @@ export interface IngressParts {
 export interface IngressDriver {
   /** As bound: the plain port, and the one with TLS where it is configured. */
   readonly ports: { http: number; https: number | null };
-  /** Replaces all routes. */
-  apply(routes: Route[]): void;
+  /**
+   * To be called before routes are read, for `apply` and `update`: of two readings that overlap, the one that began first
+   * may end last, and must not bring back what was true before.
+   */
+  reading(): number;
+  /** Replaces all routes, except for those of applications of which something read later is known. */
+  apply(routes: Route[], reading?: number): void;
   /** Replaces the routes of one application, previews included; none removes them. */
-  update(applicationId: string, routes: Route[]): void;
+  update(applicationId: string, routes: Route[], reading?: number): void;
   /** No new requests to the instance from now on; resolves when its open ones have ended, or after `ms`. WebSockets do not hold it longer than 5 s. */
   drain(instanceId: string, ms: number): Promise<void>;
   /** Counters since the last call. */

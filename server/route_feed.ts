@@ -70,12 +70,13 @@ async function readWhatChanged(state: State): Promise<void> {
 
 async function readNext(state: State): Promise<void> {
   const { database, ingress, changed } = state;
+  const reading = ingress.reading();
   if (state.all) {
     state.all = false;
     changed.clear();
-    return ingress.apply(await routesOf(database, null));
+    return ingress.apply(await routesOf(database, null), reading);
   }
   const id = changed.values().next().value as string;
   changed.delete(id);
-  ingress.update(id, await routesOf(database, id));
+  ingress.update(id, await routesOf(database, id), reading);
 }

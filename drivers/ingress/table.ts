@@ -12,7 +12,7 @@ export interface Site {
 }
 
 /** What all routes of one application share, over all changes of its routes. */
-export interface ApplicationLoad { open: number; sites: Site[] }
+export interface ApplicationLoad { open: number; sites: Site[]; reading: number }
 
 export interface RouteTable {
   hosts: Map<string, Site>;
@@ -20,6 +20,8 @@ export interface RouteTable {
   wildcards: Map<string, Site>;
   applications: Map<string, ApplicationLoad>;
   upstreams: Map<string, Upstream>;
+  /** Readings of routes that have begun. */
+  readings: number;
   /** Instances that must not come back with routes that were read before they were drained. */
   drained: Map<string, number>;
 }
@@ -30,7 +32,7 @@ const PORT = /^(?::\d{0,5})?$/;
 const DRAINED_MS = 600_000;
 
 export function routeTable(): RouteTable {
-  return { hosts: new Map(), wildcards: new Map(), applications: new Map(), upstreams: new Map(), drained: new Map() };
+  return { hosts: new Map(), wildcards: new Map(), applications: new Map(), upstreams: new Map(), readings: 0, drained: new Map() };
 }
 
 /** The site of a `Host` header: exact, else the wildcard one label up. */
@@ -54,14 +56,20 @@ export function hostOf(authority: string): string {
   return name.endsWith('.') ? name.slice(0, -1) : name;
 }
 
-export function applyRoutes(table: RouteTable, routes: Route[]): void {
-  const byApplication = grouped(routes);
-  for (const id of [...table.applications.keys()]) if (!byApplication.has(id)) updateRoutes(table, id, []);
-  for (const [id, own] of byApplication) updateRoutes(table, id, own);
+export function nextReading(table: RouteTable): number {
+  return (table.readings += 1);
 }
 
-export function updateRoutes(table: RouteTable, applicationId: string, routes: Route[]): void {
-  const application = table.applications.get(applicationId) ?? { open: 0, sites: [] };
+export function applyRoutes(table: RouteTable, routes: Route[], reading: number): void {
+  const byApplication = grouped(routes);
+  for (const id of [...table.applications.keys()]) if (!byApplication.has(id)) updateRoutes(table, id, [], reading);
+  for (const [id, own] of byApplication) updateRoutes(table, id, own, reading);
+}
+
+export function updateRoutes(table: RouteTable, applicationId: string, routes: Route[], reading: number): void {
+  const application = table.applications.get(applicationId) ?? { open: 0, sites: [], reading };
+  if (reading < application.reading) return;
+  application.reading = reading;
   const before = application.sites;
   application.sites = routes.map((route) => openSite(table, application, route));
   for (const site of before) removeHosts(table, site);

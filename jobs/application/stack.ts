@@ -25,5 +25,6 @@ export async function bringUp(place: StackPlace, wants: readonly Want[], ctx: Jo
 /** Not left to the notification: it comes a moment later. */
 export async function leadElsewhere(applicationId: string, ctx: JobContext): Promise<void> {
   const { ingress } = ctx.drivers.host as HostDrivers;
-  ingress.update(applicationId, await routesOf(ctx.sql, applicationId));
+  const reading = ingress.reading();
+  ingress.update(applicationId, await routesOf(ctx.sql, applicationId), reading);
 }

@@ -52,6 +52,20 @@ describe('hosts', () => {
     expect((await ask(front)).status).toBe(404);
   });
 
+  test('what was read before does not take the place of what was read after', async () => {
+    const [before, after] = [await mirror('before'), await mirror('after')];
+    const front = await openFront([routeOf([before])]);
+    const [first, second] = [front.ingress.reading(), front.ingress.reading()];
+    front.ingress.update('app_1', [routeOf([after])], second);
+    await front.ingress.drain('ins_before', 0);
+    front.ingress.update('app_1', [routeOf([before])], first);
+    expect(JSON.parse((await ask(front)).body).name).toBe('after');
+    front.ingress.apply([routeOf([before])], first);
+    expect(JSON.parse((await ask(front)).body).name).toBe('after');
+    front.ingress.apply([routeOf([before])]);
+    expect(JSON.parse((await ask(front)).body).name).toBe('before');
+  });
+
   test('10,000 hosts cost what one does', async () => {
     const app = await mirror('one');
     const many: Route[] = Array.from({ length: 10_000 }, (_, index) => routeOf([], { application_id: `app_${index}`, hosts: [`h${index}.example.com`] }));
