@@ -98,9 +98,11 @@ test('killed while one is fetched, one built, one released, one started, one run
 
   await Promise.all([fetched, building, releasing, starting].map((made) => reaches(made, 'active')));
   await eventually('stopped', async () => (await call('GET', `/v2/applications/${stopping.id}`)).status === 'stopped');
-  expect((await visit(fetched)).body).toBe('fetched');
-  expect((await visit(building)).body).toBe('built');
-  expect((await visit(releasing)).body).toBe('r released');
+  // After such an end the health of what runs is found out anew.
+  const answers = (made: typeof fetched, body: string) => eventually(body, async () => (await visit(made)).body === body);
+  await answers(fetched, 'fetched');
+  await answers(building, 'built');
+  await answers(releasing, 'r released');
   expect((await visit(starting)).status).toBe(200);
   // The same process as before: it was adopted.
   expect((await visit(running)).body).toBe(before);
