@@ -1,6 +1,6 @@
 // Programs of the host, run without a shell, with a bounded time and the C locale so that their words can be read.
 import { execFile } from 'node:child_process';
-import { DriverError, diskFull } from './driver';
+import { DriverError, diskFull, during } from './driver';
 import type { DriverContext } from './driver';
 
 /** A program that ended with another code than 0. `code` is null when a signal ended it. */
@@ -30,7 +30,7 @@ export function run(program: string, args: string[], ctx: DriverContext): Promis
  */
 export function runToItsEnd(program: string, args: string[], ctx: DriverContext): Promise<string> {
   const onItsOwn = { deadline: Infinity, signal: new AbortController().signal };
-  return Promise.race([run(program, args, onItsOwn), whenOver(ctx.signal)]);
+  return during(ctx.signal, run(program, args, onItsOwn));
 }
 
 function failure(program: string, error: Error, stdout: string, stderr: string): DriverError {
@@ -39,12 +39,4 @@ function failure(program: string, error: Error, stdout: string, stderr: string):
   if (error.name === 'AbortError') return new DriverError('transient', `${program} ran out of its time`);
   if (/No space left on device|Disk quota exceeded/.test(stderr)) return diskFull();
   return new CommandFailed(program, typeof code === 'number' ? code : null, stdout, stderr.trim());
-}
-
-function whenOver(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const over = () => reject(new DriverError('transient', 'the step ran out of its time'));
-    if (signal.aborted) return over();
-    signal.addEventListener('abort', over, { once: true });
-  });
 }

@@ -6,11 +6,10 @@ import { DriverError, asDriverErrors } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { RuntimeDriver } from '../../runtime';
 import { openBackup, removeBackup } from '../backups';
-import { bringGate, gateDiffers, stopGate } from '../gate';
-import { findHome, listHomes, makeHome, removeHome, requireHome, type Home } from '../home';
-import { NotReady } from '../readiness';
-import { isReplacing, putBack } from '../replacement';
-import { endTask, reasonOf, stateOf, unitOf } from '../unit';
+import { gateDiffers } from '../gate';
+import { ensureServer, nothingSeen, observeServer, removeServer, versionsOf } from '../gated';
+import { listHomes, requireHome, type Home } from '../home';
+import { stateOf, unitOf } from '../unit';
 import { backup, restore } from './backup';
 import { withServer } from './connection';
 import { install, outdated, programOf, renewCertificate, start, stop, type MariadbEstate } from './server';
@@ -32,10 +31,10 @@ export function openMariadb({ runtime, directory, found, gigabyteBytes = 2 ** 30
   const estate: MariadbEstate = { runtime, directory: path.resolve(directory), engine: 'mariadb', found, gigabyteBytes, publicAddresses: publicAddresses ?? null };
   return {
     engine: 'mariadb',
-    versions: () => Promise.resolve(newestFirst(found.map(({ series }) => series))),
-    observe: (spec, ctx) => asDriverErrors(() => observe(estate, spec, ctx)),
+    versions: () => Promise.resolve(versionsOf(found)),
+    observe: (spec, ctx) => asDriverErrors(() => observeServer(estate, spec, (home) => seen(estate, home, spec, ctx))),
     ensure: (spec, ctx) => asDriverErrors(() => ensure(estate, spec, ctx)),
-    remove: (id, ctx) => asDriverErrors(() => remove(estate, id, ctx)),
+    remove: (id, ctx) => asDriverErrors(() => removeServer(estate, id, stop, ctx)),
     list: () => asDriverErrors(() => listHomes(estate)),
     backup: (spec, backupId, ctx) => asDriverErrors(() => backup(estate, spec, backupId, ctx)),
     removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(estate, serverId, backupId, ctx)),
@@ -47,22 +46,6 @@ export function openMariadb({ runtime, directory, found, gigabyteBytes = 2 ** 30
     metrics: (spec, ctx) => asDriverErrors(() => metrics(estate, spec, ctx)),
     readLog: (id, position) => runtime.readLog(unitOf(id), position),
   };
-}
-
-const nothingSeen: Omit<ServerSeen, 'state'> = { differs: null, storage_used_bytes: null, full: false, replication_lag_seconds: null, reason: null };
-
-async function observe(estate: MariadbEstate, spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen> {
-  const home = await findHome(estate, spec.id);
-  if (typeof home === 'string') return { ...nothingSeen, state: home, differs: home };
-  const { state } = await stateOf(estate, spec.id);
-  if (state.state === 'exited') return { ...nothingSeen, state: 'failed', differs: 'ended', reason: reasonOf(state) };
-  if (state.state === 'gone') return { ...nothingSeen, state: 'stopped', differs: spec.running ? 'stopped' : null };
-  try {
-    return await seen(estate, home, spec, ctx);
-  } catch (error) {
-    if (error instanceof NotReady) return { ...nothingSeen, state: 'starting', differs: 'starting' };
-    throw error;
-  }
 }
 
 async function seen(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen> {
@@ -78,22 +61,7 @@ async function ensure(estate: MariadbEstate, spec: ServerSpec, ctx: DriverContex
   if (spec.replica_of !== null) throw noReplicas();
   programOf(estate, spec.version);
   databaseOf(spec);
-  const found = await findHome(estate, spec.id);
-  if (found === 'absent') await endTask(estate, spec.id, 'setup', ctx);
-  const home = found === 'absent' ? await makeHome(estate, spec.id, (draft) => install(estate, spec, draft.data, ctx), ctx) : await requireHome(estate, spec.id);
-  if (await isReplacing(home)) {
-    await stop(estate, spec.id, ctx);
-    await putBack(home, ctx);
-  }
-  try {
-    await bringGate(estate, home, spec, ctx);
-    if (!spec.running) await stop(estate, spec.id, ctx);
-    if (spec.running) await run(estate, home, spec, ctx);
-    return {};
-  } catch (error) {
-    if (error instanceof NotReady) return { requeueMs: error.retryAfterMs };
-    throw error;
-  }
+  return ensureServer(estate, spec, { setUp: (data) => install(estate, spec, data, ctx), stop, bring: (home) => run(estate, home, spec, ctx) }, ctx);
 }
 
 async function run(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<void> {
@@ -105,14 +73,6 @@ async function run(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: Dri
     if (change === 'certificate') await renewCertificate(estate, home, spec, ask);
     await bring(estate, home, spec, ask);
   }, ctx);
-}
-
-async function remove(estate: MariadbEstate, id: string, ctx: DriverContext): Promise<void> {
-  if ((await findHome(estate, id)) === 'foreign') return;
-  await stopGate(estate, id, ctx);
-  await stop(estate, id, ctx);
-  await endTask(estate, id, 'setup', ctx);
-  await removeHome(estate, id, ctx);
 }
 
 async function metrics(estate: MariadbEstate, spec: ServerSpec, ctx: DriverContext): Promise<ServerMetrics> {
@@ -130,8 +90,4 @@ async function metrics(estate: MariadbEstate, spec: ServerSpec, ctx: DriverConte
 
 function noReplicas(): DriverError {
   return new DriverError('unsupported', 'The platform makes no replicas of MariaDB.');
-}
-
-function newestFirst(series: string[]): string[] {
-  return [...new Set(series)].sort((one, other) => other.localeCompare(one, 'en', { numeric: true }));
 }

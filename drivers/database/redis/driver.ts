@@ -6,11 +6,10 @@ import { asDriverErrors } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { RuntimeDriver } from '../../runtime';
 import { openBackup, removeBackup } from '../backups';
-import { bringGate, gateDiffers, stopGate } from '../gate';
-import { findHome, listHomes, makeHome, removeHome, requireHome, type Home } from '../home';
-import { NotReady } from '../readiness';
-import { isReplacing, putBack } from '../replacement';
-import { endTask, reasonOf, runTask, stateOf, unitOf } from '../unit';
+import { gateDiffers } from '../gate';
+import { ensureServer, nothingSeen, observeServer, removeServer, versionsOf } from '../gated';
+import { listHomes, requireHome, type Home } from '../home';
+import { runTask, stateOf, unitOf } from '../unit';
 import { backup, restore, upgrade } from './backup';
 import { fieldsOf, withServer } from './connection';
 import { outdated, programOf, renewCertificate, start, stop, type RedisEstate } from './server';
@@ -33,10 +32,10 @@ export function openRedis({ runtime, directory, engine, found, gigabyteBytes = 2
   const estate: RedisEstate = { runtime, directory: path.resolve(directory), engine, found, gigabyteBytes, publicAddresses: publicAddresses ?? null };
   return {
     engine,
-    versions: () => Promise.resolve(newestFirst(found.map(({ series }) => series))),
-    observe: (spec, ctx) => asDriverErrors(() => observe(estate, spec, ctx)),
+    versions: () => Promise.resolve(versionsOf(found)),
+    observe: (spec, ctx) => asDriverErrors(() => observeServer(estate, spec, (home) => seen(estate, home, spec, ctx))),
     ensure: (spec, ctx) => asDriverErrors(() => ensure(estate, spec, ctx)),
-    remove: (id, ctx) => asDriverErrors(() => remove(estate, id, ctx)),
+    remove: (id, ctx) => asDriverErrors(() => removeServer(estate, id, stop, ctx)),
     list: () => asDriverErrors(() => listHomes(estate)),
     backup: (spec, backupId, ctx) => asDriverErrors(() => backup(estate, spec, backupId, ctx)),
     removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(estate, serverId, backupId, ctx)),
@@ -48,22 +47,6 @@ export function openRedis({ runtime, directory, engine, found, gigabyteBytes = 2
     metrics: (spec, ctx) => asDriverErrors(() => metrics(estate, spec, ctx)),
     readLog: (id, position) => runtime.readLog(unitOf(id), position),
   };
-}
-
-const nothingSeen: Omit<ServerSeen, 'state'> = { differs: null, storage_used_bytes: null, full: false, replication_lag_seconds: null, reason: null };
-
-async function observe(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen> {
-  const home = await findHome(estate, spec.id);
-  if (typeof home === 'string') return { ...nothingSeen, state: home, differs: home };
-  const { state } = await stateOf(estate, spec.id);
-  if (state.state === 'exited') return { ...nothingSeen, state: 'failed', differs: 'ended', reason: reasonOf(state) };
-  if (state.state === 'gone') return { ...nothingSeen, state: 'stopped', differs: spec.running ? 'stopped' : null };
-  try {
-    return await seen(estate, home, spec, ctx);
-  } catch (error) {
-    if (error instanceof NotReady) return { ...nothingSeen, state: 'starting', differs: 'starting' };
-    throw error;
-  }
 }
 
 async function seen(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen> {
@@ -80,23 +63,9 @@ async function seen(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: Driv
 
 async function ensure(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }> {
   programOf(estate, spec.version);
-  const found = await findHome(estate, spec.id);
-  if (found === 'absent') await endTask(estate, spec.id, 'setup', ctx);
   // Its first task gives the data directory to its user.
-  const home = found === 'absent' ? await makeHome(estate, spec.id, (draft) => runTask(estate, spec, 'setup', draft.data, { command: ':', threads: 16 }, ctx), ctx) : await requireHome(estate, spec.id);
-  if (await isReplacing(home)) {
-    await stop(estate, spec.id, ctx);
-    await putBack(home, ctx);
-  }
-  try {
-    await bringGate(estate, home, spec, ctx);
-    if (!spec.running) await stop(estate, spec.id, ctx);
-    if (spec.running) await bring(estate, home, spec, ctx);
-    return {};
-  } catch (error) {
-    if (error instanceof NotReady) return { requeueMs: error.retryAfterMs };
-    throw error;
-  }
+  const setUp = (data: string) => runTask(estate, spec, 'setup', data, { command: ':', threads: 16 }, ctx);
+  return ensureServer(estate, spec, { setUp, stop, bring: (home) => bring(estate, home, spec, ctx) }, ctx);
 }
 
 async function bring(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<void> {
@@ -112,14 +81,6 @@ async function bring(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: Dri
   }, ctx);
 }
 
-async function remove(estate: RedisEstate, id: string, ctx: DriverContext): Promise<void> {
-  if ((await findHome(estate, id)) === 'foreign') return;
-  await stopGate(estate, id, ctx);
-  await stop(estate, id, ctx);
-  await endTask(estate, id, 'setup', ctx);
-  await removeHome(estate, id, ctx);
-}
-
 async function metrics(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext): Promise<ServerMetrics> {
   const home = await requireHome(estate, spec.id);
   const info = await withServer(home, spec, async (say) => fieldsOf(await say('INFO')), ctx);
@@ -133,8 +94,4 @@ async function metrics(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext
     cpu_seconds: usage?.cpu_seconds ?? Number(info.get('used_cpu_sys')) + Number(info.get('used_cpu_user')),
     transactions: commands, read_operations: hits, write_operations: null,
   };
-}
-
-function newestFirst(series: string[]): string[] {
-  return [...new Set(series)].sort((one, other) => other.localeCompare(one, 'en', { numeric: true }));
 }
