@@ -5,6 +5,7 @@ import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
 import { errors, problem } from '../core/errors';
+import { memoize } from '../core/memoize';
 import { version } from '../package.json';
 import { answers } from '../models/answers';
 import { DOWNLOAD_PATH } from '../models/database_backup/download';
@@ -80,11 +81,11 @@ export interface Built {
   handlers: RestParts['handlers'];
 }
 
-/** What the faces serve, made of the schema. @throws Error for a contradiction in it */
-export async function buildFaces(): Promise<Built> {
+/** What the faces serve, made of the schema: the same for all that a process opens. @throws Error for a contradiction in it */
+export const buildFaces = memoize(async (): Promise<Built> => {
   const core = buildCore();
   return { core, handlers: await buildFacade(core.schema, core.table) };
-}
+});
 
 /** The faces, on the port of the API. Answers the settings with that port. */
 export async function openWeb(platform: Platform, { core, handlers }: Built, metrics: Metrics, opened: Opened): Promise<Config> {
@@ -122,8 +123,8 @@ function lazyFaces(): Faces {
 
 function restParts(platform: Platform, core: Core, handlers: RestParts['handlers'], metrics: Metrics): RestParts {
   const { config } = platform;
-  const openapi = openapiDocument({ table: core.table, schema: core.schema, transitional: core.transitional, baseUrl: config.baseUrl, version });
-  const { json, yaml } = renderOpenapi(openapi);
+  // Made when somebody wants to read it: most starts are not for that.
+  const openapi = memoize(() => renderOpenapi(openapiDocument({ table: core.table, schema: core.schema, transitional: core.transitional, baseUrl: config.baseUrl, version })));
   const pages = consolePages();
   return {
     config,
@@ -138,8 +139,8 @@ function restParts(platform: Platform, core: Core, handlers: RestParts['handlers
     context: (request, requestId) => requestContext(platform, 'rest', request, requestId),
     authenticate: (token, address) => authenticate(platform, token, address),
     document(path) {
-      if (path === '/v2/openapi.json') return { type: 'application/json', body: json };
-      if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: yaml };
+      if (path === '/v2/openapi.json') return { type: 'application/json', body: openapi().json };
+      if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: openapi().yaml };
       return path.startsWith('/v2/docs') ? pages(path) : null;
     },
     done: (entry) => logRequest(platform, metrics, entry),

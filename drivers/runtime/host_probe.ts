@@ -1,8 +1,9 @@
 // What this host offers to keep units apart. Everything is tried, not looked up: containers say yes and do no.
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { abandonedTrials, makeTrial } from '../trial';
 import { findGroups, type Group } from './cgroup';
 import { accountFiles, cleanEnvironment, dropTo, sandboxed, systemPath } from './sandbox';
 import { languagePaths, toolchains } from './toolchains';
@@ -86,7 +87,9 @@ async function canBecome(host: Host, user: User): Promise<boolean> {
 async function workingBubblewrap(host: Host, directory: string): Promise<string | null> {
   const bubblewrap = program('bwrap');
   if (bubblewrap === null || host.unfit !== null) return null;
-  const home = mkdtempSync(path.join(directory, '.trial-'));
+  const take = (home: string): void => rmSync(home, { recursive: true, force: true });
+  abandonedTrials(directory).forEach(take);
+  const home = makeTrial(directory);
   try {
     const user = host.userOf(0);
     for (const name of ['tmp', 'etc', 'files']) mkdirSync(path.join(home, name));
@@ -99,7 +102,7 @@ async function workingBubblewrap(host: Host, directory: string): Promise<string 
     const answer = await answers(sandboxed({ ...host, bubblewrap }, { home, files: path.join(home, 'files'), mounts: [], command }));
     return answer === 'works' ? bubblewrap : null;
   } finally {
-    rmSync(home, { recursive: true, force: true });
+    take(home);
   }
 }
 

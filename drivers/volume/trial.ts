@@ -1,9 +1,10 @@
 // Whether an image can be mounted here is found out by mounting a tiny one: rights, kernel and programs all have a say,
 // and no list of them tells the truth about containers.
-import { mkdir, readdir } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { driverContext } from '../driver';
 import type { DriverContext } from '../driver';
+import { abandonedTrials, makeTrial } from '../trial';
 import { fileSystemBytes, format, loopsOf, mount, unmount } from './ext4';
 import type { Image } from './ext4';
 import { erase } from './place';
@@ -13,9 +14,8 @@ const trialBytes = 2 * 2 ** 20;
 /** Makes, mounts and takes away a small image in `directory`. Throws what went wrong. */
 export async function tryMount(directory: string, ctx: DriverContext): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o711 });
-  await sweep(directory, ctx);
-  const home = path.join(directory, `.trial-${process.pid}-${Date.now()}`);
-  await mkdir(home);
+  for (const left of abandonedTrials(directory)) await takeAway(left, ctx);
+  const home = makeTrial(directory);
   try {
     await mountOnce(imageIn(home), ctx);
   } finally {
@@ -33,25 +33,9 @@ async function mountOnce(image: Image, ctx: DriverContext): Promise<void> {
   await mkdir(path.join(image.point, 'data'));
 }
 
-// A trial of a process that was killed leaves its mount behind.
-async function sweep(directory: string, ctx: DriverContext): Promise<void> {
-  for (const entry of await readdir(directory)) {
-    const pid = /^\.trial-(\d+)-\d+$/.exec(entry)?.[1];
-    if (pid !== undefined && !isAlive(Number(pid))) await takeAway(path.join(directory, entry), ctx);
-  }
-}
-
 async function takeAway(home: string, ctx: DriverContext): Promise<void> {
   await unmount(imageIn(home), ctx).catch(() => undefined);
   await erase(home, ctx);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }
 
 function imageIn(home: string): Image {

@@ -6,12 +6,15 @@ import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
 import { mintId } from '../../core/ids';
 import { createLog } from '../../core/log';
+import { memoize } from '../../core/memoize';
 import { scopes as allScopes } from '../../core/scopes';
 import { mintToken } from '../../core/tokens';
 import { named } from '../../models/statement';
+import { version } from '../../package.json';
+import { openapiDocument } from '../../rest/openapi';
 import { firstBoot } from '../../server/first_boot';
 import { openPlatform, type Platform } from '../../server/platform';
-import { startService as serve } from '../../server/service';
+import { buildFaces, startService as serve } from '../../server/service';
 import { createTestDatabase } from './database';
 import { responseChecker, type ResponseChecker } from './openapi_check';
 
@@ -109,11 +112,16 @@ async function open(config: Config, dataDir: string, opened: (() => Promise<void
   return assemble(platform, { url: `http://127.0.0.1:${service.config.port}`, adminUrl: `http://127.0.0.1:${service.adminPort}`, dataDir, key: first.key, project: first.project_id, close });
 }
 
+/** The document is the same for all services of a process but for their address, which no check looks at. */
+const documented = memoize(async () => {
+  const { core } = await buildFaces();
+  return responseChecker(openapiDocument({ ...core, baseUrl: 'http://127.0.0.1', version }));
+});
+
 type Known = Pick<TestService, 'url' | 'adminUrl' | 'dataDir' | 'key' | 'project' | 'close'>;
 
 async function assemble(platform: Platform, known: Known): Promise<TestService> {
-  const document = (await (await fetch(`${known.url}/v2/openapi.json`)).json()) as never;
-  const check = responseChecker(document);
+  const check = await documented();
   const sql = <Row>(text: string, values: unknown[] = []): Promise<Row[]> => platform.database.query<Row>(named(text), values);
   const call = caller(known, check);
   const service: TestService = {

@@ -1,14 +1,18 @@
-// Lets a child process of a test run the sources: node --require test/support/typescript.js -e "require('./server/embedded')".
+// Lets Node run the sources, in jest's own processes and in children of a test:
+// node --require test/support/typescript.js -e "require('./server/embedded')".
 // What was translated once is kept beside the sources, named after what it was made of.
 const { createHash } = require('node:crypto');
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');
 const path = require('node:path');
 
 const kept = path.join(__dirname, '../../.cache/typescript');
+/** Where the source map of each file that was loaded is. */
+const sourceMaps = new Map();
 
 require.extensions['.ts'] = (module, file) => {
   const source = readFileSync(file, 'utf8');
   const place = path.join(kept, `${createHash('sha256').update(`${file}\n${source}`).digest('hex')}.js`);
+  sourceMaps.set(file, `${place}.map`);
   module._compile(readKept(place) ?? translate(file, source, place), file);
 };
 
@@ -22,7 +26,8 @@ function readKept(place) {
 
 function translate(file, source, place) {
   const { transformSync } = require('@swc/core');
-  const { code } = transformSync(source, { filename: file, jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' }, sourceMaps: 'inline' });
+  const { code, map } = transformSync(source, { filename: file, jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' }, sourceMaps: true });
+  keep(map, `${place}.map`);
   keep(code, place);
   return code;
 }
@@ -38,3 +43,5 @@ function keep(code, place) {
     if (error.code !== 'EACCES' && error.code !== 'EPERM' && error.code !== 'EROFS') throw error;
   }
 }
+
+module.exports = { sourceMaps };
