@@ -1,4 +1,17 @@
-import { isId, mintId, mintRequestId, timeOfId } from '../../core/ids';
+import { createRequire } from 'node:module';
+import type * as Ids from '../../core/ids';
+
+// Of its own: what it makes of clocks that are set must not reach the tests after it.
+const { isId, mintId, mintRequestId, timeOfId } = ownCopy<typeof Ids>(require.resolve('../../core/ids'));
+
+function ownCopy<T>(file: string): T {
+  const shared = require.cache[file];
+  delete require.cache[file];
+  const own = createRequire(__filename)(file) as T;
+  if (shared) require.cache[file] = shared;
+  else delete require.cache[file];
+  return own;
+}
 
 afterEach(() => jest.restoreAllMocks());
 

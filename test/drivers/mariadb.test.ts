@@ -175,7 +175,7 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
   });
 
   test('what the engine cannot do here is said', async () => {
-    const replica = { ...spec, id: 'rep_one', replica_of: { server_id: spec.id, port: spec.port, password: spec.admin_password } };
+    const replica = { ...spec, id: 'rep_mariadb', replica_of: { server_id: spec.id, port: spec.port, password: spec.admin_password } };
     await expect(driver.ensure(replica, ctx())).rejects.toMatchObject({ reason: 'unsupported' });
     await expect(driver.upgrade(spec, '10.6', ctx())).rejects.toMatchObject({ reason: 'unsupported' });
     await expect(driver.ensure({ ...spec, version: '5.5' }, ctx())).rejects.toMatchObject({ reason: 'unsupported' });

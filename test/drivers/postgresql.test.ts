@@ -43,11 +43,11 @@ describe.each(offered)('PostgreSQL %s', (version) => {
   });
 
   test('is as wanted, and a second call changes nothing', async () => {
-    const before = readFileSync(path.join(one.directory, 'db_one/conf/postgresql.conf'), 'utf8');
+    const before = readFileSync(path.join(one.directory, `${spec.id}/conf/postgresql.conf`), 'utf8');
     await one.driver.ensure(spec, ctx());
     expect(await one.driver.observe(spec, ctx())).toMatchObject({ state: 'running', differs: null, full: false, reason: null });
-    expect(readFileSync(path.join(one.directory, 'db_one/conf/postgresql.conf'), 'utf8')).toBe(before);
-    expect(await one.driver.list(ctx())).toEqual(['db_one']);
+    expect(readFileSync(path.join(one.directory, `${spec.id}/conf/postgresql.conf`), 'utf8')).toBe(before);
+    expect(await one.driver.list(ctx())).toEqual([spec.id]);
     expect(await rows(spec, "select current_setting('data_checksums') as sums, current_setting('max_connections') as connections, current_setting('server_encoding') as encoding, current_setting('password_encryption') as word"))
       .toEqual([{ sums: 'on', connections: '23', encoding: 'UTF8', word: 'scram-sha-256' }]);
   });
@@ -130,7 +130,7 @@ describe.each(offered)('PostgreSQL %s', (version) => {
     expect(await one.driver.observe({ ...spec, running: false }, ctx())).toMatchObject({ state: 'stopped', differs: null });
     expect(await refusal(spec, {})).toBe('ECONNREFUSED');
     await one.driver.ensure(spec, ctx());
-    const [postmaster] = processesWith(`${one.directory}/db_one/data`).filter(({ args }) => /bin\/postgres -D/.test(args) && !args.includes('sh -c') && !args.includes('bwrap'));
+    const [postmaster] = processesWith(`${one.directory}/${spec.id}/data`).filter(({ args }) => /bin\/postgres -D/.test(args) && !args.includes('sh -c') && !args.includes('bwrap'));
     process.kill(postmaster!.pid, 'SIGKILL');
     await until(async () => (await one.driver.observe(spec, ctx())).state === 'failed');
     await one.driver.ensure(spec, ctx());
@@ -201,11 +201,11 @@ describe.each(offered)('PostgreSQL %s', (version) => {
   });
 
   test('servers cannot reach each other', async () => {
-    const other = { ...postgresqlSpec(version, port + 52), id: 'db_two', tenant: 12, users: [{ username: 'app', password: 'word-of-the-other', access: 'admin' as const }] };
+    const other = { ...postgresqlSpec(version, port + 52), id: `db_two_${version}`, tenant: 12, users: [{ username: 'app', password: 'word-of-the-other', access: 'admin' as const }] };
     await untilDone((context) => one.driver.ensure(other, context));
     expect(await refusal(other, { password: spec.users[0]!.password })).toBe('28P01');
     expect(await refusal(other, as(reader))).toBe('28P01');
-    await one.driver.remove('db_two', ctx());
+    await one.driver.remove(`db_two_${version}`, ctx());
   });
 });
 

@@ -75,7 +75,7 @@ const port = 18_300;
 
   test('a copy is a server of its own, with users of its own', async () => {
     await rows(spec, "insert into notes values ('for the copy')");
-    const copy = { ...postgresqlSpec(version, port + 1), id: 'db_copy', tenant: 12, users: [{ username: 'app', password: 'word-of-the-copy', access: 'admin' as const }] };
+    const copy = { ...postgresqlSpec(version, port + 1), id: 'db_copy_postgresql', tenant: 12, users: [{ username: 'app', password: 'word-of-the-copy', access: 'admin' as const }] };
     await untilDone((context) => one.driver.backup(spec, 'bkp_two', context));
     await restore(copy, 'rst_copy', { until: await at() });
     expect(await notes(copy)).toEqual(['a', 'for the copy']);

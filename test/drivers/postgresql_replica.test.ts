@@ -30,8 +30,8 @@ const port = 18_320;
   });
 
   test('a replica follows, reads only, and becomes a server of its own; the primary is as before', async () => {
-    const primary = { ...spec, replicas: ['rep_one'] };
-    const replica: ServerSpec = { ...spec, id: 'rep_one', tenant: 13, port: port + 2, archive: false, replicas: undefined, replica_of: { server_id: spec.id, port, password: spec.admin_password } };
+    const primary = { ...spec, replicas: ['rep_postgresql'] };
+    const replica: ServerSpec = { ...spec, id: 'rep_postgresql', tenant: 13, port: port + 2, archive: false, replicas: undefined, replica_of: { server_id: spec.id, port, password: spec.admin_password } };
     await ensure(primary);
     await ensure(replica);
     await rows(spec, "insert into notes values ('streamed')");
@@ -46,7 +46,7 @@ const port = 18_320;
     await rows(promoted, "insert into notes values ('alone')");
     expect(await notes(spec)).not.toContain('alone');
     expect(await one.driver.observe(promoted, ctx())).toMatchObject({ state: 'running', differs: null, replication_lag_seconds: null });
-    await one.driver.remove('rep_one', ctx());
+    await one.driver.remove('rep_postgresql', ctx());
   });
 
   test('an upgrade keeps data, users and rights; what it cannot do it says', async () => {

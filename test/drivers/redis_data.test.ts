@@ -73,7 +73,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   });
 
   test('a restore into a copy leaves the first server alone', async () => {
-    const copy = specOf('redis', series(), 18012, { id: 'db_copy', tenant: 13, users: [{ username: 'app', password: 'of-the-copy', access: 'admin' }] });
+    const copy = specOf('redis', series(), 18012, { id: 'db_copy_redis', tenant: 13, users: [{ username: 'app', password: 'of-the-copy', access: 'admin' }] });
     await settle(driver, copy);
     await driver.restore(copy, { id: 'restore_2', server_id: spec.id, backup_id: 'bkp_one', until: null }, ctx());
     await settle(driver, copy);
@@ -101,7 +101,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   });
 
   test('a replica follows over TLS, takes reads only, and becomes a server of its own', async () => {
-    const replica = specOf('redis', series(), 18013, { id: 'rep_one', tenant: 14, tls: spec.tls, users: spec.users, replica_of: { server_id: spec.id, port: spec.port, password: spec.admin_password } });
+    const replica = specOf('redis', series(), 18013, { id: 'rep_redis', tenant: 14, tls: spec.tls, users: spec.users, replica_of: { server_id: spec.id, port: spec.port, password: spec.admin_password } });
     await settle(driver, replica);
     await until(async () => (await app(replica, ['GET', 'four']))[0] === '4');
     expect(await app(replica, ['SET', 'x', '1'])).toEqual([expect.stringMatching(/^READONLY/)]);

@@ -29,7 +29,7 @@ export async function wholePostgresql(): Promise<PostgresqlFound | undefined> {
 }
 
 export function postgresqlSpec(version: string, port: number, more: Partial<ServerSpec> = {}): ServerSpec {
-  return { ...specOf('postgresql', version, port), id: 'db_one', tenant: 11, database_name: 'app', ...more };
+  return { ...specOf('postgresql', version, port), database_name: 'app', ...more };
 }
 
 /**
