@@ -96,15 +96,15 @@ async function askDatabase(opened: Database, source: string): Promise<Finding[]>
   return [reached, await migrations(opened)];
 }
 
-async function migrations({ knex }: Database): Promise<Finding> {
+async function migrations(database: Database): Promise<Finding> {
   const check = 'migrations';
   try {
-    await assertNotNewer(knex, MIGRATIONS);
+    await assertNotNewer(database.knex, MIGRATIONS);
   } catch (error) {
     if (error instanceof StartupError) return { check, status: 'failed', detail: error.message };
     throw error;
   }
-  const pending = await pendingMigrations(knex, MIGRATIONS);
+  const pending = await pendingMigrations(database, MIGRATIONS);
   if (pending.length) return { check, status: 'warning', detail: `the next start will apply ${pending.join(', ')}` };
   return { check, status: 'ok', detail: 'up to date' };
 }

@@ -1,7 +1,7 @@
 import type { Context, Identity, Sql } from '../core/context';
 import { firstIdAt, mintId, timeOfId } from '../core/ids';
 import type { QueryListProjectActivityArgs } from '../schema/types';
-import { Resource, type Values } from './base';
+import { Resource, sessionOf, type Values } from './base';
 import { page, type Page, type PageArguments } from './page';
 import { allKinds } from './registry';
 import { named } from './statement';
@@ -47,11 +47,11 @@ const INSERT = named(`insert into activity (id, project_id, account_id, action, 
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`);
 
 /** Writes the entry of a mutation into its transaction; what it changed stands in `ctx.activity`. */
-export async function recordActivity(ctx: Context, action: string): Promise<void> {
+export function recordActivity(ctx: Context, action: string): void {
   const { resource, changed_fields } = ctx.activity;
   const { identity } = ctx;
   if (!resource || !identity) return;
-  await insertEntry(ctx, {
+  insertEntry(ctx, {
     project_id: resource.project_id ?? ctx.project?.id ?? null,
     account_id: ctx.project?.account_id ?? identity.account_id,
     action,
@@ -104,9 +104,9 @@ export function actorOf(identity: Identity): Activity['actor'] {
   return { type: 'project_key', id: identity.id, name: identity.name };
 }
 
-async function insertEntry(ctx: Context, entry: Values & { actor: Activity['actor']; resource: { type: string; id: string; name: string | null } }): Promise<void> {
+function insertEntry(ctx: Context, entry: Values & { actor: Activity['actor']; resource: { type: string; id: string; name: string | null } }): void {
   const id = mintId('act');
-  await ctx.sql.query(INSERT, [
+  sessionOf(ctx).send(INSERT, [
     id, entry.project_id, entry.account_id, entry.action, JSON.stringify(entry.actor), entry.actor.id, entry.key_id,
     entry.resource.type, entry.resource.id, entry.resource.name, entry.changed_fields, entry.request_id, timeOfId(id).toISOString(),
   ]);

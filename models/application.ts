@@ -1,5 +1,4 @@
 import type { Context } from '../core/context';
-import { problem } from '../core/errors';
 import { defineStates } from '../core/states';
 import type { CreateApplicationInput, UpdateApplicationInput } from '../schema/types';
 import { planApplication, requireType } from './application/plan';
@@ -9,9 +8,6 @@ import { changedSource, type Source } from './application/source';
 import { Resource, type Values } from './base';
 import { EnvironmentVariable } from './environment_variable';
 import { Process } from './process';
-import { named } from './statement';
-
-const LOCK = named('select 1 from applications where id = $1 and deleted_at is null for no key update');
 
 /** A source, built and run as processes behind a host name. */
 export class Application extends Resource {
@@ -67,11 +63,8 @@ export class Application extends Resource {
    * The application, locked against changes of its children. For operations that address a child, whose If-Match is meant.
    * @throws not_found
    */
-  static async ofChild(ctx: Context, id: string): Promise<Application> {
-    const application = await Application.get(ctx, id);
-    const [held] = await ctx.sql.query(LOCK, [id]);
-    if (!held) throw problem('not_found');
-    return application;
+  static ofChild(ctx: Context, id: string): Promise<Application> {
+    return Application.held(ctx, id);
   }
 
   /** The application, locked after its volumes: attaching locks in this order too, so neither waits for the other for ever. */

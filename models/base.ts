@@ -54,17 +54,27 @@ export abstract class Resource {
 
   /** The row of the selected project. @throws not_found, also for another project's id or a malformed one */
   static async get<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string, fixed: Values = {}): Promise<R> {
-    return (await select(this, ctx, id, fixed, '')) ?? notFound();
+    return (await select(this, ctx, { id, ...fixed }, '')) ?? notFound();
   }
 
   /** As get, locked for the rest of the transaction, every column. Checks If-Match: for the row that the request addresses. */
   static async forUpdate<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string, fixed: Values = {}): Promise<R> {
-    return ((await select(this, ctx, id, fixed, 'for update')) ?? notFound()).requireMatch(ctx);
+    return ((await select(this, ctx, { id, ...fixed }, 'for update')) ?? notFound()).requireMatch(ctx);
+  }
+
+  /** As get, held against changes for the rest of the transaction: for a row whose child the request addresses. */
+  static async held<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string): Promise<R> {
+    return (await select(this, ctx, { id }, 'for no key update')) ?? notFound();
+  }
+
+  /** As forUpdate, for a row that other columns name; null where there is none. */
+  static async forUpdateBy<R extends Resource>(this: ResourceClass<R>, ctx: Context, fixed: Values): Promise<R | null> {
+    return (await select(this, ctx, fixed, 'for update'))?.requireMatch(ctx) ?? null;
   }
 
   /** A row that a body refers to, kept from vanishing until the end of the transaction. @throws reference_not_found with `field` */
   static async referenced<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string, field: string): Promise<R> {
-    const found = await select(this, ctx, id, {}, 'for share');
+    const found = await select(this, ctx, { id }, 'for share');
     if (!found) throw problem('reference_not_found', `${field} names nothing usable in this project.`, { field });
     return found;
   }
@@ -78,7 +88,7 @@ export abstract class Resource {
     const row = await insertRow(ctx, this.table, { id, project_id, created_at, updated_at: created_at, ...values });
     const made = hydrate(this, row);
     touch(ctx, this.kind, made);
-    await meter(ctx, made, values);
+    meter(ctx, made, values);
     return made;
   }
 
@@ -88,7 +98,7 @@ export abstract class Resource {
     const row = await updateRow(ctx, table, this.id, changes);
     Object.assign(this, row);
     touch(ctx, kind, this);
-    await meter(ctx, this, changes);
+    meter(ctx, this, changes);
     return this;
   }
 
@@ -96,7 +106,7 @@ export abstract class Resource {
   async remove(ctx: Context): Promise<void> {
     const { table, kind } = this.constructor as unknown as ResourceClass;
     touch(ctx, kind, this);
-    await meter(ctx, this, null);
+    meter(ctx, this, null);
     const info = tableOf(ctx, table);
     if (info.columns.includes('deleted_at')) await updateRow(ctx, table, this.id, { deleted_at: new Date().toISOString() });
     else await ctx.sql.query(named(`delete from ${table} where id = $1`), [this.id]);
@@ -162,15 +172,15 @@ export function hydrate<R extends Resource>(kind: ResourceClass<R>, row: object)
   return Object.assign(new kind(), row);
 }
 
-async function select<R extends Resource>(kind: ResourceClass<R>, ctx: Context, id: string, fixed: Values, lock: string): Promise<R | null> {
-  if (!isId(kind.idPrefix, id)) return null;
+/** @param fixed columns and what they must be; an id among them may be anything that a client sent */
+async function select<R extends Resource>(kind: ResourceClass<R>, ctx: Context, fixed: Values, lock: string): Promise<R | null> {
+  if ('id' in fixed && !isId(kind.idPrefix, fixed.id as string)) return null;
   const info = tableOf(ctx, kind.table);
-  const names = Object.keys(fixed);
-  const conditions = ['id = $1', 'project_id = $2', ...names.map((name, index) => `${name} = $${index + 3}`)];
+  const conditions = ['project_id = $1', ...Object.keys(fixed).map((name, index) => `${name} = $${index + 2}`)];
   if (info.columns.includes('deleted_at')) conditions.push('deleted_at is null');
   const columns = lock === 'for update' ? '*' : columnsOf(info);
   const text = `select ${columns} from ${kind.table} where ${conditions.join(' and ')} ${lock}`;
-  const [row] = await ctx.sql.query<object>(named(text), [id, ctx.project?.id, ...Object.values(fixed)]);
+  const [row] = await ctx.sql.query<object>(named(text), [ctx.project?.id, ...Object.values(fixed)]);
   return row ? hydrate(kind, row) : null;
 }
 

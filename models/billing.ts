@@ -1,7 +1,7 @@
 // Billing: how long resources had which quantity, and what that costs at the prices of the catalogs.
 import { prices } from '../core/catalogs';
 import type { Context, Identity } from '../core/context';
-import type { Resource, Values } from './base';
+import { sessionOf, type Resource, type Values } from './base';
 import { named } from './statement';
 
 /** What a kind charges for, stated as `static billing` of its class. */
@@ -46,15 +46,15 @@ const SUMS = named(`select p.id as project_id, p.name as project_name, s.kind, s
  * Notes, in the transaction of a change, how much of it is charged from now on.
  * @param changes values that were written; null when the row is removed
  */
-export async function meter(ctx: Context, resource: Resource, changes: Values | null): Promise<void> {
+export function meter(ctx: Context, resource: Resource, changes: Values | null): void {
   const { billing, kind } = resource.constructor as unknown as { billing?: Billing; kind: string };
   if (!billing || (changes && !isCharged(billing, changes))) return;
   const fresh = changes !== null && resource.version === 1;
-  if (!fresh) await ctx.sql.query(CLOSE, [resource.id]);
+  if (!fresh) sessionOf(ctx).send(CLOSE, [resource.id]);
   const row = resource as unknown as Values;
   const quantity = changes ? Number(row[billing.quantity]) : 0;
   const price = typeof billing.price === 'string' ? billing.price : row[billing.price.column];
-  if (quantity > 0) await ctx.sql.query(OPEN, [resource.project_id, kind, resource.id, price, quantity]);
+  if (quantity > 0) sessionOf(ctx).send(OPEN, [resource.project_id, kind, resource.id, price, quantity]);
 }
 
 function isCharged({ price, quantity }: Billing, changes: Values): boolean {

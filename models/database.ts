@@ -5,6 +5,8 @@ import pg from 'pg';
 import type { Sql, Statement } from '../core/context';
 import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 import { limits } from '../core/limits';
+import { memoize } from '../core/memoize';
+import { transact } from './transaction';
 
 /** Columns of a table that statements select, and those that hold jsonb. */
 export interface TableInfo {
@@ -15,12 +17,18 @@ export interface TableInfo {
 
 /** Either the pool or one transaction. */
 export interface Session extends Sql {
-  readonly knex: Knex;
   readonly tables: Map<string, TableInfo>;
+  /**
+   * Sends a statement that nobody needs an answer of, without waiting for it: should it fail, the transaction does, at its end.
+   * @throws Error outside of a transaction
+   */
+  send(statement: Statement, values: readonly unknown[]): void;
   transaction<T>(run: (session: Session) => Promise<T>): Promise<T>;
 }
 
 export interface Database extends Session {
+  /** For migrations, on connections of its own. */
+  readonly knex: Knex;
   close(): Promise<void>;
 }
 
@@ -31,6 +39,7 @@ pg.types.setTypeParser(INT8, Number);
 
 /** A server that is frozen, or behind a broken network, can't keep its own time-outs: it gets this much longer. */
 const SILENCE_MS = 1_000;
+const IDLE_MS = 30_000;
 
 /**
  * Opens the pool. Connections are made when needed, so an unreachable server shows at the first query.
@@ -39,22 +48,36 @@ const SILENCE_MS = 1_000;
  * @param options.answerMs how long an answer is waited for, where the server ends no statement itself; 0 = for ever
  */
 export function openDatabase(url: string, options: { poolSize: number; name?: string; answerMs?: number }): Database {
-  const pool = knex({
-    client: 'pg',
-    connection: {
-      connectionString: url,
-      application_name: options.name ?? 'platform-api',
-      connectionTimeoutMillis: limits.connectionTimeoutMs,
-      keepAlive: true,
-      query_timeout: options.answerMs ?? limits.statementTimeoutMs + SILENCE_MS,
-      options: `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c statement_timeout=${limits.statementTimeoutMs} -c idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
+  const connection = {
+    connectionString: url,
+    application_name: options.name ?? 'platform-api',
+    connectionTimeoutMillis: limits.connectionTimeoutMs,
+    keepAlive: true,
+    query_timeout: options.answerMs ?? limits.statementTimeoutMs + SILENCE_MS,
+    options: `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c statement_timeout=${limits.statementTimeoutMs} -c idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
+  };
+  // What a transaction sends without waiting goes out at once (models/transaction.ts).
+  const pool = new pg.Pool({ ...connection, pipeline: true, max: options.poolSize, idleTimeoutMillis: IDLE_MS });
+  // A connection that is lost fails the queries on it, which say it better.
+  pool.on('error', () => undefined);
+  pool.on('connect', (client) => void client.on('error', () => undefined));
+  const migrating = memoize(() => openKnex(connection));
+  return {
+    ...session(pool),
+    get knex() {
+      return migrating();
     },
-    pool: { min: 0, max: options.poolSize },
-    acquireConnectionTimeout: limits.connectionTimeoutMs,
-    // knex prints lost connections to standard output by itself; the queries that meet them say it better.
-    log: { warn() {}, error() {}, deprecate() {}, debug() {} },
-  });
-  return { ...session(pool, new Map(), false), close: () => pool.destroy() };
+    async close() {
+      if (migrating.done) await migrating().destroy();
+      await pool.end();
+    },
+  };
+}
+
+function openKnex(connection: object): Knex {
+  // knex prints lost connections to standard output by itself.
+  const log = { warn() {}, error() {}, deprecate() {}, debug() {} };
+  return knex({ client: 'pg', connection, pool: { min: 0, max: 2 }, acquireConnectionTimeout: limits.connectionTimeoutMs, log });
 }
 
 /** Reads the columns of every table once, after the migrations, into `session.tables`. */
@@ -73,37 +96,28 @@ export async function describeTables(database: Session): Promise<void> {
   }
 }
 
-interface PgConnection {
-  query(config: { name?: string; text: string; values: readonly unknown[] }): Promise<{ rows: unknown[] }>;
-  connection: { stream: { destroy(): void } };
-}
-
-function session(handle: Knex, tables: Map<string, TableInfo>, inTransaction: boolean): Session {
-  const client = handle.client as { acquireConnection(): Promise<PgConnection>; releaseConnection(connection: PgConnection): Promise<void> };
-  const self: Session = {
-    knex: handle,
+function session(pool: pg.Pool): Session {
+  const tables = new Map<string, TableInfo>();
+  return {
     tables,
-    inTransaction,
-    async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    inTransaction: false,
+    async query<Row>({ name, text }: Statement, values: readonly unknown[]): Promise<Row[]> {
       try {
-        const connection = await client.acquireConnection();
+        const client = await pool.connect();
         try {
-          return (await connection.query({ name: statement.name, text: statement.text, values })).rows as Row[];
-        } catch (error) {
-          // Its answer may still come, and would be taken for that of a later query.
-          if (SILENT.test((error as Error).message)) connection.connection.stream.destroy();
-          throw error;
+          return (await client.query({ name, text, values: values as unknown[] })).rows as Row[];
         } finally {
-          await client.releaseConnection(connection);
+          client.release();
         }
       } catch (error) {
         throw translate(error);
       }
     },
-    transaction: (run) =>
-      inTransaction ? run(self) : handle.transaction((trx) => run(session(trx, tables, true))).catch((error: unknown) => Promise.reject(translate(error))),
+    send: () => {
+      throw new Error('there is no transaction whose end could tell of a failure');
+    },
+    transaction: (run) => transact(pool, tables, run).catch((error: unknown) => Promise.reject(translate(error))),
   };
-  return self;
 }
 
 const WITH_MILLISECONDS = '2026-01-31 09:30:00.123+00'.length;
@@ -117,7 +131,6 @@ function timestamp(text: string): string {
   return `${date}T${clock}.${fraction.padEnd(3, '0').slice(0, 3)}Z`;
 }
 
-const SILENT = /^Query read timeout/;
 /** 55000 at a connection: the database takes none for now. */
 const UNAVAILABLE = /^(08|53|57P|58|55000)/;
 const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EHOSTUNREACH']);

@@ -5,7 +5,6 @@ import type { SecretBox } from '../core/secrets';
 import { Resource } from './base';
 import { named } from './statement';
 
-const FIND = named('select id from environment_variables where application_id = $1 and key = $2');
 const COUNT = named('select count(*) as used from environment_variables where application_id = $1');
 
 /** What a variable says of itself beside its key. */
@@ -36,8 +35,9 @@ export class EnvironmentVariable extends Resource {
 
   /** The variable of that key. @throws not_found */
   static async ofKey(ctx: Context, application: Parent, key: string): Promise<EnvironmentVariable> {
-    const id = (await idOf(ctx, application, key)) ?? '';
-    return EnvironmentVariable.forUpdate(ctx, id, { application_id: application.id });
+    const found = await EnvironmentVariable.forUpdateBy(ctx, { application_id: application.id, key });
+    if (!found) throw problem('not_found');
+    return found;
   }
 
   /**
@@ -46,7 +46,8 @@ export class EnvironmentVariable extends Resource {
    */
   static async put(ctx: Context, application: Parent, key: string, setting: Setting): Promise<EnvironmentVariable> {
     requireFree(key);
-    if (await idOf(ctx, application, key)) return (await EnvironmentVariable.ofKey(ctx, application, key)).change(ctx, setting);
+    const found = await EnvironmentVariable.forUpdateBy(ctx, { application_id: application.id, key });
+    if (found) return found.change(ctx, setting);
     if (ctx.if_match !== undefined) throw problem('precondition_failed');
     ctx.reply.status = 201;
     return EnvironmentVariable.add(ctx, application, key, setting);
@@ -104,11 +105,6 @@ function placeOf({ application_id, key }: Place): string {
 export function sealed(secrets: SecretBox, place: Place, value: string): { value: string; value_hash: string } {
   const context = placeOf(place);
   return { value: secrets.seal(value, context), value_hash: secrets.hmac(`${context}\0${value}`, 'environment_variables') };
-}
-
-async function idOf(ctx: Context, application: Parent, key: string): Promise<string | null> {
-  const [row] = await ctx.sql.query<{ id: string }>(FIND, [application.id, key]);
-  return row?.id ?? null;
 }
 
 /** @throws env_key_reserved */

@@ -4,7 +4,9 @@ import { createRequire } from 'node:module';
 import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
+import type { Sql } from '../core/context';
 import { StartupError } from '../core/startup_error';
+import { named } from './statement';
 
 /**
  * What a file of migrations/ exports. All pending ones run in one transaction, unless one of them must not
@@ -18,6 +20,7 @@ export interface Migration {
 const LOCK = `hashtext('platform-api migrations')`;
 const LOCK_POLL_MS = 200;
 const NO_TABLE = '42P01';
+const COMPLETED = named('select name from knex_migrations');
 
 /**
  * Brings the schema up to date. Processes that start together wait for each other, and a killed one is made good by the next.
@@ -40,13 +43,13 @@ export async function migrate(knex: Knex, directory: string): Promise<void> {
 /** Throws StartupError when the database has migrations that this program does not know: an older program may not write to it. */
 export async function assertNotNewer(knex: Knex, directory: string): Promise<void> {
   const known = new Set(namesIn(directory));
-  const unknown = (await completed(knex)).filter((name) => !known.has(name));
+  const unknown = (await completed(() => knex('knex_migrations').pluck<string[]>('name'))).filter((name) => !known.has(name));
   if (unknown.length) throw new StartupError(`the database schema is newer than this program: it has ${unknown.join(', ')}`);
 }
 
 /** The migrations of the directory that the database does not have yet, in order. */
-export async function pendingMigrations(knex: Knex, directory: string): Promise<string[]> {
-  const done = new Set(await completed(knex));
+export async function pendingMigrations(database: Pick<Sql, 'query'>, directory: string): Promise<string[]> {
+  const done = new Set(await completed(async () => (await database.query<{ name: string }>(COMPLETED, [])).map(({ name }) => name)));
   return namesIn(directory).filter((name) => !done.has(name));
 }
 
@@ -65,9 +68,9 @@ function namesIn(directory: string): string[] {
   return [...new Set(names)].sort();
 }
 
-async function completed(knex: Knex): Promise<string[]> {
+async function completed(ask: () => Promise<string[]>): Promise<string[]> {
   try {
-    return await knex('knex_migrations').orderBy('id').pluck<string[]>('name');
+    return await ask();
   } catch (error) {
     if ((error as { code?: string }).code === NO_TABLE) return [];
     throw error;

@@ -33,10 +33,9 @@ export async function usedOf(ctx: Context, kind: ResourceClass, projectId: strin
 }
 
 async function requireAll(ctx: Context, kind: ResourceClass, projectId: string, wanted: (Quota & { added: number })[]): Promise<void> {
-  await lock(ctx, projectId);
   const limited = wanted.filter(({ resource }) => (ctx.config.quotas[resource] ?? null) !== null);
-  if (!limited.length) return;
-  const used = await allUsed(ctx, kind, projectId, limited);
+  // In one go: PostgreSQL counts when it has the lock.
+  const [, used] = await Promise.all([lock(ctx, projectId), limited.length ? allUsed(ctx, kind, projectId, limited) : []]);
   limited.forEach(({ resource, added }, index) => {
     const [limit, now] = [ctx.config.quotas[resource] as number, used[index] as number];
     if (now + added > limit) throw problem('quota_exceeded', `The project may have ${limit} ${resource}.`, { resource, used: now, limit });

@@ -1,11 +1,16 @@
-// Rows written through Objection: one model class per table, bound to the request's transaction.
-import { Model, type ModelClass } from 'objection';
-import type { Context } from '../core/context';
+// Rows written with statements that Objection makes: one model class per table. A statement is made once for each set of
+// columns and then run as a named one, in the request's transaction.
+import knex from 'knex';
+import { Model, type ModelClass, type QueryBuilder } from 'objection';
+import type { Context, Statement } from '../core/context';
 import { problem } from '../core/errors';
-import { sessionOf, tableOf, type Values } from './base';
+import { tableOf, type Values } from './base';
 import type { TableInfo } from './database';
+import { named } from './statement';
 
 const models = new Map<string, ModelClass<Model>>();
+/** Makes statements, and has no connection. */
+const writer = knex({ client: 'pg' });
 
 /** The Objection model of a table, for writes and joins inside models/. */
 export function rowsOf(table: string): ModelClass<Model> {
@@ -21,10 +26,16 @@ export function rowsOf(table: string): ModelClass<Model> {
 /** Inserts one row and returns it whole. */
 export async function insertRow(ctx: Context, table: string, values: Values): Promise<object> {
   const info = tableOf(ctx, table);
-  const row = await rowsOf(table).query(sessionOf(ctx).knex).insert(encode(info, values)).returning('*');
+  const written = encode(info, values);
+  const columns = Object.keys(written);
+  const template = templateOf(`insert ${table} ${columns.join()}`, () => rowsOf(table).query(writer).insert(marks(columns)).returning('*'));
+  const [row] = await ctx.sql.query<object>(template.statement, template.columns.map((column) => written[column]));
   callTo(ctx, info, table);
-  return plain(row);
+  return row as object;
 }
+
+/** Stands for the id of the row that is written. */
+const ID = '(id)';
 
 /**
  * Writes fields of one row and returns it whole. Raises `version`, and where the loop works on the table also
@@ -33,20 +44,43 @@ export async function insertRow(ctx: Context, table: string, values: Values): Pr
  */
 export async function updateRow(ctx: Context, table: string, id: string, changes: Values): Promise<object> {
   const info = tableOf(ctx, table);
-  const { knex } = sessionOf(ctx);
-  const looped = info.columns.includes('generation')
-    ? { generation: knex.raw('generation + 1'), next_at: knex.raw('now()'), attempts: 0, deadline_at: null }
-    : {};
-  const bumped = { version: knex.raw('version + 1'), updated_at: knex.raw('greatest(now(), updated_at)'), ...looped };
-  const rows = await rowsOf(table)
-    .query(knex)
-    .patch({ ...encode(info, changes), ...bumped } as object)
-    .where({ id })
-    .returning('*');
-  const row = (rows as unknown as Model[])[0];
+  const written = encode(info, changes);
+  const columns = Object.keys(written);
+  const template = templateOf(`update ${table} ${columns.join()}`, () => {
+    const bumped = { ...marks(columns), ...raised(info) } as object;
+    return rowsOf(table).query(writer).patch(bumped).where({ id: ID }).returning('*');
+  });
+  const [row] = await ctx.sql.query<object>(template.statement, template.columns.map((column) => (column === ID ? id : written[column])));
   if (!row) throw problem('not_found');
   callTo(ctx, info, table);
-  return plain(row);
+  return row;
+}
+
+function raised({ columns }: TableInfo): Values {
+  const looped = columns.includes('generation') ? { generation: writer.raw('generation + 1'), next_at: writer.raw('now()'), attempts: writer.raw('0'), deadline_at: writer.raw('null') } : {};
+  return { version: writer.raw('version + 1'), updated_at: writer.raw('greatest(now(), updated_at)'), ...looped };
+}
+
+interface Template {
+  statement: Statement;
+  /** What its parameters are the values of. */
+  columns: string[];
+}
+
+const templates = new Map<string, Template>();
+
+/** The statement of a query whose values are the names of their columns. Columns come from models: there are few sets of them. */
+function templateOf(key: string, query: () => QueryBuilder<Model, unknown>): Template {
+  const known = templates.get(key);
+  if (known) return known;
+  const { sql, bindings } = query().toKnexQuery().toSQL().toNative();
+  const made = { statement: named(sql), columns: bindings as string[] };
+  templates.set(key, made);
+  return made;
+}
+
+function marks(columns: string[]): Values {
+  return Object.fromEntries(columns.map((column) => [column, column]));
 }
 
 function callTo(ctx: Context, info: TableInfo, table: string): void {
@@ -61,8 +95,4 @@ function encode(info: TableInfo, values: Values): Values {
     result[name] = info.json.has(name) && value !== null ? JSON.stringify(value) : value;
   }
   return result;
-}
-
-function plain(row: Model): object {
-  return { ...row };
 }

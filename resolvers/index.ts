@@ -124,7 +124,7 @@ function mutation(field: RootField, resolve: Resolve): Resolve {
       const sent = field.body ? args[field.body.argument] : undefined;
       inner.activity = { resource: null, changed_fields: Object.keys(sent ?? {}) };
       const result = await resolve(source, args, inner, info);
-      await recordActivity(inner, field.action as string);
+      recordActivity(inner, field.action as string);
       if (result instanceof Resource) ctx.reply.etag = result.etag;
       return result;
     });

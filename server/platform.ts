@@ -9,7 +9,7 @@ import { loadKeyRing, secretBox, type SecretBox } from '../core/secrets';
 import { StartupError } from '../core/startup_error';
 import { hostFacts } from '../drivers/host';
 import { allJobs } from '../jobs/registry';
-import { describeTables, openDatabase, translate, type Database } from '../models/database';
+import { describeTables, openDatabase, type Database } from '../models/database';
 import { lagSeconds } from '../models/lease';
 import { migrate, pendingMigrations } from '../models/migrate';
 import { named } from '../models/statement';
@@ -129,14 +129,14 @@ const COUNT = named(`insert into rate_windows as w (bucket, window_start, used) 
   on conflict (bucket) do update set window_start = excluded.window_start, used = case when w.window_start = excluded.window_start then w.used + excluded.used else excluded.used end
   where w.window_start <= excluded.window_start returning used`);
 
-async function requireUpToDate({ knex }: Database): Promise<void> {
-  const pending = await pendingMigrations(knex, MIGRATIONS).catch((error: unknown) => Promise.reject(translate(error)));
+async function requireUpToDate(database: Database): Promise<void> {
+  const pending = await pendingMigrations(database, MIGRATIONS);
   if (pending.length) throw new StartupError(`the program on the disk is newer than the one that runs (${pending.join(', ')} is pending): start it again`);
 }
 
 /** On connections of its own, since a migration may take longer than any request. */
 async function bringUpToDate(url: string): Promise<void> {
-  const database = openDatabase(url, { poolSize: 2, name: 'platform-api migrations', answerMs: 0 });
+  const database = openDatabase(url, { poolSize: 1, name: 'platform-api migrations', answerMs: 0 });
   try {
     await database.knex.raw('select 1').catch(complain('the database does not answer'));
     await migrate(database.knex, MIGRATIONS).catch(complain('the database schema can not be brought up to date'));

@@ -189,7 +189,7 @@ const LAG_SECONDS_MAX = 60;
 /** Why this process should get no requests; empty when it is ready. */
 async function notReady(platform: Platform): Promise<string[]> {
   try {
-    const pending = await pendingMigrations(platform.database.knex, MIGRATIONS);
+    const pending = await pendingMigrations(platform.database, MIGRATIONS);
     const lag = await platform.workerLag();
     return [...(pending.length ? ['migrations are pending'] : []), ...(lag > LAG_SECONDS_MAX ? ['the worker lags behind'] : [])];
   } catch {

@@ -33,7 +33,7 @@ export async function promoteReplica(ctx: Context, replica: DatabaseReplica): Pr
   await DatabaseEndpoint.addDefault(ctx, database);
   await replica.move(ctx, 'promoting');
   // What it costs is that of the new database from now on.
-  await meter(ctx, replica, null);
+  meter(ctx, replica, null);
   await makeDatabaseDue(ctx.sql, replica.database_id);
   return database;
 }

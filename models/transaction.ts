@@ -1,0 +1,58 @@
+// One transaction on one connection of the pool. Statements are pipelined: what nobody waits for goes out behind the last one,
+// so a transaction costs the waits of its questions only, not one more for its begin and each of its entries.
+// PostgreSQL works them off one after the other, and refuses all after one that failed.
+import type pg from 'pg';
+import type { Statement } from '../core/context';
+import { translate, type Session, type TableInfo } from './database';
+
+/** "current transaction is aborted": another one is the cause. */
+const ABORTED = '25P02';
+
+/**
+ * Commits what `run` resolves from, rolls back what it rejects from.
+ * @throws what `run` throws; the first failure of what was sent; Error where `run` went on after a failed statement
+ */
+export async function transact<T>(pool: pg.Pool, tables: Map<string, TableInfo>, run: (session: Session) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  const sent: Promise<pg.QueryResult>[] = [];
+  const send = (query: pg.QueryConfig): void => {
+    const answer = client.query(query);
+    answer.catch(() => undefined); // told at the end
+    sent.push(answer);
+  };
+  try {
+    send({ text: 'begin' });
+    const result = await run(sessionOn(client, tables, send));
+    send({ text: 'commit' });
+    const last = (await Promise.all(sent)).at(-1);
+    if (last?.command !== 'COMMIT') throw new Error('a statement of the transaction had failed: it was rolled back');
+    return result;
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined); // the connection is gone, and the transaction with it
+    throw (await firstFailure(sent)) ?? error;
+  } finally {
+    client.release();
+  }
+}
+
+async function firstFailure(sent: Promise<unknown>[]): Promise<unknown> {
+  const ends = await Promise.allSettled(sent);
+  return ends.flatMap((end) => (end.status === 'rejected' && (end.reason as { code?: string }).code !== ABORTED ? [end.reason as unknown] : []))[0];
+}
+
+function sessionOn(client: pg.PoolClient, tables: Map<string, TableInfo>, send: (query: pg.QueryConfig) => void): Session {
+  const self: Session = {
+    tables,
+    inTransaction: true,
+    async query<Row>({ name, text }: Statement, values: readonly unknown[]): Promise<Row[]> {
+      try {
+        return (await client.query({ name, text, values: values as unknown[] })).rows as Row[];
+      } catch (error) {
+        throw translate(error);
+      }
+    },
+    send: ({ name, text }, values) => send({ name, text, values: values as unknown[] }),
+    transaction: (run) => run(self),
+  };
+  return self;
+}
