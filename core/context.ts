@@ -59,6 +59,8 @@ export interface Limiter {
 export interface Statement {
   name: string;
   text: string;
+  /** It reads a few rows by an index: such reads may share a connection (models/batches.ts). */
+  quick?: boolean;
 }
 
 /** The pool, or the transaction that the request is in. models/database.ts knows more of it. */

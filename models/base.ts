@@ -6,7 +6,7 @@ import type { StateMachine } from '../core/states';
 import { meter } from './billing';
 import { LOOP_ONLY } from './columns';
 import type { Session, TableInfo } from './database';
-import { named } from './statement';
+import { named, quick } from './statement';
 import { insertRow, updateRow } from './write';
 import { checkQuotas, type Quota } from './quota';
 
@@ -82,11 +82,15 @@ export abstract class Resource {
   /** A new row of the selected project: quotas checked, id minted, due for the loop where the kind has one. */
   static async insert<R extends Resource>(this: ResourceClass<R>, ctx: Context, values: Values): Promise<R> {
     const project_id = (values.project_id as string | undefined) ?? ctx.project?.id;
-    await checkQuotas(ctx, this, project_id, values);
     const id = mintId(this.idPrefix);
     const created_at = timeOfId(id).toISOString();
-    const row = await insertRow(ctx, this.table, { id, project_id, created_at, updated_at: created_at, ...values });
-    const made = hydrate(this, row);
+    // Sent together, and a row that passes a quota is rolled back.
+    if (!ctx.sql.inTransaction) throw new Error('an insert belongs into a transaction');
+    const allowed = checkQuotas(ctx, this, project_id, values);
+    const inserted = insertRow(ctx, this.table, { id, project_id, created_at, updated_at: created_at, ...values });
+    await Promise.allSettled([allowed, inserted]);
+    await allowed;
+    const made = hydrate(this, await inserted);
     touch(ctx, this.kind, made);
     meter(ctx, made, values);
     return made;
@@ -180,7 +184,7 @@ async function select<R extends Resource>(kind: ResourceClass<R>, ctx: Context, 
   if (info.columns.includes('deleted_at')) conditions.push('deleted_at is null');
   const columns = lock === 'for update' ? '*' : columnsOf(info);
   const text = `select ${columns} from ${kind.table} where ${conditions.join(' and ')} ${lock}`;
-  const [row] = await ctx.sql.query<object>(named(text), [ctx.project?.id, ...Object.values(fixed)]);
+  const [row] = await ctx.sql.query<object>(lock ? named(text) : quick(text), [ctx.project?.id, ...Object.values(fixed)]);
   return row ? hydrate(kind, row) : null;
 }
 

@@ -6,6 +6,7 @@ import type { Sql, Statement } from '../core/context';
 import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 import { limits } from '../core/limits';
 import { memoize } from '../core/memoize';
+import { openBatches } from './batches';
 import { transact } from './transaction';
 
 /** Columns of a table that statements select, and those that hold jsonb. */
@@ -97,18 +98,15 @@ export async function describeTables(database: Session): Promise<void> {
 }
 
 function session(pool: pg.Pool): Session {
+  const read = openBatches(pool);
   const tables = new Map<string, TableInfo>();
   return {
     tables,
     inTransaction: false,
-    async query<Row>({ name, text }: Statement, values: readonly unknown[]): Promise<Row[]> {
+    async query<Row>({ name, text, quick }: Statement, values: readonly unknown[]): Promise<Row[]> {
+      const query = { name, text, values: values as unknown[] };
       try {
-        const client = await pool.connect();
-        try {
-          return (await client.query({ name, text, values: values as unknown[] })).rows as Row[];
-        } finally {
-          client.release();
-        }
+        return (await (quick ? read(query) : pool.query(query))).rows as Row[];
       } catch (error) {
         throw translate(error);
       }

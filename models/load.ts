@@ -2,7 +2,7 @@
 import DataLoader from 'dataloader';
 import type { Context } from '../core/context';
 import { columnsOf, hydrate, tableOf, type Resource, type ResourceClass } from './base';
-import { named } from './statement';
+import { quick } from './statement';
 
 /** The row that a relation points to, within the project of the row it starts from; null where there is none. */
 export function loadOne<R extends Resource>(kind: ResourceClass<R>, ctx: Context, projectId: string, id: string | null): Promise<R | null> {
@@ -18,7 +18,7 @@ async function loadMany<R extends Resource>(kind: ResourceClass<R>, ctx: Context
   const info = tableOf(ctx, kind.table);
   const alive = info.columns.includes('deleted_at') ? 'and deleted_at is null' : '';
   const text = `select ${columnsOf(info)} from ${kind.table} where project_id = $1 and id = any($2) ${alive}`;
-  const rows = await ctx.sql.query<{ id: string }>(named(text), [projectId, ids]);
+  const rows = await ctx.sql.query<{ id: string }>(quick(text), [projectId, ids]);
   const found = new Map(rows.map((row) => [row.id, hydrate(kind, row)]));
   return ids.map((id) => found.get(id) ?? null);
 }

@@ -3,7 +3,7 @@ import type { Context } from '../core/context';
 import { hashFilters } from '../core/cursor';
 import { limits } from '../core/limits';
 import { columnsOf, hydrate, tableOf, type Resource, type ResourceClass, type Values } from './base';
-import { named } from './statement';
+import { quick } from './statement';
 
 export interface Page<R> {
   data: R[];
@@ -48,7 +48,7 @@ export async function page<R extends Resource>(kind: ResourceClass<R>, ctx: Cont
   if (after) conditions.push(keyset(plan, after.key, after.id, values));
   const where = conditions.map((condition) => ` and ${condition}`).join('');
   const text = `select ${source.columns} from ${source.from}${where} ${orderOf(plan)} limit $${values.push(limit + 1)}`;
-  const rows = await ctx.sql.query<Values>(named(text), values);
+  const rows = await ctx.sql.query<Values>(quick(text), values);
   return envelope(kind, ctx, rows, limit, plan, expect);
 }
 

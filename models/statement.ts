@@ -10,7 +10,12 @@ const statements = new Map<string, Statement>();
 export function named(text: string): Statement {
   const known = statements.get(text);
   if (known) return known;
-  const statement = { name: createHash('sha256').update(text).digest('hex').slice(0, 24), text };
+  const statement: Statement = { name: createHash('sha256').update(text).digest('hex').slice(0, 24), text };
   statements.set(text, statement);
   return statement;
+}
+
+/** The same for a read of a few rows by an index, which may share its connection with others (models/batches.ts). */
+export function quick(text: string): Statement {
+  return Object.assign(named(text), { quick: true });
 }

@@ -1,9 +1,11 @@
 // One transaction on one connection of the pool. Statements are pipelined: what nobody waits for goes out behind the last one,
-// so a transaction costs the waits of its questions only, not one more for its begin and each of its entries.
+// so a transaction costs the waits of its questions only, not one more for its begin and each of its entries, and what is
+// sent at once goes out in one packet.
 // PostgreSQL works them off one after the other, and refuses all after one that failed.
 import type pg from 'pg';
 import type { Statement } from '../core/context';
 import { translate, type Session, type TableInfo } from './database';
+import { together } from './wire';
 
 /** "current transaction is aborted": another one is the cause. */
 const ABORTED = '25P02';
@@ -16,6 +18,7 @@ export async function transact<T>(pool: pg.Pool, tables: Map<string, TableInfo>,
   const client = await pool.connect();
   const sent: Promise<pg.QueryResult>[] = [];
   const send = (query: pg.QueryConfig): void => {
+    together(client);
     const answer = client.query(query);
     answer.catch(() => undefined); // told at the end
     sent.push(answer);
@@ -46,6 +49,7 @@ function sessionOn(client: pg.PoolClient, tables: Map<string, TableInfo>, send: 
     inTransaction: true,
     async query<Row>({ name, text }: Statement, values: readonly unknown[]): Promise<Row[]> {
       try {
+        together(client);
         return (await client.query({ name, text, values: values as unknown[] })).rows as Row[];
       } catch (error) {
         throw translate(error);
