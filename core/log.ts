@@ -20,7 +20,7 @@ export function createLog(level: LogLevel, stream: DestinationStream = destinati
     {
       level,
       base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
+      timestamp: isoTime,
       serializers: { err: (error: Error) => withoutSecrets(stdSerializers.err(error)) },
       // Not pino's `redact`: with paths at three depths it takes 29 us a line, this takes 1 us, and every request writes one.
       formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
@@ -28,6 +28,16 @@ export function createLog(level: LogLevel, stream: DestinationStream = destinati
     stream,
   );
   return hidingInChildren(log);
+}
+
+let lastMs = 0;
+let lastTime = '';
+
+/** As pino's own, made once for all lines of a millisecond. */
+function isoTime(): string {
+  const now = Date.now();
+  if (now !== lastMs) [lastMs, lastTime] = [now, `,"time":"${new Date(now).toISOString()}"`];
+  return lastTime;
 }
 
 /** Standard output for several processes: lines of up to 4096 bytes never run into those of others. */

@@ -171,9 +171,9 @@ export function columnsOf(info: TableInfo): string {
   return list;
 }
 
-/** A row as an instance of its kind. */
+/** A row becomes an instance of its kind. It is not copied: a page would be there twice. */
 export function hydrate<R extends Resource>(kind: ResourceClass<R>, row: object): R {
-  return Object.assign(new kind(), row);
+  return Object.setPrototypeOf(row, kind.prototype as object) as R;
 }
 
 /** @param fixed columns and what they must be; an id among them may be anything that a client sent */

@@ -7,9 +7,6 @@ import { together } from './wire';
 /** A full batch of reads by an index keeps its last one waiting for about half a millisecond. */
 const READS_MAX = 8;
 
-/** Its statement was to be prepared by the same one before it, which failed, perhaps for a reason of its own. */
-const NOT_PREPARED = '26000';
-
 interface Waiting {
   query: pg.QueryConfig;
   answer(result: pg.QueryResult): void;
@@ -33,7 +30,7 @@ export function openBatches(pool: pg.Pool): Read {
     called -= 1;
     const answers = waiting.splice(0, READS_MAX).map(({ query, answer, fail }) => {
       together(client);
-      return client.query(query).then(answer, (error: { code?: string }) => (error.code === NOT_PREPARED ? void pool.query(query).then(answer, fail) : fail(error)));
+      return client.query(query).then(answer, fail);
     });
     await Promise.all(answers);
     client.release();

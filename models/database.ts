@@ -129,8 +129,8 @@ function timestamp(text: string): string {
   return `${date}T${clock}.${fraction.padEnd(3, '0').slice(0, 3)}Z`;
 }
 
-/** 55000 at a connection: the database takes none for now. */
-const UNAVAILABLE = /^(08|53|57P|58|55000)/;
+/** 55000 at a connection: the database takes none for now. 26000: the same statement, sent just before, was not prepared in time. */
+const UNAVAILABLE = /^(08|53|57P|58|55000|26000)/;
 const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EHOSTUNREACH']);
 
 /**

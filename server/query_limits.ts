@@ -20,7 +20,7 @@ interface Weight {
   introspection: number;
 }
 
-export type QueryLimits = (query: string, variables: Variables) => DocumentNode;
+export type QueryLimits = (query: string, variables: Variables) => void;
 
 /**
  * Prepares the walk for a schema. A list counts as many rows as its `limit` says, or its default page without one.
@@ -30,12 +30,20 @@ export type QueryLimits = (query: string, variables: Variables) => DocumentNode;
 export function queryLimits(schema: GraphQLSchema, usualIntrospection: string): QueryLimits {
   const usual = weightsOf(schema, parse(usualIntrospection), {});
   const introspectionMax = 2 * Math.max(...usual.map(({ introspection }) => introspection));
+  const passed = new Set<string>();
   return (query, variables) => {
-    const document = parseText(query);
-    for (const weight of weightsOf(schema, document, variables)) requireModest(weight, introspectionMax);
-    return document;
+    const isKept = query.length <= KEPT_LENGTH_MAX && Object.keys(variables).length === 0;
+    if (isKept && passed.has(query)) return;
+    for (const weight of weightsOf(schema, parseText(query), variables)) requireModest(weight, introspectionMax);
+    if (!isKept) return;
+    if (passed.size >= KEPT_MAX) passed.clear();
+    passed.add(query);
   };
 }
+
+/** Texts that passed without variables, which alone can change what they cost. Longer ones are few. */
+const KEPT_MAX = 256;
+const KEPT_LENGTH_MAX = 4_000;
 
 function parseText(query: string): DocumentNode {
   try {

@@ -223,8 +223,9 @@ test('SIGTERM lets all of them finish, and leaves none', async () => {
   const blocker = new pg.Client({ connectionString: (databases[0] as TestDatabase).url });
   await blocker.connect();
   await blocker.query('begin; lock table activity in access exclusive mode');
+  // Two that come to a process at once share a connection, where one waits behind the other.
   const slow = Array.from({ length: 4 }, () => ask(`/v2/projects/${first.project_id}/activity`));
-  await until(async () => Number((await sql.query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%activity%'`)).rowCount) >= 4);
+  await until(async () => Number((await sql.query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%activity%'`)).rowCount) >= 2);
   program.signal('SIGTERM');
   await until(() => ask('/healthz').then(() => false, () => true));
   await blocker.query('commit');
