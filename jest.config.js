@@ -3,6 +3,7 @@ process.env.NODE_ENV = 'production';
 
 module.exports = {
   testEnvironment: 'node',
+  testSequencer: '<rootDir>/test/support/sequencer.js',
   runtime: '<rootDir>/test/support/node_runtime.js',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
@@ -11,7 +12,7 @@ module.exports = {
   reporters: ['default', '<rootDir>/test/support/reporter.js'],
   testTimeout: 60000,
   // More than the cores of a small machine: many tests wait for processes.
-  maxWorkers: 3,
+  maxWorkers: 4,
   // A test file that fails while it starts may leave a connection open; in CI that must not keep the run from ending.
   forceExit: Boolean(process.env.CI),
 };

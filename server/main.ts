@@ -1,12 +1,17 @@
 // npm start: settings, database, migrations, first boot, service. One line and exit code 1 when it can't.
 import './heap';
-import { startCluster } from './cluster';
-import { firstBoot, firstBootText } from './first_boot';
+import { createRequire } from 'node:module';
+import type * as OfCluster from './cluster';
+import type * as OfFirstBoot from './first_boot';
 import { runProgram } from './program';
-import { startService } from './service';
+import type * as OfService from './service';
+
+const load = createRequire(__filename);
 
 runProgram('npm start', async (platform) => {
-  const service = platform.config.webConcurrency > 1 ? await startCluster(platform) : await startService(platform);
+  const start = platform.config.webConcurrency > 1 ? (load('./cluster') as typeof OfCluster).startCluster : (load('./service') as typeof OfService).startService;
+  const service = await start(platform);
+  const { firstBoot, firstBootText } = load('./first_boot') as typeof OfFirstBoot;
   const first = await firstBoot(platform);
   if (first) process.stdout.write(firstBootText(first));
   platform.log.info({ address: service.config.baseUrl, admin_port: service.adminPort }, 'ready');

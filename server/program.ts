@@ -1,10 +1,13 @@
 // What the programs that run until they are told to stop have in common: arguments, settings, signals, the one line of an error.
+import { createRequire } from 'node:module';
 import { helpText, loadConfig } from '../core/config';
 import { createLog, sharedOutput } from '../core/log';
 import { StartupError } from '../core/startup_error';
-import { openPlatform, type Platform } from './platform';
+import type * as OfPlatform from './platform';
+import type { Platform } from './platform';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+const load = createRequire(__filename);
 const leave = (): never => process.exit(0);
 
 /** What a program does until it is told to stop. */
@@ -32,6 +35,8 @@ async function run(command: string, start: (platform: Platform) => Promise<Runni
   if (words.length) throw new StartupError(`unknown argument ${words[0]}; settings are environment variables, see ${command} -- --help`);
   const config = loadConfig(process.env);
   leaveOnSignal();
+  // Not before: a start that goes no further should not wait for all there is.
+  const { openPlatform } = load('./platform') as typeof OfPlatform;
   const platform = await openPlatform(config, createLog(config.logLevel, config.webConcurrency > 1 ? sharedOutput() : undefined));
   try {
     stopOnSignal(platform, await start(platform));

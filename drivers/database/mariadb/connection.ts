@@ -1,5 +1,5 @@
 // Statements to a server, over its socket, as the platform's own user.
-import { createConnection, type RowDataPacket } from 'mysql2/promise';
+import type { RowDataPacket } from 'mysql2/promise';
 import type { ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
@@ -19,6 +19,8 @@ const answerWithinMs = 5_000;
  */
 export async function withServer<T>(home: Home, spec: Pick<ServerSpec, 'id' | 'admin_password'>, work: (ask: Ask) => Promise<T>, ctx: DriverContext): Promise<T> {
   try {
+    // Only where there is such a server: the package makes a start longer.
+    const { createConnection } = await import('mysql2/promise');
     const connection = await createConnection({ socketPath: socketOf(home), user: adminOf(spec.id), password: spec.admin_password, connectTimeout: answerWithinMs });
     connection.on('error', () => undefined);
     const over = () => connection.destroy();

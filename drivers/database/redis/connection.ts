@@ -1,5 +1,5 @@
 // Words with a server, over its socket, as the platform's own user.
-import { createClient } from '@redis/client';
+import { memoize } from '../../../core/memoize';
 import type { ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
@@ -11,8 +11,9 @@ import { adminOf } from './acl';
 export type Say = (...words: string[]) => Promise<unknown>;
 
 const answerWithinMs = 5_000;
-// createClient makes a class with all commands each time, which takes longer than all that is said; a copy shares it.
-const template = createClient({ RESP: 2, disableClientInfo: true });
+// Only where there is such a server: the package takes a tenth of a start. And createClient makes a class with all commands
+// each time, which takes longer than all that is said; a copy shares it.
+const template = memoize(async () => (await import('@redis/client')).createClient({ RESP: 2, disableClientInfo: true }));
 const notYet = /ENOENT|ECONNREFUSED|ECONNRESET|LOADING|Socket closed|closed the connection|Connection timeout/i;
 
 /**
@@ -20,7 +21,7 @@ const notYet = /ENOENT|ECONNREFUSED|ECONNRESET|LOADING|Socket closed|closed the 
  * @throws NotReady @throws DriverError conflict where another one answers
  */
 export async function withServer<T>(home: Home, spec: Pick<ServerSpec, 'id' | 'admin_password'>, work: (say: Say) => Promise<T>, ctx: DriverContext): Promise<T> {
-  const client = template.duplicate({
+  const client = (await template()).duplicate({
     username: adminOf(spec.id), password: spec.admin_password,
     socket: { path: socketOf(home), tls: false, reconnectStrategy: false, connectTimeout: answerWithinMs },
   });
