@@ -10,10 +10,9 @@ import { openTrial, until, withinMs, type Trial, type Variant } from '../support
 const isRoot = process.getuid?.() === 0;
 const hasBubblewrap = spawnSync('bwrap', ['--version']).status === 0;
 const ctx = () => driverContext(withinMs);
+// How units are kept apart and how they are limited does not depend on each other; runtime_limits.test.ts has all four pairs.
 const variants: [string, Variant][] = [
   ['bubblewrap', { sandbox: 'bubblewrap' }],
-  ['no sandbox', { sandbox: 'none' }],
-  ['bubblewrap, no control groups', { sandbox: 'bubblewrap', limits: 'poll' }],
   ['no sandbox, no control groups', { sandbox: 'none', limits: 'poll' }],
 ];
 // Under CI nothing is left out: there a missing bubblewrap fails.
