@@ -11,7 +11,7 @@ export const resolvers: Resolvers = {
     },
   },
   Mutation: {
-    setEnvironmentVariable: async (_, { id, key, input }, ctx) => EnvironmentVariable.put(ctx, await Application.ofChild(ctx, id), key, input),
+    setEnvironmentVariable: (_, { id, key, input }, ctx) => EnvironmentVariable.put(ctx, Application.ofChild(ctx, id), { application_id: id, key }, input),
     deleteEnvironmentVariable: async (_, { id, key }, ctx) => {
       await (await EnvironmentVariable.ofKey(ctx, await Application.ofChild(ctx, id), key)).destroy(ctx);
       return true;
