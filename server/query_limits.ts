@@ -5,6 +5,7 @@ import {
 } from 'graphql';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
+import { requireFlat } from './query_text';
 
 type Maybe<T> = T | undefined;
 type Variables = Record<string, unknown>;
@@ -46,6 +47,7 @@ const KEPT_MAX = 256;
 const KEPT_LENGTH_MAX = 4_000;
 
 function parseText(query: string): DocumentNode {
+  requireFlat(query);
   try {
     return parse(query, { maxTokens: limits.graphqlTokensMax });
   } catch (error) {

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getIntrospectionQuery } from 'graphql';
 import { limits } from '../core/limits';
+import { requireFlat } from '../server/query_text';
 import { startService, type TestService } from './support/service';
 
 let service: TestService;
@@ -55,6 +56,8 @@ const hostile: [string, string, RegExp][] = [
   ['a limit in a variable that was not sent', 'query ($n: Int) { listApplications(limit: $n) { data { volumes(limit: 50) { id } } } }', /cost/],
   ['tokens', `{ getMe { token { id } } ${repeat(limits.graphqlTokensMax, () => '#\n,a')} }`, /tokens/],
   ['deep values', `{ listVolumes(name: ${'['.repeat(3000)}${']'.repeat(3000)}) { next_cursor } }`, /tokens|deep/],
+  ['levels beyond all reading', `${'{a'.repeat(5_000)}${'}'.repeat(5_000)}`, /deep/],
+  ['selections beyond all reading', `{ ${repeat(2_000, (n) => `a${n}: getMe { kind }`)} }`, /selections/],
   ['introspection that multiplies', `{ ${repeat(15, (n) => `a${n}: __schema { types { fields { type { fields { args { type { name kind description } } } } } } }`)} }`, /introspection/],
 ];
 
@@ -62,6 +65,20 @@ test.each(hostile)('%s', async (_, query, what) => {
   const [status, code, message] = await refusal(query);
   expect([status, code, message]).toEqual([400, 'query_too_complex', expect.stringMatching(what)]);
 });
+
+const BRACES = '{'.repeat(2_000);
+
+test.each([
+  ['a comment', `{ getMe { kind } } # ${BRACES}\n`],
+  ['a comment that ends with the text', `{ getMe { kind } } # ${BRACES}`],
+  ['a string', `{ a(b: "${BRACES} \\" ${BRACES}", c: "") }`],
+  ['a block string', `{ a(b: """${BRACES} \\""" " ${BRACES}\n ${BRACES}""") }`],
+  ['a string without an end', `{ a(b: "${BRACES}`],
+  ['a block string without an end', `{ a(b: """${BRACES}`],
+])('braces in %s are no selections', (_, text) => expect(() => requireFlat(text)).not.toThrow());
+
+test.each([['a string', `{ a(b: "x\\"") ${BRACES}`], ['a block string', `{ a(b: """x""") ${BRACES}`], ['a comment', `# x\n${BRACES}`], ['a line that a string does not leave', `{ a(b: "x\n${BRACES}`]])('braces behind %s are', (_, text) =>
+  expect(() => requireFlat(text)).toThrow(/deep/));
 
 test('fragments that spread each other double at each step and are refused at once', async () => {
   const bomb = `{ ...f0 } ${repeat(60, (n) => `fragment f${n} on Query { ...f${n + 1} ...f${n + 1} }`)} fragment f60 on Query { getMe { token { id } } }`;
