@@ -1,0 +1,82 @@
+// Transactions and batches of reads, on a real PostgreSQL (decision 0025).
+import { problem } from '../core/errors';
+import { openDatabase, type Database } from '../models/database';
+import { named, quick } from '../models/statement';
+import { createEmptyDatabase, type TestDatabase } from './support/database';
+
+let home: TestDatabase;
+let database: Database;
+
+beforeAll(async () => {
+  home = await createEmptyDatabase();
+  database = openDatabase(home.url, { poolSize: 2 });
+  await database.query(named('create table notes (id int primary key, text text)'), []);
+});
+afterAll(async () => {
+  await database.close();
+  await home.drop();
+});
+beforeEach(() => database.query(named('truncate notes'), []));
+
+const ADD = named('insert into notes values ($1, $2)');
+const all = async (): Promise<number[]> => (await database.query<{ id: number }>(named('select id from notes order by id'), [])).map(({ id }) => id);
+
+test('what was sent is there with the commit, in the order in which it was sent', async () => {
+  await database.transaction(async (sql) => {
+    sql.send(ADD, [1, 'a']);
+    sql.send(named('update notes set id = 2 where id = $1'), [1]);
+    expect(await sql.query(named('select id from notes'), [])).toEqual([{ id: 2 }]);
+    sql.send(ADD, [3, 'c']);
+  });
+  expect(await all()).toEqual([2, 3]);
+});
+
+test('what was sent and fails, fails the transaction, with its own error and not that of what came after', async () => {
+  const run = database.transaction(async (sql) => {
+    sql.send(ADD, [1, 'a']);
+    sql.send(ADD, [1, 'again']);
+    await sql.query(named('select 1 as later'), []);
+  });
+  await expect(run).rejects.toMatchObject({ code: '23505' });
+  await expect(database.transaction(async (sql) => sql.send(ADD, ['no number', 'a']))).rejects.toMatchObject({ code: '22P02' });
+  expect(await all()).toEqual([]);
+});
+
+test('what the work throws is told as it is, and nothing stays', async () => {
+  const refused = problem('quota_exceeded');
+  await expect(database.transaction(async (sql) => (sql.send(ADD, [1, 'a']), Promise.reject(refused)))).rejects.toBe(refused);
+  expect(await all()).toEqual([]);
+});
+
+test('work that goes on after a failed statement is not told that it was committed', async () => {
+  const run = database.transaction(async (sql) => {
+    await sql.query(ADD, [1, 'a']);
+    await sql.query(ADD, [1, 'again']).catch(() => undefined);
+    return 'done';
+  });
+  await expect(run).rejects.toThrow(/rolled back/);
+  expect(await all()).toEqual([]);
+});
+
+test('a connection that is lost in the middle is replaced', async () => {
+  const run = database.transaction(async (sql) => {
+    sql.send(ADD, [1, 'a']);
+    await sql.query(named('select pg_terminate_backend(pg_backend_pid())'), []);
+  });
+  await expect(run).rejects.toMatchObject({ code: 'service_unavailable' });
+  expect(await all()).toEqual([]);
+});
+
+test('outside of a transaction nothing is sent without waiting', () => {
+  expect(() => database.send(ADD, [1, 'a'])).toThrow(/no transaction/);
+});
+
+test('reads that leave together fail alone, and find their own rows', async () => {
+  await database.query(named('insert into notes select n, n::text from generate_series(1, 40) n'), []);
+  const read = quick('select text from notes where id = $1');
+  const answers = await Promise.allSettled(Array.from({ length: 60 }, (_, n) => database.query<{ text: string }>(read, [n % 7 === 3 ? 'no number' : n + 1])));
+  answers.forEach((answer, n) => {
+    if (n % 7 === 3) expect(answer).toMatchObject({ status: 'rejected', reason: { code: '22P02' } });
+    else expect(answer).toEqual({ status: 'fulfilled', value: n < 40 ? [{ text: String(n + 1) }] : [] });
+  });
+});
