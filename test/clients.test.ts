@@ -3,13 +3,14 @@ import http from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../core/limits';
+import { withLimits } from './support/limits';
 import { rawRequest, type RawAnswer } from './support/raw_http';
 import { endPrograms, startProgram } from './support/program';
 import { createTestDatabase, type TestDatabase } from './support/database';
 import { startService, type TestService } from './support/service';
 
 // Short, so that the test needs not wait as long as a slow client may.
-Object.assign(limits, { headersTimeoutMs: 400, requestTimeoutMs: 800 });
+withLimits({ headersTimeoutMs: 400, requestTimeoutMs: 800 });
 
 let service: TestService;
 beforeAll(async () => {

@@ -12,10 +12,11 @@ import { openEmbedded, type Embedded } from '../server/embedded';
 import { firstBoot } from '../server/first_boot';
 import { openPlatform, type Platform } from '../server/platform';
 import { startService, type Service } from '../server/service';
+import { withLimits } from './support/limits';
 import { processesWith } from './support/processes';
 
 // Shorter than in life, so that the test needs not wait as long as a client may.
-Object.assign(limits, { statementTimeoutMs: 1_000, connectionTimeoutMs: 1_500 });
+withLimits({ statementTimeoutMs: 1_000, connectionTimeoutMs: 1_500 });
 const ANSWER_MS = 4_000;
 
 const home = mkdtempSync(path.join(tmpdir(), 'platform-outage-'));
