@@ -1,11 +1,13 @@
 // Makes the context of a request: see core/context.ts for what travels in it.
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context, Sql } from '../core/context';
 import { isDeadlock, type Session } from '../models/database';
 import { named } from '../models/statement';
 import type { Platform } from './platform';
 
 const NOTIFY = named(`select pg_notify('forget', $1)`);
+const RETRY_PAUSE_MS = 50;
 
 /** The context of one HTTP request before anybody is known. */
 export function requestContext(platform: Platform, face: 'rest' | 'graphql', request: IncomingMessage, requestId: string): Context {
@@ -88,6 +90,8 @@ async function transact<T>(platform: Platform, ctx: Context, run: (inner: Contex
   } catch (error) {
     if (!isDeadlock(error)) throw error;
     Object.assign(ctx.reply, { status: null, etag: null });
+    // At once it could take the row again before the other, which waits for it, has woken up.
+    await sleep(RETRY_PAUSE_MS);
     return attempt(platform, ctx, run);
   }
 }
