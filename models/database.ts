@@ -5,7 +5,6 @@ import pg from 'pg';
 import type { Sql, Statement } from '../core/context';
 import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 import { limits } from '../core/limits';
-import { memoize } from '../core/memoize';
 import { openBatches } from './batches';
 import { transact } from './transaction';
 
@@ -62,14 +61,14 @@ export function openDatabase(url: string, options: { poolSize: number; name?: st
   // A connection that is lost fails the queries on it, which say it better.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => void client.on('error', () => undefined));
-  const migrating = memoize(() => openKnex(connection));
+  let migrating: Knex | undefined;
   return {
     ...session(pool),
     get knex() {
-      return migrating();
+      return (migrating ??= openKnex(connection));
     },
     async close() {
-      if (migrating.done) await migrating().destroy();
+      await migrating?.destroy();
       await pool.end();
     },
   };
