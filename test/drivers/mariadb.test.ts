@@ -7,8 +7,9 @@ import { createConnection, type Connection } from 'mysql2/promise';
 import type { EngineFound } from '../../core/host_facts';
 import type { EngineDriver, ServerSpec } from '../../drivers/database';
 import { openMariadb } from '../../drivers/database/mariadb/driver';
+import { driverContext } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
-import { ctx, newCertificate, openServerTrial, settle, specOf } from '../support/database_server';
+import { ctx, newCertificate, openServerTrial, settle, specOf, withinMs } from '../support/database_server';
 import { processesWith, spawnProgram } from '../support/processes';
 import { until, type Trial } from '../support/runtime';
 
@@ -170,6 +171,22 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
     process.kill(server[0]!.pid, 'SIGKILL');
     await until(async () => (await driver.observe(spec, ctx())).state === 'failed');
     spec = { ...spec, size: { memory_mb: 512, cpus: 1, max_connections: 30 } };
+    await settle(driver, spec);
+    expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 4 }]]);
+  });
+
+  test('stopped while it starts: ends at once, and its rows are there', async () => {
+    const stopped = { ...spec, running: false };
+    for (let i = 0; i < 3; i++) {
+      await settle(driver, stopped);
+      const cut = new AbortController();
+      const starting = driver.ensure(spec, driverContext(withinMs, cut.signal)).catch(() => undefined);
+      await until(async () => ['starting', 'running'].includes((await driver.observe(spec, ctx())).state));
+      cut.abort();
+      await starting;
+      // Within less than the grace time of a server that answers.
+      await settle(driver, stopped);
+    }
     await settle(driver, spec);
     expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 4 }]]);
   });

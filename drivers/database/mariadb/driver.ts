@@ -12,7 +12,7 @@ import { listHomes, requireHome, type Home } from '../home';
 import { stateOf, unitOf } from '../unit';
 import { backup, restore } from './backup';
 import { withServer } from './connection';
-import { install, outdated, programOf, renewCertificate, start, stop, type MariadbEstate } from './server';
+import { install, noteAnswer, outdated, programOf, renewCertificate, start, stop, type MariadbEstate } from './server';
 import { bring, databaseOf, look } from './wishes';
 
 export interface MariadbOptions {
@@ -70,6 +70,7 @@ async function run(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: Dri
   if (state.state === 'running' && change === 'settings') await stop(estate, spec.id, ctx);
   if (state.state !== 'running' || change === 'settings') await start(estate, home, spec, ctx);
   await withServer(home, spec, async (ask) => {
+    await noteAnswer(home);
     if (change === 'certificate') await renewCertificate(estate, home, spec, ask);
     await bring(estate, home, spec, ask);
   }, ctx);

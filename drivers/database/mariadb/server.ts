@@ -7,7 +7,7 @@ import type { ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { GateEstate } from '../gate';
-import { giveFile, ownerOf, readNote, removeNote, writeNote, type Estate, type Home } from '../home';
+import { findHome, giveFile, ownerOf, readNote, removeNote, writeNote, type Estate, type Home } from '../home';
 import { answering } from '../readiness';
 import { runTask, startServer, stopServer, type Program } from '../unit';
 import { clientConfiguration, configuration, fileNames, firstStatements, logFileMb, settings } from './config';
@@ -19,7 +19,8 @@ export interface MariadbEstate extends GateEstate { found: EngineFound[] }
 /** What the running process was started with. */
 interface Started { settings: string; certificate: string }
 
-// It writes its changed pages first; killed, it mends itself at the next start.
+// It writes its changed pages first; killed, it mends itself at the next start. Told to end before it takes connections,
+// it goes on with its start, takes none, and never ends (10.11): one that has not answered yet is killed.
 const graceMs = 60_000;
 const serverThreads = 64;
 
@@ -52,6 +53,7 @@ export async function start(estate: MariadbEstate, home: Home, spec: ServerSpec,
   const owner = await ownerOf(home);
   // Away first: killed in the middle, the next call starts it again with all that is new.
   await removeNote(home, 'started');
+  await removeNote(home, 'answered');
   const files = { [fileNames.config]: configuration(spec, home), [fileNames.first]: firstStatements(spec), [fileNames.client]: clientConfiguration(spec, home) };
   for (const [name, content] of Object.entries(files)) await giveFile(path.join(home.conf, name), content, owner);
   await giveCertificate(home, spec);
@@ -63,12 +65,20 @@ export async function start(estate: MariadbEstate, home: Home, spec: ServerSpec,
 }
 
 export async function stop(estate: Estate, id: string, ctx: DriverContext): Promise<void> {
-  await stopServer(estate, id, graceMs, ctx);
+  const home = await findHome(estate, id);
+  const hasAnswered = typeof home !== 'string' && (await readNote(home, 'answered')) !== null;
+  await stopServer(estate, id, hasAnswered ? graceMs : 0, ctx);
 }
 
 /** Waits until it answers. @throws NotReady @throws DriverError transient when it has ended */
-export function awaken(estate: Estate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<void> {
-  return answering(estate, spec.id, () => withServer(home, spec, (ask) => ask('SELECT 1'), ctx), ctx);
+export async function awaken(estate: Estate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<void> {
+  await answering(estate, spec.id, () => withServer(home, spec, (ask) => ask('SELECT 1'), ctx), ctx);
+  await noteAnswer(home);
+}
+
+/** Remembers that the process takes connections. */
+export async function noteAnswer(home: Home): Promise<void> {
+  if ((await readNote(home, 'answered')) === null) await writeNote(home, 'answered', {});
 }
 
 /** What differs between the running process and the spec: `settings` need a restart, `certificate` does not. */
