@@ -8,8 +8,6 @@ export interface Shot {
   status: number;
   /** The body, its beginning, or a test of it; null: any. */
   body: string | ((text: string) => boolean) | null;
-  /** The server ends the connection after this answer; the next request opens another. */
-  closes?: true;
 }
 
 export interface Round {
@@ -40,12 +38,8 @@ export async function load(options: LoadOptions): Promise<Round> {
   return { requests: times.length, rps: times.length / seconds, p99: times[Math.ceil(times.length * 0.99) - 1] ?? NaN };
 }
 
-async function fire(options: LoadOptions, times: number[], until: number): Promise<void> {
-  while ((await fireOn(options, times, until)) === 'again');
-}
-
-/** One connection, until the time is over or the server ends it as it should. */
-function fireOn({ port, next }: LoadOptions, times: number[], until: number): Promise<'done' | 'again'> {
+/** One connection, until the time is over. */
+function fire({ port, next }: LoadOptions, times: number[], until: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', noDelay: true });
     let shot = next();
@@ -54,17 +48,16 @@ function fireOn({ port, next }: LoadOptions, times: number[], until: number): Pr
       sent = performance.now();
       socket.write(shot.request);
     };
-    const end = (result: 'done' | 'again' | Error): void => {
+    const end = (error?: Error): void => {
       socket.destroy();
-      if (result instanceof Error) reject(result);
-      else resolve(result);
+      if (error) reject(error);
+      else resolve();
     };
     onAnswer(socket, (status, body) => {
       const now = performance.now();
       times.push(now - sent);
       if (!isRight(shot, status, body)) return end(new Error(`wrong answer: ${status} ${body.slice(0, 500)}\nto ${shot.request.split('\r\n')[0]}\nexpected ${shot.status} ${String(shot.body).slice(0, 500)}`));
-      if (now >= until) return end('done');
-      if (shot.closes) return end('again');
+      if (now >= until) return end();
       shot = next();
       send();
     });

@@ -49,7 +49,7 @@ export interface Core {
  * @throws Error with one clear line on any contradiction in the SDL or a missing resolver
  */
 export function buildCore(): Core {
-  const typeDefs = mergeTypeDefs(files('../schema', /\.graphql$/).map((file) => readFileSync(file, 'utf8')));
+  const typeDefs = mergeTypeDefs(files('../schema', /\.graphql$/).map((file) => readFileSync(file, 'utf8')), { noLocation: true });
   const modules = files('.', /^(?!index)\w+\.(ts|js)$/).map((file) => load(file) as ResolverModule);
   const resolvers = mergeResolvers(modules.map((module) => module.resolvers));
   const prepare = new Map(modules.flatMap((module) => Object.entries(module.prepare ?? {})));

@@ -201,12 +201,14 @@ function refuse(response: Response, failure: Problem): void {
   response.json({ errors: [{ message: failure.detail, extensions: { ...extensionsOf(failure), request_id } }] });
 }
 
+/** So much of a refused body is read, so that the connection goes on: a new one costs more. */
+const READ_ANYWAY_BYTES = 16 << 10;
+
 function refuseErrors({ log }: Platform): ErrorRequestHandler {
   return (error: Error, request, response, _next) => {
     const failure = asProblem(error);
     if (failure !== error) log.error({ err: error, request_id: response.getHeader('X-Request-Id') }, 'request failed');
-    // What is left of the body is not read.
-    if (!request.complete) response.set('Connection', 'close');
+    if (!request.complete && Number(request.headers['content-length'] ?? Infinity) > READ_ANYWAY_BYTES) response.set('Connection', 'close');
     if (!response.headersSent) refuse(response, failure);
   };
 }

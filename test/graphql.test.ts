@@ -18,6 +18,14 @@ async function post(body: string, headers: Record<string, string> = {}): Promise
 }
 
 describe('the same rules', () => {
+  it('keeps the connection of a refused caller, unless much of the body is left', async () => {
+    const stranger = { Authorization: 'Bearer svc_nobody' };
+    const small = await post(JSON.stringify({ query: LIST }), stranger);
+    const large = await post(JSON.stringify({ query: LIST, variables: { filler: 'x'.repeat(32 << 10) } }), stranger);
+    expect([small.status, small.headers.get('connection')]).toEqual([401, 'keep-alive']);
+    expect([large.status, large.headers.get('connection')]).toEqual([401, 'close']);
+  });
+
   it('refuses as REST refuses', async () => {
     const other = await service.newProject();
     const stranger = await service.newProject({ stranger: true });
