@@ -61,6 +61,8 @@ export interface Statement {
   text: string;
   /** It reads a few rows by an index: such reads may share a connection (models/batches.ts). */
   quick?: boolean;
+  /** What its rows become; plain objects without it. */
+  makes?: new () => object;
 }
 
 /** The pool, or the transaction that the request is in. models/database.ts knows more of it. */

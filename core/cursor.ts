@@ -1,5 +1,5 @@
 // Opaque cursors of lists: a version, where the page ended, and a seal, so that clients can't make or alter one.
-import { createHmac, createSecretKey, hash, timingSafeEqual, type KeyObject } from 'node:crypto';
+import { createHmac, hash, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { problem } from './errors';
 import { limits } from './limits';
 
@@ -23,9 +23,8 @@ const VERSION = 1;
 /** Half a SHA-256: 128 bits can't be guessed, and the cursor stays short. */
 const SEAL_BYTES = 16;
 
-/** @param secret at least 32 bytes, the same on every replica */
-export function cursorCodec(secret: Buffer): CursorCodec {
-  const sealing = createSecretKey(secret);
+/** @param sealing of at least 32 bytes, the same on every replica */
+export function cursorCodec(sealing: KeyObject): CursorCodec {
   return {
     encode: (cursor) => write(sealing, cursor),
     decode(text, expect) {

@@ -1,5 +1,5 @@
 // Secrets at rest: AES-256-GCM under a key that stays outside the database, with the key's id in every sealed value.
-import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, createHmac, createSecretKey, hkdfSync, randomBytes, type KeyObject } from 'node:crypto';
 import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeDirectory } from './directory';
@@ -20,8 +20,8 @@ export interface SecretBox {
   open(sealed: string, context: string): string;
   /** Keyed SHA-256, 64 hex characters, for values that must be compared but not read. Changes when the current key does. */
   hmac(value: string, purpose: string): string;
-  /** 32 bytes derived (HKDF-SHA256, RFC 5869) from the current key, e.g. for cursors. */
-  subKey(purpose: string): Buffer;
+  /** A key of 32 bytes derived (HKDF-SHA256, RFC 5869) from the current one, e.g. for cursors. */
+  subKey(purpose: string): KeyObject;
 }
 
 const VERSION = 'v1';
@@ -34,19 +34,20 @@ const TAG_BYTES = 16;
 export function secretBox(keys: KeyRing): SecretBox {
   const current = keys[0];
   if (!current) throw new Error('a key ring needs a key');
-  const sealing = new Map(keys.map(({ id, key }) => [id, derive(key, 'seal')]));
-  const derived = new Map<string, Buffer>();
-  const subKey = (purpose: string): Buffer => {
-    const key = derived.get(purpose) ?? derive(current.key, `purpose:${purpose}`);
+  // Node 24 takes 15 to 20 us to look at the bytes of a key, each time; those of a key object were looked at before.
+  const sealing = new Map(keys.map(({ id, key }) => [id, createSecretKey(derive(key, 'seal'))]));
+  const derived = new Map<string, KeyObject>();
+  const keyFor = (purpose: string): KeyObject => {
+    const key = derived.get(purpose) ?? createSecretKey(derive(current.key, `purpose:${purpose}`));
     derived.set(purpose, key);
     return key;
   };
   return {
     keyId: current.id,
-    seal: (plain, context) => `${VERSION}.${current.id}.${encrypt(sealing.get(current.id) as Buffer, plain, context)}`,
+    seal: (plain, context) => `${VERSION}.${current.id}.${encrypt(sealing.get(current.id) as KeyObject, plain, context)}`,
     open: (sealed, context) => open(sealing, sealed, context),
-    hmac: (value, purpose) => createHmac('sha256', subKey(`hmac:${purpose}`)).update(value).digest('hex'),
-    subKey,
+    hmac: (value, purpose) => createHmac('sha256', keyFor(`hmac:${purpose}`)).update(value).digest('hex'),
+    subKey: keyFor,
   };
 }
 
@@ -92,14 +93,14 @@ function parseKey(entry: string): { id: string; key: Buffer } | null {
   return { id: match?.[1] ?? createHash('sha256').update(key).digest('hex').slice(0, 8), key };
 }
 
-function encrypt(key: Buffer, plain: string, context: string): string {
+function encrypt(key: KeyObject, plain: string, context: string): string {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
   cipher.setAAD(Buffer.from(context));
   return Buffer.concat([nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64url');
 }
 
-function open(sealing: Map<string, Buffer>, sealed: string, context: string): string {
+function open(sealing: Map<string, KeyObject>, sealed: string, context: string): string {
   const [version, id = '', content = '', ...rest] = sealed.split('.');
   if (version !== VERSION || rest.length) throw new Error('not a sealed value');
   const key = sealing.get(id);
@@ -109,7 +110,7 @@ function open(sealing: Map<string, Buffer>, sealed: string, context: string): st
   return decrypt(key, bytes, context);
 }
 
-function decrypt(key: Buffer, bytes: Buffer, context: string): string {
+function decrypt(key: KeyObject, bytes: Buffer, context: string): string {
   const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
   decipher.setAAD(Buffer.from(context));
   decipher.setAuthTag(bytes.subarray(-TAG_BYTES));

@@ -6,7 +6,7 @@ import type { StateMachine } from '../core/states';
 import { meter } from './billing';
 import { LOOP_ONLY } from './columns';
 import type { Session, TableInfo } from './database';
-import { named, quick } from './statement';
+import { named } from './statement';
 import { insertRow, updateRow } from './write';
 import { checkQuotas, type Quota } from './quota';
 
@@ -57,7 +57,7 @@ export abstract class Resource {
     return (await select(this, ctx, { id, ...fixed }, '')) ?? notFound();
   }
 
-  /** As get, locked for the rest of the transaction, every column. Checks If-Match: for the row that the request addresses. */
+  /** As get, locked for the rest of the transaction. Checks If-Match: for the row that the request addresses. */
   static async forUpdate<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string, fixed: Values = {}): Promise<R> {
     return ((await select(this, ctx, { id, ...fixed }, 'for update')) ?? notFound()).requireMatch(ctx);
   }
@@ -65,6 +65,11 @@ export abstract class Resource {
   /** As get, held against changes for the rest of the transaction: for a row whose child the request addresses. */
   static async held<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string): Promise<R> {
     return (await select(this, ctx, { id }, 'for no key update')) ?? notFound();
+  }
+
+  /** As held, where nothing of the row needs to be known but that it is there. @throws not_found */
+  static async hold<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string): Promise<{ id: string }> {
+    return (await select(this, ctx, { id }, 'for no key update', 'id')) ?? notFound();
   }
 
   /** As forUpdate, for a row that other columns name; null where there is none. */
@@ -160,32 +165,43 @@ export function tableOf(ctx: Context, table: string): TableInfo {
   return info;
 }
 
-const publicColumns = new WeakMap<TableInfo, string>();
+const columnsRead = new WeakMap<TableInfo, { one: string; list: string }>();
+/** Makes the ETag, which the rows of a page have not. */
+const ETAG_ONLY = new Set(['version', 'observed_generation']);
 
 /** Columns of a plain read: what the loop keeps for itself stays in the database. */
 export function columnsOf(info: TableInfo): string {
-  const known = publicColumns.get(info);
-  if (known) return known;
-  const list = info.columns.filter((column) => !LOOP_ONLY.has(column)).join(', ');
-  publicColumns.set(info, list);
-  return list;
+  return columnsReadOf(info).one;
 }
 
-/** A row becomes an instance of its kind. It is not copied: a page would be there twice. */
+/** Columns of a row among others. */
+export function listColumnsOf(info: TableInfo): string {
+  return columnsReadOf(info).list;
+}
+
+function columnsReadOf(info: TableInfo): { one: string; list: string } {
+  const known = columnsRead.get(info);
+  if (known) return known;
+  const shown = info.columns.filter((column) => !LOOP_ONLY.has(column));
+  const made = { one: shown.join(', '), list: shown.filter((column) => !ETAG_ONLY.has(column)).join(', ') };
+  columnsRead.set(info, made);
+  return made;
+}
+
+/** A row that was written becomes an instance of its kind; what is read comes as instances (models/statement.ts). */
 export function hydrate<R extends Resource>(kind: ResourceClass<R>, row: object): R {
   return Object.setPrototypeOf(row, kind.prototype as object) as R;
 }
 
 /** @param fixed columns and what they must be; an id among them may be anything that a client sent */
-async function select<R extends Resource>(kind: ResourceClass<R>, ctx: Context, fixed: Values, lock: string): Promise<R | null> {
+async function select<R extends Resource>(kind: ResourceClass<R>, ctx: Context, fixed: Values, lock: string, only?: string): Promise<R | null> {
   if ('id' in fixed && !isId(kind.idPrefix, fixed.id as string)) return null;
   const info = tableOf(ctx, kind.table);
   const conditions = ['project_id = $1', ...Object.keys(fixed).map((name, index) => `${name} = $${index + 2}`)];
   if (info.columns.includes('deleted_at')) conditions.push('deleted_at is null');
-  const columns = lock === 'for update' ? '*' : columnsOf(info);
-  const text = `select ${columns} from ${kind.table} where ${conditions.join(' and ')} ${lock}`;
-  const [row] = await ctx.sql.query<object>(lock ? named(text) : quick(text), [ctx.project?.id, ...Object.values(fixed)]);
-  return row ? hydrate(kind, row) : null;
+  const text = `select ${only ?? columnsOf(info)} from ${kind.table} where ${conditions.join(' and ')} ${lock}`;
+  const [row] = await ctx.sql.query<R>(named(text, { makes: kind, quick: !lock }), [ctx.project?.id, ...Object.values(fixed)]);
+  return row ?? null;
 }
 
 /** Remembers the first row that a mutation changed, for its activity entry. */

@@ -6,6 +6,7 @@ import type { Sql, Statement } from '../core/context';
 import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 import { limits } from '../core/limits';
 import { openBatches } from './batches';
+import { queryOf, rowsOf } from './statement';
 import { transact } from './transaction';
 
 /** Columns of a table that statements select, and those that hold jsonb. */
@@ -102,10 +103,10 @@ function session(pool: pg.Pool): Session {
   return {
     tables,
     inTransaction: false,
-    async query<Row>({ name, text, quick }: Statement, values: readonly unknown[]): Promise<Row[]> {
-      const query = { name, text, values: values as unknown[] };
+    async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+      const query = queryOf(statement, values);
       try {
-        return (await (quick ? read(query) : pool.query(query))).rows as Row[];
+        return rowsOf<Row>(await (statement.quick ? read(query) : pool.query(query)), statement);
       } catch (error) {
         throw translate(error);
       }

@@ -1,7 +1,7 @@
 // Relations: one query for all rows of a page, per request.
 import DataLoader from 'dataloader';
 import type { Context } from '../core/context';
-import { columnsOf, hydrate, tableOf, type Resource, type ResourceClass } from './base';
+import { columnsOf, tableOf, type Resource, type ResourceClass } from './base';
 import { quick } from './statement';
 
 /** The row that a relation points to, within the project of the row it starts from; null where there is none. */
@@ -18,7 +18,7 @@ async function loadMany<R extends Resource>(kind: ResourceClass<R>, ctx: Context
   const info = tableOf(ctx, kind.table);
   const alive = info.columns.includes('deleted_at') ? 'and deleted_at is null' : '';
   const text = `select ${columnsOf(info)} from ${kind.table} where project_id = $1 and id = any($2) ${alive}`;
-  const rows = await ctx.sql.query<{ id: string }>(quick(text), [projectId, ids]);
-  const found = new Map(rows.map((row) => [row.id, hydrate(kind, row)]));
+  const rows = await ctx.sql.query<R>(quick(text, kind), [projectId, ids]);
+  const found = new Map(rows.map((row) => [row.id, row]));
   return ids.map((id) => found.get(id) ?? null);
 }

@@ -2,7 +2,7 @@
 import type { Context } from '../core/context';
 import { hashFilters } from '../core/cursor';
 import { limits } from '../core/limits';
-import { columnsOf, hydrate, tableOf, type Resource, type ResourceClass, type Values } from './base';
+import { listColumnsOf, tableOf, type Resource, type ResourceClass, type Values } from './base';
 import { quick } from './statement';
 
 export interface Page<R> {
@@ -48,23 +48,23 @@ export async function page<R extends Resource>(kind: ResourceClass<R>, ctx: Cont
   if (after) conditions.push(keyset(plan, after.key, after.id, values));
   const where = conditions.map((condition) => ` and ${condition}`).join('');
   const text = `select ${source.columns} from ${source.from}${where} ${orderOf(plan)} limit $${values.push(limit + 1)}`;
-  const rows = await ctx.sql.query<Values>(quick(text), values);
-  return envelope(kind, ctx, rows, limit, plan, expect);
+  const rows = await ctx.sql.query<R>(quick(text, kind), values);
+  return envelope(ctx, rows, limit, plan, expect);
 }
 
 function tenantSource(kind: ResourceClass, ctx: Context): Source {
   const info = tableOf(ctx, kind.table);
   const alive = info.columns.includes('deleted_at') ? ' and deleted_at is null' : '';
-  return { from: `${kind.table} where project_id = $1${alive}`, columns: columnsOf(info), values: [ctx.project?.id] };
+  return { from: `${kind.table} where project_id = $1${alive}`, columns: listColumnsOf(info), values: [ctx.project?.id] };
 }
 
-function envelope<R extends Resource>(kind: ResourceClass<R>, ctx: Context, rows: Values[], limit: number, plan: Plan, expect: { sort: string; filters: string }): Page<R> {
+function envelope<R extends Resource>(ctx: Context, rows: R[], limit: number, plan: Plan, expect: { sort: string; filters: string }): Page<R> {
   const more = rows.length > limit;
   if (more) rows.pop();
   const last = rows[rows.length - 1];
-  const key = plan.column === 'id' ? null : ((last?.[plan.column] ?? null) as string | number | null);
-  const next_cursor = more && last ? ctx.cursors.encode({ ...expect, key, id: last.id as string }) : null;
-  return { data: rows.map((row) => hydrate(kind, row)), next_cursor };
+  const key = plan.column === 'id' ? null : (((last as Values | undefined)?.[plan.column] ?? null) as string | number | null);
+  const next_cursor = more && last ? ctx.cursors.encode({ ...expect, key, id: last.id }) : null;
+  return { data: rows, next_cursor };
 }
 
 function filterValues(kind: ResourceClass, args: Values): Values {

@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import type { Statement } from '../core/context';
 import { translate, type Session, type TableInfo } from './database';
+import { queryOf, rowsOf } from './statement';
 import { together } from './wire';
 
 /** "current transaction is aborted": another one is the cause. */
@@ -47,15 +48,15 @@ function sessionOn(client: pg.PoolClient, tables: Map<string, TableInfo>, send: 
   const self: Session = {
     tables,
     inTransaction: true,
-    async query<Row>({ name, text }: Statement, values: readonly unknown[]): Promise<Row[]> {
+    async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
       try {
         together(client);
-        return (await client.query({ name, text, values: values as unknown[] })).rows as Row[];
+        return rowsOf<Row>(await client.query(queryOf(statement, values)), statement);
       } catch (error) {
         throw translate(error);
       }
     },
-    send: ({ name, text }, values) => send({ name, text, values: values as unknown[] }),
+    send: (statement, values) => send(queryOf(statement, values)),
     transaction: (run) => run(self),
   };
   return self;

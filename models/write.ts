@@ -4,7 +4,7 @@ import knex from 'knex';
 import { Model, type ModelClass, type QueryBuilder } from 'objection';
 import type { Context, Statement } from '../core/context';
 import { problem } from '../core/errors';
-import { tableOf, type Values } from './base';
+import { columnsOf, tableOf, type Values } from './base';
 import type { TableInfo } from './database';
 import { named } from './statement';
 
@@ -23,12 +23,12 @@ export function rowsOf(table: string): ModelClass<Model> {
   return made;
 }
 
-/** Inserts one row and returns it whole. */
+/** Inserts one row and returns it, without what the loop keeps for itself. */
 export async function insertRow(ctx: Context, table: string, values: Values): Promise<object> {
   const info = tableOf(ctx, table);
   const written = encode(info, values);
   const columns = Object.keys(written);
-  const template = templateOf(`insert ${table} ${columns.join()}`, () => rowsOf(table).query(writer).insert(marks(columns)).returning('*'));
+  const template = templateOf(`insert ${table} ${columns.join()}`, () => rowsOf(table).query(writer).insert(marks(columns)).returning(columnsOf(info).split(', ')));
   const [row] = await ctx.sql.query<object>(template.statement, template.columns.map((column) => written[column]));
   callTo(ctx, info, table);
   return row as object;
@@ -38,7 +38,7 @@ export async function insertRow(ctx: Context, table: string, values: Values): Pr
 const ID = '(id)';
 
 /**
- * Writes fields of one row and returns it whole. Raises `version`, and where the loop works on the table also
+ * Writes fields of one row and returns it, without what the loop keeps for itself. Raises `version`, and where the loop works on the table also
  * `generation`, so that it looks at the row at once.
  * @throws not_found where the row has gone meanwhile
  */
@@ -48,7 +48,7 @@ export async function updateRow(ctx: Context, table: string, id: string, changes
   const columns = Object.keys(written);
   const template = templateOf(`update ${table} ${columns.join()}`, () => {
     const bumped = { ...marks(columns), ...raised(info) } as object;
-    return rowsOf(table).query(writer).patch(bumped).where({ id: ID }).returning('*');
+    return rowsOf(table).query(writer).patch(bumped).where({ id: ID }).returning(columnsOf(info).split(', '));
   });
   const [row] = await ctx.sql.query<object>(template.statement, template.columns.map((column) => (column === ID ? id : written[column])));
   if (!row) throw problem('not_found');

@@ -13,7 +13,7 @@ import type { Handler } from './facade';
 import { idempotencyKey, once, type Answer, type AnswerStore } from './idempotency';
 import { stream, wantsEvents } from './live';
 import { locations, type Locate } from './location';
-import { asProblem, writeProblem } from './problem';
+import { asProblem, writeProblem, writeText } from './problem';
 import { untilGone } from './gone';
 import { parseBody, parseQuery, parseTarget } from './request';
 import { buildRouter, type Match, type Router } from './router';
@@ -206,10 +206,8 @@ function send({ request, response, ctx }: Exchange, operation: Operation, answer
     return;
   }
   headers['Content-Type'] = 'application/json';
-  headers['Content-Length'] = Buffer.byteLength(answer.body);
   headers['Cache-Control'] = 'private, no-cache';
-  response.writeHead(answer.status, headers);
-  response.end(request.method === 'HEAD' ? undefined : answer.body);
+  writeText(response, answer.status, headers, answer.body, request.method === 'HEAD');
 }
 
 function sendDocument({ parts, request, response, ctx }: Exchange, path: string): boolean {

@@ -52,7 +52,7 @@ export function executor(schema: GraphQLSchema): (asked: Asked) => Promise<Execu
 function next(schema: GraphQLSchema, document: DocumentNode, operationName: string | undefined, source: string, before: Known | undefined): Known {
   if (before === undefined) return source.length > SOURCE_LENGTH_MAX || !isCompilable(document) ? 'plain' : 'seen';
   if (before !== 'seen') return before;
-  const compiled = compileQuery(schema, document, operationName);
+  const compiled = compileQuery(schema, document, operationName, { disableLeafSerialization: true }); // as rest/facade.ts
   return isCompiledQuery(compiled) ? compiled.query : 'plain';
 }
 

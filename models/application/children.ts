@@ -2,7 +2,7 @@
 import DataLoader from 'dataloader';
 import type { Context } from '../../core/context';
 import { limits } from '../../core/limits';
-import { columnsOf, hydrate, tableOf, type Resource, type ResourceClass } from '../base';
+import { columnsOf, tableOf, type Resource, type ResourceClass } from '../base';
 import { named } from '../statement';
 
 interface Parent {
@@ -25,8 +25,8 @@ async function loadChildren<R extends Resource>(kind: ResourceClass<R>, ctx: Con
   const alive = info.columns.includes('deleted_at') ? 'and deleted_at is null' : '';
   const text = `select children.* from unnest($2::text[]) as parents (id) cross join lateral
     (select ${columnsOf(info)} from ${kind.table} where application_id = parents.id and project_id = $1 ${alive} order by id limit $3) as children`;
-  const rows = await ctx.sql.query<{ application_id: string }>(named(text), [projectId, ids, count]);
+  const rows = await ctx.sql.query<R & { application_id: string }>(named(text, { makes: kind }), [projectId, ids, count]);
   const groups = new Map<string, R[]>(ids.map((id) => [id, []]));
-  for (const row of rows) groups.get(row.application_id)?.push(hydrate(kind, row));
+  for (const row of rows) groups.get(row.application_id)?.push(row);
   return ids.map((id) => groups.get(id) ?? []);
 }

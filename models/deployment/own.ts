@@ -2,7 +2,7 @@
 import DataLoader from 'dataloader';
 import type { Context } from '../../core/context';
 import { limits } from '../../core/limits';
-import { columnsOf, hydrate, tableOf } from '../base';
+import { columnsOf, tableOf } from '../base';
 import { Deployment } from '../deployment';
 import type { Source } from '../page';
 import { named } from '../statement';
@@ -27,8 +27,8 @@ export function newestDeployments(ctx: Context, application: { id: string; proje
 async function loadNewest(ctx: Context, projectId: string, ids: readonly string[], count: number): Promise<Deployment[][]> {
   const text = `select own.* from unnest($2::text[]) as parents (id) cross join lateral
     (select ${columnsOf(tableOf(ctx, 'deployments'))} from deployments where application_id = parents.id and project_id = $1 and ${OWN} order by id desc limit $3) as own`;
-  const rows = await ctx.sql.query<{ application_id: string }>(named(text), [projectId, ids, count]);
+  const rows = await ctx.sql.query<Deployment>(named(text, { makes: Deployment }), [projectId, ids, count]);
   const groups = new Map<string, Deployment[]>(ids.map((id) => [id, []]));
-  for (const row of rows) groups.get(row.application_id)?.push(hydrate(Deployment, row));
+  for (const row of rows) groups.get(row.application_id)?.push(row);
   return ids.map((id) => groups.get(id) ?? []);
 }
