@@ -2,18 +2,21 @@
 // for several of them costs a system call in place of several, which is the most expensive part of a read.
 // PostgreSQL works off a batch one by one, so only reads that are quick belong into one, and a batch is small.
 import type pg from 'pg';
+import type { Statement } from '../core/context';
+import { ask } from './named_query';
 import { together } from './wire';
 
 /** A full batch of reads by an index keeps its last one waiting for about half a millisecond. */
 const READS_MAX = 8;
 
 interface Waiting {
-  query: pg.QueryConfig;
+  statement: Statement;
+  values: readonly unknown[];
   answer(result: pg.QueryResult): void;
   fail(error: unknown): void;
 }
 
-export type Read = (query: pg.QueryConfig) => Promise<pg.QueryResult>;
+export type Read = (statement: Statement, values: readonly unknown[]) => Promise<pg.QueryResult>;
 
 /** Reads over the connections of the pool. Each one fails alone, but for those that meet a lost connection together. */
 export function openBatches(pool: pg.Pool): Read {
@@ -28,9 +31,9 @@ export function openBatches(pool: pg.Pool): Read {
     });
     if (!client) return;
     called -= 1;
-    const answers = waiting.splice(0, READS_MAX).map(({ query, answer, fail }) => {
+    const answers = waiting.splice(0, READS_MAX).map(({ statement, values, answer, fail }) => {
       together(client);
-      return client.query(query).then(answer, fail);
+      return ask(client, statement, values).then(answer, fail);
     });
     await Promise.all(answers);
     client.release();
@@ -42,9 +45,9 @@ export function openBatches(pool: pg.Pool): Read {
       void leave();
     }
   };
-  return (query) =>
+  return (statement, values) =>
     new Promise((answer, fail) => {
-      waiting.push({ query, answer, fail });
+      waiting.push({ statement, values, answer, fail });
       if (!isTurnOver) return;
       isTurnOver = false;
       setImmediate(callConnections);

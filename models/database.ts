@@ -6,7 +6,7 @@ import type { Sql, Statement } from '../core/context';
 import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 import { limits } from '../core/limits';
 import { openBatches } from './batches';
-import { queryOf, rowsOf } from './statement';
+import { ask } from './named_query';
 import { transact } from './transaction';
 
 /** Columns of a table that statements select, and those that hold jsonb. */
@@ -104,9 +104,8 @@ function session(pool: pg.Pool): Session {
     tables,
     inTransaction: false,
     async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-      const query = queryOf(statement, values);
       try {
-        return rowsOf<Row>(await (statement.quick ? read(query) : pool.query(query)), statement);
+        return (await (statement.quick ? read(statement, values) : alone(pool, statement, values))).rows as Row[];
       } catch (error) {
         throw translate(error);
       }
@@ -116,6 +115,15 @@ function session(pool: pg.Pool): Session {
     },
     transaction: (run) => transact(pool, tables, run).catch((error: unknown) => Promise.reject(translate(error))),
   };
+}
+
+async function alone(pool: pg.Pool, statement: Statement, values: readonly unknown[]): Promise<pg.QueryResult> {
+  const client = await pool.connect();
+  try {
+    return await ask(client, statement, values);
+  } finally {
+    client.release();
+  }
 }
 
 const WITH_MILLISECONDS = '2026-01-31 09:30:00.123+00'.length;

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type pg from 'pg';
 import type { Statement } from '../core/context';
 
 const statements = new Map<string, Statement>();
@@ -19,22 +18,4 @@ export function named(text: string, more: Pick<Statement, 'quick' | 'makes'> = {
 /** The same for a read of a few rows by an index, which may share its connection with others (models/batches.ts). */
 export function quick(text: string, makes?: Statement['makes']): Statement {
   return named(text, { quick: true, makes });
-}
-
-/** What pg is asked with. */
-export function queryOf({ name, text, makes }: Statement, values: readonly unknown[]): pg.QueryArrayConfig {
-  return { name, text, values: values as unknown[], rowMode: (makes && 'array') as 'array' };
-}
-
-/**
- * The rows of an answer to `queryOf`. Instances are filled from lists of values: to give an object that pg has made another
- * prototype takes as long as all of this.
- */
-export function rowsOf<Row>({ rows, fields }: pg.QueryResult, { makes: Kind }: Statement): Row[] {
-  if (!Kind) return rows as Row[];
-  return (rows as unknown[][]).map((values) => {
-    const row = new Kind() as Record<string, unknown>;
-    for (let i = 0; i < values.length; i++) row[(fields[i] as pg.FieldDef).name] = values[i];
-    return row as Row;
-  });
 }

@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import type { Statement } from '../core/context';
 import { translate, type Session, type TableInfo } from './database';
-import { queryOf, rowsOf } from './statement';
+import { ask } from './named_query';
 import { together } from './wire';
 
 /** "current transaction is aborted": another one is the cause. */
@@ -18,16 +18,16 @@ const ABORTED = '25P02';
 export async function transact<T>(pool: pg.Pool, tables: Map<string, TableInfo>, run: (session: Session) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   const sent: Promise<pg.QueryResult>[] = [];
-  const send = (query: pg.QueryConfig): void => {
+  const send = (question: () => Promise<pg.QueryResult>): void => {
     together(client);
-    const answer = client.query(query);
+    const answer = question();
     answer.catch(() => undefined); // told at the end
     sent.push(answer);
   };
   try {
-    send({ text: 'begin' });
+    send(() => client.query('begin'));
     const result = await run(sessionOn(client, tables, send));
-    send({ text: 'commit' });
+    send(() => client.query('commit'));
     const last = (await Promise.all(sent)).at(-1);
     if (last?.command !== 'COMMIT') throw new Error('a statement of the transaction had failed: it was rolled back');
     return result;
@@ -44,19 +44,19 @@ async function firstFailure(sent: Promise<unknown>[]): Promise<unknown> {
   return ends.flatMap((end) => (end.status === 'rejected' && (end.reason as { code?: string }).code !== ABORTED ? [end.reason as unknown] : []))[0];
 }
 
-function sessionOn(client: pg.PoolClient, tables: Map<string, TableInfo>, send: (query: pg.QueryConfig) => void): Session {
+function sessionOn(client: pg.PoolClient, tables: Map<string, TableInfo>, send: (question: () => Promise<pg.QueryResult>) => void): Session {
   const self: Session = {
     tables,
     inTransaction: true,
     async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
       try {
         together(client);
-        return rowsOf<Row>(await client.query(queryOf(statement, values)), statement);
+        return (await ask(client, statement, values)).rows as Row[];
       } catch (error) {
         throw translate(error);
       }
     },
-    send: (statement, values) => send(queryOf(statement, values)),
+    send: (statement, values) => send(() => ask(client, statement, values)),
     transaction: (run) => run(self),
   };
   return self;

@@ -80,3 +80,46 @@ test('reads that leave together fail alone, and find their own rows', async () =
     else expect(answer).toEqual({ status: 'fulfilled', value: n < 40 ? [{ text: String(n + 1) }] : [] });
   });
 });
+
+describe('the same statement again', () => {
+  const READ = `select id, text, null::int8 as nothing, 9007199254740991::int8 as large, '{"a":[1]}'::jsonb as data, true as flag, '2026-01-31 09:30:00.5+00'::timestamptz as time from notes where id = $1`;
+  class Note {
+    declare id: number;
+    get shout(): string {
+      return `${this.id}!`;
+    }
+  }
+  const row = { id: 1, text: 'ü "x"', nothing: null, large: 9007199254740991, data: { a: [1] }, flag: true, time: '2026-01-31T09:30:00.500Z' };
+
+  test.each([['plain rows', named(READ)], ['instances', quick(`${READ} limit 1`, Note)]])('answers the same without a description of its columns: %s', async (_, statement) => {
+    await database.query(ADD, [1, row.text]);
+    const answers = [];
+    for (let i = 0; i < 5; i += 1) answers.push(...(await database.query<Note>(statement, [1])));
+    expect(answers).toHaveLength(5);
+    for (const answer of answers) expect({ ...answer }).toEqual(row);
+    if (statement.makes) expect(answers.map(({ shout }) => shout)).toEqual(Array(5).fill('1!'));
+    expect(await database.query(statement, [2])).toEqual([]);
+  });
+
+  test('a result that got another column is refused, and not read as the old one', async () => {
+    const every = named('select * from notes');
+    await database.query(ADD, [1, 'a']);
+    const run = database.transaction(async (sql) => {
+      expect(await sql.query(every, [])).toEqual([{ id: 1, text: 'a' }]);
+      await sql.query(named('alter table notes add column more int default 7'), []);
+      await expect(sql.query(every, [])).rejects.toMatchObject({ code: '0A000' });
+      throw problem('quota_exceeded');
+    });
+    await expect(run).rejects.toMatchObject({ code: 'quota_exceeded' });
+    expect(await database.query(every, [])).toEqual([{ id: 1, text: 'a' }]);
+  });
+
+  test('an error of the database tells where the question was asked', async () => {
+    const failing = async function whoAsked(): Promise<unknown> {
+      return await database.query(named('select 1 / 0'), []);
+    };
+    const error = (await failing().catch((thrown: unknown) => thrown)) as Error;
+    expect(error).toMatchObject({ code: '22012' });
+    expect(error.stack).toContain('whoAsked');
+  });
+});
