@@ -13,10 +13,11 @@ import type { Handler } from './facade';
 import { idempotencyKey, once, type Answer, type AnswerStore } from './idempotency';
 import { stream, wantsEvents } from './live';
 import { locations, type Locate } from './location';
-import { asProblem, writeProblem, writeText } from './problem';
+import { asProblem, writeProblem } from './problem';
 import { untilGone } from './gone';
 import { parseBody, parseQuery, parseTarget } from './request';
 import { buildRouter, type Match, type Router } from './router';
+import { writeText } from './write';
 import { paramsFor, preferredWait, rereaders, settledAnswer, typeOf, type Transitional } from './wait';
 
 export interface RestParts {

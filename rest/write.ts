@@ -1,0 +1,16 @@
+// How a text leaves: in one piece, with its length, together with what else is ready.
+import type { ServerResponse } from 'node:http';
+
+/**
+ * Writes status, headers with the length, and the text; HEAD gets no text. What is ready in one turn of the event loop goes
+ * out at its end: each write between two requests would wake a reader on this machine (a proxy, a load balancer) that has
+ * begun to wait, which is half of what a refusal costs.
+ */
+export function writeText(response: ServerResponse, status: number, headers: Record<string, string | number>, text: string, isHead: boolean): void {
+  const bytes = Buffer.byteLength(text);
+  headers['Content-Length'] = bytes;
+  response.writeHead(status, headers);
+  // A byte for each letter: it is all ASCII, and need not be encoded as UTF-8 once more.
+  const encoding = bytes === text.length ? 'latin1' : 'utf8';
+  setImmediate(() => (isHead ? response.end() : response.end(text, encoding)));
+}
