@@ -1,6 +1,6 @@
 // API keys: `svc_` or `svc_proj_`, 192 random bits in base62, and a checksum, so that a typing mistake or a
 // scanner for leaked keys needs no database. Only the SHA-256 of a key is stored: 192 bits need no slow hash.
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 export type TokenKind = 'personal' | 'project';
@@ -34,7 +34,7 @@ export function mintSecret(prefix: string): string {
 
 /** Hex SHA-256 of the text in UTF-8. */
 export function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
+  return hash('sha256', text);
 }
 
 function checksum(body: string): string {
