@@ -68,6 +68,7 @@ class NamedQuery extends PgQuery {
     if (this._canceledDueToError) return;
     const { columns = [], statement } = this;
     try {
+      if (fields.length !== columns.length) throw this.unknown();
       const row = (statement.makes ? new statement.makes() : {}) as Record<string, unknown>;
       for (let i = 0; i < columns.length; i++) {
         const { name, parse } = columns[i] as Column;
@@ -78,6 +79,12 @@ class NamedQuery extends PgQuery {
     } catch (error) {
       this._canceledDueToError = error;
     }
+  }
+
+  /** Behind a pooler one connection may be several, and one of them younger than a migration. The next question asks again. */
+  private unknown(): Error {
+    this.known?.columns.delete(this.name);
+    return new Error('the columns of the statement have changed');
   }
 }
 
