@@ -12,7 +12,7 @@ import { limits } from '../core/limits';
 import { openDatabase } from '../models/database';
 import { connectionFlags, fittingPool } from '../server/cluster_connections';
 import { createTestDatabase, type TestDatabase } from './support/database';
-import { processesWith } from './support/processes';
+import { processesWith, signalAll } from './support/processes';
 import { storedPassword } from './support/password';
 import { endPrograms, startProgram, type Program } from './support/program';
 
@@ -239,7 +239,7 @@ test('processes that end again and again end the service, with one line', async 
   let over = false;
   void doomed.ended.then(() => (over = true));
   await until(() => {
-    for (const pid of childrenOf(doomed)) process.kill(pid, 'SIGKILL');
+    signalAll(childrenOf(doomed));
     return over;
   });
   expect([await doomed.ended, doomed.err()]).toEqual([1, expect.stringMatching(/^platform-api: web processes end again and again: SIGKILL\n$/)]);

@@ -10,7 +10,7 @@ import { type Embedded, openEmbedded } from '../server/embedded';
 import { copyPackage, linkLibraries, packagedNative } from '../server/embedded/binaries';
 import { runningServer } from '../server/embedded/keeper';
 import { fastDirectory } from './support/database';
-import { firstOutput, kill, processesWith, spawnProgram, unprivileged } from './support/processes';
+import { firstOutput, kill, processesWith, signalAll, spawnProgram, unprivileged } from './support/processes';
 
 const FLAGS = ['-c', 'fsync=off', '-c', 'max_connections=20', '-c', 'shared_buffers=16MB'];
 const isRoot = process.getuid?.() === 0;
@@ -151,7 +151,7 @@ describe('kill -9', () => {
     const orphan = server()!.pid;
     const keeper = processesWith(dataDir).filter(({ args }) => args.startsWith('/bin/sh'));
     expect(keeper).toHaveLength(2);
-    for (const { pid } of keeper) process.kill(pid, 'SIGKILL');
+    signalAll(keeper.map(({ pid }) => pid));
     const { url, close } = await open();
     expect(server()!.pid).not.toBe(orphan);
     expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
@@ -162,7 +162,7 @@ describe('kill -9', () => {
   it('of everything at once', async () => {
     const { process: holder, url } = hold();
     await query(await url, `create table notes as select 'kept' as text`);
-    for (const { pid } of processesWith(dataDir)) process.kill(pid, 'SIGKILL');
+    signalAll(processesWith(dataDir).map(({ pid }) => pid));
     await once(holder, 'exit');
     const again = await open();
     expect(await query(again.url, 'select text from notes')).toEqual([{ text: 'kept' }]);

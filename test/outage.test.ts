@@ -13,7 +13,7 @@ import { firstBoot } from '../server/first_boot';
 import { openPlatform, type Platform } from '../server/platform';
 import { startService, type Service } from '../server/service';
 import { withLimits } from './support/limits';
-import { processesWith } from './support/processes';
+import { processesWith, signalAll } from './support/processes';
 
 // Shorter than in life, so that the test needs not wait as long as a client may.
 withLimits({ statementTimeoutMs: 1_000, connectionTimeoutMs: 1_500 });
@@ -153,7 +153,7 @@ test('all connections are cut and new ones refused for a while', async () => {
 }, 60_000);
 
 test('the server is killed and started again', async () => {
-  for (const pid of family()) process.kill(pid, 'SIGKILL');
+  signalAll(family());
   await expectAway();
   await until('the dead are gone', async () => postgres().length === 0);
   await startEngine();
@@ -164,11 +164,11 @@ test('the server is frozen: connections are there, and nothing answers', async (
   await Promise.all([list(), list(), list(), list()]);
   const frozen = family();
   expect(frozen.length).toBeGreaterThan(5);
-  for (const pid of frozen) process.kill(pid, 'SIGSTOP');
+  signalAll(frozen, 'SIGSTOP');
   try {
     await expectAway();
   } finally {
-    for (const pid of frozen) process.kill(pid, 'SIGCONT');
+    signalAll(frozen, 'SIGCONT');
   }
   await expectBack();
 }, 60_000);

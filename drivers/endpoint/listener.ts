@@ -52,7 +52,6 @@ interface Listener<S extends ListenerSpec> { kind: Kind<S>; estate: Estate; foun
 const lookEveryMs = 25;
 const listensWithinMs = 4_000;
 const noticedWithinMs = 500;
-const silent = 'it does not listen';
 const graceMs = 2_000;
 
 /** The driver of a program. */
@@ -103,7 +102,7 @@ function wordsFor(running: boolean, spec: ListenerSpec): string | null {
 async function differenceOf<S extends ListenerSpec>({ kind }: Listener<S>, home: Home, spec: S, ports: number[] | null): Promise<string | null> {
   const applied = await readNote<Applied>(home, 'applied');
   if (JSON.stringify(applied) !== JSON.stringify(appliedOf(kind, spec))) return 'it runs with other settings';
-  return ports === null || ports.includes(spec.port) ? null : silent;
+  return ports === null || ports.includes(spec.port) ? null : 'it does not listen';
 }
 
 async function ensure<S extends ListenerSpec>(listener: Listener<S>, r: Desired<S>, obs: Observation<ListenerSeen>, ctx: DriverContext): Promise<Ensured> {
@@ -112,19 +111,23 @@ async function ensure<S extends ListenerSpec>(listener: Listener<S>, r: Desired<
   const { id, spec } = r;
   const ref = { driver: estate.engine, name: id };
   const home = await settleHome(listener, r, ctx);
-  // Ended since it was looked at: whoever calls should see that before it is started again.
-  if (spec.running && obs.state === 'present' && obs.observed.state === 'running' && (await hasEnded(estate, id, obs.diff === silent ? noticedWithinMs : 0))) return { ref, requeueMs: 0 };
   if (!spec.running) await stop(listener, home, ctx);
-  else if (!(await isSettled(listener, home, r)) && !(await isTold(listener, home, r))) await startAnew(listener, home, r, ctx);
+  else if (!(await isSettled(listener, home, r)) && !(await isTold(listener, home, r))) {
+    // Ended since it was looked at: whoever calls should see that before it is started again.
+    if (obs.state === 'present' && obs.observed.state === 'running' && (await hasEnded(estate, id, spec.port))) return { ref, requeueMs: 0 };
+    await startAnew(listener, home, r, ctx);
+  }
   checkpoint(ctx);
   return { ref };
 }
 
 // The port of a program that was killed is closed before its end is noticed.
-async function hasEnded(estate: Estate, id: string, withinMs: number): Promise<boolean> {
-  for (const end = Date.now() + withinMs; ; await sleep(lookEveryMs)) {
-    if ((await stateOf(estate, id)).state.state === 'exited') return true;
-    if (Date.now() >= end) return false;
+async function hasEnded(estate: Estate, id: string, port: number): Promise<boolean> {
+  for (const end = Date.now() + noticedWithinMs; ; await sleep(lookEveryMs)) {
+    const { state, handle } = await stateOf(estate, id);
+    if (state.state === 'exited') return true;
+    const ports = handle === null ? [] : await estate.runtime.listening(handle);
+    if (Date.now() >= end || ports === null || ports.includes(port)) return false;
   }
 }
 

@@ -4,7 +4,7 @@ import { lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type { ListenerSeen, SpreadSpec } from '../../drivers/endpoint';
-import { processesWith } from '../support/processes';
+import { processesWith, signalAll } from '../support/processes';
 import { describeResourceDriver, type ResourceFixture } from './resource_driver';
 import { openSpreading } from './spreading';
 
@@ -30,11 +30,11 @@ async function makeFixture(): Promise<ResourceFixture<SpreadSpec, ListenerSeen>>
     use: running, check: running,
     drifts: {
       'its process was killed': (id) => {
-        for (const { pid, args } of processesWith(`${place(id)}/`)) if (args.startsWith('/usr/sbin/haproxy')) process.kill(pid, 'SIGKILL');
+        signalAll(processesWith(`${place(id)}/`).flatMap(({ pid, args }) => (args.startsWith('/usr/sbin/haproxy') ? [pid] : [])));
         return ended(place(id));
       },
       'its process and all around it were killed': (id) => {
-        for (const { pid } of processesWith(`res_${id.slice(4)}.server`)) process.kill(pid, 'SIGKILL');
+        signalAll(processesWith(`res_${id.slice(4)}.server`).map(({ pid }) => pid));
         return ended(place(id));
       },
     },

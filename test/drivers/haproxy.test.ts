@@ -7,7 +7,7 @@ import type { ListenerSeen, SpreadDriver, SpreadSpec } from '../../drivers/endpo
 import { openSpreader } from '../../drivers/endpoint/haproxy';
 import { hostFacts } from '../../drivers/host';
 import { ctx } from '../support/database_server';
-import { processesWith } from '../support/processes';
+import { processesWith, signalAll } from '../support/processes';
 import { openTrial, until, type Trial } from '../support/runtime';
 
 const port = 25_300 + (process.pid % 90);
@@ -142,7 +142,7 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
 
   test('killed, it comes back with the replicas of now', async () => {
     await bring(spreading([first]));
-    for (const pid of pids()) process.kill(pid, 'SIGKILL');
+    signalAll(pids());
     await until(async () => {
       const seen = await driver.observe(spreading([first]), ctx());
       return seen.state === 'present' && seen.observed.state === 'failed';

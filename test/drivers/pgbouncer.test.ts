@@ -10,7 +10,7 @@ import { openPooler } from '../../drivers/endpoint/pgbouncer';
 import { hostFacts } from '../../drivers/host';
 import { ctx, settle } from '../support/database_server';
 import { asUser, from, openEngineTrial, postgresqlSpec, refusal, rows, type EngineTrial } from '../support/engines';
-import { processesWith } from '../support/processes';
+import { processesWith, signalAll } from '../support/processes';
 import { until } from '../support/runtime';
 
 const port = 24_900 + (process.pid % 90);
@@ -136,7 +136,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
 
   test('killed, it is seen and comes back; the server may come and go', async () => {
     await bring();
-    for (const pid of pids()) process.kill(pid, 'SIGKILL');
+    signalAll(pids());
     const wanted = await pooled();
     // Its end is noticed a moment after it has come.
     await until(async () => ((await driver.observe(wanted, ctx())) as { observed?: { state: string } }).observed?.state === 'failed');

@@ -39,6 +39,17 @@ export async function kill(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
+/** Sends a signal to each. One that has ended meanwhile, by itself or with another of them, is none to wonder about. */
+export function signalAll(pids: Iterable<number>, signal: NodeJS.Signals = 'SIGKILL'): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
+}
+
 /** Every process whose arguments hold this text. */
 export function processesWith(text: string): ProcessRow[] {
   const rows = fs.existsSync('/proc/self/stat') ? rowsOfProc() : rowsOfPs();
