@@ -39,7 +39,6 @@ interface PgQuery {
   _result: { rows: unknown[] };
   _canceledDueToError: unknown;
   prepare(connection: Connection): void;
-  handleReadyForQuery(connection: Connection): void;
 }
 
 const PgQuery = pg.Query as unknown as new (text: string, values: readonly unknown[], done: Callback) => PgQuery;

@@ -1,6 +1,6 @@
 // docs/DATABASES.md is true: its blocks run as they stand against what npm start starts.
-import { inDatabasePlace, killHard, type Place } from './support/database_hall';
-import { processesWith } from './support/processes';
+import { inDatabasePlace, type Place } from './support/database_hall';
+import { processesWith, signalAll } from './support/processes';
 import { hasPrograms, startTour, type Tour } from './support/tour';
 
 const PROGRAMS = ['curl', 'psql', 'pg_restore', 'pg_basebackup', 'redis-server', 'redis-cli', 'mariadbd', 'mariadb', 'mariadb-dump', 'pgbouncer', 'haproxy'];
@@ -13,7 +13,7 @@ describe('the guide to databases', () => {
   afterAll(async () => {
     await service?.close();
     // Servers outlive the service.
-    for (const { pid } of place ? processesWith(place.settings.DATABASE_DIR as string) : []) killHard(pid);
+    if (place) signalAll(processesWith(place.settings.DATABASE_DIR as string).map(({ pid }) => pid));
     place?.clear();
   }, 60_000);
 

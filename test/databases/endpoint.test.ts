@@ -1,9 +1,9 @@
 // Endpoints with a port of their own: pools before a server, and connections spread over replicas.
 import { existsSync, readdirSync } from 'node:fs';
 import pg from 'pg';
-import { connect, describeEngine, eventually, killHard, openHall, type Hall } from '../support/database_hall';
+import { connect, describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
 import { from } from '../support/engines';
-import { processesWith } from '../support/processes';
+import { processesWith, signalAll } from '../support/processes';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 const missing = ['pgbouncer', 'haproxy'].filter((program) => !process.env.CI && !existsSync(`/usr/sbin/${program}`));
@@ -99,7 +99,7 @@ describeEngine('postgresql', () => describeBoth('endpoints', () => {
       await client.query('select 1');
     });
     expect(programs(pooled.id)).toEqual([before]);
-    programs(pooled.id).forEach(killHard);
+    signalAll(programs(pooled.id));
     await eventually('the pooler', async () => (programs(pooled.id).some((pid) => pid !== before) && (await verdict(address)) === null) || null, 60_000);
     const logged = (words: RegExp) => eventually(String(words), async () => {
       const { body } = await hall.call('GET', `/v2/databases/${id}/logs?source=pooler&limit=100`);

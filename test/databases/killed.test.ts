@@ -5,8 +5,8 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@redis/client';
 import { startPlant, type Plant } from '../support/bad_days_program';
-import { connect, describePostgresqlWithTools, eventually, hasEngine, inDatabasePlace, killHard, type Place } from '../support/database_hall';
-import { processesWith } from '../support/processes';
+import { connect, describePostgresqlWithTools, eventually, hasEngine, inDatabasePlace, type Place } from '../support/database_hall';
+import { processesWith, signalAll } from '../support/processes';
 
 /** Into the making of a server. */
 const MOMENTS_MS = [200, 1_000];
@@ -24,7 +24,7 @@ describePostgresqlWithTools(() => {
   }, 60_000);
   afterAll(async () => {
     await plant?.close();
-    for (const { pid } of processesWith(`${place.settings.DATABASE_DIR}/`)) killHard(pid);
+    signalAll(processesWith(`${place.settings.DATABASE_DIR}/`).map(({ pid }) => pid));
     place.clear();
   }, 60_000);
 
@@ -112,7 +112,7 @@ describePostgresqlWithTools(() => {
 
     // As after a power cut: nothing runs any more, neither we nor the servers.
     await plant.kill();
-    for (const { pid } of processesWith(`${place.settings.DATABASE_DIR}/`)) killHard(pid);
+    signalAll(processesWith(`${place.settings.DATABASE_DIR}/`).map(({ pid }) => pid));
     await plant.start();
     for (const id of ids) {
       await eventually('the server', async () => ask(id, 'select count(*)::int as count from notes').catch(() => null), PATIENCE_MS);

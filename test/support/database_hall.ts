@@ -7,7 +7,7 @@ import pg from 'pg';
 import { driverContext } from '../../drivers/driver';
 import { openLocalRuntime } from '../../drivers/runtime/local';
 import type { EngineId } from '../../drivers/database';
-import { processesWith } from './processes';
+import { processesWith, signalAll } from './processes';
 import { startService, type Answer, type CallOptions, type TestService } from './service';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends; the OpenAPI check types them */
@@ -119,7 +119,7 @@ export async function openHall(settings: Record<string, string> = {}): Promise<H
       // Not the sandbox around it, which tells how it ended.
       const pids = processesWith(directory).filter(({ args }) => /^\S*\/(postgres|redis-server|mariadbd) /.test(args)).map(({ pid }) => pid);
       if (!pids.length) throw new Error('the server has no process');
-      for (const pid of pids) killHard(pid);
+      signalAll(pids);
     },
     async close() {
       for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null')) await hall.remove(id).catch(() => {});
@@ -146,14 +146,6 @@ async function endAll(directory: string): Promise<void> {
   await runtime.close();
 }
 
-/** Ended already is success. */
-export function killHard(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It went with another one.
-  }
-}
 
 /** Asks until there is an answer other than null. @throws Error when the time is over */
 export async function eventually<T>(what: string, ask: () => Promise<T | null>, withinMs = WITHIN_MS): Promise<T> {
