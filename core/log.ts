@@ -1,5 +1,5 @@
 // The log: JSON lines on standard output. Fields that may hold a secret are blanked wherever they stand.
-import { destination, pino, stdSerializers, type Bindings, type ChildLoggerOptions, type DestinationStream, type Logger } from 'pino';
+import { destination, pino, stdSerializers, symbols, type Bindings, type ChildLoggerOptions, type DestinationStream, type Logger } from 'pino';
 
 export type { Logger };
 
@@ -38,6 +38,17 @@ function isoTime(): string {
   const now = Date.now();
   if (now !== lastMs) [lastMs, lastTime] = [now, `,"time":"${new Date(now).toISOString()}"`];
   return lastTime;
+}
+
+/**
+ * Writes lines of fields that are known to hold no secret, as `log.info(fields, message)` would, in a quarter of its time:
+ * every request writes one.
+ */
+export function plainLines(log: Logger, message: string): (fields: object) => void {
+  const stream = (log as unknown as Record<symbol, DestinationStream>)[symbols.streamSym as symbol] as DestinationStream;
+  return (fields) => {
+    if (log.isLevelEnabled('info')) stream.write(`{"level":"info"${isoTime()},${JSON.stringify(fields).slice(1, -1)},"msg":"${message}"}\n`);
+  };
 }
 
 /** Standard output for several processes: lines of up to 4096 bytes never run into those of others. */

@@ -1,9 +1,9 @@
 // The GraphQL face: Apollo Server on Express with the same keys, rules and errors as REST, and sessions for the dashboard.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { ApolloServer, type ApolloServerPlugin, type GraphQLRequestContextWillSendResponse } from '@apollo/server';
 import { ApolloServerPluginCacheControlDisabled } from '@apollo/server/plugin/disabled';
 import { expressMiddleware } from '@as-integrations/express5';
-import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response, type Router } from 'express';
+import express, { type ErrorRequestHandler, type RequestHandler, type Response, type Router } from 'express';
 import { getIntrospectionQuery, GraphQLError, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
 import type { Context, Identity, ProjectAccess, Reply } from '../core/context';
 import { errors, problem, Problem, type ErrorCode } from '../core/errors';
@@ -13,6 +13,7 @@ import type { RestEntry } from '../rest/app';
 import { bearerToken } from '../rest/bearer';
 import { asProblem } from '../rest/problem';
 import { parseBody } from '../rest/request';
+import { writeText } from '../rest/write';
 import { authenticate } from './authenticate';
 import { compiling } from './compiled_queries';
 import { subscriptions } from './graphql_stream';
@@ -32,14 +33,19 @@ type Page = () => { type: string; body: string | Buffer; headers?: Record<string
 
 export interface GraphqlFace {
   router: Router;
+  /**
+   * Takes what is posted to /graphql on its way to Express: who calls, and whether the query is one that we run. A refusal
+   * would cost three times as much behind Express.
+   */
+  gate(express: RequestListener): RequestListener;
   stop(): Promise<void>;
 }
 
 /**
- * Routes of /graphql: GET is the explorer, POST runs one operation.
+ * Routes of /graphql: GET is the explorer, POST runs one operation that has passed the gate.
  * @param done called once for each POST, for the log and the metrics
  */
-export async function graphqlRouter(platform: Platform, schema: GraphQLSchema, explorer: Page, done: (entry: RestEntry) => void = () => {}): Promise<GraphqlFace> {
+export async function graphqlFace(platform: Platform, schema: GraphQLSchema, explorer: Page, done: (entry: RestEntry) => void = () => {}): Promise<GraphqlFace> {
   const apollo = new ApolloServer<Context>({
     gateway: compiling(schema),
     introspection: true,
@@ -58,14 +64,15 @@ export async function graphqlRouter(platform: Platform, schema: GraphQLSchema, e
   const walk = queryLimits(schema, getIntrospectionQuery({ specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true }));
   const router = express.Router();
   router.get('/', explore(explorer));
-  router.post('/', admitCaller(platform, done), readJson, admitQuery(walk), subscriptions(schema, (error) => toldAndLogged(platform, error)));
-  router.post('/', expressMiddleware(apollo, { context: async ({ res }) => localsOf(res).ctx }));
+  router.post('/', requireAdmitted, subscriptions(schema, (error) => toldAndLogged(platform, error)));
+  router.post('/', expressMiddleware(apollo, { context: async ({ res }) => localsOf(res).ctx as Context }));
   router.all('/', (_, response) => refuse(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })));
   router.use(refuseErrors(platform));
-  return { router, stop: () => apollo.stop() };
+  return { router, gate: (behind) => gate(platform, walk, done, behind), stop: () => apollo.stop() };
 }
 
-const localsOf = (response: Response): Locals => response.locals as Locals;
+/** Express keeps what stands there before it. */
+const localsOf = (response: ServerResponse): Partial<Locals> => ((response as Response).locals ??= {});
 
 /** The explorer is for browsers, which say that they take HTML. A query in the address is never run. */
 function explore(page: Page): RequestHandler {
@@ -76,19 +83,41 @@ function explore(page: Page): RequestHandler {
   };
 }
 
-/** Who is calling, before anything of the body is read. */
-function admitCaller(platform: Platform, done: (entry: RestEntry) => void): RequestHandler {
-  return async (request, response, next) => {
-    const ctx = requestContext(platform, 'graphql', request, String(response.getHeader('X-Request-Id')));
-    const started = performance.now();
-    localsOf(response).ctx = ctx;
-    response.once('close', () => done(entryOf(request, response, ctx, started)));
-    ctx.identity = await identify(platform, request, ctx.address);
-    next();
+const PATH = /^\/graphql\/?(?:\?|$)/i;
+
+function gate(platform: Platform, walk: QueryLimits, done: (entry: RestEntry) => void, behind: RequestListener): RequestListener {
+  const admit = async (request: Posted, response: ServerResponse): Promise<void> => {
+    try {
+      await admitCaller(platform, request, response, done);
+      request.body = await readJson(request);
+      admitQuery(walk, request.body);
+    } catch (error) {
+      return refuseError(platform, error, request, response);
+    }
+    behind(request, response);
   };
+  return (request, response) => (request.method === 'POST' && PATH.test(request.url as string) ? void admit(request, response) : behind(request, response));
 }
 
-function entryOf(request: Request, response: Response, ctx: Context, started: number): RestEntry {
+/** As Express and Apollo find it. */
+type Posted = IncomingMessage & { body?: Record<string, unknown> };
+
+const requireAdmitted: RequestHandler = (request, response, next) => {
+  if (!localsOf(response).ctx) throw problem('route_not_found');
+  if (!request.accepts(['application/json', 'application/graphql-response+json', 'text/event-stream'])) throw problem('not_acceptable');
+  next();
+};
+
+/** Who is calling, before anything of the body is read. */
+async function admitCaller(platform: Platform, request: IncomingMessage, response: ServerResponse, done: (entry: RestEntry) => void): Promise<void> {
+  const ctx = requestContext(platform, 'graphql', request, String(response.getHeader('X-Request-Id')));
+  const started = performance.now();
+  localsOf(response).ctx = ctx;
+  response.once('close', () => done(entryOf(request, response, ctx, started)));
+  ctx.identity = await identify(platform, request, ctx.address);
+}
+
+function entryOf(request: IncomingMessage, response: ServerResponse, ctx: Context, started: number): RestEntry {
   const { request_id, identity } = ctx;
   const { code, project } = outcomes.get(ctx.reply) ?? { code: null, project: null };
   return { request, started, request_id, operation: 'graphql', status: response.statusCode, identity, project, code, cause: null };
@@ -111,25 +140,19 @@ function requireOwnOrigin(request: IncomingMessage, baseUrl: string): void {
 }
 
 // A form, or text, is what a page of another site can send without asking first.
-const readJson: RequestHandler = async (request, _, next) => {
+async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
   if (!/^application\/json\s*(?:;|$)/i.test(type) || encoding !== 'identity') throw problem('unsupported_media_type');
-  if (!request.accepts(['application/json', 'application/graphql-response+json', 'text/event-stream'])) throw problem('not_acceptable');
-  request.body = await parseBody(request, limits.graphqlBodyBytesMax);
-  next();
-};
+  return parseBody(request, limits.graphqlBodyBytesMax);
+}
 
 /** The size and shape of the query; Apollo sees only what passed. */
-function admitQuery(walk: QueryLimits): RequestHandler {
-  return (request, _, next) => {
-    const { query, variables, operationName, extensions } = request.body as Record<string, unknown>;
-    if (typeof query !== 'string' || query.trim() === '') throw problem('graphql_invalid', 'The body must be a JSON object with a query.');
-    if (operationName != null && typeof operationName !== 'string') throw problem('graphql_invalid', 'operationName must be a string.');
-    if (!isObject(variables)) throw problem('graphql_invalid', 'variables must be a JSON object.');
-    if (!isObject(extensions)) throw problem('graphql_invalid', 'extensions must be a JSON object.');
-    walk(query, (variables ?? {}) as Record<string, unknown>);
-    next();
-  };
+function admitQuery(walk: QueryLimits, { query, variables, operationName, extensions }: Record<string, unknown>): void {
+  if (typeof query !== 'string' || query.trim() === '') throw problem('graphql_invalid', 'The body must be a JSON object with a query.');
+  if (operationName != null && typeof operationName !== 'string') throw problem('graphql_invalid', 'operationName must be a string.');
+  if (!isObject(variables)) throw problem('graphql_invalid', 'variables must be a JSON object.');
+  if (!isObject(extensions)) throw problem('graphql_invalid', 'extensions must be a JSON object.');
+  walk(query, (variables ?? {}) as Record<string, unknown>);
 }
 
 const isObject = (value: unknown): boolean => value == null || (typeof value === 'object' && !Array.isArray(value));
@@ -193,22 +216,25 @@ function extensionsOf(failure: Problem): Record<string, unknown> {
   return { ...failure.members, code: failure.code, status: failure.status, title, retryable };
 }
 
-function refuse(response: Response, failure: Problem): void {
+function refuse(response: ServerResponse, failure: Problem): void {
   const request_id = response.getHeader('X-Request-Id');
-  const { ctx } = response.locals as Partial<Locals>;
+  const { ctx } = localsOf(response);
   if (ctx) outcomes.set(ctx.reply, { code: failure.code, project: null });
-  response.status(failure.status).set({ ...ctx?.reply.headers, ...failure.headers });
-  response.json({ errors: [{ message: failure.detail, extensions: { ...extensionsOf(failure), request_id } }] });
+  const text = JSON.stringify({ errors: [{ message: failure.detail, extensions: { ...extensionsOf(failure), request_id } }] });
+  writeText(response, failure.status, { ...ctx?.reply.headers, ...failure.headers, 'Content-Type': 'application/json; charset=utf-8' }, text, response.req.method === 'HEAD');
 }
 
 /** So much of a refused body is read, so that the connection goes on: a new one costs more. */
 const READ_ANYWAY_BYTES = 16 << 10;
 
-function refuseErrors({ log }: Platform): ErrorRequestHandler {
-  return (error: Error, request, response, _next) => {
-    const failure = asProblem(error);
-    if (failure !== error) log.error({ err: error, request_id: response.getHeader('X-Request-Id') }, 'request failed');
-    if (!request.complete && Number(request.headers['content-length'] ?? Infinity) > READ_ANYWAY_BYTES) response.set('Connection', 'close');
-    if (!response.headersSent) refuse(response, failure);
-  };
+function refuseErrors(platform: Platform): ErrorRequestHandler {
+  return (error: Error, request, response, _next) => refuseError(platform, error, request, response);
+}
+
+function refuseError({ log }: Platform, error: unknown, request: IncomingMessage, response: ServerResponse): void {
+  const failure = asProblem(error);
+  if (failure !== error) log.error({ err: error, request_id: response.getHeader('X-Request-Id') }, 'request failed');
+  if (response.headersSent) return;
+  if (!request.complete && Number(request.headers['content-length'] ?? Infinity) > READ_ANYWAY_BYTES) response.setHeader('Connection', 'close');
+  refuse(response, failure);
 }

@@ -5,6 +5,7 @@ import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
 import { errors, problem } from '../core/errors';
+import { plainLines } from '../core/log';
 import { memoize } from '../core/memoize';
 import { version } from '../package.json';
 import { answers } from '../models/answers';
@@ -21,7 +22,7 @@ import { authenticate } from './authenticate';
 import { backupDownload } from './backup_download';
 import { requestContext } from './context';
 import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
-import { graphqlRouter } from './graphql';
+import { graphqlFace } from './graphql';
 import { listenHttp } from './http';
 import { MIGRATIONS, type Platform } from './platform';
 import { startWorker } from './work';
@@ -104,10 +105,11 @@ export async function openWeb(platform: Platform, { core, handlers }: Built, met
   });
   const config = withPort(platform.config, http.port);
   platform.config = config;
-  const graphql = await graphqlRouter(platform, core.schema, graphiqlPage, (entry) => logRequest(platform, metrics, entry));
+  const done = noter(platform, metrics);
+  const graphql = await graphqlFace(platform, core.schema, graphiqlPage, done);
   opened.splice(-1, 0, () => graphql.stop());
-  faces.rest = restHandler(restParts(platform, core, handlers, metrics));
-  faces.express = expressApp(platform, graphql.router, state);
+  faces.rest = restHandler(restParts(platform, core, handlers, done));
+  faces.express = graphql.gate(expressApp(platform, graphql.router, state));
   return config;
 }
 
@@ -121,7 +123,7 @@ function lazyFaces(): Faces {
   return { rest: async (_, response, requestId) => starting(response, { 'X-Request-Id': requestId }), express: (_, response) => starting(response) };
 }
 
-function restParts(platform: Platform, core: Core, handlers: RestParts['handlers'], metrics: Metrics): RestParts {
+function restParts(platform: Platform, core: Core, handlers: RestParts['handlers'], done: RestParts['done']): RestParts {
   const { config } = platform;
   // Made when somebody wants to read it: most starts are not for that.
   const openapi = memoize(() => renderOpenapi(openapiDocument({ table: core.table, schema: core.schema, transitional: core.transitional, baseUrl: config.baseUrl, version })));
@@ -143,19 +145,21 @@ function restParts(platform: Platform, core: Core, handlers: RestParts['handlers
       if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: openapi().yaml };
       return path.startsWith('/v2/docs') ? pages(path) : null;
     },
-    done: (entry) => logRequest(platform, metrics, entry),
+    done,
   };
 }
 
-function logRequest(platform: Platform, metrics: Metrics, entry: RestEntry): void {
-  const { request, operation, status, identity, request_id, code, cause } = entry;
-  const ms = Math.round((performance.now() - entry.started) * 100) / 100;
-  metrics.observe(operation, status, ms / 1000);
-  // By the code: GraphQL answers 200 where a part of the query failed.
-  if (identity && code && errors[code].status < 500) platform.refusals.count(identity, entry.project, code);
-  if (cause) platform.log.error({ err: cause, request_id }, 'request failed');
-  const client_request_id = clientRequestId(request);
-  platform.log.info({ request_id, operation, method: request.method, status, ms, account: identity?.account_id, key_id: identity?.id, code: code ?? undefined, client_request_id }, 'request');
+/** What is noted of each finished request: a line, the metrics, and refusals for the activity log. */
+function noter({ log, refusals }: Platform, metrics: Metrics): (entry: RestEntry) => void {
+  const line = plainLines(log, 'request');
+  return ({ request, started, operation, status, identity, project, request_id, code, cause }) => {
+    const ms = Math.round((performance.now() - started) * 100) / 100;
+    metrics.observe(operation, status, ms / 1000);
+    // By the code: GraphQL answers 200 where a part of the query failed.
+    if (identity && code && errors[code].status < 500) refusals.count(identity, project, code);
+    if (cause) log.error({ err: cause, request_id }, 'request failed');
+    line({ request_id, operation, method: request.method, status, ms, account: identity?.account_id, key_id: identity?.id, code: code ?? undefined, client_request_id: clientRequestId(request) });
+  };
 }
 
 /** A well-formed X-Request-Id of the client's own: kept for the log only. */
