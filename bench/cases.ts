@@ -2,11 +2,8 @@
 import type { Shot } from './load';
 import { VARIABLES, type Project, type Seed, type VolumeRow } from './seed';
 
-/**
- * The service, and what it is compared with: see bench/references. `notifying` is the bare server that also wakes the loop,
- * `sofa` has the routes that are built, `designed` those of the whole design.
- */
-export type Name = 'service' | 'bare' | 'notifying' | 'fastify' | 'sofa' | 'designed' | 'postgraphile';
+/** The service, and what it is compared with: see bench/references. `notifying` is the bare server that also wakes the loop. */
+export type Name = 'service' | 'bare' | 'notifying' | 'fastify' | 'sofa' | 'postgraphile';
 
 export type Stream = () => Shot;
 
@@ -33,7 +30,7 @@ export function compared(seed: Seed): Case[] {
   const { get, list, post, notify, patch, put } = streams(seed);
   const writes: Goal[] = [{ beside: 'bare', of: 'rps', target: 0.7 }];
   return [
-    { name: 'GET one volume', streams: { service: get, bare: get, fastify: get, sofa: get, designed: get }, goals: [{ beside: 'bare', of: 'rps', target: 0.8 }, { beside: 'bare', of: 'p99', target: 1.5 }, { beside: 'fastify', of: 'rps', target: 1 }, { beside: 'designed', of: 'rps', target: 8 }, { beside: 'sofa', of: 'rps', target: 8 }] },
+    { name: 'GET one volume', streams: { service: get, bare: get, fastify: get, sofa: get }, goals: [{ beside: 'bare', of: 'rps', target: 0.8 }, { beside: 'bare', of: 'p99', target: 1.5 }, { beside: 'fastify', of: 'rps', target: 1 }, { beside: 'sofa', of: 'rps', target: 8 }] },
     { name: `GET list of ${PAGE}`, streams: { service: list, bare: list, fastify: list }, goals: [{ beside: 'bare', of: 'rps', target: 0.95 }, { beside: 'fastify', of: 'rps', target: 1 }] },
     { name: 'POST volume', streams: { service: post, bare: post, notifying: notify }, goals: [...writes, { beside: 'notifying', of: 'rps' }] },
     { name: 'PATCH volume', streams: { service: patch, bare: patch }, goals: writes },

@@ -47,7 +47,6 @@ async function open(stage: Stage, url: string, cases: Case[], { node, packages }
     notifying: () => startReference({ node }, 'bare', [url, data.key]),
     fastify: () => startReference({ node }, 'fastify', [url, data.key]),
     sofa: () => startReference({ node }, 'sofa', [], settings),
-    designed: () => startReference({ node }, 'sofa', ['designed'], settings),
     // It does not run on Node 20.
     postgraphile: () => startReference({ node: bindingNode() ?? node }, 'postgraphile', [url]),
   };

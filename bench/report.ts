@@ -21,8 +21,7 @@ const NAMES: Record<Name, string> = {
   bare: 'http + pg',
   notifying: 'http + pg, notify too',
   fastify: 'Fastify 5 + pg',
-  sofa: 'stock SOFA on Express, routes that are built',
-  designed: 'stock SOFA on Express, all 253 routes',
+  sofa: 'stock SOFA on Express',
   postgraphile: 'PostGraphile 5 on Node 24',
 };
 
