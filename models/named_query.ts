@@ -3,9 +3,10 @@
 import pg from 'pg';
 import type { Statement } from '../core/context';
 
-interface Column {
-  name: string;
-  parse(text: string): unknown;
+/** What the rows of a statement are: how many columns, and the function that makes one of their texts. */
+interface Shape {
+  columns: number;
+  Row: new (texts: readonly (string | null)[]) => object;
 }
 
 /** What of pg's connection is used here; it is in none of its types. */
@@ -16,7 +17,7 @@ interface Connection {
 /** Of one connection. */
 interface Known {
   /** By the name of the statement. They can't change: PostgreSQL refuses a statement whose result got other columns (0A000). */
-  columns: Map<string, Column[]>;
+  shapes: Map<string, Shape>;
   /** The same connection, which asks for no description. */
   quiet: Connection;
 }
@@ -26,9 +27,38 @@ const knownOf = new WeakMap<Connection, Known>();
 function known(connection: Connection): Known {
   const found = knownOf.get(connection);
   if (found) return found;
-  const made: Known = { columns: new Map(), quiet: Object.assign(Object.create(connection) as Connection, { describe: () => undefined }) };
+  const made: Known = { shapes: new Map(), quiet: Object.assign(Object.create(connection) as Connection, { describe: () => undefined }) };
   knownOf.set(connection, made);
   return made;
+}
+
+type Parse = (text: string) => unknown;
+
+/** Of all connections, by kind, names and types: a few for each table. */
+const shapes = new Map<unknown, Map<string, Shape>>();
+
+function shapeOf(kind: Statement['makes'], fields: readonly pg.FieldDef[]): Shape {
+  const ofKind = shapes.get(kind) ?? new Map<string, Shape>();
+  shapes.set(kind, ofKind);
+  const key = JSON.stringify(fields.map(({ name, dataTypeID }) => [name, dataTypeID]));
+  const shape = ofKind.get(key) ?? { columns: fields.length, Row: rowClass(kind?.prototype ?? Object.prototype, fields) };
+  ofKind.set(key, shape);
+  return shape;
+}
+
+const AS_IT_IS = pg.types.getTypeParser(pg.types.builtins.TEXT, 'text');
+
+/** Written out column by column, as graphql-jit does: a loop that looks up each name takes three times as long. */
+function rowClass(prototype: object, fields: readonly pg.FieldDef[]): Shape['Row'] {
+  const parsers = fields.map(({ dataTypeID }) => pg.types.getTypeParser(dataTypeID, 'text') as Parse);
+  const lines = fields.map(({ name }, i) => {
+    const value = parsers[i] === AS_IT_IS ? `texts[${i}]` : `texts[${i}] === null ? null : parse${i}(texts[${i}])`;
+    return `this[${JSON.stringify(name)}] = ${value};`;
+  });
+  const names = parsers.map((_, i) => `parse${i}`);
+  const Row = new Function(...names, `return function Row(texts) { ${lines.join(' ')} }`)(...parsers) as Shape['Row'];
+  Row.prototype = prototype;
+  return Row;
 }
 
 type Callback = (error: Error | undefined, result: pg.QueryResult) => void;
@@ -44,7 +74,7 @@ interface PgQuery {
 const PgQuery = pg.Query as unknown as new (text: string, values: readonly unknown[], done: Callback) => PgQuery;
 
 class NamedQuery extends PgQuery {
-  private columns: Column[] | undefined;
+  private shape: Shape | undefined;
   private known: Known | undefined;
 
   constructor(private readonly statement: Statement, values: readonly unknown[], done: Callback) {
@@ -54,27 +84,21 @@ class NamedQuery extends PgQuery {
 
   override prepare(connection: Connection): void {
     this.known = known(connection);
-    this.columns = this.known.columns.get(this.name);
-    super.prepare(this.columns ? this.known.quiet : connection);
+    this.shape = this.known.shapes.get(this.name);
+    super.prepare(this.shape ? this.known.quiet : connection);
   }
 
   handleRowDescription({ fields }: { fields: pg.FieldDef[] }): void {
-    this.columns = fields.map(({ name, dataTypeID }) => ({ name, parse: pg.types.getTypeParser(dataTypeID, 'text') as Column['parse'] }));
-    this.known?.columns.set(this.name, this.columns);
+    this.shape = shapeOf(this.statement.makes, fields);
+    this.known?.shapes.set(this.name, this.shape);
   }
 
   handleDataRow({ fields }: { fields: (string | null)[] }): void {
     if (this._canceledDueToError) return;
-    const { columns = [], statement } = this;
+    const { shape } = this;
     try {
-      if (fields.length !== columns.length) throw this.unknown();
-      const row = (statement.makes ? new statement.makes() : {}) as Record<string, unknown>;
-      for (let i = 0; i < columns.length; i++) {
-        const { name, parse } = columns[i] as Column;
-        const text = fields[i] as string | null;
-        row[name] = text === null ? null : parse(text);
-      }
-      this._result.rows.push(row);
+      if (fields.length !== shape?.columns) throw this.unknown();
+      this._result.rows.push(new shape.Row(fields));
     } catch (error) {
       this._canceledDueToError = error;
     }
@@ -82,7 +106,7 @@ class NamedQuery extends PgQuery {
 
   /** Behind a pooler one connection may be several, and one of them younger than a migration. The next question asks again. */
   private unknown(): Error {
-    this.known?.columns.delete(this.name);
+    this.known?.shapes.delete(this.name);
     return new Error('the columns of the statement have changed');
   }
 }
