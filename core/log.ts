@@ -40,14 +40,20 @@ function isoTime(): string {
   return lastTime;
 }
 
+/** Parts of a logger that pino keeps under symbols: where it writes, and the text of the fields that it was made with. */
+interface Parts {
+  [symbols.streamSym]: DestinationStream;
+  [symbols.chindingsSym]: string;
+}
+
 /**
  * Writes lines of fields that are known to hold no secret, as `log.info(fields, message)` would, in a quarter of its time:
  * every request writes one.
  */
 export function plainLines(log: Logger, message: string): (fields: object) => void {
-  const stream = (log as unknown as Record<symbol, DestinationStream>)[symbols.streamSym as symbol] as DestinationStream;
+  const { [symbols.streamSym]: stream, [symbols.chindingsSym]: bound } = log as unknown as Parts;
   return (fields) => {
-    if (log.isLevelEnabled('info')) stream.write(`{"level":"info"${isoTime()},${JSON.stringify(fields).slice(1, -1)},"msg":"${message}"}\n`);
+    if (log.isLevelEnabled('info')) stream.write(`{"level":"info"${isoTime()}${bound},${JSON.stringify(fields).slice(1, -1)},"msg":"${message}"}\n`);
   };
 }
 

@@ -1,5 +1,6 @@
 // The GraphQL face beside REST: the same keys, rules, headers and codes, and nothing of the inside.
 import { mintRequestId } from '../core/ids';
+import { rawRequest } from './support/raw_http';
 import { startService, type CallOptions, type TestService } from './support/service';
 
 let service: TestService;
@@ -50,6 +51,15 @@ describe('the same rules', () => {
       expect([name, status]).toEqual([name, rest.status === 401 ? 401 : 200]);
       expect([name, headers.get('www-authenticate')?.slice(0, 6)]).toEqual([name, rest.headers.get('www-authenticate')?.slice(0, 6)]);
       expect([name, headers.get('ratelimit-limit')]).toEqual([name, rest.headers.get('ratelimit-limit')]);
+    }
+  });
+
+  it('lets nobody past in another spelling of the path', async () => {
+    const body = JSON.stringify({ query: LIST });
+    const spellings = ['/graphql/', '/GraphQL', '/graphql?x=1', '/graphql/?x', '//graphql', '/graphql//', '/graphql/.', '/x/../graphql', '/graph%71l', '/graphql%2f', '/graphql;x'];
+    for (const path of spellings) {
+      const answer = await rawRequest(service.url, path, { method: 'POST', headers: { 'Content-Type': 'application/json', Authorization: 'Bearer svc_nobody' }, body });
+      expect([path, answer.status]).toEqual([path, /^\/graphql\/?(?:\?|$)/i.test(path) ? 401 : 404]);
     }
   });
 

@@ -84,8 +84,13 @@ describeEngine('postgresql', () => describeBoth('endpoints', () => {
     const readers = (await addressOf(pooled.port)).replace(/\/\/[^@]+@/, `//reader:${user.body.password}@`);
     await hall.settled(id);
     expect(await eventually('the user in the pool', async () => (await verdict(readers)) ?? 'in')).toBe('in');
+    // The server drops the user first; then the pooler is told, and ends all sessions, since it can't tell them apart.
+    const witness = new pg.Client({ connectionString: (await addressOf(pooled.port)).replace(/\?.*$/, ''), ssl: { rejectUnauthorized: false } });
+    const ended = new Promise<void>((resolve) => witness.on('error', () => resolve()));
+    await witness.connect();
     expect((await hall.call('DELETE', children('users', user.body.id))).status).toBe(204);
     await eventually('the end of the user', async () => (await verdict(readers)) !== null || null);
+    await ended;
   }, 90_000);
 
   test('a pool is changed while its clients stay; killed, it comes back', async () => {
