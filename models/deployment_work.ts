@@ -75,8 +75,9 @@ const SWITCH_PREVIEW = named(`update previews set current_deployment_id = $2, re
 /**
  * The switch: from now on requests lead to the new version, and what runs an older one may go. In one transaction.
  * False where the deployment was canceled, got another release, or somebody else has it.
+ * @param lead leads requests to what the session sees, before anybody else can see it
  */
-export function activate(sql: Session, row: DeploymentPlace, releaseId: string): Promise<boolean> {
+export function activate(sql: Session, row: DeploymentPlace, releaseId: string, lead: (session: Session) => Promise<void>): Promise<boolean> {
   return sql.transaction(async (session) => {
     const { application_id, preview_id } = row;
     const hold = preview_id === null ? session.query<Held>(HOLD_APPLICATION, [application_id]) : session.query<Held>(HOLD_PREVIEW, [preview_id]);
@@ -89,6 +90,7 @@ export function activate(sql: Session, row: DeploymentPlace, releaseId: string):
       await session.query(TARGET, [application_id, releaseId]);
     } else await session.query(SWITCH_PREVIEW, [preview_id, row.id, releaseId]);
     await wakeRow(session, preview_id === null ? 'applications' : 'previews', preview_id ?? application_id);
+    await lead(session);
     return true;
   });
 }

@@ -1,4 +1,5 @@
 // Brings the instances of an application, or of a preview, to what is wanted.
+import type { Sql } from '../../core/context';
 import { routesOf } from '../../models/route';
 import { addInstances, presentOf, retireInstances, type Present, type StackPlace, type Want } from '../../models/stack';
 import type { HostDrivers, JobContext } from '../job';
@@ -23,8 +24,8 @@ export async function bringUp(place: StackPlace, wants: readonly Want[], ctx: Jo
 
 // What takes over must have its requests before what goes stops to take them.
 /** Not left to the notification: it comes a moment later. */
-export async function leadElsewhere(applicationId: string, ctx: JobContext): Promise<void> {
+export async function leadElsewhere(applicationId: string, ctx: JobContext, sql: Sql = ctx.sql): Promise<void> {
   const { ingress } = ctx.drivers.host as HostDrivers;
   const reading = ingress.reading();
-  ingress.update(applicationId, await routesOf(ctx.sql, applicationId), reading);
+  ingress.update(applicationId, await routesOf(sql, applicationId), reading);
 }

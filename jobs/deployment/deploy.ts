@@ -1,5 +1,6 @@
 // deploying: a release is made, its command runs, its instances come up beside the old ones, and requests are switched.
 import { stat } from 'node:fs/promises';
+import type { Sql } from '../../core/context';
 import { DriverError } from '../../drivers/driver';
 import { activate, keepRelease, tellOfMove } from '../../models/deployment_work';
 import { planningOf } from '../../models/deployment_plan';
@@ -93,8 +94,11 @@ function requireHealthy(candidates: Present[]): void {
 }
 
 async function switchOver(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {
-  if (!(await activate(ctx.sql, row, releaseId))) throw new DriverError('transient', 'the deployment was changed');
-  await leadElsewhere(row.application_id, ctx);
+  const lead = (sql: Sql): Promise<void> => leadElsewhere(row.application_id, ctx, sql);
+  const switched = await activate(ctx.sql, row, releaseId, lead);
+  // Once more: the notification of something else may have had the routes read as they were before.
+  await lead(ctx.sql);
+  if (!switched) throw new DriverError('transient', 'the deployment was changed');
   await say(row, ctx, 'deploy', `Deployment ${row.number} is active.`);
   await tellOfMove(ctx.sql, row);
   ctx.log.info({ application: row.application_id }, 'deployed');

@@ -15,6 +15,25 @@ const only = (application: TestApplication, count: number): Promise<unknown> => 
   return data.length === count && data.every(({ status }: { status: string }) => status === 'running');
 });
 
+/** Commits of activations take a second, as on a slow disk. */
+const SLOW_COMMIT = [
+  `create function slow_commit() returns trigger language plpgsql as 'begin perform pg_sleep(1); return null; end'`,
+  `create constraint trigger slow_commit after update of status on deployments deferrable initially deferred for each row when (new.status = 'active') execute function slow_commit()`,
+];
+
+test('whoever sees that a deployment is active is served by it', async () => {
+  const application = await service.application(nodeApp('v1'));
+  for (const statement of SLOW_COMMIT) await service.sql(statement);
+  try {
+    const { id } = await application.ask();
+    await eventually('the first answer', async () => (await application.visit()).status === 200);
+    expect((await application.get(`/deployments/${id}`)).status).toBe('deploying');
+    expect((await application.ended(id)).status).toBe('active');
+  } finally {
+    await service.sql('drop function slow_commit cascade');
+  }
+}, 60_000);
+
 test('no request is lost in a deployment, a rollback, scaling up and down, and a restart', async () => {
   const application = await service.application(nodeApp('v1'));
   const first = await application.deploy();
