@@ -84,6 +84,8 @@ export interface IngressDriver {
   apply(routes: Route[], reading?: number): void;
   /** Replaces the routes of one application, previews included; none removes them. */
   update(applicationId: string, routes: Route[], reading?: number): void;
+  /** Routes that will be true in a moment: whatever is read meanwhile, they stand until the answer is called. Then they should be read again. */
+  lead(applicationId: string, routes: Route[]): () => void;
   /** No new requests to the instance from now on; resolves when its open ones have ended, or after `ms`. WebSockets do not hold it longer than 5 s. */
   drain(instanceId: string, ms: number): Promise<void>;
   /** Counters since the last call. */

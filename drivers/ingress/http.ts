@@ -14,7 +14,7 @@ import { INGRESS_LIMITS, type IngressLimits } from './limits';
 import { pageOf, render } from './pages';
 import { isEnding } from './response';
 import { sweep } from './sweep';
-import { applyRoutes, hostOf, markDrained, nextReading, routeTable, siteOfHost, updateRoutes } from './table';
+import { applyRoutes, hostOf, markDrained, leadRoutes, nextReading, routeTable, siteOfHost, updateRoutes } from './table';
 import { takeEntries, trafficBook } from './traffic';
 import { endTunnel } from './tunnel';
 import type { Upstream } from './upstream';
@@ -65,6 +65,7 @@ function driver(gate: Gate, ports: IngressDriver['ports'], stopTimer: () => void
     reading: () => nextReading(gate.table),
     apply: (routes, reading = nextReading(gate.table)) => applyRoutes(gate.table, routes, reading),
     update: (applicationId, routes, reading = nextReading(gate.table)) => updateRoutes(gate.table, applicationId, routes, reading),
+    lead: (applicationId, routes) => leadRoutes(gate.table, applicationId, routes),
     drain: async (instanceId, ms) => {
       await Promise.all(markDrained(gate.table, instanceId, performance.now()).map((upstream) => emptied(gate, upstream, ms)));
     },

@@ -79,6 +79,15 @@ export function updateRoutes(table: RouteTable, applicationId: string, routes: R
   else table.applications.delete(applicationId);
 }
 
+/** Routes that no reading replaces, until the answer is called. */
+export function leadRoutes(table: RouteTable, applicationId: string, routes: Route[]): () => void {
+  updateRoutes(table, applicationId, routes, Infinity);
+  return () => {
+    const application = table.applications.get(applicationId);
+    if (application) application.reading = table.readings;
+  };
+}
+
 /** Forgets what nothing needs any more. To be called now and then. */
 export function tidyTable(table: RouteTable, now: number): void {
   for (const [id, until] of table.drained) if (until < now) table.drained.delete(id);

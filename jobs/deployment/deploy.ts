@@ -8,7 +8,7 @@ import { commandOf, type ReleaseCommand } from '../../models/release_command';
 import { createRelease } from '../../models/release';
 import { addInstances, presentOf, wantsOfRelease, type Present, type Want } from '../../models/stack';
 import { LeaseLost, progressing, settled, type JobContext, type Outcome } from '../job';
-import { leadElsewhere } from '../application/stack';
+import { leadBeforehand, leadElsewhere } from '../application/stack';
 import { mountsOf } from '../instance/mounts';
 import { DeploymentFailure, filesOf, say, timeLeft, type DeploymentRow } from './row';
 import { endTask, runTask, type Task } from './task';
@@ -94,10 +94,12 @@ function requireHealthy(candidates: Present[]): void {
 }
 
 async function switchOver(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {
-  const lead = (sql: Sql): Promise<void> => leadElsewhere(row.application_id, ctx, sql);
-  const switched = await activate(ctx.sql, row, releaseId, lead);
-  // Once more: the notification of something else may have had the routes read as they were before.
-  await lead(ctx.sql);
+  let ended = (): void => undefined;
+  const lead = async (sql: Sql): Promise<void> => {
+    ended = await leadBeforehand(row.application_id, ctx, sql);
+  };
+  const switched = await activate(ctx.sql, row, releaseId, lead).finally(() => ended());
+  await leadElsewhere(row.application_id, ctx);
   if (!switched) throw new DriverError('transient', 'the deployment was changed');
   await say(row, ctx, 'deploy', `Deployment ${row.number} is active.`);
   await tellOfMove(ctx.sql, row);

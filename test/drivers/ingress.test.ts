@@ -66,6 +66,24 @@ describe('hosts', () => {
     expect(JSON.parse((await ask(front)).body).name).toBe('before');
   });
 
+  test('routes that are about to be true stand against whatever is read meanwhile, and no longer', async () => {
+    const [before, after] = [await mirror('before'), await mirror('after')];
+    const front = await openFront([routeOf([before])]);
+    const answers = async (): Promise<string> => JSON.parse((await ask(front)).body).name;
+    const early = front.ingress.reading();
+    const ended = front.ingress.lead('app_1', [routeOf([after])]);
+    for (const reading of [early, front.ingress.reading()]) {
+      front.ingress.update('app_1', [routeOf([before])], reading);
+      front.ingress.apply([], reading);
+      expect(await answers()).toBe('after');
+    }
+    ended();
+    front.ingress.update('app_1', [routeOf([before])], early);
+    expect(await answers()).toBe('after');
+    front.ingress.update('app_1', [routeOf([before])]);
+    expect(await answers()).toBe('before');
+  });
+
   test('10,000 hosts cost what one does', async () => {
     const app = await mirror('one');
     const many: Route[] = Array.from({ length: 10_000 }, (_, index) => routeOf([], { application_id: `app_${index}`, hosts: [`h${index}.example.com`] }));
