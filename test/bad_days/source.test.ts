@@ -6,7 +6,7 @@ import { nodeApp, procfileApp } from '../support/repositories';
 let service: DeployService;
 let held: Door;
 beforeAll(async () => {
-  [service, held] = [await startDeployService(), await makeDoor()];
+  [service, held] = [await startDeployService({ BUILD_CONCURRENCY: '3' }), await makeDoor()];
 }, 60_000);
 afterAll(async () => {
   await held?.close();
@@ -38,7 +38,7 @@ test('between request and build the repository goes, the branch goes, the histor
   const firsts = await Promise.all(all.map((application) => application.ask()));
   for (const application of all) application.push(procfileApp('v2'));
   const seconds = await Promise.all(all.map((application) => application.ask()));
-  await eventually('the first ones at the door', async () => held.waiting() >= 2);
+  await eventually('the first ones at the door', async () => held.waiting() >= 3);
   const [gone, branch, forced] = all as [TestApplication, TestApplication, TestApplication];
   service.git.remove(gone.name);
   service.git.setRef(branch.name, 'refs/heads/main', null);
