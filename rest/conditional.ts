@@ -17,13 +17,13 @@ export function notModified(header: string | undefined, etag: string | undefined
   return header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);
 }
 
-/** @throws not_acceptable unless the client takes JSON */
-export function requireAcceptable(accept: string | undefined): void {
+/** @throws not_acceptable unless the client takes JSON, or the other type that the answer can be said to have */
+export function requireAcceptable(accept: string | undefined, other?: string): void {
   if (!accept || accept === '*/*' || accept === 'application/json') return;
   const takes = accept.split(',').some((range) => {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
     const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-    return !refused && (type === '*/*' || type === 'application/*' || type === 'application/json');
+    return !refused && (type === '*/*' || type === 'application/*' || type === 'application/json' || type === other);
   });
   if (!takes) throw problem('not_acceptable');
 }
