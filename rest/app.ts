@@ -2,12 +2,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../core/config';
 import type { Context, Identity, ProjectAccess } from '../core/context';
-import { problem, validationFailed, type ErrorCode } from '../core/errors';
+import { problem, Problem, validationFailed, type ErrorCode } from '../core/errors';
 import type { FieldValidator } from '../core/field_validator';
 import { admit } from '../core/guard';
 import type { LiveReader } from '../core/live';
 import type { Operation, OperationTable } from '../core/operations';
-import { bearerToken } from './bearer';
+import { bearerToken, tokenMissing } from './bearer';
 import { notModified, requireAcceptable, bodyTag } from './conditional';
 import type { Handler } from './facade';
 import { idempotencyKey, once, type Answer, type AnswerStore } from './idempotency';
@@ -81,17 +81,24 @@ export function restHandler(parts: RestParts): RestHandler {
   };
 }
 
-/** What is refused at once is thrown within this function: as a rejected promise it would cost a fifth more. */
+/**
+ * What is refused at once is not thrown: that would be a tenth of what it costs. What is thrown is caught in the same function
+ * where it can be, since a rejected promise costs twice as much.
+ */
 async function handle(exchange: Exchange, router: Router): Promise<void> {
   const { parts, request, ctx } = exchange;
   try {
     const { path, search } = parseTarget(request.url ?? '/');
-    if (!sendDocument(exchange, path) && !sendOptions(exchange, router, path)) {
-      const match = router.match(request.method ?? 'GET', path);
-      exchange.operation = match.operation;
-      if (match.operation.field.scope !== 'none') ctx.identity = await parts.authenticate(bearerToken(request.headers.authorization), ctx.address);
-      await perform(exchange, match, path, search);
+    if (sendDocument(exchange, path) || sendOptions(exchange, router, path)) return finish(exchange, null);
+    const match = router.match(request.method ?? 'GET', path);
+    if (match instanceof Problem) return refuse(exchange, match);
+    exchange.operation = match.operation;
+    if (match.operation.field.scope !== 'none') {
+      const { authorization } = request.headers;
+      if (authorization === undefined) return refuse(exchange, tokenMissing());
+      ctx.identity = await parts.authenticate(bearerToken(authorization), ctx.address);
     }
+    await perform(exchange, match, path, search);
     finish(exchange, null);
   } catch (error) {
     refuse(exchange, error);
@@ -225,7 +232,7 @@ function sendDocument({ parts, request, response, ctx }: Exchange, path: string)
 function sendOptions({ request, response, ctx }: Exchange, router: Router, path: string): boolean {
   if (request.method !== 'OPTIONS') return false;
   const allowed = router.allowed(path);
-  if (!allowed.length) router.match('GET', path);
+  if (!allowed.length) throw router.match('GET', path);
   response.writeHead(204, { 'X-Request-Id': ctx.request_id, Allow: allowed.join(', ') }).end();
   return true;
 }

@@ -1,4 +1,4 @@
-import { problem } from '../core/errors';
+import { problem, type Problem } from '../core/errors';
 
 /**
  * The token of an Authorization header (RFC 6750 section 2.1; the scheme's case does not matter, RFC 9110 section 11.1).
@@ -6,6 +6,10 @@ import { problem } from '../core/errors';
  */
 export function bearerToken(header: string | undefined): string {
   const token = /^bearer +([\x21-\x7e]+) *$/i.exec(header ?? '')?.[1];
-  if (!token) throw problem('token_missing', undefined, {}, { 'WWW-Authenticate': 'Bearer realm="platform"' });
+  if (!token) throw tokenMissing();
   return token;
+}
+
+export function tokenMissing(): Problem {
+  return problem('token_missing', undefined, {}, { 'WWW-Authenticate': 'Bearer realm="platform"' });
 }

@@ -1,6 +1,6 @@
 // Finds the operation of a method and path in constant time; tells 404 from 405.
 import findMyWay, { type HTTPMethod } from 'find-my-way';
-import { problem } from '../core/errors';
+import { problem, type Problem } from '../core/errors';
 import { limits } from '../core/limits';
 import type { Method, Operation } from '../core/operations';
 
@@ -10,8 +10,11 @@ export interface Match {
 }
 
 export interface Router {
-  /** @throws route_not_found, method_not_allowed (with Allow), malformed_request for bad percent-encoding */
-  match(method: string, path: string): Match;
+  /**
+   * Or why there is none: route_not_found, method_not_allowed (with Allow).
+   * @throws malformed_request for bad percent-encoding
+   */
+  match(method: string, path: string): Match | Problem;
   /** Methods of a path, HEAD and OPTIONS included; empty where there is no such path. */
   allowed(path: string): string[];
 }
@@ -35,10 +38,10 @@ export function buildRouter(operations: Operation[]): Router {
     if (methods.includes('GET')) methods.push('HEAD');
     return methods.length ? [...methods, 'OPTIONS'] : [];
   };
-  return { allowed, match: (method, path) => find(method === 'HEAD' ? 'GET' : method, path) ?? refuse(path, allowed(path)) };
+  return { allowed, match: (method, path) => find(method === 'HEAD' ? 'GET' : method, path) ?? whyNone(path, allowed(path)) };
 }
 
-function refuse(path: string, allowed: string[]): never {
-  if (!allowed.length) throw problem('route_not_found', `No operation has the path ${path.slice(0, 200)}.`);
-  throw problem('method_not_allowed', undefined, {}, { Allow: allowed.join(', ') });
+function whyNone(path: string, allowed: string[]): Problem {
+  if (!allowed.length) return problem('route_not_found', `No operation has the path ${path.slice(0, 200)}.`);
+  return problem('method_not_allowed', undefined, {}, { Allow: allowed.join(', ') });
 }

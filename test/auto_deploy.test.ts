@@ -220,7 +220,7 @@ describe('watching', () => {
     git.intercept = null;
     push({ 'index.html': 'two' });
     await count(1);
-    expect((await get()).body.status_reason).toBeNull();
+    await until('no reason', async () => (await get()).body.status_reason === null);
   });
 
   test('waits ten minutes at most, and stops when it is switched off', async () => {
