@@ -47,8 +47,8 @@ interface Parts {
 }
 
 /**
- * Writes lines of fields that are known to hold no secret, as `log.info(fields, message)` would, in a quarter of its time:
- * every request writes one.
+ * Writes lines of fields that are known to hold no secret, as `log.info(fields, message)` would, for 3 us less: every
+ * request writes one.
  */
 export function plainLines(log: Logger, message: string): (fields: object) => void {
   const { [symbols.streamSym]: stream, [symbols.chindingsSym]: bound } = log as unknown as Parts;

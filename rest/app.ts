@@ -17,8 +17,8 @@ import { asProblem, writeProblem } from './problem';
 import { untilGone } from './gone';
 import { parseBody, parseQuery, parseTarget } from './request';
 import { buildRouter, type Match, type Router } from './router';
-import { writeText } from './write';
 import { paramsFor, preferredWait, rereaders, settledAnswer, typeOf, type Transitional } from './wait';
+import { writeText } from './write';
 
 export interface RestParts {
   config: Config;
@@ -229,10 +229,11 @@ function sendDocument({ parts, request, response, ctx }: Exchange, path: string)
   return true;
 }
 
+/** Not for a path that is none, which is refused as with any other method. */
 function sendOptions({ request, response, ctx }: Exchange, router: Router, path: string): boolean {
   if (request.method !== 'OPTIONS') return false;
   const allowed = router.allowed(path);
-  if (!allowed.length) throw router.match('GET', path);
+  if (!allowed.length) return false;
   response.writeHead(204, { 'X-Request-Id': ctx.request_id, Allow: allowed.join(', ') }).end();
   return true;
 }

@@ -37,7 +37,7 @@ export interface GraphqlFace {
   router: Router;
   /**
    * Takes what is posted to /graphql on its way to Express: who calls, whether the query is one that we run, and its answer.
-   * Behind Express a refusal would cost three times as much, and a list a tenth more.
+   * Behind Express a refusal would cost three times as much.
    */
   gate(express: RequestListener): RequestListener;
   stop(): Promise<void>;

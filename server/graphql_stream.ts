@@ -5,15 +5,14 @@ import { execute, getOperationAST, parse, subscribe, validate, type ExecutionRes
 import { createHandler } from 'graphql-sse/lib/use/express';
 import type { Context } from '../core/context';
 import { untilGone } from '../rest/gone';
-import { enter, wantsEvents } from '../rest/live';
+import { enter } from '../rest/live';
 
-/** Handles what asks for a stream; everything else goes on to Apollo. @param format what a client may know of an error */
+/** Handles what asks for a stream, and nothing else comes here. @param format what a client may know of an error */
 export function subscriptions(schema: GraphQLSchema, format: (error: unknown) => GraphQLFormattedError): RequestHandler {
   const handler = createHandler({
     onSubscribe: (request, { query, variables, operationName }) => run(schema, format, (request.context.res.locals as { ctx: Context }).ctx, { query: String(query), variables, operationName }),
   });
-  return async (request, response, next) => {
-    if (!wantsEvents(request.headers.accept)) return next();
+  return async (request, response) => {
     const { ctx } = response.locals as { ctx: Context };
     const leave = enter(ctx.identity?.account_id ?? '');
     response.once('close', leave);

@@ -14,7 +14,7 @@ import { INGRESS_LIMITS, type IngressLimits } from './limits';
 import { pageOf, render } from './pages';
 import { isEnding } from './response';
 import { sweep } from './sweep';
-import { applyRoutes, hostOf, markDrained, leadRoutes, nextReading, routeTable, siteOfHost, updateRoutes } from './table';
+import { applyRoutes, hostOf, leadRoutes, markDrained, nextReading, routeTable, siteOfHost, updateRoutes } from './table';
 import { takeEntries, trafficBook } from './traffic';
 import { endTunnel } from './tunnel';
 import type { Upstream } from './upstream';

@@ -99,8 +99,8 @@ async function switchOver(row: DeploymentRow, releaseId: string, ctx: JobContext
     ended = await leadBeforehand(row.application_id, ctx, sql);
   };
   const switched = await activate(ctx.sql, row, releaseId, lead).finally(() => ended());
-  await leadElsewhere(row.application_id, ctx);
   if (!switched) throw new DriverError('transient', 'the deployment was changed');
+  await leadElsewhere(row.application_id, ctx);
   await say(row, ctx, 'deploy', `Deployment ${row.number} is active.`);
   await tellOfMove(ctx.sql, row);
   ctx.log.info({ application: row.application_id }, 'deployed');

@@ -146,7 +146,6 @@ async function endAll(directory: string): Promise<void> {
   await runtime.close();
 }
 
-
 /** Asks until there is an answer other than null. @throws Error when the time is over */
 export async function eventually<T>(what: string, ask: () => Promise<T | null>, withinMs = WITHIN_MS): Promise<T> {
   const until = performance.now() + withinMs;
