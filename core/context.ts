@@ -140,8 +140,8 @@ export interface Context {
   /** Aborted when the process stops; for those who wait or stream also when the client is gone. */
   gone: AbortSignal;
   cursors: CursorCodec;
-  /** DataLoaders of this request by name. */
-  loaders: Map<string, unknown>;
+  /** What relations of this request have loaded, by kind or by name. */
+  loaders: Map<unknown, unknown>;
   /** The caller's access to a project, null where it has none (cached for at most two seconds). */
   access(this: Context, project_id: string): Promise<ProjectAccess | null>;
   /** Runs in one transaction; joins the one that is open. */

@@ -30,7 +30,7 @@ export const resolvers: Resolvers = {
     volumes: (application, { limit }, ctx) => childrenOf(Volume, ctx, application, limit),
     domains: (application, { limit }, ctx) => childrenOf(Domain, ctx, application, limit),
     environment_variables: (application, { limit }, ctx) => childrenOf(EnvironmentVariable, ctx, application, limit),
-    current_deployment: (application, _, ctx) => loadOne(Deployment, ctx, application.project_id, application.current_deployment_id),
+    current_deployment: (application, _, ctx, info) => loadOne(Deployment, ctx, application.project_id, application.current_deployment_id, info),
     deployments: (application, { limit }, ctx) => newestDeployments(ctx, application, limit),
   },
 };

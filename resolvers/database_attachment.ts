@@ -38,7 +38,7 @@ export const resolvers: Resolvers = {
       const database = await loadOne(ManagedDatabase, ctx, project_id, database_id);
       return variableNames(env_prefix, database?.engine ?? '');
     },
-    database: (attachment, _, ctx) => loadOne(ManagedDatabase, ctx, attachment.project_id, attachment.database_id),
-    application: (attachment, _, ctx) => loadOne(Application, ctx, attachment.project_id, attachment.application_id),
+    database: (attachment, _, ctx, info) => loadOne(ManagedDatabase, ctx, attachment.project_id, attachment.database_id, info),
+    application: (attachment, _, ctx, info) => loadOne(Application, ctx, attachment.project_id, attachment.application_id, info),
   },
 };

@@ -27,6 +27,6 @@ export const resolvers: Resolvers = {
     },
   },
   DatabaseBackup: {
-    database: (backup, _, ctx) => loadOne(ManagedDatabase, ctx, backup.project_id, backup.database_id),
+    database: (backup, _, ctx, info) => loadOne(ManagedDatabase, ctx, backup.project_id, backup.database_id, info),
   },
 };

@@ -29,6 +29,6 @@ export const resolvers: Resolvers = {
   },
   DatabaseEndpoint: {
     host: (endpoint, _, ctx) => endpoint.hostOf(ctx.config),
-    database: (endpoint, _, ctx) => loadOne(ManagedDatabase, ctx, endpoint.project_id, endpoint.database_id),
+    database: (endpoint, _, ctx, info) => loadOne(ManagedDatabase, ctx, endpoint.project_id, endpoint.database_id, info),
   },
 };

@@ -33,6 +33,6 @@ export const resolvers: Resolvers = {
     },
   },
   DatabaseReplica: {
-    database: (replica, _, ctx) => loadOne(ManagedDatabase, ctx, replica.project_id, replica.database_id),
+    database: (replica, _, ctx, info) => loadOne(ManagedDatabase, ctx, replica.project_id, replica.database_id, info),
   },
 };

@@ -30,7 +30,7 @@ export const resolvers: Resolvers = {
   },
   DatabaseUser: {
     password: (user) => user.shown,
-    database: (user, _, ctx) => loadOne(ManagedDatabase, ctx, user.project_id, user.database_id),
+    database: (user, _, ctx, info) => loadOne(ManagedDatabase, ctx, user.project_id, user.database_id, info),
   },
 };
 

@@ -22,7 +22,7 @@ export const resolvers: Resolvers = {
     rollbackApplication: (_, { id, input }, ctx) => Deployment.rollBack(ctx, id, input),
   },
   Deployment: {
-    application: (deployment, _, ctx) => loadOne(Application, ctx, deployment.project_id, deployment.application_id),
+    application: (deployment, _, ctx, info) => loadOne(Application, ctx, deployment.project_id, deployment.application_id, info),
   },
 };
 

@@ -24,7 +24,7 @@ export const resolvers: Resolvers = {
   },
   Domain: {
     dns_instructions: (domain, _, ctx) => domain.instructions(ctx),
-    application: (domain, _, ctx) => loadOne(Application, ctx, domain.project_id, domain.application_id),
+    application: (domain, _, ctx, info) => loadOne(Application, ctx, domain.project_id, domain.application_id, info),
   },
 };
 

@@ -16,6 +16,6 @@ export const resolvers: Resolvers = {
     instances: (application, { limit }, ctx) => childrenOf(Instance, ctx, application, limit),
   },
   Instance: {
-    process: (instance, _, ctx) => loadOne(Process, ctx, instance.project_id, instance.process_id),
+    process: (instance, _, ctx, info) => loadOne(Process, ctx, instance.project_id, instance.process_id, info),
   },
 };

@@ -32,7 +32,7 @@ export const resolvers: Resolvers = {
   },
   Preview: {
     url: (preview, _, ctx) => applicationUrl(ctx.config, preview.hostname),
-    application: (preview, _, ctx) => loadOne(Application, ctx, preview.project_id, preview.application_id),
+    application: (preview, _, ctx, info) => loadOne(Application, ctx, preview.project_id, preview.application_id, info),
   },
 };
 

@@ -33,6 +33,6 @@ export const resolvers: Resolvers = {
     processes: (application, { limit }, ctx) => childrenOf(Process, ctx, application, limit),
   },
   Process: {
-    application: (process, _, ctx) => loadOne(Application, ctx, process.project_id, process.application_id),
+    application: (process, _, ctx, info) => loadOne(Application, ctx, process.project_id, process.application_id, info),
   },
 };

@@ -20,6 +20,6 @@ export const resolvers: Resolvers = {
     },
   },
   Volume: {
-    application: (volume, _, ctx) => loadOne(Application, ctx, volume.project_id, volume.application_id),
+    application: (volume, _, ctx, info) => loadOne(Application, ctx, volume.project_id, volume.application_id, info),
   },
 };

@@ -215,6 +215,32 @@ test('a page of fifty with relations needs as many statements as a page of one',
   expect(await fewest(50)).toBe(one);
 });
 
+test('a relation reads the columns that name it, and the whole row where more is asked for', async () => {
+  const { body: app } = await service.call('POST', '/v2/applications', { body: { name: 'whole', description: 'of many columns' } });
+  const { body: volume } = await service.call('POST', '/v2/volumes', { body: { name: 'related', size_gb: 1, application_id: app.id, mount_path: '/related' } });
+  const reads = async (selection: string, wanted: object, columns: string, fragments = ''): Promise<void> => {
+    const { database } = service.platform;
+    const query = database.query.bind(database);
+    const texts: string[] = [];
+    const spy = jest.spyOn(database, 'query').mockImplementation((statement, values) => (texts.push(statement.text), query(statement, values)) as never);
+    const { data, errors } = await service.graphql(`query ($id: ID!) { getVolume(id: $id) { ${selection} } } ${fragments}`, { id: volume.id });
+    spy.mockRestore();
+    expect([errors, data?.getVolume]).toEqual([undefined, wanted]);
+    const asked = texts.map((text) => /^select (.*) from applications/.exec(text)?.[1]).filter((found) => found !== undefined);
+    expect(asked.map((found) => (found === BRIEF ? 'brief' : 'whole')).join()).toBe(columns);
+  };
+  const BRIEF = 'id, project_id, name, status';
+  const { id, name, status, description } = app;
+  for (let turn = 0; turn < 3; turn += 1) {
+    await reads('application { name }', { application: { name } }, 'brief');
+    await reads('application { __typename called: name ...own ... on Application { status } }', { application: { __typename: 'Application', called: name, id, status } }, 'brief', 'fragment own on Application { id }');
+    await reads('application { name description }', { application: { name, description } }, 'whole');
+    await reads('application { ...own }', { application: { id, description } }, 'whole', 'fragment own on Application { id ... { description } }');
+    await reads('application { id } application { description }', { application: { id, description } }, 'whole');
+    await reads('a: application { id } b: application { description }', { a: { id }, b: { description } }, 'brief,whole');
+  }
+});
+
 // Last: it breaks the database.
 test('an error of the inside stays inside, on both faces', async () => {
   await service.sql('alter table volumes rename to hidden_away');
