@@ -83,7 +83,8 @@ function subscription(field: RootField, config: GraphQLFieldConfig<unknown, Cont
     resolve: (row) => row,
     async subscribe(_, given: Record<string, unknown>, ctx) {
       const inner: Context = { ...ctx };
-      inner.project = await admit(inner, field, field.projectArgument ? (given[field.projectArgument] as string | undefined) : undefined);
+      const refusal = await admit(inner, field, field.projectArgument ? (given[field.projectArgument] as string | undefined) : undefined);
+      if (refusal) throw refusal;
       const following = { reader, ctx: inner, args: validate(given), after: null, signal: ctx.gone };
       // What is wrong with the request shows before the stream begins.
       await reader.read(following.args, inner, null);

@@ -94,12 +94,10 @@ function wrapRoot(config: FieldConfig, field: RootField, validate: FieldValidato
     // The REST facade has admitted the caller and validated the request before it came here.
     if (ctx.face === 'rest') return run(source, args, ctx, info);
     const inner: Context = { ...ctx };
-    try {
-      inner.project = await admit(inner, field, field.projectArgument ? (args[field.projectArgument] as string | undefined) : undefined);
-    } finally {
-      // For the log of refusals, which has one project per request: that of the first root field.
-      ctx.project ??= inner.project;
-    }
+    const refusal = await admit(inner, field, field.projectArgument ? (args[field.projectArgument] as string | undefined) : undefined);
+    // For the log of refusals, which has one project per request: that of the first root field.
+    ctx.project ??= inner.project;
+    if (refusal) throw refusal;
     const valid = validate(args);
     inner.probed = await prepare?.(valid, inner);
     const result = await run(source, valid, inner, info);

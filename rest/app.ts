@@ -7,7 +7,6 @@ import type { FieldValidator } from '../core/field_validator';
 import { admit } from '../core/guard';
 import type { LiveReader } from '../core/live';
 import type { Operation, OperationTable } from '../core/operations';
-import { bearerToken, tokenMissing } from './bearer';
 import { notModified, requireAcceptable, bodyTag } from './conditional';
 import type { Handler } from './facade';
 import { idempotencyKey, once, type Answer, type AnswerStore } from './idempotency';
@@ -36,8 +35,8 @@ export interface RestParts {
   live: Map<string, LiveReader>;
   /** A fresh context; nobody is known yet. */
   context(request: IncomingMessage, requestId: string): Context;
-  /** @throws token_invalid, token_expired, rate_limited (failed attempts per address) */
-  authenticate(token: string, address: string): Promise<Identity>;
+  /** Who an Authorization header says it is, or token_missing, token_invalid, token_expired, rate_limited (failed attempts per address). */
+  authenticate(header: string | undefined, address: string): Identity | Problem | Promise<Identity | Problem>;
   /** Documents matched before the operation table: OpenAPI, console. */
   document(path: string, request: IncomingMessage): { type: string; body: string | Buffer; headers?: Record<string, string> } | null;
   /** Called once per request for the log and the metrics. */
@@ -82,27 +81,43 @@ export function restHandler(parts: RestParts): RestHandler {
 }
 
 /**
- * What is refused at once is not thrown: that would be a tenth of what it costs. What is thrown is caught in the same function
- * where it can be, since a rejected promise costs twice as much.
+ * What refuses the caller is answered, not thrown: through as many promises that would cost more than the checks themselves.
  */
 async function handle(exchange: Exchange, router: Router): Promise<void> {
-  const { parts, request, ctx } = exchange;
+  const { request, ctx } = exchange;
   try {
     const { path, search } = parseTarget(request.url ?? '/');
     if (sendDocument(exchange, path) || sendOptions(exchange, router, path)) return finish(exchange, null);
     const match = router.match(request.method ?? 'GET', path);
     if (match instanceof Problem) return refuse(exchange, match);
     exchange.operation = match.operation;
-    if (match.operation.field.scope !== 'none') {
-      const { authorization } = request.headers;
-      if (authorization === undefined) return refuse(exchange, tokenMissing());
-      ctx.identity = await parts.authenticate(bearerToken(authorization), ctx.address);
-    }
+    // Without a promise where there is none: a stranger is refused in the very turn in which the request came.
+    const identified = identify(exchange, match.operation);
+    const refusal = (identified instanceof Promise ? await identified : identified) ?? (await admit(ctx, match.operation.field, projectOf(match)));
+    if (refusal) return refuse(exchange, refusal);
     await perform(exchange, match, path, search);
     finish(exchange, null);
   } catch (error) {
     refuse(exchange, error);
   }
+}
+
+function identify({ parts, request, ctx }: Exchange, operation: Operation): Problem | null | Promise<Problem | null> {
+  if (operation.field.scope === 'none') return null;
+  const known = (found: Identity | Problem): Problem | null => {
+    if (found instanceof Problem) return found;
+    ctx.identity = found;
+    return null;
+  };
+  const found = parts.authenticate(request.headers.authorization, ctx.address);
+  return found instanceof Promise ? found.then(known) : known(found);
+}
+
+/** The project that the path names, where the operation takes it from there. */
+function projectOf({ operation, params }: Match): string | undefined {
+  const { projectArgument } = operation.field;
+  const named = operation.params.find(({ argument }) => argument === projectArgument);
+  return named && params[named.name];
 }
 
 async function perform(exchange: Exchange, match: Match, path: string, search: string): Promise<void> {
@@ -112,14 +127,12 @@ async function perform(exchange: Exchange, match: Match, path: string, search: s
   send(exchange, operation, await patiently(exchange, match, await run(exchange, match, path, args)));
 }
 
-/** Rate limit, scope, project; then the syntax; then the fields. Strangers learn nothing of the later ones. */
-async function readArguments({ parts, request, ctx }: Exchange, match: Match, search: string): Promise<Record<string, unknown>> {
+/** First the syntax, then the fields. */
+async function readArguments({ parts, request }: Exchange, match: Match, search: string): Promise<Record<string, unknown>> {
   const { operation, params } = match;
   const { field } = operation;
   const inPath: Record<string, unknown> = {};
   for (const { name, argument } of operation.params) inPath[argument] = params[name];
-  const projectId = field.projectArgument ? (inPath[field.projectArgument] as string | undefined) : undefined;
-  ctx.project = await admit(ctx, field, projectId);
   if (!field.live || !wantsEvents(request.headers.accept)) requireAcceptable(request.headers.accept);
   const query = parseQuery(search, operation);
   const body = operation.method === 'GET' || operation.method === 'DELETE' ? {} : await parseBody(request);
@@ -179,12 +192,13 @@ async function reread(parts: RestParts, ctx: Context, getter: Operation, params:
 }
 
 /** Streams events in place of a page. */
-function follow({ parts, request, response, ctx }: Exchange, operation: Operation, args: Record<string, unknown>): Promise<void> {
+function follow(exchange: Exchange, operation: Operation, args: Record<string, unknown>): Promise<void> {
+  const { parts, request, response, ctx } = exchange;
   const after = request.headers['last-event-id'];
   ctx.gone = untilGone(response, ctx.gone);
   const stillAllowed = async (): Promise<void> => {
-    const identity = await parts.authenticate(bearerToken(request.headers.authorization), ctx.address);
-    ctx.identity = identity;
+    const refusal = await identify(exchange, operation);
+    if (refusal) throw refusal;
     if (ctx.project && !(await ctx.access(ctx.project.id))) throw problem('not_found');
   };
   return stream(response, {

@@ -1,7 +1,7 @@
 // Rate limits: fixed windows of a minute per account and budget. One process counts in memory and is exact.
 // Several lease slices of the window from a shared counter: the possible overshoot is a slice per process.
 import type { Budget, Limiter, RateAnswer } from '../core/context';
-import { problem } from '../core/errors';
+import { problem, type Problem } from '../core/errors';
 import { limits } from '../core/limits';
 
 const WINDOW_MS = limits.rateWindowSeconds * 1000;
@@ -116,8 +116,8 @@ async function refill(lease: Lease, bucket: string, limit: number, counter: Shar
 
 /** Counts attempts of a bucket (failed log-ins of an address). */
 export interface Attempts {
-  /** @throws rate_limited with Retry-After when the bucket is used up */
-  require(bucket: string): void;
+  /** rate_limited with Retry-After when the bucket is used up, else null. */
+  refusal(bucket: string): Problem | null;
   /** Counts one. */
   count(bucket: string): void;
 }
@@ -126,11 +126,11 @@ export interface Attempts {
 export function openAttempts(perMinute: number): Attempts {
   const windowOf = windows();
   return {
-    require(bucket) {
+    refusal(bucket) {
       const now = Date.now();
-      if (windowOf(bucket, now).used < perMinute) return;
+      if (windowOf(bucket, now).used < perMinute) return null;
       const { reset_seconds } = answer(false, perMinute, perMinute, now);
-      throw problem('rate_limited', 'Too many failed attempts.', {}, { 'Retry-After': String(reset_seconds) });
+      return problem('rate_limited', 'Too many failed attempts.', {}, { 'Retry-After': String(reset_seconds) });
     },
     count(bucket) {
       windowOf(bucket, Date.now()).used += 1;

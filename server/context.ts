@@ -75,7 +75,8 @@ function verbsOf(platform: Platform): Verbs {
     due: (table) => platform.due.call(table),
     forget: (what) => forgetNow(platform, platform.database, what),
     attempt: async (bucket) => {
-      attempts.require(bucket);
+      const refusal = attempts.refusal(bucket);
+      if (refusal) throw refusal;
       attempts.count(bucket);
     },
   };

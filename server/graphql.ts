@@ -10,7 +10,6 @@ import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 import { limits } from '../core/limits';
 import { readSessionCookie } from '../core/session_cookie';
 import type { RestEntry } from '../rest/app';
-import { bearerToken } from '../rest/bearer';
 import { requireAcceptable } from '../rest/conditional';
 import { wantsEvents } from '../rest/live';
 import { asProblem } from '../rest/problem';
@@ -94,8 +93,11 @@ interface Parts {
 
 function gate(platform: Platform, { apollo, walk, done }: Parts, behind: RequestListener): RequestListener {
   const handle = async (request: Posted, response: ServerResponse): Promise<void> => {
+    const ctx = contextOf(platform, request, response, done);
     try {
-      const ctx = await admitCaller(platform, request, response, done);
+      const caller = await identify(platform, request, ctx.address);
+      if (caller instanceof Problem) return refuseError(platform, caller, request, response);
+      ctx.identity = caller;
       request.body = await readJson(request);
       admitQuery(walk, request.body);
       if (!wantsEvents(request.headers.accept)) return await answer(apollo, request, response, ctx);
@@ -128,13 +130,11 @@ const requireAdmitted: RequestHandler = (_, response, next) => {
   next();
 };
 
-/** Who is calling, before anything of the body is read. */
-async function admitCaller(platform: Platform, request: IncomingMessage, response: ServerResponse, done: (entry: RestEntry) => void): Promise<Context> {
+function contextOf(platform: Platform, request: IncomingMessage, response: ServerResponse, done: (entry: RestEntry) => void): Context {
   const ctx = requestContext(platform, 'graphql', request, String(response.getHeader('X-Request-Id')));
   const started = performance.now();
   localsOf(response).ctx = ctx;
   response.once('close', () => done(entryOf(request, response, ctx, started)));
-  ctx.identity = await identify(platform, request, ctx.address);
   return ctx;
 }
 
@@ -144,9 +144,11 @@ function entryOf(request: IncomingMessage, response: ServerResponse, ctx: Contex
   return { request, started, request_id, operation: 'graphql', status: response.statusCode, identity, project, code, cause: null };
 }
 
-async function identify(platform: Platform, request: IncomingMessage, address: string): Promise<Identity | null> {
-  if (request.headers.authorization !== undefined) return authenticate(platform, bearerToken(request.headers.authorization), address);
-  const secret = readSessionCookie(platform.config, request.headers.cookie);
+/** Who is calling, before anything of the body is read; null for a stranger. */
+async function identify(platform: Platform, request: IncomingMessage, address: string): Promise<Identity | Problem | null> {
+  const { authorization, cookie } = request.headers;
+  if (authorization !== undefined) return authenticate(platform, authorization, address);
+  const secret = readSessionCookie(platform.config, cookie);
   if (!secret) return null;
   requireOwnOrigin(request, platform.config.baseUrl);
   return platform.identities.ofSession(secret);

@@ -1,7 +1,7 @@
 // Identities and accesses, cached for at most two seconds and forgotten at once when a NOTIFY says so:
 // a revoked key stops here immediately, and within two seconds on a replica that missed the message.
 import type { Identity, ProjectAccess, Sql } from '../core/context';
-import { problem } from '../core/errors';
+import { problem, type Problem } from '../core/errors';
 import { limits } from '../core/limits';
 import type { Logger } from '../core/log';
 import { parseToken, sha256 } from '../core/tokens';
@@ -14,8 +14,8 @@ export interface Forget {
 }
 
 export interface Identities {
-  /** @throws token_invalid, token_expired */
-  ofToken(token: string): Promise<Identity>;
+  /** Who it is, or token_invalid, token_expired. At once, where that is known. */
+  ofToken(token: string): Identity | Problem | Promise<Identity | Problem>;
   /** The session of a cookie's value, null where there is none. */
   ofSession(secret: string): Promise<Identity | null>;
   access(identity: Identity, projectId: string): Promise<ProjectAccess | null>;
@@ -36,15 +36,19 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
     used.clear();
     if (ids.length) await markUsed(sql, ids).catch((error: unknown) => log.warn({ err: error }, 'last use of keys not noted'));
   };
+  const valid = (identity: Identity | null): Identity | Problem => {
+    if (!identity) return invalidToken();
+    if (identity.expires_at && Date.parse(identity.expires_at) <= Date.now()) return problem('token_expired');
+    used.add(identity.id);
+    return identity;
+  };
   const timer = setInterval(() => void flush(), FLUSH_MS).unref();
   return {
-    async ofToken(token) {
+    ofToken(token) {
       const parsed = parseToken(token);
-      const identity = parsed && (await identities.get(parsed.hash, () => keyIdentity(sql, parsed.hash)));
-      if (!identity) throw invalidToken();
-      if (identity.expires_at && Date.parse(identity.expires_at) <= Date.now()) throw problem('token_expired');
-      used.add(identity.id);
-      return identity;
+      if (!parsed) return invalidToken();
+      const identity = identities.get(parsed.hash, () => keyIdentity(sql, parsed.hash));
+      return identity instanceof Promise ? identity.then(valid) : valid(identity);
     },
     async ofSession(secret) {
       const hash = sha256(secret);
@@ -52,7 +56,7 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
       if (identity) used.add(identity.id);
       return identity;
     },
-    access: (identity, projectId) => accesses.get(`${identity.user?.id ?? identity.id} ${projectId}`, () => projectAccess(sql, identity, projectId)),
+    access: async (identity, projectId) => accesses.get(`${identity.user?.id ?? identity.id} ${projectId}`, () => projectAccess(sql, identity, projectId)),
     forget({ key_id, user_id, project_id }) {
       identities.drop((_, identity) => !identity || [identity.id, identity.user?.id, identity.project_id].some((id) => id && (id === key_id || id === user_id || id === project_id)));
       accesses.drop((key) => Boolean((user_id && key.startsWith(`${user_id} `)) || (project_id && key.endsWith(` ${project_id}`)) || (key_id && key.startsWith(`${key_id} `))));
@@ -64,12 +68,12 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
   };
 }
 
-function invalidToken(): Error {
+function invalidToken(): Problem {
   return problem('token_invalid', undefined, {}, { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' });
 }
 
 interface Cache<T> {
-  get(key: string, load: () => Promise<T>): Promise<T>;
+  get(key: string, load: () => Promise<T>): T | Promise<T>;
   drop(which: (key: string, value: T) => boolean): void;
 }
 
@@ -91,7 +95,7 @@ function cache<T>(): Cache<T> {
     return value;
   };
   return {
-    async get(key, read) {
+    get(key, read) {
       const known = entries.get(key);
       return known && known.until > Date.now() ? known.value : load(key, read);
     },

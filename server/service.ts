@@ -139,7 +139,7 @@ function restParts(platform: Platform, core: Core, handlers: RestParts['handlers
     transitional: core.transitional,
     live: core.live,
     context: (request, requestId) => requestContext(platform, 'rest', request, requestId),
-    authenticate: (token, address) => authenticate(platform, token, address),
+    authenticate: (header, address) => authenticate(platform, header, address),
     document(path) {
       if (path === '/v2/openapi.json') return { type: 'application/json', body: openapi().json };
       if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: openapi().yaml };

@@ -10,8 +10,8 @@ afterAll(() => void jest.useRealTimers());
 it('a flood of names pushes out the oldest counters', () => {
   const attempts = openAttempts(1);
   attempts.count('first');
-  expect(() => attempts.require('first')).toThrow('Too many failed attempts');
+  expect(attempts.refusal('first')).toMatchObject({ code: 'rate_limited', detail: 'Too many failed attempts.' });
   for (let name = 0; name < NAMES; name += 1) attempts.count(`name ${name}`);
-  expect(() => attempts.require(`name ${NAMES - 1}`)).toThrow('Too many failed attempts');
-  expect(() => attempts.require('first')).not.toThrow();
+  expect(attempts.refusal(`name ${NAMES - 1}`)).toMatchObject({ code: 'rate_limited' });
+  expect(attempts.refusal('first')).toBeNull();
 });

@@ -5,10 +5,10 @@ import express from 'express';
 import { useSofa } from 'sofa-api';
 import { loadConfig } from '../../core/config';
 import type { Context } from '../../core/context';
+import { Problem } from '../../core/errors';
 import { mintRequestId } from '../../core/ids';
 import type { Operation } from '../../core/operations';
 import { buildCore } from '../../resolvers';
-import { bearerToken } from '../../rest/bearer';
 import { facadeSchema } from '../../rest/facade';
 import { authenticate } from '../../server/authenticate';
 import { requestContext } from '../../server/context';
@@ -40,7 +40,9 @@ function route({ method, path, params, status }: Operation): { method: Operation
 /** On this face the resolvers check limit, scope, project and arguments. */
 async function context(platform: Platform, request: IncomingMessage): Promise<Context> {
   const ctx = requestContext(platform, 'graphql', request, mintRequestId());
-  ctx.identity = await authenticate(platform, bearerToken(request.headers.authorization), ctx.address);
+  const found = await authenticate(platform, request.headers.authorization, ctx.address);
+  if (found instanceof Problem) throw found;
+  ctx.identity = found;
   return ctx;
 }
 
