@@ -1,9 +1,13 @@
 // Relations: one query for all rows of a page, per request.
 import DataLoader from 'dataloader';
-import { Kind, type GraphQLObjectType, type GraphQLResolveInfo, type SelectionSetNode } from 'graphql';
 import type { Context } from '../core/context';
+import { selectsOnly, type Selection } from '../core/selection';
 import { columnsOf, tableOf, type Resource, type ResourceClass } from './base';
 import { quick } from './statement';
+
+/** What names a row and says how it is: all that most queries want of a relation. One set, since each makes a statement of its own. */
+const BRIEF = ['id', 'project_id', 'name', 'status'];
+const isBrief = selectsOnly(BRIEF);
 
 interface Loaded<R> {
   loader: DataLoader<string, R | null>;
@@ -18,7 +22,7 @@ type OfKind<R> = Map<string, { brief?: Loaded<R>; whole?: Loaded<R> }>;
  * The row that a relation points to, within the project of the row it starts from; null where there is none.
  * @param info of the relation's resolver, which may then get a row without the columns that the query does not show
  */
-export function loadOne<R extends Resource>(kind: ResourceClass<R>, ctx: Context, projectId: string, id: string | null, info?: GraphQLResolveInfo): Promise<R | null> | null {
+export function loadOne<R extends Resource>(kind: ResourceClass<R>, ctx: Context, projectId: string, id: string | null, info?: Selection): Promise<R | null> | null {
   if (!id) return null;
   const { loader, rows } = loadedOf(kind, ctx, projectId, info !== undefined && isBrief(info));
   const known = rows.get(id);
@@ -47,28 +51,4 @@ async function loadMany<R extends Resource>(kind: ResourceClass<R>, ctx: Context
   const rows = await ctx.sql.query<R>(quick(text, kind), [projectId, ids]);
   const found = new Map(rows.map((row) => [row.id, row]));
   return ids.map((id) => found.get(id) ?? null);
-}
-
-/** What names a row and says how it is: all that most queries want of a relation. One set, since each makes a statement of its own. */
-const BRIEF = ['id', 'project_id', 'name', 'status'];
-const BRIEF_FIELDS = new Set([...BRIEF, '__typename']);
-
-const known = new WeakMap<SelectionSetNode, boolean>();
-
-function isBrief({ fieldNodes, fragments, returnType }: GraphQLResolveInfo): boolean {
-  return fieldNodes.every(({ selectionSet }) => {
-    const set = selectionSet as SelectionSetNode;
-    const before = known.get(set);
-    if (before !== undefined) return before;
-    const brief = namesOf(set, fragments).every((name) => BRIEF_FIELDS.has(name) && !(returnType as GraphQLObjectType).getFields()[name]?.resolve);
-    known.set(set, brief);
-    return brief;
-  });
-}
-
-function namesOf(set: SelectionSetNode, fragments: GraphQLResolveInfo['fragments']): string[] {
-  return set.selections.flatMap((node) => {
-    if (node.kind === Kind.FIELD) return [node.name.value];
-    return namesOf(node.kind === Kind.INLINE_FRAGMENT ? node.selectionSet : (fragments[node.name.value] as { selectionSet: SelectionSetNode }).selectionSet, fragments);
-  });
 }

@@ -7,7 +7,7 @@ import type { FieldValidator } from '../core/field_validator';
 import { admit } from '../core/guard';
 import type { LiveReader } from '../core/live';
 import type { Operation, OperationTable } from '../core/operations';
-import { notModified, requireAcceptable, bodyTag } from './conditional';
+import { acceptable, bodyTag, notModified } from './conditional';
 import type { Handler } from './facade';
 import { idempotencyKey, once, type Answer, type AnswerStore } from './idempotency';
 import { stream, wantsEvents } from './live';
@@ -133,7 +133,7 @@ async function readArguments({ parts, request }: Exchange, match: Match, search:
   const { field } = operation;
   const inPath: Record<string, unknown> = {};
   for (const { name, argument } of operation.params) inPath[argument] = params[name];
-  if (!field.live || !wantsEvents(request.headers.accept)) requireAcceptable(request.headers.accept);
+  if (!field.live || !wantsEvents(request.headers.accept)) acceptable(request.headers.accept);
   const query = parseQuery(search, operation);
   const body = operation.method === 'GET' || operation.method === 'DELETE' ? {} : await parseBody(request);
   if (!field.body) refuseFields(body);

@@ -1,7 +1,10 @@
 // Conditional requests (RFC 9110 section 13) and content negotiation (section 12.5.1).
 import { createHash } from 'node:crypto';
+import Negotiator from 'negotiator';
 import { problem } from '../core/errors';
 import type { Operation } from '../core/operations';
+
+const JSON_TYPE = 'application/json';
 
 /** A validator made of the body, for catalogs and other answers that have no version; lists of rows have none. */
 export function bodyTag(operation: Operation, body: string): string | null {
@@ -17,13 +20,10 @@ export function notModified(header: string | undefined, etag: string | undefined
   return header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);
 }
 
-/** @throws not_acceptable unless the client takes JSON, or the other type that the answer can be said to have */
-export function requireAcceptable(accept: string | undefined, other?: string): void {
-  if (!accept || accept === '*/*' || accept === 'application/json') return;
-  const takes = accept.split(',').some((range) => {
-    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
-    const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-    return !refused && (type === '*/*' || type === 'application/*' || type === 'application/json' || type === other);
-  });
-  if (!takes) throw problem('not_acceptable');
+/** JSON, or the other type that the answer can be said to have, whichever the client prefers. @throws not_acceptable where it takes neither */
+export function acceptable(accept: string | undefined, other = JSON_TYPE): string {
+  if (!accept || accept === '*/*' || accept === JSON_TYPE) return JSON_TYPE;
+  const preferred = new Negotiator({ headers: { accept } }).mediaType([JSON_TYPE, other]);
+  if (!preferred) throw problem('not_acceptable');
+  return preferred;
 }

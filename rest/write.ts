@@ -1,6 +1,8 @@
 // How a text leaves: in one piece, with its length, together with what else is ready.
 import type { ServerResponse } from 'node:http';
 
+const COPIED_BYTES_MAX = 4 << 10;
+
 /**
  * Writes status, headers with the length, and the text; HEAD gets no text. What is ready in one turn of the event loop goes
  * out at its end: each write between two requests would wake a reader on this machine (a proxy, a load balancer) that has
@@ -12,5 +14,7 @@ export function writeText(response: ServerResponse, status: number, headers: Rec
   response.writeHead(status, headers);
   // A byte for each letter: it is all ASCII, and need not be encoded as UTF-8 once more.
   const encoding = bytes === text.length ? 'latin1' : 'utf8';
-  setImmediate(() => (isHead ? response.end() : response.end(text, encoding)));
+  // Node puts a text behind its headers, which copies a large one twice more.
+  const body = bytes > COPIED_BYTES_MAX ? Buffer.from(text, encoding) : text;
+  setImmediate(() => (isHead ? response.end() : response.end(body, encoding)));
 }

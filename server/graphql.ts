@@ -1,7 +1,7 @@
 // The GraphQL face: Apollo Server with the same keys, rules and errors as REST, and sessions for the dashboard. Express has the
 // explorer and the streams.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { ApolloServer, HeaderMap, type ApolloServerPlugin, type GraphQLRequestContextWillSendResponse } from '@apollo/server';
+import { ApolloServer, type ApolloServerPlugin, type GraphQLRequest, type GraphQLRequestContextWillSendResponse } from '@apollo/server';
 import { ApolloServerPluginCacheControlDisabled } from '@apollo/server/plugin/disabled';
 import express, { type ErrorRequestHandler, type RequestHandler, type Response, type Router } from 'express';
 import { getIntrospectionQuery, GraphQLError, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
@@ -10,7 +10,7 @@ import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 import { limits } from '../core/limits';
 import { readSessionCookie } from '../core/session_cookie';
 import type { RestEntry } from '../rest/app';
-import { requireAcceptable } from '../rest/conditional';
+import { acceptable } from '../rest/conditional';
 import { wantsEvents } from '../rest/live';
 import { asProblem } from '../rest/problem';
 import { parseBody } from '../rest/request';
@@ -50,8 +50,6 @@ export async function graphqlFace(platform: Platform, schema: GraphQLSchema, exp
   const apollo = new ApolloServer<Context>({
     gateway: compiling(schema),
     introspection: true,
-    csrfPrevention: true,
-    allowBatchedHttpRequests: false,
     persistedQueries: false,
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
@@ -98,9 +96,12 @@ function gate(platform: Platform, { apollo, walk, done }: Parts, behind: Request
       const caller = await identify(platform, request, ctx.address);
       if (caller instanceof Problem) return refuseError(platform, caller, request, response);
       ctx.identity = caller;
-      request.body = await readJson(request);
-      admitQuery(walk, request.body);
-      if (!wantsEvents(request.headers.accept)) return await answer(apollo, request, response, ctx);
+      requireJson(request);
+      const { accept } = request.headers;
+      const type = wantsEvents(accept) ? null : acceptable(accept, 'application/graphql-response+json');
+      request.body = await parseBody(request, limits.graphqlBodyBytesMax);
+      const asked = admitQuery(walk, request.body);
+      if (type) return await answer(apollo, asked, ctx, response, type);
     } catch (error) {
       return refuseError(platform, error, request, response);
     }
@@ -109,17 +110,11 @@ function gate(platform: Platform, { apollo, walk, done }: Parts, behind: Request
   return (request, response) => (request.method === 'POST' && PATH.test(request.url as string) ? void handle(request, response) : behind(request, response));
 }
 
-/** As https://www.apollographql.com/docs/apollo-server/integrations/building-integrations has it for a framework. */
-async function answer(apollo: ApolloServer<Context>, request: Posted, response: ServerResponse, ctx: Context): Promise<void> {
-  const sent = new HeaderMap();
-  for (const [name, value] of Object.entries(request.headers)) if (value !== undefined) sent.set(name, Array.isArray(value) ? value.join(', ') : value);
-  const { status, headers, body } = await apollo.executeHTTPGraphQLRequest({
-    httpGraphQLRequest: { method: 'POST', headers: sent, search: '', body: request.body },
-    context: async () => ctx,
-  });
-  if (body.kind !== 'complete') throw new Error('an answer in parts: nothing here makes one');
-  headers.delete('content-length');
-  writeText(response, status ?? 200, Object.fromEntries(headers), body.string, false);
+async function answer(apollo: ApolloServer<Context>, asked: GraphQLRequest, ctx: Context, response: ServerResponse, type: string): Promise<void> {
+  const { http, body } = await apollo.executeOperation(asked, { contextValue: ctx });
+  if (body.kind !== 'single') throw new Error('an answer in parts: nothing here makes one');
+  const { errors: found, data, extensions } = body.singleResult;
+  writeText(response, http.status ?? 200, { ...Object.fromEntries(http.headers), 'content-type': `${type}; charset=utf-8` }, JSON.stringify({ errors: found, data, extensions }), false);
 }
 
 /** As Express and Apollo find it. */
@@ -163,23 +158,22 @@ function requireOwnOrigin(request: IncomingMessage, baseUrl: string): void {
 }
 
 // A form, or text, is what a page of another site can send without asking first.
-async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {
-  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
+function requireJson({ headers }: IncomingMessage): void {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
   if (!/^application\/json\s*(?:;|$)/i.test(type) || encoding !== 'identity') throw problem('unsupported_media_type');
-  if (!wantsEvents(request.headers.accept)) requireAcceptable(request.headers.accept, 'application/graphql-response+json');
-  return parseBody(request, limits.graphqlBodyBytesMax);
 }
 
 /** The size and shape of the query; Apollo sees only what passed. */
-function admitQuery(walk: QueryLimits, { query, variables, operationName, extensions }: Record<string, unknown>): void {
+function admitQuery(walk: QueryLimits, { query, variables, operationName, extensions }: Record<string, unknown>): GraphQLRequest {
   if (typeof query !== 'string' || query.trim() === '') throw problem('graphql_invalid', 'The body must be a JSON object with a query.');
   if (operationName != null && typeof operationName !== 'string') throw problem('graphql_invalid', 'operationName must be a string.');
   if (!isObject(variables)) throw problem('graphql_invalid', 'variables must be a JSON object.');
   if (!isObject(extensions)) throw problem('graphql_invalid', 'extensions must be a JSON object.');
-  walk(query, (variables ?? {}) as Record<string, unknown>);
+  walk(query, variables ?? {});
+  return { query, variables: variables ?? undefined, operationName: operationName ?? undefined, extensions: extensions ?? undefined };
 }
 
-const isObject = (value: unknown): boolean => value == null || (typeof value === 'object' && !Array.isArray(value));
+const isObject = (value: unknown): value is Record<string, unknown> | null | undefined => value == null || (typeof value === 'object' && !Array.isArray(value));
 
 type Ready = GraphQLRequestContextWillSendResponse<Context>;
 
