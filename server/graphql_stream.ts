@@ -1,9 +1,10 @@
 // Subscriptions of the GraphQL face over server-sent events (GraphQL over SSE, distinct connections mode), beside Apollo,
 // which does not carry them. Same callers, same limits on the query, same errors.
 import type { RequestHandler } from 'express';
-import { execute, getOperationAST, parse, subscribe, validate, type ExecutionResult, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
+import { execute, getOperationAST, GraphQLError, parse, subscribe, validate, type ExecutionResult, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
 import { createHandler } from 'graphql-sse/lib/use/express';
 import type { Context } from '../core/context';
+import { problem } from '../core/errors';
 import { untilGone } from '../rest/gone';
 import { enter } from '../rest/live';
 
@@ -43,6 +44,14 @@ async function* cleanAll(results: AsyncGenerator<ExecutionResult, void>, format:
   for await (const result of results) yield clean(result, format);
 }
 
+// graphql-sse takes what names no data for arguments, which it would then execute.
 function clean(result: ExecutionResult, format: (error: unknown) => GraphQLFormattedError): ExecutionResult {
-  return result.errors ? { ...result, errors: result.errors.map(format) as never } : result;
+  return result.errors ? { ...result, data: result.data, errors: result.errors.map((error) => format(ofRequest(error))) as never } : result;
+}
+
+/** What graphql-js finds wrong before it runs anything has no path: it is the client's, as Apollo would say. */
+function ofRequest(error: GraphQLError): GraphQLError {
+  if (error.path || error.originalError) return error;
+  const { message, nodes, source, positions } = error;
+  return new GraphQLError(message, { nodes, source, positions, originalError: problem('graphql_invalid', message) });
 }

@@ -169,6 +169,19 @@ describe('what is no good query', () => {
     expect(errors[0]).toMatchObject({ message: expect.stringMatching(/\w/), extensions: { status, code, request_id: answer.headers.get('x-request-id') } });
   });
 
+  test.each([
+    ['an unknown field', { query: '{ nothing }' }],
+    ['an unknown operation name', { query: LIST, operationName: 'Other' }],
+    ['a variable that is missing', { query: 'query ($id: ID!) { getVolume(id: $id) { id } }' }],
+  ])('%s, asked for as a stream', async (_, body) => {
+    const whole = await post(JSON.stringify(body));
+    const response = await fetch(`${service.url}/graphql`, { method: 'POST', headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${service.key}`, 'X-Svc-Project': service.project, Accept: 'text/event-stream' }, body: JSON.stringify(body) });
+    const [, event, data] = /^event: (.*)\ndata: (.*)$/m.exec(await response.text()) as unknown as string[];
+    const { errors } = JSON.parse(data as string);
+    expect([whole.code, event, errors[0].extensions.code]).toEqual(['graphql_invalid', 'next', 'graphql_invalid']);
+    expect({ ...errors[0], extensions: {} }).toEqual({ ...JSON.parse(whole.text).errors[0], extensions: {} });
+  });
+
   it('runs no query of an address', async () => {
     const query = encodeURIComponent('{ __typename }');
     for (const accept of ['application/json', '*/*']) {
