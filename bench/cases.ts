@@ -111,6 +111,12 @@ export function refusals(seed: Seed): Refusal[] {
   ];
 }
 
+/** What Node itself takes: the bare server answers a stranger with two letters, and writes no log. */
+export function unknownToBare(seed: Seed): Refusal {
+  const request = ask(null, (seed.projects[0] as Project).id, 'GET', '/v2/volumes/vol_1');
+  return { name: '401 of http + pg', target: undefined, next: () => ({ request, status: 401, body: '{}' }) };
+}
+
 /** For a server whose account may make no more calls. */
 export function limited(seed: Seed): Refusal {
   const { id } = seed.projects[0] as Project;

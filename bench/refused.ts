@@ -1,12 +1,12 @@
 // What a refusal costs, in single reads of the same run: processor time of the service and of the database.
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
-import { limited, refusals, streams, type Refusal, type Stream } from './cases';
+import { limited, refusals, streams, unknownToBare, type Refusal, type Stream } from './cases';
 import { databaseCpu } from './database_cpu';
 import { load } from './load';
 import { measure, median } from './measure';
 import { wanted } from './plan';
-import { startApi, type Server } from './processes';
+import { startApi, startReference, type Server } from './processes';
 import { judge, ratioOf, single, whole, type Row } from './report';
 import { FACES, type Stage, withDatabase } from './stage';
 
@@ -24,6 +24,7 @@ export async function costOfRefusals(stage: Stage, node: string, say: (line: str
   const { dataDir, data } = stage;
   return withDatabase(dataDir, async (url) => {
     const api = await startApi({ node }, dataDir, FACES);
+    const bare = await startReference({ node }, 'bare', [url, data.key]);
     const poor = await startApi({ node }, dataDir, { ...FACES, RATE_LIMIT_READ: '1' });
     try {
       const read = { api, next: streams(data).get };
@@ -32,12 +33,15 @@ export async function costOfRefusals(stage: Stage, node: string, say: (line: str
         say(`  ${refusal.name}`);
         rows.push(await besideRead(url, stage, refusal, read, { api, next: refusal.next }));
       }
+      const least = unknownToBare(data);
+      rows.push(await besideRead(url, stage, least, read, { api: bare, next: least.next }));
       const refusal = limited(data);
       await useUp(poor, refusal, stage);
       rows.push(await besideRead(url, stage, refusal, read, { api: poor, next: refusal.next }));
       return rows;
     } finally {
       await api.stop();
+      await bare.stop();
       await poor.stop();
     }
   });
@@ -63,7 +67,7 @@ async function besideRead(url: string, stage: Stage, { name, target }: Refusal, 
   return { measure: name, beside: 'GET one volume', ours: show(found), theirs: show(reads), ratio: ratioOf(ratios), cpu: '', ...judge(median(ratios), 'below', target) };
 }
 
-const roundsOf = ({ plan }: Stage): number => Math.min(plan.rounds, 3);
+const roundsOf = ({ plan }: Stage): number => Math.min(plan.rounds, 5);
 const sum = ({ service, database }: Cost): number => service + (database || 0);
 const show = (found: Cost[]): string => `${whole(median(found.map(({ service }) => service)))} + ${whole(median(found.map(({ database }) => database)))} µs`;
 
