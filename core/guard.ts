@@ -5,11 +5,11 @@ import { problem, Problem } from './errors';
 import type { RootField } from './operations';
 
 /**
- * Lets the caller in, or answers the problem that refuses it: to throw it through as many promises would cost more than all
- * the checks. Sets the rate-limit headers of the reply and the context's project, which is null where the operation acts on none.
+ * The problem that refuses the caller, null where it may come in: to throw it through as many promises would cost more than
+ * all the checks. Sets the rate-limit headers of the reply and the context's project, null where the operation acts on none.
  * @param projectId value of the field's project argument (path on REST), if it has one and it was sent
  */
-export async function admit(ctx: Context, field: RootField, projectId: string | undefined): Promise<Problem | null> {
+export async function refusalOf(ctx: Context, field: RootField, projectId: string | undefined): Promise<Problem | null> {
   ctx.project = null;
   if (field.session) return admitSession(ctx, field);
   if (field.scope === 'none') return null;

@@ -3,7 +3,7 @@
 import { getNullableType, GraphQLNonNull, GraphQLObjectType, GraphQLSchema, isListType, isObjectType, type GraphQLFieldConfig } from 'graphql';
 import type { Context } from './context';
 import type { FieldValidator } from './field_validator';
-import { admit } from './guard';
+import { refusalOf } from './guard';
 import { limits } from './limits';
 import type { RootField } from './operations';
 
@@ -83,7 +83,7 @@ function subscription(field: RootField, config: GraphQLFieldConfig<unknown, Cont
     resolve: (row) => row,
     async subscribe(_, given: Record<string, unknown>, ctx) {
       const inner: Context = { ...ctx };
-      const refusal = await admit(inner, field, field.projectArgument ? (given[field.projectArgument] as string | undefined) : undefined);
+      const refusal = await refusalOf(inner, field, field.projectArgument ? (given[field.projectArgument] as string | undefined) : undefined);
       if (refusal) throw refusal;
       const following = { reader, ctx: inner, args: validate(given), after: null, signal: ctx.gone };
       // What is wrong with the request shows before the stream begins.

@@ -8,7 +8,7 @@ import { getDirective, mapSchema, MapperKind, type IResolvers } from '@graphql-t
 import { mergeResolvers, mergeTypeDefs } from '@graphql-tools/merge';
 import { defaultFieldResolver, type GraphQLFieldConfig, type GraphQLFieldResolver, type GraphQLSchema } from 'graphql';
 import type { Context } from '../core/context';
-import { admit, requireScope } from '../core/guard';
+import { refusalOf, requireScope } from '../core/guard';
 import { withSubscriptions, type LiveReader } from '../core/live';
 import { readOperations, type OperationTable, type RootField } from '../core/operations';
 import { isScopeRule, type ScopeRule } from '../core/scopes';
@@ -94,7 +94,7 @@ function wrapRoot(config: FieldConfig, field: RootField, validate: FieldValidato
     // The REST facade has admitted the caller and validated the request before it came here.
     if (ctx.face === 'rest') return run(source, args, ctx, info);
     const inner: Context = { ...ctx };
-    const refusal = await admit(inner, field, field.projectArgument ? (args[field.projectArgument] as string | undefined) : undefined);
+    const refusal = await refusalOf(inner, field, field.projectArgument ? (args[field.projectArgument] as string | undefined) : undefined);
     // For the log of refusals, which has one project per request: that of the first root field.
     ctx.project ??= inner.project;
     if (refusal) throw refusal;

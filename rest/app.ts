@@ -4,7 +4,7 @@ import type { Config } from '../core/config';
 import type { Context, Identity, ProjectAccess } from '../core/context';
 import { problem, Problem, validationFailed, type ErrorCode } from '../core/errors';
 import type { FieldValidator } from '../core/field_validator';
-import { admit } from '../core/guard';
+import { refusalOf } from '../core/guard';
 import type { LiveReader } from '../core/live';
 import type { Operation, OperationTable } from '../core/operations';
 import { acceptable, bodyTag, notModified } from './conditional';
@@ -93,7 +93,7 @@ async function handle(exchange: Exchange, router: Router): Promise<void> {
     exchange.operation = match.operation;
     // Without a promise where there is none: a stranger is refused in the very turn in which the request came.
     const identified = identify(exchange, match.operation);
-    const refusal = (identified instanceof Promise ? await identified : identified) ?? (await admit(ctx, match.operation.field, projectOf(match)));
+    const refusal = (identified instanceof Promise ? await identified : identified) ?? (await refusalOf(ctx, match.operation.field, projectOf(match)));
     if (refusal) return refuse(exchange, refusal);
     await perform(exchange, match, path, search);
     finish(exchange, null);

@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { driverContext } from '../../drivers/driver';
 import { openVolumeDrivers } from '../../drivers/volume';
 import type { VolumeDriver, VolumeDriverName, VolumeObserved, VolumeSpec } from '../../drivers/volume';
+import { until } from '../support/runtime';
 import { fingerprintOf } from './child';
 import type { Recipe } from './child';
 import { describeResourceDriver } from './resource_driver';
@@ -117,10 +118,13 @@ if (loop.healthy) {
     test('one whose image is damaged or gone is not made anew, but can be deleted', async () => {
       const r = { id: 'vol_damaged', spec: { size_gb: 4 } };
       const { path: data } = await ensured(fixture.driver, r);
+      const image = path.join(fixture.directory, r.id, 'volume.ext4');
       await execute('umount', [path.dirname(data)]);
-      await writeFile(path.join(fixture.directory, r.id, 'volume.ext4'), Buffer.alloc(4 * sizeUnitBytes));
+      // A sandbox that another test starts has a copy of all mounts for a moment, and the file system writes to its image until then.
+      await until(async () => (await execute('losetup', ['--list', '--noheadings', '--associated', image])).stdout === '');
+      await writeFile(image, Buffer.alloc(4 * sizeUnitBytes));
       await expect(ensured(fixture.driver, r)).rejects.toMatchObject({ reason: 'conflict' });
-      await rm(path.join(fixture.directory, r.id, 'volume.ext4'));
+      await rm(image);
       expect(await fixture.driver.observe(r, soon())).toMatchObject({ state: 'present', upToDate: false });
       await expect(ensured(fixture.driver, r)).rejects.toMatchObject({ reason: 'conflict' });
       await remove(fixture.driver, r);
