@@ -16,6 +16,9 @@ const TARGET = 1.7;
 const CORES_MIN = 4;
 /** Of a core, for each replica: both, database and load then take one of two. */
 const SHARE = 0.3;
+/** In rounds. While code is compiled, which takes a while of such a part, rates say nothing. */
+const WARM_UP = 4;
+const ROUND = 2;
 
 export async function replicas(stage: Stage, node: string): Promise<Row[]> {
   const { plan, dataDir } = stage;
@@ -29,6 +32,7 @@ export async function replicas(stage: Stage, node: string): Promise<Row[]> {
     const held: Group[] = [];
     try {
       for (let index = 0; index < 2; index += 1) both.push(await startApi({ node }, dataDir, settings));
+      await rate(both, stage, WARM_UP);
       if (groups) for (const { pid } of both) held.push(await hold(groups, pid));
       return [await rowOf(both, stage, `${cores} cores${groups ? `, each held to ${SHARE} of one` : ''}`)];
     } finally {
@@ -47,20 +51,18 @@ async function hold(groups: Group, pid: number): Promise<Group> {
 
 async function rowOf(both: Server[], stage: Stage, where: string): Promise<Row> {
   const [alone, together]: [number[], number[]] = [[], []];
-  for (let round = 0; round <= stage.plan.rounds; round += 1) {
-    const [one, two] = [await rate(both.slice(0, 1), stage), await rate(both, stage)];
-    if (!round) continue; // warm-up
-    alone.push(one);
-    together.push(two);
+  for (let round = 0; round < stage.plan.rounds; round += 1) {
+    alone.push(await rate(both.slice(0, 1), stage, ROUND));
+    together.push(await rate(both, stage, ROUND));
   }
   const ratios = together.map((two, index) => two / (alone[index] as number));
   const of = (rates: number[]): string => `${whole(median(rates))} rps`;
   return { measure: `2 replicas on one PostgreSQL, ${where}`, beside: 'one replica', ours: of(together), theirs: of(alone), ratio: ratioOf(ratios), cpu: '', ...judge(median(ratios), 'at least', TARGET) };
 }
 
-/** Requests per second of all of them together, each with its own connections. */
-async function rate(servers: Server[], { data, plan }: Stage): Promise<number> {
+/** Requests per second of all of them together, each with its own connections, for so many of the usual rounds. */
+async function rate(servers: Server[], { data, plan }: Stage, length: number): Promise<number> {
   const { get } = streams(data);
-  const rounds = await Promise.all(servers.map(({ port }) => load({ port, connections: CONNECTIONS, milliseconds: plan.milliseconds, next: get })));
+  const rounds = await Promise.all(servers.map(({ port }) => load({ port, connections: CONNECTIONS, milliseconds: plan.milliseconds * length, next: get })));
   return rounds.reduce((sum, { rps }) => sum + rps, 0);
 }
