@@ -163,11 +163,14 @@ export function translate(error: unknown): unknown {
   const code = native.code ?? '';
   if (code.startsWith('23') && native.constraint) return constraintProblem(native.constraint) ?? error;
   if (code === '40P01' || code === '40001') return deadlocked();
-  if (UNAVAILABLE.test(code) || NETWORK.has(code) || code === '57014' || isTimeout(native)) {
+  if (UNAVAILABLE.test(code) || NETWORK.has(code) || isSocketGone(native) || code === '57014' || isTimeout(native)) {
     return problem('service_unavailable', 'The database does not answer at the moment.', {}, { 'Retry-After': '5' });
   }
   return error;
 }
+
+/** The Unix socket of a server that has stopped, or was killed and has been taken away. */
+const isSocketGone = ({ code, syscall }: NodeJS.ErrnoException): boolean => code === 'ENOENT' && syscall === 'connect';
 
 /** Whether PostgreSQL ended the transaction so that another could go on: the same work may be tried again. */
 export function isDeadlock(error: unknown): boolean {

@@ -6,7 +6,7 @@ import pg from 'pg';
 import { StartupError } from '../core/startup_error';
 import { type Cluster, prepareCluster } from './embedded/cluster';
 import { engineUser } from './embedded/engine_user';
-import { isKept, type Postmaster, runningServer, type Start, startServer, takeHold } from './embedded/keeper';
+import { clearSockets, isKept, type Postmaster, runningServer, type Start, startServer, takeHold } from './embedded/keeper';
 
 export interface EmbeddedOptions {
   /** Everything lies in its subfolder `postgres`. Made when missing. */
@@ -100,7 +100,7 @@ async function attach(cluster: Cluster): Promise<Embedded | undefined> {
   if (server?.state !== 'ready') return undefined;
   const hold = takeHold(cluster.fifo);
   if (hold === undefined) return stopOrphan(server);
-  const url = `postgres://postgres:${cluster.password}@127.0.0.1:${server.port}/postgres`;
+  const url = addressOf(server, cluster.password);
   let attached = false;
   try {
     // The pipe is asked again after the connection: the keeper may have begun to stop the server just before our hold.
@@ -108,7 +108,15 @@ async function attach(cluster: Cluster): Promise<Embedded | undefined> {
   } finally {
     if (!attached) fs.closeSync(hold);
   }
-  return attached ? { url, close: closer(cluster, hold) } : undefined;
+  if (!attached) return undefined;
+  clearSockets(cluster.data, server.port);
+  return { url, close: closer(cluster, hold) };
+}
+
+/** Over the Unix socket a question costs a fifth less than over the loopback interface. */
+function addressOf({ port, sockets }: Postmaster, password: string): string {
+  const host = sockets ? `?host=${encodeURIComponent(sockets)}` : '';
+  return `postgres://postgres:${password}@127.0.0.1:${port}/postgres${host}`;
 }
 
 /** A server whose keeper was killed would run for ever: stop it, and the next step starts one under a new keeper. */

@@ -54,7 +54,7 @@ it('applies only what is missing, by name, without extension', async () => {
 
 it('is not bound by the time-outs of the pool, nor is the wait for another process', async () => {
   step('0001_slow', `await knex.raw('select pg_sleep(0.6)');`);
-  const url = `${database.url}?options=-c%20statement_timeout%3D300`;
+  const url = `${database.url}${database.url.includes('?') ? '&' : '?'}options=-c%20statement_timeout%3D300`;
   await Promise.all([migrate(connect(url), directory), migrate(connect(url), directory)]);
   expect(await applied()).toEqual(['0001_slow']);
   await expect(connect(url).raw('select pg_sleep(0.6)')).rejects.toThrow('statement timeout');

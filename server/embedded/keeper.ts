@@ -32,7 +32,7 @@ export function startServer(cluster: Cluster, port: number, flags: string[]): St
   const { reader, writer } = openPipe(cluster.fifo);
   const log = fs.openSync(cluster.log, 'a', 0o600);
   const settings = SETTINGS.flatMap((setting) => ['-c', setting]);
-  const server = [path.join(cluster.bin, 'postgres'), '-D', cluster.data, '-p', String(port), '-h', '127.0.0.1', '-k', '', ...settings, ...flags];
+  const server = [path.join(cluster.bin, 'postgres'), '-D', cluster.data, '-p', String(port), '-h', '127.0.0.1', '-k', socketFolder(cluster.data, port), ...settings, ...flags];
   // A session of its own: Ctrl-C reaches the platform alone, which stops in its order.
   const keeper = spawn('/bin/sh', ['-c', KEEPER, 'sh', ...server], { ...cluster.engine.spawn, detached: true, stdio: [reader, log, log] });
   let ended = false;
@@ -40,6 +40,22 @@ export function startServer(cluster: Cluster, port: number, flags: string[]): St
   keeper.unref();
   for (const handle of [reader, log]) fs.closeSync(handle);
   return { ended: () => ended, release: () => fs.closeSync(writer) };
+}
+
+/** sun_path of unix(7) holds 108 bytes with the zero at the end; on macOS 104. */
+const SOCKET_PATH_BYTES_MAX = 103;
+
+/** The folder of the data, which is the server's alone; nothing where the path of a socket in it would be too long. */
+function socketFolder(data: string, port: number): string {
+  return Buffer.byteLength(path.join(data, `.s.PGSQL.${port}`)) > SOCKET_PATH_BYTES_MAX ? '' : data;
+}
+
+/** Takes away what servers that were killed have left. The one that runs holds the lock of the folder, so no other can be alive. */
+export function clearSockets(data: string, port: number): void {
+  for (const name of fs.readdirSync(data)) {
+    const [, other] = /^\.s\.PGSQL\.(\d+)(?:\.lock)?$/.exec(name) ?? [];
+    if (other !== undefined && Number(other) !== port) fs.rmSync(path.join(data, name), { force: true });
+  }
 }
 
 /** The writing end of the pipe, or nothing when no keeper reads it. */
@@ -72,6 +88,8 @@ function openPipe(fifo: string): { reader: number; writer: number } {
 export interface Postmaster {
   pid: number;
   port: number;
+  /** Folder of its Unix socket, empty where it has none. */
+  sockets: string;
   state: string;
 }
 
@@ -80,7 +98,7 @@ export function runningServer(data: string): Postmaster | undefined {
   const lines = readLines(path.join(data, 'postmaster.pid'));
   const pid = Number(lines[0]);
   if (!pid || !isServerOf(pid, data)) return undefined;
-  return { pid, port: Number(lines[3]), state: (lines[7] ?? 'starting').trim() };
+  return { pid, port: Number(lines[3]), sockets: (lines[4] ?? '').trim(), state: (lines[7] ?? 'starting').trim() };
 }
 
 function readLines(file: string): string[] {
