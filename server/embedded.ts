@@ -6,7 +6,7 @@ import pg from 'pg';
 import { StartupError } from '../core/startup_error';
 import { type Cluster, prepareCluster } from './embedded/cluster';
 import { engineUser } from './embedded/engine_user';
-import { clearSockets, isKept, type Postmaster, runningServer, type Start, startServer, takeHold } from './embedded/keeper';
+import { clearSockets, isKept, type Postmaster, runningServer, socketFolder, type Start, startServer, takeHold } from './embedded/keeper';
 
 export interface EmbeddedOptions {
   /** Everything lies in its subfolder `postgres`. Made when missing. */
@@ -85,7 +85,9 @@ async function startIfNeeded(cluster: Cluster, flags: string[], attempt: Attempt
   }
   if (attempt.failures >= FAILED_STARTS) giveUpUnlessBlocked(cluster, attempt);
   if (Date.now() > attempt.until) throw new StartupError(`PostgreSQL does not answer: ${lastWords(cluster.log)}`);
-  if (!attempt.start && !runningServer(cluster.data)) attempt.start = startServer(cluster, await freePort(), flags);
+  if (attempt.start || runningServer(cluster.data)) return;
+  const port = await freePort();
+  attempt.start = startServer(cluster, port, await socketFolder(cluster, port), flags);
 }
 
 /** A killed server can stay a zombie, or keep its memory, for some seconds. */

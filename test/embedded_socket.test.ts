@@ -28,10 +28,14 @@ it('is in the folder of the data, which is the engine\'s alone', async () => {
   expect(fs.statSync(data).mode & 0o777).toBe(0o700);
 });
 
-it('is not used where its path would be too long: then it is the loopback interface', async () => {
-  const far = path.join(dataDir, 'f'.repeat(100));
-  fs.mkdirSync(far);
-  expect(await way((await open(far)).url)).toBe('127.0.0.1');
+it.each([
+  ['socket', 'a b%é&?#'],
+  ['127.0.0.1', 'too-long-for-a-socket'.repeat(5)],
+  ['127.0.0.1', 'a,b'],
+])('%s where the data lie in %j', async (expected, name) => {
+  const directory = path.join(dataDir, name);
+  fs.mkdirSync(directory);
+  expect(await way((await open(directory)).url)).toBe(expected);
 });
 
 it('is taken away for a server that was killed', async () => {

@@ -3,7 +3,9 @@
 // Each process holds the writing end of a named pipe. A small shell, the keeper, runs the server and reads from the pipe: the
 // kernel closes the ends of dead processes, so the end of the file means that nobody needs the server any more.
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import * as fs from 'node:fs';
+import { createServer } from 'node:net';
 import * as path from 'node:path';
 import type { Cluster } from './cluster';
 
@@ -28,11 +30,11 @@ export interface Start {
 }
 
 /** Starts a server under a keeper, held from its first moment, so that kill -9 of the starter cannot orphan it. */
-export function startServer(cluster: Cluster, port: number, flags: string[]): Start {
+export function startServer(cluster: Cluster, port: number, sockets: string, flags: string[]): Start {
   const { reader, writer } = openPipe(cluster.fifo);
   const log = fs.openSync(cluster.log, 'a', 0o600);
   const settings = SETTINGS.flatMap((setting) => ['-c', setting]);
-  const server = [path.join(cluster.bin, 'postgres'), '-D', cluster.data, '-p', String(port), '-h', '127.0.0.1', '-k', socketFolder(cluster.data, port), ...settings, ...flags];
+  const server = [path.join(cluster.bin, 'postgres'), '-D', cluster.data, '-p', String(port), '-h', '127.0.0.1', '-k', sockets, ...settings, ...flags];
   // A session of its own: Ctrl-C reaches the platform alone, which stops in its order.
   const keeper = spawn('/bin/sh', ['-c', KEEPER, 'sh', ...server], { ...cluster.engine.spawn, detached: true, stdio: [reader, log, log] });
   let ended = false;
@@ -45,9 +47,22 @@ export function startServer(cluster: Cluster, port: number, flags: string[]): St
 /** sun_path of unix(7) holds 108 bytes with the zero at the end; on macOS 104. */
 const SOCKET_PATH_BYTES_MAX = 103;
 
-/** The folder of the data, which is the server's alone; nothing where the path of a socket in it would be too long. */
-function socketFolder(data: string, port: number): string {
-  return Buffer.byteLength(path.join(data, `.s.PGSQL.${port}`)) > SOCKET_PATH_BYTES_MAX ? '' : data;
+/**
+ * Where the server can have its Unix socket: the folder of its data, which is its alone. Empty where the path would be too long,
+ * where PostgreSQL would take it for a list, and on file systems without sockets (some that hosts share with containers).
+ */
+export async function socketFolder({ data }: Cluster, port: number): Promise<string> {
+  const file = path.join(data, `.s.PGSQL.${port}`);
+  if (Buffer.byteLength(file) > SOCKET_PATH_BYTES_MAX || /[,"]/.test(data)) return '';
+  const probe = createServer();
+  try {
+    await once(probe.listen(file), 'listening');
+    return data;
+  } catch {
+    return '';
+  } finally {
+    probe.close();
+  }
 }
 
 /** Takes away what servers that were killed have left. The one that runs holds the lock of the folder, so no other can be alive. */
