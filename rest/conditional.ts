@@ -23,7 +23,9 @@ export function notModified(header: string | undefined, etag: string | undefined
 /** JSON, or the other type that the answer can be said to have, whichever the client prefers. @throws not_acceptable where it takes neither */
 export function acceptable(accept: string | undefined, other = JSON_TYPE): string {
   if (!accept || accept === '*/*' || accept === JSON_TYPE) return JSON_TYPE;
-  const preferred = new Negotiator({ headers: { accept } }).mediaType([JSON_TYPE, other]);
+  // Both types are without parameters (RFC 8259 section 11), and clients that ask for a charset mean them all the same.
+  const types = accept.replace(/;(?!\s*q=)[^,;]*/gi, '');
+  const preferred = new Negotiator({ headers: { accept: types } }).mediaType([JSON_TYPE, other]);
   if (!preferred) throw problem('not_acceptable');
   return preferred;
 }

@@ -192,8 +192,11 @@ describe('what is no good query', () => {
   });
 
   it('answers in the media type of GraphQL where that is asked for', async () => {
-    const { status, headers } = await post('{"query": "{ __typename }"}', { Accept: 'application/graphql-response+json' });
-    expect([status, headers.get('content-type')]).toEqual([200, 'application/graphql-response+json; charset=utf-8']);
+    const own = 'application/graphql-response+json';
+    for (const [accept, type] of [[own, own], [`${own}; charset=utf-8, application/json; charset=utf-8;q=0.9`, own], [`${own};q=0.4, application/json;q=0.5`, 'application/json'], ['application/json; charset=utf-8', 'application/json']] as const) {
+      const { status, headers } = await post('{"query": "{ __typename }"}', { Accept: accept });
+      expect([accept, status, headers.get('content-type')]).toEqual([accept, 200, `${type}; charset=utf-8`]);
+    }
   });
 });
 

@@ -206,7 +206,7 @@ describe('what is tolerated', () => {
   });
 
   it('Accept may name JSON in any way', async () => {
-    for (const accept of ['*/*', 'application/*', 'application/json', 'text/html, application/json;q=0.5', 'application/problem+json, application/json']) {
+    for (const accept of ['*/*', 'application/*', 'application/json', 'text/html, application/json;q=0.5', 'application/problem+json, application/json', 'application/json; charset=utf-8', 'text/html, application/json;version=2;q=0.5']) {
       expect([accept, (await send('/v2/volumes', { headers: { Accept: accept } })).status]).toEqual([accept, 200]);
     }
   });
