@@ -80,9 +80,7 @@ export function restHandler(parts: RestParts): RestHandler {
   };
 }
 
-/**
- * What refuses the caller is answered, not thrown: through as many promises that would cost more than the checks themselves.
- */
+/** What refuses the caller is answered, not thrown: through as many promises that would cost more than the checks themselves. */
 async function handle(exchange: Exchange, router: Router): Promise<void> {
   const { request, ctx } = exchange;
   try {

@@ -1,6 +1,5 @@
 import type { Identity } from '../core/context';
-import { Problem } from '../core/errors';
-import { bearerToken, tokenMissing } from '../rest/bearer';
+import { Problem, problem } from '../core/errors';
 import type { Platform } from './platform';
 
 /**
@@ -10,9 +9,14 @@ import type { Platform } from './platform';
  */
 export function authenticate(platform: Platform, header: string | undefined, address: string): Identity | Problem | Promise<Identity | Problem> {
   const token = bearerToken(header);
-  if (token === null) return tokenMissing();
+  if (token === null) return problem('token_missing', undefined, {}, { 'WWW-Authenticate': 'Bearer realm="platform"' });
   const found = platform.identities.ofToken(token);
   return found instanceof Promise ? found.then((late) => counted(platform, late, address)) : counted(platform, found, address);
+}
+
+/** RFC 6750 section 2.1; the scheme's case does not matter (RFC 9110 section 11.1). */
+function bearerToken(header: string | undefined): string | null {
+  return /^bearer +([\x21-\x7e]+) *$/i.exec(header ?? '')?.[1] ?? null;
 }
 
 function counted({ attempts }: Platform, found: Identity | Problem, address: string): Identity | Problem {

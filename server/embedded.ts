@@ -115,7 +115,7 @@ async function attach(cluster: Cluster): Promise<Embedded | undefined> {
   return { url, close: closer(cluster, hold) };
 }
 
-/** Over the Unix socket a question costs a fifth less than over the loopback interface. */
+/** Over the Unix socket a read costs the service 5 to 10 % less than over the loopback interface (docs/PERFORMANCE.md). */
 function addressOf({ port, sockets }: Postmaster, password: string): string {
   const host = sockets ? `?host=${encodeURIComponent(sockets)}` : '';
   return `postgres://postgres:${password}@127.0.0.1:${port}/postgres${host}`;
