@@ -18,7 +18,7 @@ describe('the way from nothing to a domain', () => {
     expect(worker).toBe('migrated\nGood morning from version 2\n');
     expect(scaled).toMatch(/^1\n2\n +2 "process_type":"web"\n +1 "process_type":"worker"\n$/);
     expect(bounds).toBe('3\nrunning\n');
-    expect(bad).toMatch(/did not listen on PORT \d+ within 5 seconds[^]*\nGood morning from version 2\n$/);
+    expect(bad).toMatch(/did not listen on PORT \d+ within 10 seconds[^]*\nGood morning from version 2\n$/);
     expect(back).toBe('active\nGood morning from version 1\n');
     expect(preview).toBe('Good morning from an idea\n');
     expect(auto).toBe('true\n');

@@ -1,5 +1,5 @@
 // Real repositories of six kinds, deployed from a Git server, opened through the ingress; and those that can't work.
-import { eventually, leftOvers, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
+import { eventually, GIVEN_UP_SOON, leftOvers, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
 import { broken, keeper, nodeApp, nodeBuild, procfileApp, pythonApp, staticSite } from '../support/repositories';
 
 let service: DeployService;
@@ -69,15 +69,14 @@ test('a volume is there under its path, and survives a deployment', async () => 
 }, 60_000);
 
 test('what can not work ends with a reason that says why, and leaves nothing running', async () => {
-  const quickly = { health_check: { grace_period_seconds: 2, interval_seconds: 5, timeout_seconds: 2, failure_threshold: 1 } };
-  const all = await Promise.all([broken.build(), broken.exits(), broken.silent(), broken.wrongPort(18_231), broken.release(), { 'notes.txt': 'nothing here' }].map((files) => service.application(files, quickly)));
+  const all = await Promise.all([broken.build(), broken.exits(), broken.silent(), broken.wrongPort(18_231), broken.release(), { 'notes.txt': 'nothing here' }].map((files) => service.application(files, GIVEN_UP_SOON)));
   const ends = await Promise.all(all.map((application) => application.deploy()));
   expect(ends.map(({ status }) => status)).toEqual(Array(6).fill('failed'));
   const [build, exits, silent, port, release, unknown] = ends.map(({ status_reason }) => status_reason as string);
   expect(build).toContain('The build failed with exit code 7.');
   expect(exits).toContain('Process type web: The app exited with code 9 right after its start.');
-  expect(silent).toMatch(/The app did not listen on PORT \d+ within 2 seconds/);
-  expect(port).toMatch(/The app did not listen on PORT \d+ within 2 seconds; it listens on 18231\. Use the PORT variable\./);
+  expect(silent).toMatch(/The app did not listen on PORT \d+ within 8 seconds/);
+  expect(port).toMatch(/The app did not listen on PORT \d+ within 8 seconds; it listens on 18231\. Use the PORT variable\./);
   expect(release).toContain('The release command failed with exit code 4.');
   expect(unknown).toMatch(/\w/);
   expect((await all[0]!.log(ends[0].id)).join('\n')).toContain('about to fail');

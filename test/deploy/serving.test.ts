@@ -1,5 +1,5 @@
 // Requests go on while everything below them changes: none is lost.
-import { eventually, leftOvers, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
+import { eventually, GIVEN_UP_SOON, leftOvers, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
 import { broken, nodeApp, staticSite, webCommand } from '../support/repositories';
 
 let service: DeployService;
@@ -78,8 +78,9 @@ test('no request is lost in a deployment, a rollback, scaling up and down, and a
 }, 90_000);
 
 test('a version that does not become healthy never gets a request, and the old one goes on', async () => {
-  const application = await service.application(nodeApp('good'), { health_check: { type: 'http', path: '/health', grace_period_seconds: 2, interval_seconds: 5, timeout_seconds: 2, failure_threshold: 1 } });
-  await application.deploy();
+  const application = await service.application(nodeApp('good'), { health_check: { type: 'http', path: '/health' } });
+  expect((await application.deploy()).status).toBe('active');
+  await service.call('PATCH', `/v2/applications/${application.id}/settings`, { body: GIVEN_UP_SOON });
   const traffic = application.traffic('/', 2);
   application.push({ ...nodeApp('bad'), 'server.js': `require('http').createServer((q, a) => a.writeHead(500).end('bad')).listen(process.env.PORT, '127.0.0.1')` });
   const failed = await application.deploy();
