@@ -15,6 +15,8 @@ export interface Live {
 }
 
 interface UsersNote { wanted: string; found: string }
+/** Size of the data in memory when their file was last written anew. */
+interface RewriteNote { bytes: number }
 
 // Growth is refused: commands that take memory, by the server itself. Reads and deletions go on.
 const nothingMore = '1';
@@ -66,7 +68,7 @@ export async function bringRoom(estate: Estate, home: Home, spec: ServerSpec, sa
   const closed = await isClosed(say);
   const close = mustClose(estate, spec, used, closed);
   if (close !== closed) await say('CONFIG', 'SET', 'maxmemory', close ? nothingMore : String(dataMemoryBytes(spec)));
-  if (used > limitOf(estate, spec) * tidyFrom) await tidy(say);
+  if (used > limitOf(estate, spec) * tidyFrom) await tidy(home, close, say);
 }
 
 /** The position of a replica behind its primary, null for a primary. */
@@ -78,10 +80,17 @@ export function lagOf(role: Map<string, string>): number | null {
   return Number.isNaN(seconds) || seconds < 0 ? null : Math.max(0, seconds - 1);
 }
 
-async function tidy(say: Say): Promise<void> {
+/** What was deleted leaves the file when that is written anew; a closed server grows by nothing that would make Redis do so itself. */
+async function tidy(home: Home, closed: boolean, say: Say): Promise<void> {
   const state = fieldsOf(await say('INFO', 'persistence'));
+  if (state.get('aof_rewrite_in_progress') !== '0') return;
   const grown = Number(state.get('aof_current_size')) > 1.2 * Number(state.get('aof_base_size')) + (1 << 16);
-  if (grown && state.get('aof_rewrite_in_progress') === '0') await say('BGREWRITEAOF');
+  const bytes = Number(fieldsOf(await say('INFO', 'memory')).get('used_memory_dataset'));
+  const before = (await readNote<RewriteNote>(home, 'rewrite'))?.bytes ?? Infinity;
+  const smaller = bytes < before * roomAgain || state.get('aof_last_bgrewrite_status') === 'err';
+  if (!grown && !(closed && smaller)) return;
+  await say('BGREWRITEAOF');
+  await writeNote(home, 'rewrite', { bytes } satisfies RewriteNote);
 }
 
 async function isClosed(say: Say): Promise<boolean> {
