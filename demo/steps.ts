@@ -33,7 +33,7 @@ const GONE_WITHIN_MS = 20_000;
 const LOG_LINE_WITHIN_MS = 5_000;
 
 /** Checks come often, and the broken version is given up sooner than after the usual minute. */
-const QUICK = { health_check: { type: 'http', path: '/about', interval_seconds: 5, grace_period_seconds: 10 }, run: { shutdown_grace_seconds: 5 } };
+const QUICK = { health_check: { type: 'http', path: '/about', interval_seconds: 5, timeout_seconds: 4, grace_period_seconds: 10 }, run: { shutdown_grace_seconds: 5 } };
 
 export async function perform(play: Play): Promise<void> {
   const { directory } = play.stage;

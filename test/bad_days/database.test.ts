@@ -45,7 +45,7 @@ test('the database restarts while versions are built, released and started; requ
   const released = await service.application(procfileApp('released', inRelease.command));
   const started = await service.application(
     { ...webCommand('node late.js'), 'late.js': `${inStart.script}.then(() => require('http').createServer((q, a) => a.end('late')).listen(process.env.PORT, '127.0.0.1'))` },
-    { health_check: { grace_period_seconds: 60, interval_seconds: 5 } },
+    { health_check: { grace_period_seconds: 60, interval_seconds: 5, timeout_seconds: 4 } },
   );
   const all = [built, released, started];
   const asked = await Promise.all(all.map((application) => application.ask()));

@@ -44,7 +44,7 @@ const queuedAs = (application: TestApplication, id: string, status: string): Pro
 test('killed while deployments wait, fetch, build, release and come up, and while applications run, crash, stop and go', async () => {
   const held = await Promise.all([door(), door(), door()]);
   const [inBuild, inRelease, inStart] = held as [Door, Door, Door];
-  const long = { health_check: { grace_period_seconds: 90, interval_seconds: 5 } };
+  const long = { health_check: { grace_period_seconds: 90, interval_seconds: 5, timeout_seconds: 4 } };
   const [serving, crashing, stopping, going] = await Promise.all([nodeApp('serving'), nodeApp('crashing'), stubborn, stubborn].map((files) => plant.application(files, { run: { shutdown_grace_seconds: 6 } }))) as [TestApplication, TestApplication, TestApplication, TestApplication];
   for (const application of [serving, crashing, stopping, going]) await active(application);
   const releasing = await plant.application(procfileApp('releasing', inRelease.command));

@@ -48,9 +48,9 @@ export interface Traffic {
 }
 
 /** Short enough for a test: looks every 5 s, and a stop waits for 3 s. How long a good app may take is not cut: the machine may be busy. */
-export const QUICK = { health_check: { interval_seconds: 5 }, run: { shutdown_grace_seconds: 3 } };
+export const QUICK = { health_check: { interval_seconds: 5, timeout_seconds: 4 }, run: { shutdown_grace_seconds: 3 } };
 /** For what never gets healthy. Long enough for it to come up and be bad on a busy machine. */
-export const GIVEN_UP_SOON = { health_check: { interval_seconds: 5, grace_period_seconds: 8 } };
+export const GIVEN_UP_SOON = { health_check: { interval_seconds: 5, timeout_seconds: 4, grace_period_seconds: 8 } };
 
 const ENDED = new Set(['active', 'superseded', 'failed', 'canceled']);
 
