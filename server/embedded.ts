@@ -6,7 +6,7 @@ import pg from 'pg';
 import { StartupError } from '../core/startup_error';
 import { type Cluster, prepareCluster } from './embedded/cluster';
 import { engineUser } from './embedded/engine_user';
-import { clearSockets, isKept, type Postmaster, runningServer, socketFolder, type Start, startServer, takeHold } from './embedded/keeper';
+import { clearSockets, isKept, lastPort, type Place, type Postmaster, runningServer, socketFolder, type Start, startServer, takeHold } from './embedded/keeper';
 
 export interface EmbeddedOptions {
   /** Everything lies in its subfolder `postgres`. Made when missing. */
@@ -17,6 +17,11 @@ export interface EmbeddedOptions {
   user?: string;
   /** The folder of postgres and initdb. Default: PG_BIN, else the npm package, else a server of this machine. */
   binaries?: string;
+  /**
+   * Given, this process looks after the server while it holds it: one that has ended is started again, at the same address.
+   * Told of each restart, and why where there could be none; it is tried again then.
+   */
+  restarted?: (error: Error | null) => void;
 }
 
 export interface Embedded {
@@ -32,6 +37,7 @@ const START_LIMIT_MS = 300_000;
 const FAILED_STARTS = 10;
 const FAILED_STARTS_BESIDE_THE_DEAD = 150;
 const RETRY_MS = 300;
+const WATCH_MS = 1_000;
 const STOP_LIMIT_MS = 60_000;
 const STOP_SEEN_MS = 300;
 
@@ -46,19 +52,56 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
   try {
     const engine = engineUser(options.user ?? (process.env.PLATFORM_POSTGRES_USER || 'nobody'));
     const cluster = await prepareCluster(options.dataDir, engine, options.binaries ?? (process.env.PG_BIN || undefined));
-    return await attachOrStart(cluster, options.flags ?? []);
+    const flags = options.flags ?? [];
+    const { server, hold } = await attachOrStart(cluster, { flags });
+    const stopWatch = options.restarted ? lookAfter(cluster, { flags, place: server }, options.restarted) : undefined;
+    return { url: addressOf(server, cluster.password), close: closer(cluster, hold, stopWatch) };
   } catch (error) {
     throw readable(error, options.dataDir);
   }
 }
 
-async function attachOrStart(cluster: Cluster, flags: string[]): Promise<Embedded> {
-  const attempt: Attempt = { failures: 0, until: Date.now() + START_LIMIT_MS };
+interface Wanted {
+  flags: string[];
+  /** Where others know it. Else it comes where the last one was, or anywhere. */
+  place?: Place;
+  signal?: AbortSignal;
+}
+
+/**
+ * The pipe outlives the server and its keeper, so what holds one holds the next too. Where several processes start one at once,
+ * the lock of the folder lets one succeed, and the others attach to it.
+ */
+function lookAfter(cluster: Cluster, wanted: Wanted & { place: Place }, restarted: (error: Error | null) => void): () => Promise<void> {
+  const closing = new AbortController();
+  const { signal } = closing;
+  const restart = async (): Promise<void> => {
+    try {
+      const { server, hold } = await attachOrStart(cluster, { ...wanted, signal });
+      fs.closeSync(hold);
+      restarted(server.port === wanted.place.port ? null : new Error(`another process has started it at port ${server.port} in place of ${wanted.place.port}`));
+    } catch (error) {
+      if (!signal.aborted) restarted(error as Error);
+    }
+  };
+  const watch = async (): Promise<void> => {
+    while (await sleep(WATCH_MS, true, { signal, ref: false }).catch(() => false)) if (!isKept(cluster.fifo)) await restart();
+  };
+  const watching = watch();
+  return () => {
+    closing.abort();
+    return watching;
+  };
+}
+
+async function attachOrStart(cluster: Cluster, wanted: Wanted): Promise<Attached> {
+  const attempt: Attempt = { ...wanted, failures: 0, until: Date.now() + START_LIMIT_MS };
   try {
     for (;;) {
       const attached = await attach(cluster);
       if (attached) return attached;
-      await startIfNeeded(cluster, flags, attempt);
+      wanted.signal?.throwIfAborted();
+      await startIfNeeded(cluster, attempt);
       await sleep(POLL_MS);
     }
   } finally {
@@ -66,7 +109,7 @@ async function attachOrStart(cluster: Cluster, flags: string[]): Promise<Embedde
   }
 }
 
-interface Attempt {
+interface Attempt extends Wanted {
   start?: Start;
   failures: number;
   until: number;
@@ -76,7 +119,7 @@ interface Attempt {
  * One step of the wait. A start that ended is tried again: another process may have won, a port may have been taken, or a
  * killed server is still a zombie, which PostgreSQL takes for alive. postmaster.pid is never deleted here: PostgreSQL knows best.
  */
-async function startIfNeeded(cluster: Cluster, flags: string[], attempt: Attempt): Promise<void> {
+async function startIfNeeded(cluster: Cluster, attempt: Attempt): Promise<void> {
   if (attempt.start?.ended()) {
     attempt.start.release();
     attempt.start = undefined;
@@ -86,8 +129,12 @@ async function startIfNeeded(cluster: Cluster, flags: string[], attempt: Attempt
   if (attempt.failures >= FAILED_STARTS) giveUpUnlessBlocked(cluster, attempt);
   if (Date.now() > attempt.until) throw new StartupError(`PostgreSQL does not answer: ${lastWords(cluster.log)}`);
   if (attempt.start || runningServer(cluster.data)) return;
-  const port = await freePort();
-  attempt.start = startServer(cluster, port, await socketFolder(cluster, port), flags);
+  attempt.start = startServer(cluster, attempt.place ?? (await choosePlace(cluster)), attempt.flags);
+}
+
+async function choosePlace(cluster: Cluster): Promise<Place> {
+  const port = await freePort(lastPort(cluster.data));
+  return { port, sockets: await socketFolder(cluster, port) };
 }
 
 /** A killed server can stay a zombie, or keep its memory, for some seconds. */
@@ -97,22 +144,27 @@ function giveUpUnlessBlocked(cluster: Cluster, { failures }: Attempt): void {
   if (!blocked || failures >= FAILED_STARTS_BESIDE_THE_DEAD) throw new StartupError(`PostgreSQL does not start: ${words}`);
 }
 
-async function attach(cluster: Cluster): Promise<Embedded | undefined> {
+interface Attached {
+  server: Postmaster;
+  /** The writing end of the pipe. */
+  hold: number;
+}
+
+async function attach(cluster: Cluster): Promise<Attached | undefined> {
   const server = runningServer(cluster.data);
   if (server?.state !== 'ready') return undefined;
   const hold = takeHold(cluster.fifo);
   if (hold === undefined) return stopOrphan(server);
-  const url = addressOf(server, cluster.password);
   let attached = false;
   try {
     // The pipe is asked again after the connection: the keeper may have begun to stop the server just before our hold.
-    attached = (await answers(url, cluster)) && isKept(cluster.fifo);
+    attached = (await answers(addressOf(server, cluster.password), cluster)) && isKept(cluster.fifo);
   } finally {
     if (!attached) fs.closeSync(hold);
   }
   if (!attached) return undefined;
   clearSockets(cluster.data, server.port);
-  return { url, close: closer(cluster, hold) };
+  return { server, hold };
 }
 
 /** Over the Unix socket a read costs the service 5 to 10 % less than over the loopback interface (docs/PERFORMANCE.md). */
@@ -145,15 +197,16 @@ async function answers(url: string, cluster: Cluster): Promise<boolean> {
   }
 }
 
-function closer(cluster: Cluster, hold: number): () => Promise<void> {
+function closer(cluster: Cluster, hold: number, stopWatch?: () => Promise<void>): () => Promise<void> {
   let closing: Promise<void> | undefined;
   return () => {
-    closing ??= letGo(cluster, hold);
+    closing ??= letGo(cluster, hold, stopWatch);
     return closing;
   };
 }
 
-async function letGo(cluster: Cluster, hold: number): Promise<void> {
+async function letGo(cluster: Cluster, hold: number, stopWatch?: () => Promise<void>): Promise<void> {
+  await stopWatch?.();
   fs.closeSync(hold);
   const seen = Date.now() + STOP_SEEN_MS;
   while (isKept(cluster.fifo)) {
@@ -163,10 +216,11 @@ async function letGo(cluster: Cluster, hold: number): Promise<void> {
   for (const until = Date.now() + STOP_LIMIT_MS; runningServer(cluster.data) && Date.now() < until; ) await sleep(POLL_MS);
 }
 
-function freePort(): Promise<number> {
+/** @param wanted taken where it is free */
+function freePort(wanted = 0): Promise<number> {
   return new Promise((resolve, reject) => {
-    const probe = createServer().on('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
+    const probe = createServer().on('error', (error) => (wanted ? resolve(freePort()) : reject(error)));
+    probe.listen(wanted, '127.0.0.1', () => {
       const { port } = probe.address() as AddressInfo;
       probe.close(() => resolve(port));
     });

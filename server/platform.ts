@@ -53,8 +53,13 @@ export const MIGRATIONS = path.resolve(__dirname, '../migrations');
  * @throws StartupError with one line: unreachable database, newer schema, unwritable directory, ...
  */
 export async function openPlatform(config: Config, log: Logger = createLog(config.logLevel)): Promise<Platform> {
-  const engine = config.databaseUrl ? { url: config.databaseUrl, close: async () => {} } : await openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined, flags: connectionFlags(config) });
+  const engine = config.databaseUrl ? { url: config.databaseUrl, close: async () => {} } : await openOwn(config, log);
   return onEngine(config, log, engine, () => bringUpToDate(engine.url));
+}
+
+function openOwn(config: Config, log: Logger): Promise<Engine> {
+  const restarted = (error: Error | null): void => (error ? log.error({ err: error }, 'the database server has ended and could not be started again') : log.warn('the database server had ended and was started again'));
+  return openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined, flags: connectionFlags(config), restarted });
 }
 
 /**

@@ -1,49 +1,34 @@
 // The embedded server under everything that can happen to the processes that hold it.
-import { type ChildProcess, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { StartupError } from '../core/startup_error';
-import { type Embedded, openEmbedded } from '../server/embedded';
+import { openEmbedded } from '../server/embedded';
 import { copyPackage, linkLibraries, packagedNative } from '../server/embedded/binaries';
-import { runningServer } from '../server/embedded/keeper';
-import { fastDirectory } from './support/database';
-import { firstOutput, kill, processesWith, signalAll, spawnProgram, unprivileged } from './support/processes';
+import { embeddedHome, query } from './support/embedded';
+import { kill, processesWith, signalAll, unprivileged } from './support/processes';
 
-const FLAGS = ['-c', 'fsync=off', '-c', 'max_connections=20', '-c', 'shared_buffers=16MB'];
 const isRoot = process.getuid?.() === 0;
 const asRoot = isRoot ? it : it.skip;
 const native = packagedNative();
 const withPackage = native ? it : it.skip;
 
-const holders: ChildProcess[] = [];
-const opened: Embedded[] = [];
-let dataDir: string;
-
-beforeEach(() => {
-  dataDir = temporary();
-});
-
-afterEach(async () => {
-  for (const holder of holders.splice(0)) holder.kill('SIGKILL');
-  await Promise.all(opened.splice(0).map((server) => server.close()));
-  await stopped();
-  fs.rmSync(dataDir, { recursive: true, force: true });
-});
+const home = embeddedHome();
+const { open, hold, server, inside, stopped, keepers } = home;
 
 describe('one process', () => {
   it('starts in an empty directory, on the loopback interface, with a password that nobody else sees', async () => {
     const { url } = await open();
     const { password, hostname } = new URL(url);
     const [row] = await query(url, `select current_setting('listen_addresses') listen, current_setting('unix_socket_directories') sockets, current_setting('server_encoding') encoding, current_setting('timezone') zone`);
-    expect(row).toEqual({ listen: '127.0.0.1', sockets: server()!.data, encoding: 'UTF8', zone: 'UTC' });
+    expect(row).toEqual({ listen: '127.0.0.1', sockets: home.data(), encoding: 'UTF8', zone: 'UTC' });
     expect(hostname).toBe('127.0.0.1');
     expect(password).toHaveLength(48);
     expect(fs.statSync(inside('password')).mode & 0o777).toBe(0o600);
     expect(fs.readFileSync(inside('postgres.log'), 'utf8')).not.toContain(password);
-    expect(processesWith(dataDir).length).toBeGreaterThan(1);
+    expect(processesWith(home.dataDir).length).toBeGreaterThan(1);
     expect(processesWith(password)).toEqual([]);
     expect(leftovers()).toEqual([]);
     await expect(query(url.replace(password, 'wrong'), 'select 1')).rejects.toThrow('password authentication failed');
@@ -69,7 +54,7 @@ describe('one process', () => {
   asRoot('runs the server as another user than root', async () => {
     await open();
     expect(fs.statSync(`/proc/${server()!.pid}`).uid).not.toBe(0);
-    expect(fs.statSync(server()!.data).uid).toBe(fs.statSync(`/proc/${server()!.pid}`).uid);
+    expect(fs.statSync(home.data()).uid).toBe(fs.statSync(`/proc/${server()!.pid}`).uid);
   });
 });
 
@@ -83,9 +68,7 @@ describe('several processes', () => {
     await sleep(500);
     expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
     await kill(second.process);
-    const since = Date.now();
     await stopped();
-    expect(Date.now() - since).toBeLessThan(5000);
     await expect(query(url, 'select 1')).rejects.toThrow('ENOENT');
   });
 
@@ -94,7 +77,7 @@ describe('several processes', () => {
     expect(new Set(urls).size).toBe(1);
     expect(leftovers()).toEqual([]);
     await query(urls[0]!, `create table notes as select 'kept' as text`);
-    await Promise.all(holders.splice(0).map(kill));
+    await home.letGo();
     const { url } = await open();
     expect(await query(url, 'select text from notes')).toEqual([{ text: 'kept' }]);
   });
@@ -149,9 +132,8 @@ describe('kill -9', () => {
   it('of the keeper: the next process replaces the server, which then ends with it', async () => {
     const first = await open();
     const orphan = server()!.pid;
-    const keeper = processesWith(dataDir).filter(({ args }) => args.startsWith('/bin/sh'));
-    expect(keeper).toHaveLength(2);
-    signalAll(keeper.map(({ pid }) => pid));
+    expect(keepers()).toHaveLength(2);
+    signalAll(keepers());
     const { url, close } = await open();
     expect(server()!.pid).not.toBe(orphan);
     expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
@@ -162,7 +144,7 @@ describe('kill -9', () => {
   it('of everything at once', async () => {
     const { process: holder, url } = hold();
     await query(await url, `create table notes as select 'kept' as text`);
-    signalAll(processesWith(dataDir).map(({ pid }) => pid));
+    signalAll(processesWith(home.dataDir).map(({ pid }) => pid));
     await once(holder, 'exit');
     const again = await open();
     expect(await query(again.url, 'select text from notes')).toEqual([{ text: 'kept' }]);
@@ -171,18 +153,18 @@ describe('kill -9', () => {
 
 describe('the npm package', () => {
   withPackage('runs without the links of its install script, from a place of the engine\'s user', async () => {
-    const hidden = path.join(dataDir, 'hidden');
+    const hidden = path.join(home.dataDir, 'hidden');
     fs.mkdirSync(hidden, { mode: 0o700 });
     fs.copyFileSync(path.join(native!, '../package.json'), path.join(hidden, 'package.json'));
     fs.cpSync(native!, path.join(hidden, 'native'), { recursive: true, verbatimSymlinks: true, filter: (file) => !fs.lstatSync(file).isSymbolicLink() });
-    const bin = path.join(copyPackage(path.join(hidden, 'native'), path.join(dataDir, 'programs')), 'bin');
+    const bin = path.join(copyPackage(path.join(hidden, 'native'), path.join(home.dataDir, 'programs')), 'bin');
     fs.rmSync(hidden, { recursive: true });
     const { url } = await open({ binaries: bin });
     expect(await query(url, 'select upper($1) as text', ['é'])).toEqual([{ text: 'É' }]);
   });
 
   withPackage('gets its links where it lies', () => {
-    const copy = path.join(dataDir, 'native');
+    const copy = path.join(home.dataDir, 'native');
     fs.cpSync(native!, copy, { recursive: true, filter: (file) => !fs.lstatSync(file).isSymbolicLink() });
     expect(spawnSync(path.join(copy, 'bin/postgres'), ['--version']).status).not.toBe(0);
     expect(linkLibraries(copy)).toBe(true);
@@ -193,13 +175,13 @@ describe('the npm package', () => {
 
 describe('refuses with one line', () => {
   it('the data of another major version', async () => {
-    fs.mkdirSync(path.join(dataDir, 'postgres/data-9'), { recursive: true });
+    fs.mkdirSync(path.join(home.dataDir, 'postgres/data-9'), { recursive: true });
     await refused(/holds the data of PostgreSQL 9, but this is PostgreSQL \d+/);
-    expect(fs.readdirSync(path.join(dataDir, 'postgres')).filter((name) => name.startsWith('data-'))).toEqual(['data-9']);
+    expect(fs.readdirSync(path.join(home.dataDir, 'postgres')).filter((name) => name.startsWith('data-'))).toEqual(['data-9']);
   });
 
   it('a directory that cannot be written', async () => {
-    fs.chmodSync(dataDir, 0o555);
+    fs.chmodSync(home.dataDir, 0o555);
     const child = hold(unprivileged());
     const ended = once(child.process, 'exit');
     await expect(child.url).rejects.toThrow(/^StartupError: can't write in [^\n]*EACCES[^\n]*$/);
@@ -207,12 +189,12 @@ describe('refuses with one line', () => {
   });
 
   it('a file in place of the directory', async () => {
-    fs.writeFileSync(path.join(dataDir, 'file'), '');
-    await expect(openEmbedded({ dataDir: path.join(dataDir, 'file') })).rejects.toThrow(/^can't write in .*file/);
+    fs.writeFileSync(path.join(home.dataDir, 'file'), '');
+    await expect(openEmbedded({ dataDir: path.join(home.dataDir, 'file') })).rejects.toThrow(/^can't write in .*file/);
   });
 
   asRoot('a directory that the engine\'s user cannot reach', async () => {
-    fs.chmodSync(dataDir, 0o700);
+    fs.chmodSync(home.dataDir, 0o700);
     await refused(/^PostgreSQL runs as the user nobody, who cannot reach /);
   });
 
@@ -233,66 +215,13 @@ describe('refuses with one line', () => {
   it('a server that does not start, with its reason', () => refused(/^PostgreSQL does not start: unrecognized configuration parameter "no_such_setting"/, { flags: ['-c', 'no_such_setting=1'] }));
 });
 
-async function open(options: { binaries?: string } = {}): Promise<Embedded> {
-  const server = await openEmbedded({ dataDir, flags: FLAGS, ...options });
-  opened.push(server);
-  return server;
-}
-
 async function refused(message: RegExp, options: { user?: string; binaries?: string; flags?: string[] } = {}): Promise<void> {
-  const refusal = await openEmbedded({ dataDir, ...options }).catch((error: unknown) => error);
+  const refusal = await openEmbedded({ dataDir: home.dataDir, ...options }).catch((error: unknown) => error);
   expect(refusal).toBeInstanceOf(StartupError);
   expect((refusal as Error).message).toMatch(message);
   expect((refusal as Error).message).not.toContain('\n');
 }
 
-/** Another process that opens the server and stays. */
-function hold(user: { uid?: number; gid?: number } = {}): { process: ChildProcess; url: Promise<string> } {
-  const program = `
-    require('./server/embedded.ts').openEmbedded({ dataDir: process.argv[1], flags: ${JSON.stringify(FLAGS)} })
-      .then(({ url }) => console.log(url), (error) => { console.error(error.constructor.name + ': ' + error.message); process.exit(1); });
-    setInterval(() => {}, 1000);`;
-  const child = spawnProgram(program, [dataDir], user);
-  holders.push(child);
-  return { process: child, url: firstOutput(child) };
-}
-
-async function query(url: string, text: string, values: unknown[] = []): Promise<unknown[]> {
-  const client = new pg.Client({ connectionString: url });
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    return (await client.query(text, values)).rows as unknown[];
-  } finally {
-    await client.end();
-  }
-}
-
-function server(): { pid: number; data: string } | undefined {
-  const home = path.join(dataDir, 'postgres');
-  const name = fs.existsSync(home) && fs.readdirSync(home).find((entry) => /^data-\d\d$/.test(entry));
-  if (!name) return undefined;
-  const data = path.join(fs.realpathSync(home), name);
-  const running = runningServer(data);
-  return running && { pid: running.pid, data };
-}
-
-async function stopped(): Promise<void> {
-  for (const until = Date.now() + 10_000; server() && Date.now() < until; ) await sleep(20);
-  expect(server()).toBeUndefined();
-}
-
-function inside(name: string): string {
-  return path.join(dataDir, 'postgres', name);
-}
-
 function leftovers(): string[] {
-  return fs.readdirSync(path.join(dataDir, 'postgres')).filter((name) => /^(init|copy)-/.test(name));
-}
-
-/** A directory that the engine's user may enter. */
-function temporary(): string {
-  const directory = fs.mkdtempSync(path.join(fastDirectory(), 'embedded-test-'));
-  fs.chmodSync(directory, 0o755);
-  return directory;
+  return fs.readdirSync(path.join(home.dataDir, 'postgres')).filter((name) => /^(init|copy)-/.test(name));
 }

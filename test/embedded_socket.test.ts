@@ -1,31 +1,20 @@
 // How the embedded server is reached: over a Unix socket in the folder of its data, which nobody else may enter.
 import * as fs from 'node:fs';
+import { createServer } from 'node:net';
+import { once } from 'node:events';
 import * as path from 'node:path';
 import { openDatabase, type Database } from '../models/database';
 import { named } from '../models/statement';
-import { type Embedded, openEmbedded } from '../server/embedded';
-import { runningServer } from '../server/embedded/keeper';
-import { fastDirectory } from './support/database';
+import { embeddedHome } from './support/embedded';
 
-const opened: Embedded[] = [];
-let dataDir: string;
-
-beforeEach(() => {
-  dataDir = fs.mkdtempSync(path.join(fastDirectory(), 'embedded-socket-'));
-  fs.chmodSync(dataDir, 0o755);
-});
-
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((server) => server.close()));
-  fs.rmSync(dataDir, { recursive: true, force: true });
-});
+const home = embeddedHome();
+const { open, data } = home;
 
 it('is in the folder of the data, which is the engine\'s alone', async () => {
-  const { url } = await open(dataDir);
+  const { url } = await open();
   expect(await way(url)).toBe('socket');
-  const data = folder();
-  expect(new URL(url).searchParams.get('host')).toBe(data);
-  expect(fs.statSync(data).mode & 0o777).toBe(0o700);
+  expect(new URL(url).searchParams.get('host')).toBe(data());
+  expect(fs.statSync(data()).mode & 0o777).toBe(0o700);
 });
 
 it.each([
@@ -33,23 +22,28 @@ it.each([
   ['127.0.0.1', 'too-long-for-a-socket'.repeat(5)],
   ['127.0.0.1', 'a,b'],
 ])('%s where the data lie in %j', async (expected, name) => {
-  const directory = path.join(dataDir, name);
+  const directory = path.join(home.dataDir, name);
   fs.mkdirSync(directory);
-  expect(await way((await open(directory)).url)).toBe(expected);
+  expect(await way((await open({ dataDir: directory })).url)).toBe(expected);
 });
 
 it('is taken away for a server that was killed', async () => {
-  await open(dataDir);
-  const { pid, port } = runningServer(folder())!;
+  await open();
+  const { pid, port } = home.server()!;
   process.kill(pid, 'SIGKILL');
-  const { url } = await open(dataDir);
+  const squatter = createServer();
+  for (;;) {
+    const failed = await once(squatter.listen(port, '127.0.0.1'), 'listening').catch((error: unknown) => error);
+    if (!(failed instanceof Error)) break;
+  }
+  const { url } = await open();
   const now = Number(new URL(url).port);
   expect(now).not.toBe(port);
-  expect(fs.readdirSync(folder()).filter((name) => name.startsWith('.s.')).sort()).toEqual([`.s.PGSQL.${now}`, `.s.PGSQL.${now}.lock`]);
+  expect(fs.readdirSync(data()).filter((name) => name.startsWith('.s.')).sort()).toEqual([`.s.PGSQL.${now}`, `.s.PGSQL.${now}.lock`]);
 });
 
 it('that is gone is a database that does not answer', async () => {
-  const { url, close } = await open(dataDir);
+  const { url, close } = await open();
   const database = openDatabase(url, { poolSize: 1 });
   await database.query(named('select 1'), []);
   await close();
@@ -61,12 +55,6 @@ it('that is gone is a database that does not answer', async () => {
 
 const ask = (database: Database): Promise<unknown> => database.query(named('select 1'), []);
 
-async function open(directory: string): Promise<Embedded> {
-  const server = await openEmbedded({ dataDir: directory, flags: ['-c', 'fsync=off', '-c', 'max_connections=20'] });
-  opened.push(server);
-  return server;
-}
-
 async function way(url: string): Promise<unknown> {
   const database = openDatabase(url, { poolSize: 1 });
   try {
@@ -75,9 +63,4 @@ async function way(url: string): Promise<unknown> {
   } finally {
     await database.close();
   }
-}
-
-function folder(): string {
-  const home = fs.realpathSync(path.join(dataDir, 'postgres'));
-  return path.join(home, fs.readdirSync(home).find((name) => name.startsWith('data-'))!);
 }

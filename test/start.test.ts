@@ -69,15 +69,18 @@ test('first start, kill -9, second start, stop: with the embedded database', asy
   first.signal('SIGKILL');
   await first.ended;
 
-  const before = performance.now();
   const second = startProgram({ PLATFORM_DATA_DIR: dir });
   const address = await second.ready();
-  // The 3 s of the issue are measured by the benchmark on the compiled program; here the sources are translated first.
-  expect(performance.now() - before).toBeLessThan(15_000);
   const { body } = await get(address, '/v2/volumes', file.key, file.project_id);
   expect(body.data.map(({ name }) => name)).toEqual(['kept']);
   expect(second.out()).not.toContain(file.key);
   expect(second.out()).not.toContain('Welcome');
+
+  const postmaster = Number(readFileSync(path.join(dir, 'postgres/data-18/postmaster.pid'), 'utf8').split('\n')[0]);
+  process.kill(postmaster, 'SIGKILL');
+  await until(() => second.out().includes('the database server had ended and was started again'));
+  await until(async () => (await get(address, '/v2/volumes', file.key, file.project_id)).status === 200);
+  await postVolume(address, file, 'after');
   second.signal('SIGINT');
   expect([await second.ended, second.err()]).toEqual([0, '']);
   await until(() => processesWith(path.join(dir, 'postgres')).length === 0);

@@ -3,6 +3,7 @@
 // Each process holds the writing end of a named pipe. A small shell, the keeper, runs the server and reads from the pipe: the
 // kernel closes the ends of dead processes, so the end of the file means that nobody needs the server any more.
 import { spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import * as fs from 'node:fs';
 import { createServer } from 'node:net';
@@ -29,8 +30,14 @@ export interface Start {
   release(): void;
 }
 
+export interface Place {
+  port: number;
+  /** Folder of its Unix socket, empty where it has none. */
+  sockets: string;
+}
+
 /** Starts a server under a keeper, held from its first moment, so that kill -9 of the starter cannot orphan it. */
-export function startServer(cluster: Cluster, port: number, sockets: string, flags: string[]): Start {
+export function startServer(cluster: Cluster, { port, sockets }: Place, flags: string[]): Start {
   const { reader, writer } = openPipe(cluster.fifo);
   const log = fs.openSync(cluster.log, 'a', 0o600);
   const settings = SETTINGS.flatMap((setting) => ['-c', setting]);
@@ -52,11 +59,11 @@ const SOCKET_PATH_BYTES_MAX = 103;
  * where PostgreSQL would take it for a list, and on file systems without sockets (some that hosts share with containers).
  */
 export async function socketFolder({ data }: Cluster, port: number): Promise<string> {
-  const file = path.join(data, `.s.PGSQL.${port}`);
-  if (Buffer.byteLength(file) > SOCKET_PATH_BYTES_MAX || /[,"]/.test(data)) return '';
+  if (Buffer.byteLength(path.join(data, `.s.PGSQL.${port}`)) > SOCKET_PATH_BYTES_MAX || /[,"]/.test(data)) return '';
   const probe = createServer();
   try {
-    await once(probe.listen(file), 'listening');
+    // Not the name itself: a server that was killed has left it there, and another process may be starting one right now.
+    await once(probe.listen(path.join(data, `.s.${randomBytes(4).toString('hex')}`)), 'listening');
     return data;
   } catch {
     return '';
@@ -100,11 +107,8 @@ function openPipe(fifo: string): { reader: number; writer: number } {
   return { reader, writer };
 }
 
-export interface Postmaster {
+export interface Postmaster extends Place {
   pid: number;
-  port: number;
-  /** Folder of its Unix socket, empty where it has none. */
-  sockets: string;
   state: string;
 }
 
@@ -114,6 +118,11 @@ export function runningServer(data: string): Postmaster | undefined {
   const pid = Number(lines[0]);
   if (!pid || !isServerOf(pid, data)) return undefined;
   return { pid, port: Number(lines[3]), sockets: (lines[4] ?? '').trim(), state: (lines[7] ?? 'starting').trim() };
+}
+
+/** Where the last server of these data listened, when it was killed: one that stops takes its note away. */
+export function lastPort(data: string): number | undefined {
+  return Number(readLines(path.join(data, 'postmaster.pid'))[3]) || undefined;
 }
 
 function readLines(file: string): string[] {
