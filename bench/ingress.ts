@@ -8,12 +8,15 @@ import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import type { Route } from '../drivers/ingress';
 import { openIngress } from '../drivers/ingress/http';
 import { load, type Shot } from './load';
 
 const TARGET = 0.5;
 const CONNECTIONS = 32;
 const HOST = 'app.example.com';
+/** In the table of the ingress beside the one that is asked: its size must cost a request nothing. */
+const OTHER_HOSTS = 10_000;
 const ITEMS = Array.from({ length: 8 }, (_, index) => ({ id: index, name: `Item number ${index}`, price_cents: 100 * index, description: 'A thing that somebody may want to have.' }));
 
 interface Part { child: ChildProcess; port: number; cpuSeconds(): Promise<number>; stop(): void }
@@ -119,7 +122,9 @@ async function runGate(port: number): Promise<void> {
   let lines = 0;
   const parts = { certificate: async () => null, challenge: async () => null, line: () => void (lines += 1) };
   const ingress = await openIngress({ host: '127.0.0.1', port: 0, tlsPort: null, parts });
-  ingress.apply([{ application_id: 'app_1', preview_id: null, hosts: [HOST], targets: [{ instance_id: 'ins_1', port }], state: 'running', maintenance: false, force_https: false, request_timeout_ms: 30_000, sticky: false }]);
+  const route: Route = { application_id: 'app_1', preview_id: null, hosts: [HOST], targets: [{ instance_id: 'ins_1', port }], state: 'running', maintenance: false, force_https: false, request_timeout_ms: 30_000, sticky: false };
+  const others = Array.from({ length: OTHER_HOSTS }, (_, index): Route => ({ ...route, application_id: `app_other${index}`, hosts: [`h${index}.example.com`], targets: [] }));
+  ingress.apply([...others, route]);
   serveParent(ingress.ports.http);
 }
 

@@ -30,6 +30,7 @@ const DEPLOYED_WITHIN_MS = 60_000;
 /** Measured every 15 seconds. */
 const MEASURED_WITHIN_MS = 25_000;
 const GONE_WITHIN_MS = 20_000;
+const KNOWN_WITHIN_MS = 5_000;
 const LOG_LINE_WITHIN_MS = 5_000;
 
 /** Checks come often, and the broken version is given up sooner than after the usual minute. */
@@ -55,7 +56,9 @@ async function create(play: Play, repository_url: string): Promise<void> {
   const host = String(made.default_hostname);
   play.application = { id: made.id, host, url: `http://${host}:${stage.port}` };
   await stage.api.call('PATCH', `/v2/applications/${made.id}/settings`, QUICK);
-  const before = await visit(stage.port, host);
+  let before = await visit(stage.port, host);
+  // The ingress hears of it a moment after the answer.
+  for (const end = Date.now() + KNOWN_WITHIN_MS; before.status === 404 && Date.now() < end; before = await visit(stage.port, host)) await new Promise((resolve) => setTimeout(resolve, 50));
   show.expect(made.status === 'new' && before.status === 503, `${made.id} is ${made.status}; ${play.application.url} answers 503 until it is deployed`);
 }
 

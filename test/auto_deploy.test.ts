@@ -259,8 +259,8 @@ describe('paths', () => {
   });
 
   test('no pattern takes long', () => {
-    const started = performance.now();
+    const begun = process.cpuUsage();
     expect(concerns([`${'*a'.repeat(120)}b`, `${'**/a/'.repeat(40)}b`], [`${'a/'.repeat(500)}c`, 'a'.repeat(4000)])).toBe(false);
-    expect(performance.now() - started).toBeLessThan(500);
+    expect(process.cpuUsage(begun).user).toBeLessThan(500_000);
   });
 });

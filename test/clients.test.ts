@@ -151,7 +151,7 @@ describe('slow clients', () => {
     expect(answer).toContain('"code":"request_timeout"');
     expect(answer.match(/HTTP\/1\.1 /g)).toHaveLength(1);
     expect(answer).toMatch(/X-Request-Id: req_/i);
-    expect(ms).toBeLessThan(4_000);
+    expect(ms).toBeLessThan(8_000);
   });
 });
 
@@ -188,6 +188,6 @@ describe('clients that leave in the middle', () => {
     program.signal('SIGTERM');
     const stopped = performance.now();
     expect([await program.ended, program.err()]).toEqual([0, '']);
-    expect(performance.now() - stopped).toBeLessThan(3_000);
+    expect(performance.now() - stopped).toBeLessThan(15_000);
   });
 });

@@ -130,7 +130,7 @@ describe('create', () => {
     git.intercept = () => 'hang';
     const started = performance.now();
     await expectProblem(deploy(), 502, 'provider_error');
-    expect(performance.now() - started).toBeLessThan(8000);
+    expect(performance.now() - started).toBeLessThan(20_000);
     git.intercept = null;
     expect(await list()).toEqual([]);
   }, 30_000);

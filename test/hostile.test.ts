@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
-import { eventually, QUICK, startDeployService, type DeployService } from './support/deploy';
+import { eventually, GIVEN_UP_SOON, QUICK, startDeployService, type DeployService } from './support/deploy';
 import { nodeApp } from './support/repositories';
 
 jest.setTimeout(120_000);
@@ -15,7 +15,7 @@ afterAll(() => service.close());
 const PORT_OF = 'select port from instances where application_id = $1 and port is not null';
 
 test('who takes the port that an instance was given does not get its requests', async () => {
-  const victim = await service.application({ Procfile: 'web: node server.js\n', 'server.js': `setTimeout(() => {}, 60000)` });
+  const victim = await service.application({ Procfile: 'web: node server.js\n', 'server.js': `setTimeout(() => {}, 60000)` }, GIVEN_UP_SOON);
   const { id } = await victim.ask();
   const { port } = (await eventually('a port', async () => (await service.sql<{ port: number }>(PORT_OF, [victim.id]))[0] ?? null));
   let asked = 0;

@@ -150,8 +150,8 @@ describe('creation', () => {
     git.intercept = () => 'hang';
     const before = Date.now();
     await expectProblem(post({ pull_request_number: 7 }), 502, 'provider_error');
-    expect(Date.now() - before).toBeLessThan(8_000);
-  }, 15_000);
+    expect(Date.now() - before).toBeLessThan(20_000);
+  }, 30_000);
 
   it('is there once per branch, however many ask at a time', async () => {
     const answers = await Promise.all([1, 2, 3, 4].map(() => post({ branch: 'main' })));

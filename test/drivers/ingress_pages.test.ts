@@ -99,7 +99,7 @@ describe('times', () => {
     const { status, body } = await ask(front, { path: '/slow' });
     expect([status, JSON.parse(body).code]).toEqual([504, 'timeout']);
     expect(performance.now() - started).toBeGreaterThan(140);
-    expect(performance.now() - started).toBeLessThan(1_000);
+    expect(performance.now() - started).toBeLessThan(8_000);
     expect((await ask(front)).status).toBe(200);
   });
 

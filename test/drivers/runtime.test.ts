@@ -125,7 +125,7 @@ describe.each(possible)('units in %s', (_name, variant) => {
     await expect(trial.runtime.stop(handle, { grace_ms: 2_000 }, driverContext(700))).rejects.toMatchObject({ reason: 'transient' });
     await trial.reopen();
     await trial.runtime.stop(handle, { grace_ms: 2_000 }, ctx());
-    expect(Date.now() - began).toBeLessThan(4_500);
+    expect(Date.now() - began).toBeLessThan(10_000);
     expect(await trial.ended(handle)).toMatchObject({ code: null, signal: 'SIGKILL' });
     expect(processesWith('sleep 987')).toEqual([]);
   });

@@ -48,7 +48,7 @@ describe.each(possible)('limits in %s', (_name, variant) => {
     const began = Date.now();
     const end = await trial.run(trial.spec('dep_time.build', 'trap "" TERM; sleep 984', { ...task('time'), limits: { time_ms: 700 } }));
     expect(end).toMatchObject({ signal: 'SIGKILL', killed: 'time' });
-    expect(Date.now() - began).toBeLessThan(4_000);
+    expect(Date.now() - began).toBeLessThan(20_000);
     expect(processesWith('sleep 984')).toEqual([]);
   });
 
