@@ -1,6 +1,6 @@
 // What this host has: memory, disk, engines, runtimes, builders. Every probe is bounded and none of them throws: what
 // cannot be found out is not there.
-import { access, constants, readFile, readdir, statfs } from 'node:fs/promises';
+import { access, constants, readFile, readdir, realpath, statfs } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type { EngineFound, HostFacts, OciBuilderName, PostgresqlFound, ProgramFound, ProgramName } from '../core/host_facts';
@@ -36,22 +36,32 @@ const builderQuestions: Record<OciBuilderName, string[]> = {
   docker: ['info', '--format', '{{.ServerVersion}}'],
 };
 
-const remembered = new Map<string, { at: number; facts: Promise<HostFacts> }>();
+type Installed = Pick<HostFacts, 'postgresql' | 'redis' | 'valkey' | 'mariadb' | 'programs' | 'oci_builders'>;
 
 /** The facts of this host, at most 60 s old. Never throws. */
-export function hostFacts(options: HostOptions = {}): Promise<HostFacts> {
-  const key = JSON.stringify(options);
-  const known = remembered.get(key);
-  if (known !== undefined && Date.now() - known.at < trustedForMs) return known.facts;
-  const facts = lookAround(options);
-  remembered.set(key, { at: Date.now(), facts });
-  return facts;
+export const hostFacts: (options?: HostOptions) => Promise<HostFacts> = remembering(async (options) => {
+  const [disk, found] = await Promise.all([diskOf(options.directory ?? process.cwd()), installed({ ...options, directory: undefined })]);
+  return { cpus: os.availableParallelism(), ...memory(), ...disk, ...found };
+});
+
+/** What is installed is the same for every directory, and to ask all programs takes half a second of a processor. */
+const installed = remembering(lookAround);
+
+function remembering<T>(find: (options: HostOptions) => Promise<T>): (options?: HostOptions) => Promise<T> {
+  const remembered = new Map<string, { at: number; found: Promise<T> }>();
+  return (options = {}) => {
+    const key = JSON.stringify(options);
+    const known = remembered.get(key);
+    if (known !== undefined && Date.now() - known.at < trustedForMs) return known.found;
+    const found = find(options);
+    remembered.set(key, { at: Date.now(), found });
+    return found;
+  };
 }
 
-async function lookAround(options: HostOptions): Promise<HostFacts> {
+async function lookAround(options: HostOptions): Promise<Installed> {
   const places = [...(options.searchPath ?? process.env.PATH ?? '').split(path.delimiter), ...(options.searchPath === undefined ? usualPlaces : [])].filter(Boolean);
-  const [disk, postgresql, redis, valkey, mariadb, programs, builders] = await Promise.all([
-    diskOf(options.directory ?? process.cwd()),
+  const [postgresql, redis, valkey, mariadb, programs, builders] = await Promise.all([
     postgresqls(options.postgresqlRoot ?? '/usr/lib/postgresql', places),
     engines(places, 'redis-server', 'Redis'),
     engines(places, 'valkey-server', 'Valkey'),
@@ -59,7 +69,7 @@ async function lookAround(options: HostOptions): Promise<HostFacts> {
     foundPrograms(places),
     workingBuilders(places),
   ]);
-  return { cpus: os.availableParallelism(), ...memory(), ...disk, postgresql, redis, valkey, mariadb, programs, oci_builders: builders };
+  return { postgresql, redis, valkey, mariadb, programs, oci_builders: builders };
 }
 
 function memory(): Pick<HostFacts, 'memory_total_bytes' | 'memory_available_bytes'> {
@@ -120,7 +130,19 @@ async function foundPrograms(places: string[]): Promise<HostFacts['programs']> {
 
 async function programFound(places: string[], program: string, args: string[]): Promise<ProgramFound | null> {
   const file = await which(places, program);
-  return file === null ? null : versionOf(file, args);
+  if (file === null) return null;
+  const version = await packagedVersion(file, program);
+  return version === null ? versionOf(file, args) : { version, path: file };
+}
+
+/** A program of an npm package has its version beside it: npm itself takes a quarter of a second to tell. */
+async function packagedVersion(file: string, program: string): Promise<string | null> {
+  try {
+    const { name, version } = JSON.parse(await readFile(path.join(path.dirname(await realpath(file)), '../package.json'), 'utf8')) as { name: string; version: string };
+    return name === program ? version : null;
+  } catch {
+    return null;
+  }
 }
 
 async function workingBuilders(places: string[]): Promise<OciBuilderName[]> {

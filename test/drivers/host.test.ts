@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { hostFacts } from '../../drivers/host';
@@ -77,4 +77,18 @@ test('a directory that is not there has no room', async () => {
 
 test('facts are remembered', async () => {
   expect(await hostFacts({ directory: os.tmpdir() })).toBe(await hostFacts({ directory: os.tmpdir() }));
+});
+
+test('programs are asked once, whatever directory is looked at', async () => {
+  const host = await hostWith('asked', { git: `echo asked >> ${home}/times; echo git version 2.39.5` });
+  const facts = await Promise.all([home, os.tmpdir()].map((directory) => hostFacts({ ...host, directory })));
+  expect(facts.map(({ programs }) => programs.git?.version)).toEqual(['2.39.5', '2.39.5']);
+  expect(await readFile(path.join(home, 'times'), 'utf8')).toBe('asked\n');
+});
+
+test('a program of an npm package has the version of the package; what only lies beside one does not', async () => {
+  const { searchPath } = await hostWith('packaged/bin', { npm: 'echo 1.1.1', yarn: 'echo 1.22.22' });
+  await writeFile(path.join(searchPath, '../package.json'), JSON.stringify({ name: 'npm', version: '11.19.1' }));
+  const { programs } = await hostFacts({ searchPath, postgresqlRoot: home });
+  expect([programs.npm?.version, programs.yarn?.version]).toEqual(['11.19.1', '1.22.22']);
 });
