@@ -75,8 +75,9 @@ interface Wanted {
 function lookAfter(cluster: Cluster, wanted: Wanted & { place: Place }, restarted: (error: Error | null) => void): () => Promise<void> {
   const closing = new AbortController();
   const { signal } = closing;
-  const restart = async (): Promise<void> => {
+  const restartUnlessKept = async (): Promise<void> => {
     try {
+      if (isKept(cluster.fifo)) return;
       const { server, hold } = await attachOrStart(cluster, { ...wanted, signal });
       fs.closeSync(hold);
       restarted(server.port === wanted.place.port ? null : new Error(`another process has started it at port ${server.port} in place of ${wanted.place.port}`));
@@ -85,7 +86,7 @@ function lookAfter(cluster: Cluster, wanted: Wanted & { place: Place }, restarte
     }
   };
   const watch = async (): Promise<void> => {
-    while (await sleep(WATCH_MS, true, { signal, ref: false }).catch(() => false)) if (!isKept(cluster.fifo)) await restart();
+    while (await sleep(WATCH_MS, true, { signal, ref: false }).catch(() => false)) await restartUnlessKept();
   };
   const watching = watch();
   return () => {

@@ -1,6 +1,6 @@
 // Real repositories of six kinds, deployed from a Git server, opened through the ingress; and those that can't work.
 import { eventually, GIVEN_UP_SOON, leftOvers, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
-import { broken, keeper, nodeApp, nodeBuild, procfileApp, pythonApp, staticSite } from '../support/repositories';
+import { broken, keeper, nodeBuild, nodeLocked, procfileApp, pythonApp, staticSite } from '../support/repositories';
 
 let service: DeployService;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ async function deployed(application: TestApplication): Promise<string> {
 }
 
 test('Node.js with a lock file: its variables, its address, its log', async () => {
-  const application = await service.application(nodeApp('v1'));
+  const application = await service.application(nodeLocked('v1'));
   await service.call('PUT', `/v2/applications/${application.id}/env/GREETING`, { body: { value: 'good day' } });
   await service.call('PUT', `/v2/applications/${application.id}/env/ONLY_BUILD`, { body: { value: 'hidden', available_at: 'build' } });
   const deployment = await deployed(application);
