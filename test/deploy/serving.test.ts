@@ -49,10 +49,9 @@ test('no request is lost in a deployment, a rollback, scaling up and down, and a
   await only(application, 1);
   expect((await application.get(`/deployments/${first.id}`)).status).toBe('superseded');
 
-  const began = performance.now();
   const back = await application.ended((await application.post('/rollback', { deployment_id: first.id })).id);
   expect(back).toMatchObject({ status: 'active', trigger: 'rollback', source_deployment_id: first.id });
-  expect(performance.now() - began).toBeLessThan(8_000);
+  expect((await application.log(back.id)).join('\n')).not.toMatch(/Fetching|Building/);
   expect((await application.visit()).body).toBe('v1');
   await only(application, 1);
 
