@@ -3,7 +3,7 @@
 import path from 'node:path';
 import { Application } from '../models/application';
 import { freeLeases } from '../models/lease';
-import { isDeploying, processesOf, type StackPlace } from '../models/stack';
+import { isDeploying, stackOfApplication, type StackPlace } from '../models/stack';
 import { removeStack } from '../models/stack_removal';
 import { bringUp } from './application/stack';
 import { applicationStatus, showProcesses } from './application/status';
@@ -34,9 +34,12 @@ export const job: Job<ApplicationRow> = {
 
 async function keepUp(row: ApplicationRow, ctx: JobContext): Promise<Outcome> {
   const place = placeOf(row);
-  const processes = await processesOf(ctx.sql, row.id);
+  const stack = await stackOfApplication(ctx.sql, row.id);
+  // A deployment, a stop or a start came since the row was read.
+  if (stack?.status !== row.status) return progressing(0);
+  const { processes, present } = stack;
   const wants = processes.map((process) => ({ ...process, instances: AT_REST.has(row.status) ? 0 : process.instances }));
-  const { present, asWanted } = await bringUp(place, wants, ctx);
+  const asWanted = await bringUp(place, wants, present, ctx);
   await showProcesses(processes, present, AT_REST, row.status, ctx);
   const { status, current_deployment_id } = row;
   const next = applicationStatus({ status, current_deployment_id, processes, present, deploying: await isDeploying(ctx.sql, place) });

@@ -3,7 +3,7 @@
 import { recordEvent } from '../models/activity';
 import { Preview } from '../models/preview';
 import { freeLeases } from '../models/lease';
-import { wantsOfRelease, type StackPlace } from '../models/stack';
+import { stackOfPreview, type StackPlace } from '../models/stack';
 import { expirePreview, latestOfPreview, removeStack } from '../models/stack_removal';
 import { bringUp } from './application/stack';
 import { around, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
@@ -12,7 +12,6 @@ interface PreviewRow extends LoopRow {
   project_id: string;
   application_id: string;
   status: Preview['status'];
-  release_id: string | null;
   expires_at: string | null;
 }
 
@@ -30,8 +29,8 @@ export const job: Job<PreviewRow> = {
 async function keepUp(row: PreviewRow, ctx: JobContext): Promise<Outcome> {
   const leftMs = row.expires_at === null ? Infinity : Date.parse(row.expires_at) - Date.now();
   if (leftMs <= 0 && (await expire(row, ctx))) return settled({}, 0);
-  const wants = row.release_id === null ? [] : await wantsOfRelease(ctx.sql, row.release_id, row.id);
-  await bringUp(placeOf(row), wants, ctx);
+  const stack = await stackOfPreview(ctx.sql, row.id);
+  if (stack) await bringUp(placeOf(row), stack.wants, stack.present, ctx);
   const { status, reason } = await shown(row, ctx);
   const next = stepTowards(row.status, status);
   if (next !== status) return progressing(0, { status: next, status_reason: null });

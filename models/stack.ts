@@ -44,18 +44,48 @@ export interface Present {
   candidate: boolean;
 }
 
-const PROCESSES = named(`select p.id as process_id, p.type, p.status, p.instances, p.running_instances, p.release_id as target_id, r.id as release_id, r.deployment_id
-  from processes p left join releases r on r.id = p.release_id and jsonb_exists(r.processes, p.type)
-  where p.application_id = $1 order by p.type`);
-
-/** The process types of an application. */
-export function processesOf(sql: Sql, applicationId: string): Promise<ProcessState[]> {
-  return sql.query<ProcessState>(PROCESSES, [applicationId]);
+/** What there is beside what is wanted, both of one moment: a version that went into service in between would not be wanted. */
+export interface ApplicationStack {
+  status: string;
+  processes: ProcessState[];
+  present: Present[];
 }
 
-const OF_RELEASE = named(`select p.id as process_id, p.type, p.instances, r.id as release_id, r.deployment_id
-  from releases r join processes p on p.application_id = r.application_id and jsonb_exists(r.processes, p.type)
-  where r.id = $1 order by p.type`);
+export interface PreviewStack {
+  wants: Want[];
+  present: Present[];
+}
+
+const listOf = (query: string): string => `coalesce((select jsonb_agg(to_jsonb(one)) from (${query}) one), '[]')`;
+
+const PROCESSES = `select p.id as process_id, p.type, p.status, p.instances, p.running_instances, p.release_id as target_id, r.id as release_id, r.deployment_id
+  from processes p left join releases r on r.id = p.release_id and jsonb_exists(r.processes, p.type)`;
+const WANTS = `select p.id as process_id, p.type, p.instances, r.id as release_id, r.deployment_id
+  from releases r join processes p on p.application_id = r.application_id and jsonb_exists(r.processes, p.type)`;
+const PRESENT = `select i.id, i.process_id, i.process_type, i.release_id, i.status, i.status_reason, i.observed, jsonb_array_length(i.exits) as exits,
+    coalesce(d.status = 'deploying' and d.deleted_at is null and d.release_id = i.release_id, false) as candidate
+  from instances i left join deployments d on d.id = i.deployment_id`;
+
+const OF_APPLICATION = named(`select a.status, ${listOf(`${PROCESSES} where p.application_id = a.id order by p.type`)} as processes,
+    ${listOf(`${PRESENT} where i.application_id = a.id and i.preview_id is null order by i.id`)} as present
+  from applications a where a.id = $1`);
+
+/** The process types and the instances of an application; null where its row has gone. */
+export async function stackOfApplication(sql: Sql, applicationId: string): Promise<ApplicationStack | null> {
+  return (await sql.query<ApplicationStack>(OF_APPLICATION, [applicationId]))[0] ?? null;
+}
+
+const OF_PREVIEW = named(`select ${listOf(`${WANTS} where r.id = v.release_id order by p.type`)} as wants,
+    ${listOf(`${PRESENT} where i.application_id = v.application_id and i.preview_id = v.id order by i.id`)} as present
+  from previews v where v.id = $1`);
+
+/** One instance of each process type of its release, and what there is; null where its row has gone. */
+export async function stackOfPreview(sql: Sql, previewId: string): Promise<PreviewStack | null> {
+  const [found] = await sql.query<PreviewStack>(OF_PREVIEW, [previewId]);
+  return found ? { ...found, wants: found.wants.map((want) => ({ ...want, instances: 1 })) } : null;
+}
+
+const OF_RELEASE = named(`${WANTS} where r.id = $1 order by p.type`);
 
 /** What a release wants: of a preview one instance of each process type, else as many as are set. */
 export async function wantsOfRelease(sql: Sql, releaseId: string, previewId: string | null): Promise<Want[]> {
@@ -63,14 +93,11 @@ export async function wantsOfRelease(sql: Sql, releaseId: string, previewId: str
   return rows.map((row) => ({ ...row, instances: previewId === null ? row.instances : 1 }));
 }
 
-const PRESENT = named(`select i.id, i.process_id, i.process_type, i.release_id, i.status, i.status_reason, i.observed, jsonb_array_length(i.exits) as exits,
-    coalesce(d.status = 'deploying' and d.deleted_at is null and d.release_id = i.release_id, false) as candidate
-  from instances i left join deployments d on d.id = i.deployment_id
-  where i.application_id = $1 and i.preview_id is not distinct from $2 order by i.id`);
+const OF_PLACE = named(`${PRESENT} where i.application_id = $1 and i.preview_id is not distinct from $2 order by i.id`);
 
 /** All instances of the stack, oldest first. */
 export function presentOf(sql: Sql, { application_id, preview_id }: StackPlace): Promise<Present[]> {
-  return sql.query<Present>(PRESENT, [application_id, preview_id]);
+  return sql.query<Present>(OF_PLACE, [application_id, preview_id]);
 }
 
 const INSERT = named(`insert into instances (id, project_id, application_id, preview_id, process_id, process_type, deployment_id, release_id, created_at, updated_at)

@@ -84,7 +84,8 @@ export function leadRoutes(table: RouteTable, applicationId: string, routes: Rou
   updateRoutes(table, applicationId, routes, Infinity);
   return () => {
     const application = table.applications.get(applicationId);
-    if (application) application.reading = table.readings;
+    // One that began before may have found what was before.
+    if (application) application.reading = nextReading(table);
   };
 }
 

@@ -1,25 +1,22 @@
 // Brings the instances of an application, or of a preview, to what is wanted.
 import type { Sql } from '../../core/context';
 import { routesOf } from '../../models/route';
-import { addInstances, presentOf, retireInstances, type Present, type StackPlace, type Want } from '../../models/stack';
+import { addInstances, retireInstances, type Present, type StackPlace, type Want } from '../../models/stack';
 import type { HostDrivers, JobContext } from '../job';
 import { planStack } from './rule';
 
-export interface StackNow {
-  present: Present[];
-  /** Nothing was to be done. */
-  asWanted: boolean;
-}
-
-export async function bringUp(place: StackPlace, wants: readonly Want[], ctx: JobContext): Promise<StackNow> {
-  const present = await presentOf(ctx.sql, place);
+/**
+ * Both of one moment (models/stack.ts): what was read before a version went into service would end its instances.
+ * @returns whether nothing was to be done
+ */
+export async function bringUp(place: StackPlace, wants: readonly Want[], present: readonly Present[], ctx: JobContext): Promise<boolean> {
   const { start, retire } = planStack(wants, present);
   for (const { want, count } of start) await addInstances(ctx.sql, place, want, count);
   if (retire.length) {
     await leadElsewhere(place.application_id, ctx);
     await retireInstances(ctx.sql, retire);
   }
-  return { present, asWanted: start.length === 0 && retire.length === 0 };
+  return start.length === 0 && retire.length === 0;
 }
 
 // What takes over must have its requests before what goes stops to take them.

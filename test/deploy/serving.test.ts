@@ -1,4 +1,6 @@
 // Requests go on while everything below them changes: none is lost.
+import { job } from '../../jobs/application';
+import { progressing, type JobContext } from '../../jobs/job';
 import { eventually, GIVEN_UP_SOON, leftOvers, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
 import { broken, nodeApp, staticSite, webCommand } from '../support/repositories';
 
@@ -32,6 +34,18 @@ test('whoever sees that a deployment is active is served by it', async () => {
   } finally {
     await service.sql('drop function slow_commit cascade');
   }
+}, 60_000);
+
+test('an application whose version went into service since its row was read keeps its instances', async () => {
+  const application = await service.application(nodeApp('v1'));
+  expect((await application.deploy()).status).toBe('active');
+  await running(application);
+  const before = (await application.get('/instances')).data;
+  const [row] = await service.sql<never>('select * from applications where id = $1', [application.id]);
+  const context = { sql: service.platform.database } as unknown as JobContext;
+  expect(await job.reconcile({ ...(row as unknown as object), status: 'deploying' } as never, context)).toEqual(progressing(0));
+  await only(application, 1);
+  expect((await application.get('/instances')).data[0].id).toBe(before[0].id);
 }, 60_000);
 
 test('no request is lost in a deployment, a rollback, scaling up and down, and a restart', async () => {
