@@ -1,7 +1,9 @@
 // An embedded server that ends while processes need it: those that look after it start it again, where it was.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { embeddedHome, query, until } from './support/embedded';
+import { eventually } from './support/deploy';
+import { embeddedHome, query } from './support/embedded';
 import { kill, signalAll } from './support/processes';
+import { until } from './support/runtime';
 
 const { open, hold, run, server, stopped, keepers } = embeddedHome();
 
@@ -47,9 +49,5 @@ it('an address that another program has taken meanwhile is told, and taken when 
 /** What the notes are, once another server than this one answers. */
 async function back(url: string, gone: number): Promise<unknown[]> {
   await until(() => server() !== undefined && server()!.pid !== gone);
-  for (const end = Date.now() + 30_000; ; await sleep(50)) {
-    const rows = await query(url, 'select text from notes').catch((error: Error) => error);
-    if (!(rows instanceof Error)) return rows;
-    if (Date.now() > end) throw rows;
-  }
+  return eventually('the notes', () => query(url, 'select text from notes').catch(() => null));
 }

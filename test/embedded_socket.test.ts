@@ -1,11 +1,12 @@
 // How the embedded server is reached: over a Unix socket in the folder of its data, which nobody else may enter.
+import { once } from 'node:events';
 import * as fs from 'node:fs';
 import { createServer } from 'node:net';
-import { once } from 'node:events';
 import * as path from 'node:path';
 import { openDatabase, type Database } from '../models/database';
 import { named } from '../models/statement';
 import { embeddedHome } from './support/embedded';
+import { until } from './support/runtime';
 
 const home = embeddedHome();
 const { open, data } = home;
@@ -32,11 +33,9 @@ it('is taken away for a server that was killed', async () => {
   const { pid, port } = home.server()!;
   process.kill(pid, 'SIGKILL');
   const squatter = createServer();
-  for (;;) {
-    const failed = await once(squatter.listen(port, '127.0.0.1'), 'listening').catch((error: unknown) => error);
-    if (!(failed instanceof Error)) break;
-  }
+  await until(() => once(squatter.listen(port, '127.0.0.1'), 'listening').then(() => true, () => false));
   const { url } = await open();
+  squatter.close();
   const now = Number(new URL(url).port);
   expect(now).not.toBe(port);
   expect(fs.readdirSync(data()).filter((name) => name.startsWith('.s.')).sort()).toEqual([`.s.PGSQL.${now}`, `.s.PGSQL.${now}.lock`]);

@@ -2,15 +2,14 @@
 import type { ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { type Embedded, type EmbeddedOptions, openEmbedded } from '../../server/embedded';
 import { type Postmaster, runningServer } from '../../server/embedded/keeper';
 import { fastDirectory } from './database';
 import { firstOutput, kill, processesWith, spawnProgram } from './processes';
+import { until } from './runtime';
 
 const FLAGS = ['-c', 'fsync=off', '-c', 'max_connections=20', '-c', 'shared_buffers=16MB'];
-const WITHIN_MS = 30_000;
 
 export interface Home {
   /** As it is named in arguments of processes. */
@@ -83,11 +82,6 @@ function placesOf(dataDir: () => string): Pick<Home, 'server' | 'stopped' | 'dat
     inside: (name) => path.join(home(), name),
     keepers: () => processesWith(dataDir()).filter(({ args }) => args.startsWith('/bin/sh')).map(({ pid }) => pid),
   };
-}
-
-export async function until(come: () => boolean): Promise<void> {
-  for (const end = Date.now() + WITHIN_MS; !come() && Date.now() < end; ) await sleep(20);
-  expect(come()).toBe(true);
 }
 
 export async function query(url: string, text: string, values: unknown[] = []): Promise<unknown[]> {
