@@ -7,7 +7,12 @@ module.exports = {
   runtime: '<rootDir>/test/support/node_runtime.js',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
-  transform: { '^.+\\.ts$': ['@swc/jest', { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } }] },
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } },
+    ],
+  },
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/tools/', '<rootDir>/.cache/'],
   reporters: ['default', '<rootDir>/test/support/reporter.js'],
   testTimeout: 60000,

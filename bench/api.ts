@@ -27,14 +27,25 @@ async function main(): Promise<void> {
     for (const node of nodes) tables.set(node, await measureAll(stage, node, packages));
     await longList(stage, tables);
     for (const [node, rows] of tables) say(`\nNode ${versionOf(node)}\n\n${rowTable(rows)}`);
-    say(`\nLoad of the machine at the end: ${os.loadavg().map((value) => value.toFixed(1)).join(', ')}`);
+    say(
+      `\nLoad of the machine at the end: ${os
+        .loadavg()
+        .map((value) => value.toFixed(1))
+        .join(', ')}`,
+    );
   });
 }
 
 async function measureAll(stage: Stage, node: string, packages: boolean): Promise<Row[]> {
   tell(`Node ${versionOf(node)}`);
   const rows: Row[] = [];
-  const sections = [() => timeStarts(stage, node), () => compareCases(stage, { node, packages, say: tell }), () => costOfRefusals(stage, node, tell), () => memoryUnderLoad(stage, node), () => replicas(stage, node)];
+  const sections = [
+    () => timeStarts(stage, node),
+    () => compareCases(stage, { node, packages, say: tell }),
+    () => costOfRefusals(stage, node, tell),
+    () => memoryUnderLoad(stage, node),
+    () => replicas(stage, node),
+  ];
   for (const section of sections) {
     const found = await section();
     // A run that breaks off later has told what it had.
@@ -54,7 +65,9 @@ async function longList(stage: Stage, tables: Map<string, Row[]>): Promise<void>
 function sayMachine({ size, rounds, milliseconds }: Plan): void {
   const load = os.loadavg()[0] as number;
   const cores = os.availableParallelism();
-  say(`${cores} cores (${os.cpus()[0]?.model.trim()}), ${os.platform()} ${os.release()}; ${size.projects} projects of ${size.volumes} volumes, ${CONNECTIONS} connections, ${rounds} rounds of ${milliseconds} ms`);
+  say(
+    `${cores} cores (${os.cpus()[0]?.model.trim()}), ${os.platform()} ${os.release()}; ${size.projects} projects of ${size.volumes} volumes, ${CONNECTIONS} connections, ${rounds} rounds of ${milliseconds} ms`,
+  );
   const noise = load > cores / 4 ? ': others work here too, the numbers are NOISY' : '';
   say(`Load of the machine before: ${load.toFixed(1)}${noise}`);
 }

@@ -23,19 +23,44 @@ export interface Case {
 }
 
 export const PAGE = 50;
-const FIELDS = 'id project_id name size_gb region application_id mount_path status status_reason enforcement used_bytes over_quota created_at updated_at';
+const FIELDS =
+  'id project_id name size_gb region application_id mount_path status status_reason enforcement used_bytes over_quota created_at updated_at';
 
 /** Cases that are compared. */
 export function compared(seed: Seed): Case[] {
   const { get, list, post, notify, patch, put } = streams(seed);
   const writes: Goal[] = [{ beside: 'bare', of: 'rps', target: 0.7 }];
   return [
-    { name: 'GET one volume', streams: { service: get, bare: get, fastify: get, sofa: get }, goals: [{ beside: 'bare', of: 'rps', target: 0.8 }, { beside: 'bare', of: 'p99', target: 1.5 }, { beside: 'fastify', of: 'rps', target: 1 }, { beside: 'sofa', of: 'rps', target: 8 }] },
-    { name: `GET list of ${PAGE}`, streams: { service: list, bare: list, fastify: list }, goals: [{ beside: 'bare', of: 'rps', target: 0.95 }, { beside: 'fastify', of: 'rps', target: 1 }] },
-    { name: 'POST volume', streams: { service: post, bare: post, notifying: notify }, goals: [...writes, { beside: 'notifying', of: 'rps' }] },
+    {
+      name: 'GET one volume',
+      streams: { service: get, bare: get, fastify: get, sofa: get },
+      goals: [
+        { beside: 'bare', of: 'rps', target: 0.8 },
+        { beside: 'bare', of: 'p99', target: 1.5 },
+        { beside: 'fastify', of: 'rps', target: 1 },
+        { beside: 'sofa', of: 'rps', target: 8 },
+      ],
+    },
+    {
+      name: `GET list of ${PAGE}`,
+      streams: { service: list, bare: list, fastify: list },
+      goals: [
+        { beside: 'bare', of: 'rps', target: 0.95 },
+        { beside: 'fastify', of: 'rps', target: 1 },
+      ],
+    },
+    {
+      name: 'POST volume',
+      streams: { service: post, bare: post, notifying: notify },
+      goals: [...writes, { beside: 'notifying', of: 'rps' }],
+    },
     { name: 'PATCH volume', streams: { service: patch, bare: patch }, goals: writes },
     { name: 'PUT env', streams: { service: put, bare: put }, goals: writes },
-    { name: `GraphQL list of ${PAGE} + relation`, streams: { service: graphqlList(seed), postgraphile: postgraphileList(seed) }, goals: [{ beside: 'postgraphile', of: 'rps', target: 1.5 }] },
+    {
+      name: `GraphQL list of ${PAGE} + relation`,
+      streams: { service: graphqlList(seed), postgraphile: postgraphileList(seed) },
+      goals: [{ beside: 'postgraphile', of: 'rps', target: 1.5 }],
+    },
   ];
 }
 
@@ -45,15 +70,28 @@ const newName = (): string => `new-${process.pid}-${(made += 1)}`;
 
 /** Streams that the service and the hand-written servers answer alike. */
 export function streams(seed: Seed): Record<'get' | 'list' | 'post' | 'notify' | 'patch' | 'put', Stream> {
-  const pages = new Map(seed.projects.map((project) => [project, `{"data":${JSON.stringify(project.volumes.slice(0, PAGE))},"next_cursor":"`]));
+  const pages = new Map(
+    seed.projects.map((project) => [
+      project,
+      `{"data":${JSON.stringify(project.volumes.slice(0, PAGE))},"next_cursor":"`,
+    ]),
+  );
   return {
     get: () => {
       const volume = any(any(seed.projects).volumes);
-      return { request: ask(seed.key, volume.project_id, 'GET', `/v2/volumes/${volume.id}`), status: 200, body: JSON.stringify(volume) };
+      return {
+        request: ask(seed.key, volume.project_id, 'GET', `/v2/volumes/${volume.id}`),
+        status: 200,
+        body: JSON.stringify(volume),
+      };
     },
     list: () => {
       const project = any(seed.projects);
-      return { request: ask(seed.key, project.id, 'GET', `/v2/volumes?limit=${PAGE}`), status: 200, body: pages.get(project) as string };
+      return {
+        request: ask(seed.key, project.id, 'GET', `/v2/volumes?limit=${PAGE}`),
+        status: 200,
+        body: pages.get(project) as string,
+      };
     },
     post: () => create(seed, '/v2/volumes'),
     notify: () => create(seed, '/v2/volumes?notify'),
@@ -64,14 +102,19 @@ export function streams(seed: Seed): Record<'get' | 'list' | 'post' | 'notify' |
 
 function create(seed: Seed, path: string): Shot {
   const [name, project] = [newName(), any(seed.targets)];
-  const right = (text: string): boolean => text.startsWith('{"id":"vol_') && text.includes(`"project_id":"${project}","name":"${name}","size_gb":7,`);
+  const right = (text: string): boolean =>
+    text.startsWith('{"id":"vol_') && text.includes(`"project_id":"${project}","name":"${name}","size_gb":7,`);
   return { request: ask(seed.key, project, 'POST', path, { name, size_gb: 7 }), status: 201, body: right };
 }
 
 function rename(seed: Seed): Shot {
   const name = newName();
   const { id, project_id } = any(any(seed.changed).volumes);
-  return { request: ask(seed.key, project_id, 'PATCH', `/v2/volumes/${id}`, { name }), status: 200, body: `{"id":"${id}","project_id":"${project_id}","name":"${name}",` };
+  return {
+    request: ask(seed.key, project_id, 'PATCH', `/v2/volumes/${id}`, { name }),
+    status: 200,
+    body: `{"id":"${id}","project_id":"${project_id}","name":"${name}",`,
+  };
 }
 
 function setVariable(seed: Seed): Shot {
@@ -79,7 +122,11 @@ function setVariable(seed: Seed): Shot {
   const project = any(seed.changed);
   const [application, key] = [any(project.applications), `VARIABLE_${Math.floor(Math.random() * VARIABLES)}`];
   const body = `{"application_id":"${application}","key":"${key}","value":"${value}",`;
-  return { request: ask(seed.key, project.id, 'PUT', `/v2/applications/${application}/env/${key}`, { value }), status: 200, body };
+  return {
+    request: ask(seed.key, project.id, 'PUT', `/v2/applications/${application}/env/${key}`, { value }),
+    status: 200,
+    body,
+  };
 }
 
 /** A request that is refused: what it costs, in single reads, has a target for some. */
@@ -100,12 +147,29 @@ export function refusals(seed: Seed): Refusal[] {
   };
   return [
     refused('401 no key', ask(null, project, 'GET', path), 401, 'token_missing', CHEAP),
-    refused('401 key with a typing mistake', ask(`${seed.key.slice(0, -1)}-`, project, 'GET', path), 401, 'token_invalid', CHEAP),
+    refused(
+      '401 key with a typing mistake',
+      ask(`${seed.key.slice(0, -1)}-`, project, 'GET', path),
+      401,
+      'token_invalid',
+      CHEAP,
+    ),
     refused('403 scope', ask(seed.narrowKey, project, 'GET', path), 403, 'insufficient_scope'),
     refused('404 no such path', ask(seed.key, project, 'GET', '/v2/nothing'), 404, 'route_not_found', CHEAP),
     refused('404 no such volume', ask(seed.key, project, 'GET', path), 404, 'not_found'),
-    refused('422 three mistakes in a body', ask(seed.key, project, 'POST', '/v2/volumes', { name: 'A', size_gb: 'x', colour: 1 }), 422, 'validation_failed'),
-    refused('GraphQL, key with a typing mistake', graphql(`${seed.key.slice(0, -1)}-`, project, '{ getMe { kind } }'), 401, 'token_invalid', CHEAP),
+    refused(
+      '422 three mistakes in a body',
+      ask(seed.key, project, 'POST', '/v2/volumes', { name: 'A', size_gb: 'x', colour: 1 }),
+      422,
+      'validation_failed',
+    ),
+    refused(
+      'GraphQL, key with a typing mistake',
+      graphql(`${seed.key.slice(0, -1)}-`, project, '{ getMe { kind } }'),
+      401,
+      'token_invalid',
+      CHEAP,
+    ),
     refused('GraphQL, 5,000 levels deep', graphql(seed.key, project, deep(5_000)), 400, 'query_too_complex', CHEAP),
     refused('GraphQL, 2,000 aliases', graphql(seed.key, project, aliased(2_000)), 400, 'query_too_complex', CHEAP),
   ];
@@ -121,12 +185,21 @@ export function unknownToBare(seed: Seed): Refusal {
 export function limited(seed: Seed): Refusal {
   const { id } = seed.projects[0] as Project;
   const request = ask(seed.key, id, 'GET', '/v2/volumes');
-  return { name: '429 budget used up', target: CHEAP, next: () => ({ request, status: 429, body: (text) => text.includes('"code":"rate_limited"') }) };
+  return {
+    name: '429 budget used up',
+    target: CHEAP,
+    next: () => ({ request, status: 429, body: (text) => text.includes('"code":"rate_limited"') }),
+  };
 }
 
 function graphqlList(seed: Seed): Stream {
   const query = `{ listVolumes(limit: ${PAGE}) { data { ${FIELDS} application { id name } } next_cursor } }`;
-  const answers = new Map(seed.projects.map((project) => [project, `{"data":{"listVolumes":{"data":${JSON.stringify(withApplications(project))},"next_cursor":"`]));
+  const answers = new Map(
+    seed.projects.map((project) => [
+      project,
+      `{"data":{"listVolumes":{"data":${JSON.stringify(withApplications(project))},"next_cursor":"`,
+    ]),
+  );
   return () => {
     const project = any(seed.projects);
     return { request: graphql(seed.key, project.id, query), status: 200, body: answers.get(project) as string };
@@ -139,18 +212,32 @@ const POSTGRAPHILE_LIST = `query ($project: String!) { allVolumes(condition: { p
 
 /** The same rows in its own names, its own form of times and large numbers. */
 function postgraphileList(seed: Seed): Stream {
-  const answers = new Map(seed.projects.map((project) => [project, `{"data":{"allVolumes":{"nodes":${JSON.stringify(withApplications(project).map(inItsNames))},"pageInfo":{"endCursor":"`]));
+  const answers = new Map(
+    seed.projects.map((project) => [
+      project,
+      `{"data":{"allVolumes":{"nodes":${JSON.stringify(withApplications(project).map(inItsNames))},"pageInfo":{"endCursor":"`,
+    ]),
+  );
   return () => {
     const project = any(seed.projects);
-    const request = ask(null, project.id, 'POST', '/graphql', { query: POSTGRAPHILE_LIST, variables: { project: project.id } });
+    const request = ask(null, project.id, 'POST', '/graphql', {
+      query: POSTGRAPHILE_LIST,
+      variables: { project: project.id },
+    });
     return { request, status: 200, body: answers.get(project) as string };
   };
 }
 
 function inItsNames({ id, application, ...row }: ShownVolume): object {
   const camel = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-  const members = Object.entries({ row_id: id, ...row }).map(([name, value]) => [camel(name), name.endsWith('_at') ? String(value).replace('Z', '000+00:00') : name === 'used_bytes' ? String(value) : value]);
-  return { ...Object.fromEntries(members), applicationByApplicationId: { rowId: application.id, name: application.name } };
+  const members = Object.entries({ row_id: id, ...row }).map(([name, value]) => [
+    camel(name),
+    name.endsWith('_at') ? String(value).replace('Z', '000+00:00') : name === 'used_bytes' ? String(value) : value,
+  ]);
+  return {
+    ...Object.fromEntries(members),
+    applicationByApplicationId: { rowId: application.id, name: application.name },
+  };
 }
 
 interface ShownVolume extends VolumeRow {
@@ -165,7 +252,8 @@ function withApplications({ volumes, applications }: Project): ShownVolume[] {
 }
 
 const deep = (levels: number): string => '{a'.repeat(levels) + '}'.repeat(levels);
-const aliased = (count: number): string => `{ ${Array.from({ length: count }, (_, index) => `a${index}: getMe { kind }`).join(' ')} }`;
+const aliased = (count: number): string =>
+  `{ ${Array.from({ length: count }, (_, index) => `a${index}: getMe { kind }`).join(' ')} }`;
 
 function graphql(key: string, project: string, query: string): string {
   return ask(key, project, 'POST', '/graphql', { query });

@@ -69,7 +69,8 @@ export async function profileCases({ dataDir, data, plan }: Stage, { node, say }
     const { flags, settings, file } = profiled(plan.cpuProf as string, name);
     const api = await startApi({ node, flags }, dataDir, { ...FACES, ...settings });
     try {
-      const run = async (milliseconds: number): Promise<void> => void (await measure(api, streams.service as NonNullable<typeof streams.service>, milliseconds));
+      const run = async (milliseconds: number): Promise<void> =>
+        void (await measure(api, streams.service as NonNullable<typeof streams.service>, milliseconds));
       await run(PROFILED_MS / 2);
       const tables = await takeProfile(api, file, () => run(PROFILED_MS));
       say(`\n${name}: ${file}\n\n${tables}`);

@@ -15,7 +15,12 @@ import { backupTable } from './databases_backups';
 import { idleDatabases } from './databases_idle';
 import { memoryOf, sizeOf, type EngineName } from './databases_server';
 
-const SETTINGS = { RATE_LIMIT_READ: '10000000', RATE_LIMIT_WRITE: '10000000', DATABASE_PORTS: '29000-29199', QUOTAS: '{"databases":null,"database_storage_gb":null}' };
+const SETTINGS = {
+  RATE_LIMIT_READ: '10000000',
+  RATE_LIMIT_WRITE: '10000000',
+  DATABASE_PORTS: '29000-29199',
+  QUOTAS: '{"databases":null,"database_storage_gb":null}',
+};
 const LOOK_MS = 20;
 const REST_MS = 5_000;
 const GIVE_UP_MS = 300_000;
@@ -29,11 +34,15 @@ interface Options {
 
 async function main(): Promise<void> {
   const options = await optionsGiven();
-  say(`Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}`);
+  say(
+    `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}`,
+  );
   const facts = await hostFacts();
   say(`${options.engines.map((engine) => `${engine} ${facts[engine][0]?.version}`).join(', ')}\n`);
   const stage = await openStage(SETTINGS);
-  const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]).then(() => Promise.reject(new Error('interrupted')));
+  const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]).then(() =>
+    Promise.reject(new Error('interrupted')),
+  );
   try {
     await Promise.race([measure(stage, options), stopped]);
   } finally {
@@ -44,7 +53,12 @@ async function main(): Promise<void> {
 
 async function optionsGiven(): Promise<Options> {
   const { values } = parseArgs({
-    options: { rounds: { type: 'string', default: '5' }, megabytes: { type: 'string', default: '256' }, idle: { type: 'string', default: '50' }, engines: { type: 'string', default: 'postgresql,redis,mariadb' } },
+    options: {
+      rounds: { type: 'string', default: '5' },
+      megabytes: { type: 'string', default: '256' },
+      idle: { type: 'string', default: '50' },
+      engines: { type: 'string', default: 'postgresql,redis,mariadb' },
+    },
   });
   const facts = await hostFacts();
   const engines = (values.engines.split(',') as EngineName[]).filter((engine) => facts[engine].length > 0);
@@ -53,7 +67,9 @@ async function optionsGiven(): Promise<Options> {
 
 async function measure(stage: Stage, { rounds, megabytes, idle, engines }: Options): Promise<void> {
   if (rounds > 0) {
-    say('| From POST to `available` | s, median | least | most | memory of the idle server, MiB | its disk, MiB |\n|---|--:|--:|--:|--:|--:|');
+    say(
+      '| From POST to `available` | s, median | least | most | memory of the idle server, MiB | its disk, MiB |\n|---|--:|--:|--:|--:|--:|',
+    );
     for (const engine of engines) say(await creationRow(stage, engine, rounds));
     say('');
   }
@@ -67,7 +83,11 @@ async function creationRow(stage: Stage, engine: EngineName, rounds: number): Pr
   let [memory, disk] = [0, 0];
   for (let round = 1; round <= rounds; round += 1) {
     const begin = performance.now();
-    const { id } = await stage.api.call('POST', '/v2/databases', { name: `${engine}-${round}`, engine, backup_schedule: { enabled: engine === 'postgresql' } });
+    const { id } = await stage.api.call('POST', '/v2/databases', {
+      name: `${engine}-${round}`,
+      engine,
+      backup_schedule: { enabled: engine === 'postgresql' },
+    });
     await untilAvailable(stage, id, LOOK_MS);
     times.push((performance.now() - begin) / 1000);
     if (round === rounds) {
@@ -93,7 +113,8 @@ async function untilAvailable({ api }: Stage, id: string, lookMs: number): Promi
 
 async function untilGone({ directory }: Stage, id: string): Promise<void> {
   const place = path.join(directory, 'databases', id);
-  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end && (existsSync(place) || processesWith(id).length); ) await sleep(LOOK_MS * 5);
+  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end && (existsSync(place) || processesWith(id).length);)
+    await sleep(LOOK_MS * 5);
 }
 
 /** Servers outlive the service: they go before it does. */
@@ -103,7 +124,11 @@ async function removeAll({ api, directory }: Stage): Promise<void> {
     if (!data.length) break;
     for (const { id } of data) await api.call('DELETE', `/v2/databases/${id}`);
   }
-  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end && processesWith(path.join(directory, 'databases')).length; ) await sleep(500);
+  for (
+    const end = Date.now() + GIVE_UP_MS;
+    Date.now() < end && processesWith(path.join(directory, 'databases')).length;
+  )
+    await sleep(500);
 }
 
 function say(line: string): void {

@@ -10,7 +10,11 @@ import { median, type EngineName } from './databases_server';
 const ROUNDS = 3;
 const LOOK_MS = 20;
 const GIVE_UP_MS = 1_800_000;
-const PACKAGES: Record<EngineName, string> = { postgresql: 's-1vcpu-1gb', mariadb: 's-1vcpu-1gb', redis: 'kv-1vcpu-1gb' };
+const PACKAGES: Record<EngineName, string> = {
+  postgresql: 's-1vcpu-1gb',
+  mariadb: 's-1vcpu-1gb',
+  redis: 'kv-1vcpu-1gb',
+};
 
 export interface Login {
   username: string;
@@ -18,19 +22,36 @@ export interface Login {
   endpoints: { host: string; port: number }[];
 }
 
-export async function backupTable(stage: Stage, engines: EngineName[], megabytes: number, say: (line: string) => void): Promise<void> {
-  say(`| ${megabytes} MB of data, median of ${ROUNDS} | backup, s | MB/s | bare, s | ratio | restore, s | MB/s | bare, s | ratio | size of the backup, MB |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|`);
+export async function backupTable(
+  stage: Stage,
+  engines: EngineName[],
+  megabytes: number,
+  say: (line: string) => void,
+): Promise<void> {
+  say(
+    `| ${megabytes} MB of data, median of ${ROUNDS} | backup, s | MB/s | bare, s | ratio | restore, s | MB/s | bare, s | ratio | size of the backup, MB |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|`,
+  );
   for (const engine of engines) say(await row(stage, engine, megabytes));
   say('');
 }
 
 async function row(stage: Stage, engine: EngineName, megabytes: number): Promise<string> {
-  const { id } = await stage.api.call('POST', '/v2/databases', { name: `data-${engine}`, engine, database_package: PACKAGES[engine], backup_schedule: { enabled: false } });
+  const { id } = await stage.api.call('POST', '/v2/databases', {
+    name: `data-${engine}`,
+    engine,
+    database_package: PACKAGES[engine],
+    backup_schedule: { enabled: false },
+  });
   await rested(stage, id);
   const login = await stage.api.call<Login>('GET', `/v2/databases/${id}/credentials`);
   await fill(engine, login, megabytes);
   const bare = await bareOf(engine, stage, id, login);
-  const found = { backup: [] as number[], restore: [] as number[], bareBackup: [] as number[], bareRestore: [] as number[] };
+  const found = {
+    backup: [] as number[],
+    restore: [] as number[],
+    bareBackup: [] as number[],
+    bareRestore: [] as number[],
+  };
   let last: Resource | undefined;
   for (let round = 1; round <= ROUNDS; round += 1) {
     found.backup.push(await timed(async () => (last = await backUp(stage, id))));
@@ -40,7 +61,8 @@ async function row(stage: Stage, engine: EngineName, megabytes: number): Promise
   }
   bare.close();
   await stage.api.call('DELETE', `/v2/databases/${id}`);
-  const pair = (ours: number[], theirs: number[]): string => `${median(ours).toFixed(2)} | ${(megabytes / median(ours)).toFixed(0)} | ${median(theirs).toFixed(2)} | ${(median(theirs) / median(ours)).toFixed(2)}`;
+  const pair = (ours: number[], theirs: number[]): string =>
+    `${median(ours).toFixed(2)} | ${(megabytes / median(ours)).toFixed(0)} | ${median(theirs).toFixed(2)} | ${(median(theirs) / median(ours)).toFixed(2)}`;
   return `| ${engine} | ${pair(found.backup, found.bareBackup)} | ${pair(found.restore, found.bareRestore)} | ${(Number(last?.size_bytes) / 1e6).toFixed(0)} |`;
 }
 
@@ -64,7 +86,10 @@ async function restore(stage: Stage, id: string, backup_id: string): Promise<voi
 }
 
 async function rested({ api }: Stage, id: string): Promise<void> {
-  const { status, status_reason } = await settled(() => api.call('GET', `/v2/databases/${id}`), ['available', 'failed']);
+  const { status, status_reason } = await settled(
+    () => api.call('GET', `/v2/databases/${id}`),
+    ['available', 'failed'],
+  );
   if (status === 'failed') throw new Error(String(status_reason));
 }
 

@@ -24,9 +24,18 @@ const PATH = `${process.env.PATH}:/usr/sbin:/sbin`;
 export async function bareOf(engine: EngineName, stage: Stage, id: string, login: Login): Promise<Bare> {
   const scratch = mkdtempSync(path.join(stage.directory, 'bare-'));
   give(scratch);
-  const files = (backupId: string, name: string): string => path.join(stage.directory, 'databases/backups', id, backupId, name);
+  const files = (backupId: string, name: string): string =>
+    path.join(stage.directory, 'databases/backups', id, backupId, name);
   const close = (): void => rmSync(scratch, { recursive: true, force: true });
-  return { ...(await { postgresql, redis, mariadb }[engine]({ scratch, files, home: path.join(stage.directory, 'databases', id), login })), close };
+  return {
+    ...(await { postgresql, redis, mariadb }[engine]({
+      scratch,
+      files,
+      home: path.join(stage.directory, 'databases', id),
+      login,
+    })),
+    close,
+  };
 }
 
 interface Place {
@@ -41,18 +50,50 @@ async function postgresql({ scratch, files, home, login }: Place): Promise<Omit<
   const found = (await hostFacts()).postgresql.find(({ tools }) => tools.includes('pg_basebackup'));
   if (!found) throw new Error('this machine has no pg_basebackup');
   const bin = path.dirname(found.path);
-  const server = ['-h', path.join(home, 'socket'), '-p', String(login.endpoints[0]?.port), '-U', 'platform_admin', '-w'];
+  const server = [
+    '-h',
+    path.join(home, 'socket'),
+    '-p',
+    String(login.endpoints[0]?.port),
+    '-U',
+    'platform_admin',
+    '-w',
+  ];
   return {
-    backup: () => timed(async () => {
-      const into = fresh(scratch, 'backup');
-      await done(path.join(bin, 'pg_basebackup'), [...server, '-D', path.join(into, 'base'), '-Ft', '-Z', '1', '-X', 'stream', '-c', 'fast']);
-      await done(path.join(bin, 'pg_dump'), [...server, '-Fc', '-Z', '1', '-f', path.join(into, 'dump'), '-d', 'app']);
-    }),
+    backup: () =>
+      timed(async () => {
+        const into = fresh(scratch, 'backup');
+        await done(path.join(bin, 'pg_basebackup'), [
+          ...server,
+          '-D',
+          path.join(into, 'base'),
+          '-Ft',
+          '-Z',
+          '1',
+          '-X',
+          'stream',
+          '-c',
+          'fast',
+        ]);
+        await done(path.join(bin, 'pg_dump'), [
+          ...server,
+          '-Fc',
+          '-Z',
+          '1',
+          '-f',
+          path.join(into, 'dump'),
+          '-d',
+          'app',
+        ]);
+      }),
     restore: async (backupId) => {
       const data = fresh(scratch, 'restored');
       let child: ChildProcess | undefined;
       const seconds = await timed(async () => {
-        await done('/bin/sh', ['-c', `tar -xzf "${files(backupId, 'base/base.tar.gz')}" -C "${data}" && tar -xzf "${files(backupId, 'base/pg_wal.tar.gz')}" -C "${data}/pg_wal" && chown -R ${OTHER.uid ?? ''}:${OTHER.gid ?? ''} "${data}"`]);
+        await done('/bin/sh', [
+          '-c',
+          `tar -xzf "${files(backupId, 'base/base.tar.gz')}" -C "${data}" && tar -xzf "${files(backupId, 'base/pg_wal.tar.gz')}" -C "${data}/pg_wal" && chown -R ${OTHER.uid ?? ''}:${OTHER.gid ?? ''} "${data}"`,
+        ]);
         child = serve(path.join(bin, 'postgres'), ['-D', data, '-k', scratch, '-c', 'listen_addresses='], OTHER);
         await until(() => done(path.join(bin, 'pg_isready'), ['-q', '-h', scratch]));
       });
@@ -73,7 +114,20 @@ async function redis({ scratch, files }: Place): Promise<Omit<Bare, 'close'>> {
       const data = fresh(scratch, 'restored');
       return timed(async () => {
         await done('cp', [files(backupId, 'dump.rdb'), path.join(data, 'dump.rdb')]);
-        child = serve(program, ['--dir', data, '--port', '0', '--unixsocket', socket, '--save', '', '--appendonly', 'no', '--repl-diskless-sync-delay', '0']);
+        child = serve(program, [
+          '--dir',
+          data,
+          '--port',
+          '0',
+          '--unixsocket',
+          socket,
+          '--save',
+          '',
+          '--appendonly',
+          'no',
+          '--repl-diskless-sync-delay',
+          '0',
+        ]);
         await until(() => say('PING'));
       });
     },
@@ -81,20 +135,48 @@ async function redis({ scratch, files }: Place): Promise<Omit<Bare, 'close'>> {
 }
 
 async function mariadb({ scratch, files, login }: Place): Promise<Omit<Bare, 'close'>> {
-  const { username, password, endpoints: [place] } = login;
+  const {
+    username,
+    password,
+    endpoints: [place],
+  } = login;
   const dump = `mariadb-dump --no-defaults --ssl --host=${place?.host} --port=${place?.port} --user=${username} --single-transaction --quick --routines --events --triggers --hex-blob --no-tablespaces app`;
   const socket = path.join(scratch, 'mariadb');
   return {
-    backup: () => timed(() => done('bash', ['-o', 'pipefail', '-c', `${dump} | gzip -1 > "${path.join(scratch, 'dump.sql.gz')}"`], { env: { PATH, MYSQL_PWD: password } })),
+    backup: () =>
+      timed(() =>
+        done('bash', ['-o', 'pipefail', '-c', `${dump} | gzip -1 > "${path.join(scratch, 'dump.sql.gz')}"`], {
+          env: { PATH, MYSQL_PWD: password },
+        }),
+      ),
     restore: async (backupId) => {
       const data = fresh(scratch, 'restored');
       let child: ChildProcess | undefined;
       const seconds = await timed(async () => {
-        await done('mariadb-install-db', ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'], OTHER);
-        child = serve('mariadbd', ['--no-defaults', `--datadir=${data}`, `--socket=${socket}`, '--skip-networking', '--innodb-buffer-pool-size=512M'], OTHER);
+        await done(
+          'mariadb-install-db',
+          ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'],
+          OTHER,
+        );
+        child = serve(
+          'mariadbd',
+          [
+            '--no-defaults',
+            `--datadir=${data}`,
+            `--socket=${socket}`,
+            '--skip-networking',
+            '--innodb-buffer-pool-size=512M',
+          ],
+          OTHER,
+        );
         const client = `mariadb --no-defaults --socket="${socket}" --user=root`;
         await until(() => done('/bin/sh', ['-c', `${client} -e 'create database app'`], OTHER));
-        await done('bash', ['-o', 'pipefail', '-c', `gunzip -c "${files(backupId, 'dump.sql.gz')}" | ${client} --binary-mode app`]);
+        await done('bash', [
+          '-o',
+          'pipefail',
+          '-c',
+          `gunzip -c "${files(backupId, 'dump.sql.gz')}" | ${client} --binary-mode app`,
+        ]);
       });
       return ended(child, seconds);
     },
@@ -120,7 +202,9 @@ function done(program: string, args: string[], options: SpawnOptions = {}): Prom
   child.stderr?.on('data', (text: Buffer) => (complaint += text.toString()));
   return new Promise((resolve, reject) => {
     child.once('error', reject);
-    child.once('close', (code) => (code === 0 ? resolve() : reject(new Error(`${program} ended with ${code}: ${complaint}`))));
+    child.once('close', (code) =>
+      code === 0 ? resolve() : reject(new Error(`${program} ended with ${code}: ${complaint}`)),
+    );
   });
 }
 
@@ -132,7 +216,10 @@ function serve(program: string, args: string[], options: SpawnOptions = {}): Chi
 
 async function until(attempt: () => Promise<void>): Promise<void> {
   for (let left = 3_000; ; left -= 1, await sleep(LOOK_MS)) {
-    const failure = await attempt().then(() => null, (error: unknown) => error);
+    const failure = await attempt().then(
+      () => null,
+      (error: unknown) => error,
+    );
     if (failure === null) return;
     if (left === 0) throw failure;
   }

@@ -19,19 +19,32 @@ interface Cost {
 }
 
 /** Creates `count` databases of the smallest packages, and prints the difference. */
-export async function idleDatabases(stage: Stage, engines: EngineName[], count: number, say: (line: string) => void): Promise<void> {
+export async function idleDatabases(
+  stage: Stage,
+  engines: EngineName[],
+  count: number,
+  say: (line: string) => void,
+): Promise<void> {
   const before = await cost(stage);
   const begin = performance.now();
   const made = await createMany(stage, enginesOf(engines, count));
   const took = (performance.now() - begin) / 1000;
   const after = await cost(stage);
-  say('| Idle databases | memory of the service, MiB | its CPU, ms/s | CPU of its own database, ms/s |\n|---|--:|--:|--:|');
-  for (const [name, { memory, service, database }] of [['0', before], [String(count), after]] as const) say(`| ${name} | ${memory.toFixed(0)} | ${service.toFixed(1)} | ${database.toFixed(1)} |`);
+  say(
+    '| Idle databases | memory of the service, MiB | its CPU, ms/s | CPU of its own database, ms/s |\n|---|--:|--:|--:|',
+  );
+  for (const [name, { memory, service, database }] of [
+    ['0', before],
+    [String(count), after],
+  ] as const)
+    say(`| ${name} | ${memory.toFixed(0)} | ${service.toFixed(1)} | ${database.toFixed(1)} |`);
   const servers = engines.map((engine) => {
     const own = made.filter((one) => one.engine === engine).map(({ id }) => memoryOf(id));
     return own.length ? `${own.length} of ${engine} take ${own.reduce((sum, one) => sum + one, 0).toFixed(0)} MiB` : '';
   });
-  say(`\n${count} databases were there after ${took.toFixed(0)} s. Their servers: ${servers.filter(Boolean).join(', ')}.`);
+  say(
+    `\n${count} databases were there after ${took.toFixed(0)} s. Their servers: ${servers.filter(Boolean).join(', ')}.`,
+  );
 }
 
 function enginesOf(engines: EngineName[], count: number): EngineName[] {
@@ -43,10 +56,19 @@ function enginesOf(engines: EngineName[], count: number): EngineName[] {
 async function createMany({ api }: Stage, engines: EngineName[]): Promise<{ id: string; engine: EngineName }[]> {
   const made: { id: string; engine: EngineName }[] = [];
   for (const [index, engine] of engines.entries()) {
-    const { id } = await api.call('POST', '/v2/databases', { name: `idle-${index}`, engine, backup_schedule: { enabled: engine === 'postgresql' } });
+    const { id } = await api.call('POST', '/v2/databases', {
+      name: `idle-${index}`,
+      engine,
+      backup_schedule: { enabled: engine === 'postgresql' },
+    });
     made.push({ id, engine });
   }
-  for (const status of ['provisioning', 'failed']) await api.until<{ data: unknown[] }>(`/v2/databases?status=${status}&limit=1`, ({ data }) => data.length === 0, READY_WITHIN_MS);
+  for (const status of ['provisioning', 'failed'])
+    await api.until<{ data: unknown[] }>(
+      `/v2/databases?status=${status}&limit=1`,
+      ({ data }) => data.length === 0,
+      READY_WITHIN_MS,
+    );
   return made;
 }
 
@@ -56,5 +78,9 @@ async function cost(stage: Stage): Promise<Cost> {
   await sleep(WINDOW_MS);
   const after = await usage(stage);
   const perSecond = (seconds: number): number => (seconds * 1_000_000) / WINDOW_MS;
-  return { memory: after.rss / MIB, service: perSecond(after.cpu - before.cpu), database: perSecond(after.database - before.database) };
+  return {
+    memory: after.rss / MIB,
+    service: perSecond(after.cpu - before.cpu),
+    database: perSecond(after.database - before.database),
+  };
 }

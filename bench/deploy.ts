@@ -14,7 +14,12 @@ import { visit } from '../demo/visitors';
 import { idleCost, usage } from './idle';
 import { load, type Shot } from './load';
 
-const OPEN = { RATE_LIMIT_READ: '10000000', RATE_LIMIT_WRITE: '10000000', RATE_LIMIT_DEPLOY: '10000000', QUOTAS: '{"applications":null}' };
+const OPEN = {
+  RATE_LIMIT_READ: '10000000',
+  RATE_LIMIT_WRITE: '10000000',
+  RATE_LIMIT_DEPLOY: '10000000',
+  QUOTAS: '{"applications":null}',
+};
 const RATIO_TARGET = 0.5;
 const CONNECTIONS = 32;
 const LOAD = { rounds: 5, milliseconds: 1_500 };
@@ -38,11 +43,17 @@ interface Deployed {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { rounds: { type: 'string', default: '5' }, idle: { type: 'string', default: '100' } } });
+  const { values } = parseArgs({
+    options: { rounds: { type: 'string', default: '5' }, idle: { type: 'string', default: '100' } },
+  });
   const [rounds, idle] = [Number(values.rounds), Number(values.idle)];
-  say(`Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}\n`);
+  say(
+    `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}\n`,
+  );
   const stage = await openStage(OPEN);
-  const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]).then(() => Promise.reject(new Error('interrupted')));
+  const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]).then(() =>
+    Promise.reject(new Error('interrupted')),
+  );
   try {
     await Promise.race([measure(stage, rounds, idle), stopped]);
   } finally {
@@ -57,9 +68,12 @@ async function measure(stage: Stage, rounds: number, idle: number): Promise<void
   const application = await makeApplication(stage, 'sample', repository.url, 'l-2gb');
   const cold = await deploy(stage, application, 'version 1');
   const warm: Deployed[] = [];
-  for (let round = 1; round <= rounds; round += 1) warm.push(await deploy(stage, application, change(stage, repository, round)));
+  for (let round = 1; round <= rounds; round += 1)
+    warm.push(await deploy(stage, application, change(stage, repository, round)));
   const rollbacks = await rollBacks(stage, application, [cold, ...warm].slice(-2) as [Deployed, Deployed], rounds);
-  say('| From POST to the first 200 of the new version | s | of it source | build | start and switch |\n|---|--:|--:|--:|--:|');
+  say(
+    '| From POST to the first 200 of the new version | s | of it source | build | start and switch |\n|---|--:|--:|--:|--:|',
+  );
   say(deployRow('first deployment of an application', [cold]));
   say(deployRow(`with warm cache, median of ${rounds}`, warm));
   say(`| rollback, median of ${rounds} | ${seconds(median(rollbacks))} | | | |\n`);
@@ -68,8 +82,17 @@ async function measure(stage: Stage, rounds: number, idle: number): Promise<void
 }
 
 /** @param size an application type */
-export async function makeApplication({ api }: Stage, name: string, repository_url: string, size: string): Promise<Application> {
-  const made = await api.call('POST', '/v2/applications', { name, application_type: size, source: { type: 'git', repository_url, branch: 'main' } });
+export async function makeApplication(
+  { api }: Stage,
+  name: string,
+  repository_url: string,
+  size: string,
+): Promise<Application> {
+  const made = await api.call('POST', '/v2/applications', {
+    name,
+    application_type: size,
+    source: { type: 'git', repository_url, branch: 'main' },
+  });
   return { id: made.id, host: String(made.default_hostname) };
 }
 
@@ -87,14 +110,30 @@ async function deploy(stage: Stage, { id, host }: Application, greeting: string)
   const total = performance.now() - begin;
   const base = `/v2/applications/${id}/deployments/${posted.id}`;
   await stage.api.until(base, ({ status }) => status === 'active');
-  const { data } = await stage.api.call<{ data: { timestamp: string; message: string }[] }>('GET', `${base}/logs?order=asc&limit=1000`);
-  const at = (words: string): number => Date.parse(data.find(({ message }) => message.includes(words))?.timestamp ?? '');
+  const { data } = await stage.api.call<{ data: { timestamp: string; message: string }[] }>(
+    'GET',
+    `${base}/logs?order=asc&limit=1000`,
+  );
+  const at = (words: string): number =>
+    Date.parse(data.find(({ message }) => message.includes(words))?.timestamp ?? '');
   const source = at('build script') - Date.parse(String(posted.created_at));
-  return { id: posted.id, greeting, total, source, build: at('Starting the new version') - at('build script'), start: at('is active') - at('Starting the new version') };
+  return {
+    id: posted.id,
+    greeting,
+    total,
+    source,
+    build: at('Starting the new version') - at('build script'),
+    start: at('is active') - at('Starting the new version'),
+  };
 }
 
 /** Back and forth between two versions. */
-async function rollBacks(stage: Stage, { id, host }: Application, [older, newer]: [Deployed, Deployed], rounds: number): Promise<number[]> {
+async function rollBacks(
+  stage: Stage,
+  { id, host }: Application,
+  [older, newer]: [Deployed, Deployed],
+  rounds: number,
+): Promise<number[]> {
   const times: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const to = round % 2 ? newer : older;
@@ -108,7 +147,11 @@ async function rollBacks(stage: Stage, { id, host }: Application, [older, newer]
 }
 
 async function untilSeen({ port }: Stage, host: string, greeting: string): Promise<void> {
-  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, VISIT_PAUSE_MS))) {
+  for (
+    const end = Date.now() + GIVE_UP_MS;
+    Date.now() < end;
+    await new Promise((resolve) => setTimeout(resolve, VISIT_PAUSE_MS))
+  ) {
     const { status, body } = await visit(port, host, '/about');
     if (status === 200 && body.includes(greeting)) return;
   }
@@ -124,18 +167,30 @@ const ANSWERS = [
 /** The same instance, asked directly and through the ingress of the service, which also writes lines and counts. */
 async function throughIngress(stage: Stage, { host }: Application): Promise<void> {
   const { port } = JSON.parse((await visit(stage.port, host, '/about')).body) as { port: number };
-  say('| Best of rounds | direct rps | ingress rps | ratio | CPU of the service, µs | target |\n|---|--:|--:|--:|--:|---|');
+  say(
+    '| Best of rounds | direct rps | ingress rps | ratio | CPU of the service, µs | target |\n|---|--:|--:|--:|--:|---|',
+  );
   for (const answer of ANSWERS) say(await compareAnswers(stage, host, port, answer));
   say('');
 }
 
-async function compareAnswers(stage: Stage, host: string, port: number, { name, path: place, body, target }: (typeof ANSWERS)[number]): Promise<string> {
+async function compareAnswers(
+  stage: Stage,
+  host: string,
+  port: number,
+  { name, path: place, body, target }: (typeof ANSWERS)[number],
+): Promise<string> {
   const shot: Shot = { request: `GET ${place} HTTP/1.1\r\nHost: ${host}\r\nAccept: */*\r\n\r\n`, status: 200, body };
   const [direct, through, cpu] = [[], [], []] as [number[], number[], number[]];
   for (let round = 0; round <= LOAD.rounds; round += 1) {
     const one = await load({ port, connections: CONNECTIONS, milliseconds: LOAD.milliseconds, next: () => shot });
     const before = await usage(stage);
-    const other = await load({ port: stage.port, connections: CONNECTIONS, milliseconds: LOAD.milliseconds, next: () => shot });
+    const other = await load({
+      port: stage.port,
+      connections: CONNECTIONS,
+      milliseconds: LOAD.milliseconds,
+      next: () => shot,
+    });
     if (round === 0) continue; // warm-up
     direct.push(one.rps);
     through.push(other.rps);
@@ -153,11 +208,14 @@ async function removeAll({ api, directory }: Stage): Promise<void> {
     if (!data.length) break;
     for (const { id } of data) await api.call('DELETE', `/v2/applications/${id}`);
   }
-  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end && processesWith(path.join(directory, 'runtime')).length; ) await new Promise((resolve) => setTimeout(resolve, 500));
+  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end && processesWith(path.join(directory, 'runtime')).length;)
+    await new Promise((resolve) => setTimeout(resolve, 500));
 }
 
 function deployRow(name: string, found: Deployed[]): string {
-  const cells = (['total', 'source', 'build', 'start'] as const).map((part) => seconds(median(found.map((one) => one[part]))));
+  const cells = (['total', 'source', 'build', 'start'] as const).map((part) =>
+    seconds(median(found.map((one) => one[part]))),
+  );
   return `| ${name} | ${cells.join(' | ')} |`;
 }
 

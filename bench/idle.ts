@@ -24,14 +24,21 @@ interface Cost {
 
 /** Deploys `count` applications, with the health checks that every application has, and prints the difference. */
 export async function idleCost(stage: Stage, count: number, say: (line: string) => void): Promise<void> {
-  if (spawnSync('perl', ['-e', '1']).status !== 0) return say('Idle applications are not measured: this machine has no perl.');
+  if (spawnSync('perl', ['-e', '1']).status !== 0)
+    return say('Idle applications are not measured: this machine has no perl.');
   const before = await cost(stage);
   const begin = performance.now();
   await deployMany(stage, count);
   const took = (performance.now() - begin) / 1000;
   const after = await cost(stage);
-  say(`| Idle applications | memory of the service, MiB | its CPU, ms/s | CPU of the database, ms/s |\n|---|--:|--:|--:|`);
-  for (const [name, { memory, service, database }] of [['1', before], [String(count + 1), after]] as const) say(`| ${name} | ${memory.toFixed(0)} | ${service.toFixed(1)} | ${database.toFixed(1)} |`);
+  say(
+    `| Idle applications | memory of the service, MiB | its CPU, ms/s | CPU of the database, ms/s |\n|---|--:|--:|--:|`,
+  );
+  for (const [name, { memory, service, database }] of [
+    ['1', before],
+    [String(count + 1), after],
+  ] as const)
+    say(`| ${name} | ${memory.toFixed(0)} | ${service.toFixed(1)} | ${database.toFixed(1)} |`);
   say(`\n${count} applications were deployed in ${took.toFixed(0)} s, ${((took / count) * 1000).toFixed(0)} ms each.`);
 }
 
@@ -41,11 +48,19 @@ async function deployMany({ api, directory }: Stage, count: number): Promise<voi
   writeFileSync(path.join(directory, 'idle/wait.pl'), WAITING);
   repository.commit('', 'Wait');
   for (let index = 1; index <= count; index += 1) {
-    const { id } = await api.call('POST', '/v2/applications', { name: `idle-${index}`, source: { type: 'git', repository_url: repository.url, branch: 'main' } });
+    const { id } = await api.call('POST', '/v2/applications', {
+      name: `idle-${index}`,
+      source: { type: 'git', repository_url: repository.url, branch: 'main' },
+    });
     await api.call('POST', `/v2/applications/${id}/deployments`, {});
   }
   const open = ['new', 'deploying'];
-  for (const status of open) await api.until<{ data: unknown[] }>(`/v2/applications?status=${status}&limit=1`, ({ data }) => data.length === 0, DEPLOYED_WITHIN_MS);
+  for (const status of open)
+    await api.until<{ data: unknown[] }>(
+      `/v2/applications?status=${status}&limit=1`,
+      ({ data }) => data.length === 0,
+      DEPLOYED_WITHIN_MS,
+    );
   const { data } = await api.call<{ data: unknown[] }>('GET', '/v2/applications?status=running&limit=100');
   if (data.length < Math.min(100, count)) throw new Error(`only ${data.length} applications run`);
 }
@@ -56,21 +71,33 @@ async function cost(stage: Stage): Promise<Cost> {
   await sleep(WINDOW_MS);
   const after = await usage(stage);
   const perSecond = (seconds: number): number => (seconds * 1_000_000) / WINDOW_MS;
-  return { memory: after.rss / MIB, service: perSecond(after.cpu - before.cpu), database: perSecond(after.database - before.database) };
+  return {
+    memory: after.rss / MIB,
+    service: perSecond(after.cpu - before.cpu),
+    database: perSecond(after.database - before.database),
+  };
 }
 
 /** Seconds of processor time since their start, and bytes. */
 export async function usage({ adminPort, directory }: Stage): Promise<{ cpu: number; rss: number; database: number }> {
   const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
   const value = (name: string): number => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
-  return { cpu: value('process_cpu_seconds_total'), rss: value('process_resident_memory_bytes'), database: databaseSeconds(directory) };
+  return {
+    cpu: value('process_cpu_seconds_total'),
+    rss: value('process_resident_memory_bytes'),
+    database: databaseSeconds(directory),
+  };
 }
 
 /** Of the postmaster and its children, those that have ended included (proc_pid_stat(5), fields 14 to 17). */
 function databaseSeconds(directory: string): number {
   const [postmaster = ''] = readFileSync(path.join(directory, 'postgres/data-18/postmaster.pid'), 'utf8').split('\n');
   const children = execFileSync('pgrep', ['-P', postmaster], { encoding: 'utf8' }).split('\n').filter(Boolean);
-  const fields = (pid: string): number[] => readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ').map(Number);
+  const fields = (pid: string): number[] =>
+    readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ')
+      .map(Number);
   const own = children.map((pid) => fields(pid).slice(11, 13));
   return [...own, fields(postmaster).slice(11, 15)].flat().reduce((sum, ticks) => sum + ticks, 0) / TICKS_PER_SECOND;
 }

@@ -17,16 +17,40 @@ const CONNECTIONS = 32;
 const HOST = 'app.example.com';
 /** In the table of a second ingress beside the one that is asked. Looking it up costs nothing; the heap is larger. */
 const OTHER_HOSTS = 10_000;
-const ITEMS = Array.from({ length: 8 }, (_, index) => ({ id: index, name: `Item number ${index}`, price_cents: 100 * index, description: 'A thing that somebody may want to have.' }));
+const ITEMS = Array.from({ length: 8 }, (_, index) => ({
+  id: index,
+  name: `Item number ${index}`,
+  price_cents: 100 * index,
+  description: 'A thing that somebody may want to have.',
+}));
 
-interface Part { child: ChildProcess; port: number; cpuSeconds(): Promise<number>; stop(): void }
-interface Case { name: string; target: boolean; crowded?: boolean; next(): Shot }
-interface Measured { rps: number; p99: number; cpuMicroseconds: number }
+interface Part {
+  child: ChildProcess;
+  port: number;
+  cpuSeconds(): Promise<number>;
+  stop(): void;
+}
+interface Case {
+  name: string;
+  target: boolean;
+  crowded?: boolean;
+  next(): Shot;
+}
+interface Measured {
+  rps: number;
+  p99: number;
+  cpuMicroseconds: number;
+}
 
 const CASES: Case[] = [
   { name: 'GET, 1 KB of JSON', target: true, next: shot('GET', '/items', null, '{"items"') },
   { name: 'GET, 13 bytes', target: true, next: shot('GET', '/', null, 'Hello, World!') },
-  { name: 'GET, 13 bytes, 10,000 other hosts', target: false, crowded: true, next: shot('GET', '/', null, 'Hello, World!') },
+  {
+    name: 'GET, 13 bytes, 10,000 other hosts',
+    target: false,
+    crowded: true,
+    next: shot('GET', '/', null, 'Hello, World!'),
+  },
   { name: 'GET, 100 KB', target: false, next: shot('GET', '/large', null, 'x') },
   { name: 'POST, 1 KB', target: false, next: shot('POST', '/', 'x'.repeat(1_024), '1024') },
 ];
@@ -36,10 +60,18 @@ async function main(): Promise<void> {
   const plan = values.quick ? { rounds: 2, milliseconds: 500 } : { rounds: 6, milliseconds: 1_500 };
   const app = await start('app');
   const crowded = await start('gate', [String(app.port), String(OTHER_HOSTS)]);
-  const gate = await start('gate', [String(app.port), '0'], values.profile ? ['--cpu-prof', `--cpu-prof-dir=${path.resolve(values.profile)}`] : []);
+  const gate = await start(
+    'gate',
+    [String(app.port), '0'],
+    values.profile ? ['--cpu-prof', `--cpu-prof-dir=${path.resolve(values.profile)}`] : [],
+  );
   try {
-    say(`Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}; ${CONNECTIONS} connections, ${plan.rounds} rounds of ${plan.milliseconds} ms\n`);
-    say('| Case | direct rps | ingress rps | ratio | direct p99 ms | ingress p99 ms | app CPU µs | ingress CPU µs | target |');
+    say(
+      `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}; ${CONNECTIONS} connections, ${plan.rounds} rounds of ${plan.milliseconds} ms\n`,
+    );
+    say(
+      '| Case | direct rps | ingress rps | ratio | direct p99 ms | ingress p99 ms | app CPU µs | ingress CPU µs | target |',
+    );
     say('|---|--:|--:|--:|--:|--:|--:|--:|---|');
     for (const one of CASES) say(await compare(one, app, one.crowded ? crowded : gate, plan));
   } finally {
@@ -50,7 +82,12 @@ async function main(): Promise<void> {
 }
 
 /** In turn, round after round, so that a disturbance meets both; the best round of each counts. */
-async function compare({ name, target, next }: Case, app: Part, gate: Part, { rounds, milliseconds }: { rounds: number; milliseconds: number }): Promise<string> {
+async function compare(
+  { name, target, next }: Case,
+  app: Part,
+  gate: Part,
+  { rounds, milliseconds }: { rounds: number; milliseconds: number },
+): Promise<string> {
   const [direct, through]: Measured[][] = [[], []];
   for (let round = 0; round <= rounds; round += 1) {
     const one = await measure(app, next, milliseconds);
@@ -86,7 +123,10 @@ function shot(method: string, target: string, body: string | null, expected: str
 }
 
 async function start(role: 'app' | 'gate', args: string[] = [], execArgv: string[] = []): Promise<Part> {
-  const child = fork(__filename, [role, ...args], { execArgv: ['--max-semi-space-size=8', ...execArgv], env: { PATH: process.env.PATH, NODE_ENV: 'production' } });
+  const child = fork(__filename, [role, ...args], {
+    execArgv: ['--max-semi-space-size=8', ...execArgv],
+    env: { PATH: process.env.PATH, NODE_ENV: 'production' },
+  });
   process.once('exit', () => child.kill());
   const [port] = (await once(child, 'message')) as [number];
   const cpuSeconds = async (): Promise<number> => {
@@ -109,7 +149,9 @@ function runApp(): void {
   const server = http.createServer((request, response) => {
     if (request.method === 'POST') {
       let size = 0;
-      request.on('data', (chunk: Buffer) => (size += chunk.length)).on('end', () => answer(response, 'text/plain', String(size)));
+      request
+        .on('data', (chunk: Buffer) => (size += chunk.length))
+        .on('end', () => answer(response, 'text/plain', String(size)));
     } else if (request.url === '/items') answer(response, 'application/json', JSON.stringify({ items: ITEMS }));
     else answer(response, 'text/plain', request.url === '/large' ? large : 'Hello, World!');
   });
@@ -125,8 +167,23 @@ async function runGate(port: number, otherHosts: number): Promise<void> {
   let lines = 0;
   const parts = { certificate: async () => null, challenge: async () => null, line: () => void (lines += 1) };
   const ingress = await openIngress({ host: '127.0.0.1', port: 0, tlsPort: null, parts });
-  const route: Route = { application_id: 'app_1', preview_id: null, hosts: [HOST], targets: [{ instance_id: 'ins_1', port }], state: 'running', maintenance: false, force_https: false, request_timeout_ms: 30_000, sticky: false };
-  const others = Array.from({ length: otherHosts }, (_, index): Route => ({ ...route, application_id: `app_other${index}`, hosts: [`h${index}.example.com`], targets: [] }));
+  const route: Route = {
+    application_id: 'app_1',
+    preview_id: null,
+    hosts: [HOST],
+    targets: [{ instance_id: 'ins_1', port }],
+    state: 'running',
+    maintenance: false,
+    force_https: false,
+    request_timeout_ms: 30_000,
+    sticky: false,
+  };
+  const others = Array.from({ length: otherHosts }, (_, index): Route => ({
+    ...route,
+    application_id: `app_other${index}`,
+    hosts: [`h${index}.example.com`],
+    targets: [],
+  }));
   ingress.apply([...others, route]);
   serveParent(ingress.ports.http);
 }
@@ -136,7 +193,8 @@ function say(line: string): void {
 }
 
 const [, , role, port, otherHosts] = process.argv;
-const run = role === 'app' ? async () => runApp() : role === 'gate' ? () => runGate(Number(port), Number(otherHosts)) : main;
+const run =
+  role === 'app' ? async () => runApp() : role === 'gate' ? () => runGate(Number(port), Number(otherHosts)) : main;
 run().catch((error: unknown) => {
   process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);

@@ -56,7 +56,12 @@ function fire({ port, next }: LoadOptions, times: number[], until: number): Prom
     onAnswer(socket, (status, body) => {
       const now = performance.now();
       times.push(now - sent);
-      if (!isRight(shot, status, body)) return end(new Error(`wrong answer: ${status} ${body.slice(0, 500)}\nto ${shot.request.split('\r\n')[0]}\nexpected ${shot.status} ${String(shot.body).slice(0, 500)}`));
+      if (!isRight(shot, status, body))
+        return end(
+          new Error(
+            `wrong answer: ${status} ${body.slice(0, 500)}\nto ${shot.request.split('\r\n')[0]}\nexpected ${shot.status} ${String(shot.body).slice(0, 500)}`,
+          ),
+        );
       if (now >= until) return end();
       shot = next();
       send();

@@ -22,7 +22,11 @@ export async function measure(server: Server, next: Stream, milliseconds: number
 }
 
 /** A case on each of its servers in turn, round after round, so that a disturbance meets all of them; the first round warms up. */
-export async function alternate(servers: Servers, { streams }: Case, plan: { rounds: number; milliseconds: number }): Promise<Results> {
+export async function alternate(
+  servers: Servers,
+  { streams }: Case,
+  plan: { rounds: number; milliseconds: number },
+): Promise<Results> {
   const results: Results = {};
   const names = (Object.keys(streams) as Name[]).filter((name) => servers[name]);
   for (let round = 0; round <= plan.rounds; round += 1) {

@@ -35,7 +35,9 @@ const ANSWERED = 4;
 
 /** Reads, lists, GraphQL, PUT, and a refusal in three. Not what makes volumes: the worker would fill the disk. */
 function mixed(data: Stage['data']): Stream {
-  const cases = compared(data).filter(({ name }) => !/^(?:POST|PATCH)/.test(name)).map(({ streams }) => streams.service as Stream);
+  const cases = compared(data)
+    .filter(({ name }) => !/^(?:POST|PATCH)/.test(name))
+    .map(({ streams }) => streams.service as Stream);
   const all = [...Array.from({ length: ANSWERED }, () => cases).flat(), ...refusals(data).map(({ next }) => next)];
   let turn = 0;
   return () => (all[(turn += 1) % all.length] as Stream)();
@@ -43,16 +45,26 @@ function mixed(data: Stage['data']): Stream {
 
 async function sampleMemory(api: Server, milliseconds: number, samples: number[]): Promise<void> {
   const pause = Math.max(SAMPLE_MS_MIN, milliseconds / SAMPLES);
-  for (const until = Date.now() + milliseconds; Date.now() < until; await sleep(pause)) samples.push((await api.usage()).rss / 1e6);
+  for (const until = Date.now() + milliseconds; Date.now() < until; await sleep(pause))
+    samples.push((await api.usage()).rss / 1e6);
 }
 
 function rowsOf(samples: number[], minutes: number, requests: number): Row[] {
-  const quarter = (index: number): number => median(samples.slice((index * samples.length) / 4, ((index + 1) * samples.length) / 4));
+  const quarter = (index: number): number =>
+    median(samples.slice((index * samples.length) / 4, ((index + 1) * samples.length) / 4));
   const growth = quarter(3) - quarter(1);
   const quarters = [0, 1, 2, 3].map((index) => quarter(index).toFixed(0)).join(', ');
   const last = samples[samples.length - 1] as number;
   return [
-    single(`memory after ${minutes} min of load, ${requests} requests`, `${last.toFixed(0)} MB, at most ${Math.max(...samples).toFixed(0)}`, judge(last, 'below', TARGET_MB, ' MB')),
-    single('its growth, second to last quarter', `${growth.toFixed(1)} MB (quarters: ${quarters})`, judge(growth, 'below', GROWTH_MB, ' MB')),
+    single(
+      `memory after ${minutes} min of load, ${requests} requests`,
+      `${last.toFixed(0)} MB, at most ${Math.max(...samples).toFixed(0)}`,
+      judge(last, 'below', TARGET_MB, ' MB'),
+    ),
+    single(
+      'its growth, second to last quarter',
+      `${growth.toFixed(1)} MB (quarters: ${quarters})`,
+      judge(growth, 'below', GROWTH_MB, ' MB'),
+    ),
   ];
 }

@@ -43,9 +43,16 @@ export async function fillTable({ dataDir, plan }: Stage, say: (line: string) =>
       });
       await client.query('vacuum (analyze) volumes');
       await client.query('analyze projects');
-      const { rows } = await client.query<{ size: string; count: string }>('select pg_total_relation_size($1) as size, (select count(*) from volumes) as count', ['volumes']);
+      const { rows } = await client.query<{ size: string; count: string }>(
+        'select pg_total_relation_size($1) as size, (select count(*) from volumes) as count',
+        ['volumes'],
+      );
       const size = `${rows[0]?.count} rows, ${(Number(rows[0]?.size) / 1e9).toFixed(2)} GB with indexes, filled in ${seconds(started)} s`;
-      return { project: idOf('prj', 1), limit: Math.min(PAGE_MAX, Math.floor((longOf(plan) - 1) / PAGES)), row: single('table of the long list', size, judge(0, 'below', undefined)) };
+      return {
+        project: idOf('prj', 1),
+        limit: Math.min(PAGE_MAX, Math.floor((longOf(plan) - 1) / PAGES)),
+        row: single('table of the long list', size, judge(0, 'below', undefined)),
+      };
     }),
   );
 }
@@ -79,35 +86,69 @@ const NEW_VOLUMES = `insert into volumes (id, project_id, name, size_gb, region,
 export async function pages({ dataDir, data, plan }: Stage, list: LongList, node: string): Promise<Row[]> {
   const api = await startApi({ node }, dataDir, FACES);
   try {
-    const ask = (cursor: string | null): string => `/v2/volumes?limit=${list.limit}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`;
+    const ask = (cursor: string | null): string =>
+      `/v2/volumes?limit=${list.limit}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`;
     const started = performance.now();
-    const { first, last, cursor } = await walk(api, ask, { 'X-Svc-Project': list.project, Authorization: `Bearer ${data.key}` });
+    const { first, last, cursor } = await walk(api, ask, {
+      'X-Svc-Project': list.project,
+      Authorization: `Bearer ${data.key}`,
+    });
     const walked = `page ${PAGES} (${list.limit} a page, ${plan.rows} rows, walked in ${seconds(started)} s)`;
-    const stream = (path: string, body: string): Stream => () => ({ request: `GET ${path} HTTP/1.1\r\nHost: localhost\r\nX-Svc-Project: ${list.project}\r\nAuthorization: Bearer ${data.key}\r\n\r\n`, status: 200, body });
+    const stream =
+      (path: string, body: string): Stream =>
+      () => ({
+        request: `GET ${path} HTTP/1.1\r\nHost: localhost\r\nX-Svc-Project: ${list.project}\r\nAuthorization: Bearer ${data.key}\r\n\r\n`,
+        status: 200,
+        body,
+      });
     const near = await turns(api, plan, stream(ask(null), first), stream(ask(cursor), last));
     const ratios = near.first.map((rps, index) => rps / (near.last[index] as number));
     const of = (rates: number[]): string => `${whole(median(rates))} rps`;
-    return [{ measure: walked, beside: 'page 1', ours: of(near.last), theirs: of(near.first), ratio: ratioOf(ratios), cpu: '', ...judge(Math.max(median(ratios), 1 / median(ratios)), 'at most', TARGET) }];
+    return [
+      {
+        measure: walked,
+        beside: 'page 1',
+        ours: of(near.last),
+        theirs: of(near.first),
+        ratio: ratioOf(ratios),
+        cpu: '',
+        ...judge(Math.max(median(ratios), 1 / median(ratios)), 'at most', TARGET),
+      },
+    ];
   } finally {
     await api.stop();
   }
 }
 
 /** Both pages on one server, as if they were two. */
-async function turns(api: Server, plan: Plan, first: Stream, last: Stream): Promise<{ first: number[]; last: number[] }> {
-  const results = await alternate({ service: api, bare: api }, { name: '', goals: [], streams: { service: last, bare: first } }, plan);
+async function turns(
+  api: Server,
+  plan: Plan,
+  first: Stream,
+  last: Stream,
+): Promise<{ first: number[]; last: number[] }> {
+  const results = await alternate(
+    { service: api, bare: api },
+    { name: '', goals: [], streams: { service: last, bare: first } },
+    plan,
+  );
   const rates = (name: 'service' | 'bare'): number[] => (results[name] ?? []).map(({ rps }) => rps);
   return { first: rates('bare'), last: rates('service') };
 }
 
 /** @returns the members `data` of both pages as text, and the cursor of the last */
-async function walk(api: Server, ask: (cursor: string | null) => string, headers: Record<string, string>): Promise<{ first: string; last: string; cursor: string }> {
+async function walk(
+  api: Server,
+  ask: (cursor: string | null) => string,
+  headers: Record<string, string>,
+): Promise<{ first: string; last: string; cursor: string }> {
   let [cursor, before, first]: [string | null, string, string] = [null, '~', ''];
   for (let number = 1; ; number += 1) {
     const response: Response = await fetch(`http://127.0.0.1:${api.port}${ask(cursor)}`, { headers });
     const text = await response.text();
     const { data, next_cursor } = JSON.parse(text) as { data: { id: string }[]; next_cursor: string | null };
-    if (response.status !== 200 || !next_cursor) throw new Error(`wrong answer of page ${number}: ${response.status} ${text.slice(0, 500)}`);
+    if (response.status !== 200 || !next_cursor)
+      throw new Error(`wrong answer of page ${number}: ${response.status} ${text.slice(0, 500)}`);
     for (const { id } of data) {
       if (id >= before) throw new Error(`page ${number} shows ${id} after ${before}`);
       before = id;

@@ -21,8 +21,22 @@ export interface Plan {
   cpuProf: string | undefined;
 }
 
-const USUAL = { size: { projects: 20, volumes: 5000, targets: 500 }, rounds: 7, milliseconds: 1500, starts: 5, minutes: 1, rows: 200_000 };
-const QUICK = { size: { projects: 5, volumes: 500, targets: 100 }, rounds: 2, milliseconds: 500, starts: 2, minutes: 0.1, rows: 50_000 };
+const USUAL = {
+  size: { projects: 20, volumes: 5000, targets: 500 },
+  rounds: 7,
+  milliseconds: 1500,
+  starts: 5,
+  minutes: 1,
+  rows: 200_000,
+};
+const QUICK = {
+  size: { projects: 5, volumes: 500, targets: 100 },
+  rounds: 2,
+  milliseconds: 500,
+  starts: 2,
+  minutes: 0.1,
+  rows: 50_000,
+};
 const FULL = { minutes: 10, rows: 10_000_000 };
 
 export const HELP = `npm run bench -- [options]
@@ -39,7 +53,19 @@ export const HELP = `npm run bench -- [options]
 export function readPlan(): Plan | null {
   const text = { type: 'string' } as const;
   const flag = { type: 'boolean' } as const;
-  const { values } = parseArgs({ options: { help: flag, quick: flag, full: flag, only: text, node: { ...text, multiple: true }, minutes: text, rows: text, rounds: text, 'cpu-prof': text } });
+  const { values } = parseArgs({
+    options: {
+      help: flag,
+      quick: flag,
+      full: flag,
+      only: text,
+      node: { ...text, multiple: true },
+      minutes: text,
+      rows: text,
+      rounds: text,
+      'cpu-prof': text,
+    },
+  });
   if (values.help) return null;
   const base = { ...(values.quick ? QUICK : USUAL), ...(values.full && FULL) };
   return {

@@ -42,34 +42,69 @@ export async function startApi(runtime: Runtime, dataDir: string, settings: Sett
   const out = openSync(log, 'w', 0o600);
   const started = performance.now();
   const flags = [...NODE_FLAGS, ...(runtime.flags ?? [])];
-  const child = spawn(runtime.node, [...flags, path.resolve(__dirname, '../server/main.js')], { stdio: ['ignore', out, 'inherit'], env: serviceEnv(dataDir, settings) });
+  const child = spawn(runtime.node, [...flags, path.resolve(__dirname, '../server/main.js')], {
+    stdio: ['ignore', out, 'inherit'],
+    env: serviceEnv(dataDir, settings),
+  });
   endWithUs(child);
   const { address, admin_port } = await readyLine(child, log);
   const startMs = performance.now() - started;
-  return { pid: child.pid as number, port: Number(new URL(address).port), startMs, usage: () => metrics(admin_port), stop: () => stop(child) };
+  return {
+    pid: child.pid as number,
+    port: Number(new URL(address).port),
+    startMs,
+    usage: () => metrics(admin_port),
+    stop: () => stop(child),
+  };
 }
 
 function serviceEnv(dataDir: string, settings: Settings): NodeJS.ProcessEnv {
   const { PATH, HOME } = process.env;
-  return { PATH, HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', ...settings };
+  return {
+    PATH,
+    HOME,
+    NODE_ENV: 'production',
+    PLATFORM_DATA_DIR: dataDir,
+    PORT: '0',
+    ADMIN_PORT: '0',
+    INGRESS_PORT: '0',
+    ...settings,
+  };
 }
 
 /** A server of bench/references: it prints its port and answers GET /usage. */
-export async function startReference(runtime: Runtime, name: string, words: string[], settings: Settings = {}): Promise<Server> {
+export async function startReference(
+  runtime: Runtime,
+  name: string,
+  words: string[],
+  settings: Settings = {},
+): Promise<Server> {
   const started = performance.now();
   const { PATH, HOME } = process.env;
   const file = path.resolve(__dirname, `references/${name}.js`);
-  const child = spawn(runtime.node, [...(runtime.flags ?? []), file, ...words], { stdio: ['ignore', 'pipe', 'inherit'], env: { PATH, HOME, NODE_ENV: 'production', ...settings } });
+  const child = spawn(runtime.node, [...(runtime.flags ?? []), file, ...words], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { PATH, HOME, NODE_ENV: 'production', ...settings },
+  });
   endWithUs(child);
   const port = await new Promise<number>((resolve, reject) => {
     child.stdout?.once('data', (text: Buffer) => resolve(Number(String(text))));
     child.once('exit', (code) => reject(new Error(`the reference ${name} ended with ${code}`)));
   });
-  return { pid: child.pid as number, port, startMs: performance.now() - started, usage: () => usageOf(port), stop: () => stop(child) };
+  return {
+    pid: child.pid as number,
+    port,
+    startMs: performance.now() - started,
+    usage: () => usageOf(port),
+    stop: () => stop(child),
+  };
 }
 
 async function usageOf(port: number): Promise<Usage> {
-  const { cpu, rss } = (await (await fetch(`http://127.0.0.1:${port}/usage`)).json()) as { cpu: NodeJS.CpuUsage; rss: number };
+  const { cpu, rss } = (await (await fetch(`http://127.0.0.1:${port}/usage`)).json()) as {
+    cpu: NodeJS.CpuUsage;
+    rss: number;
+  };
   return { cpu: (cpu.user + cpu.system) / 1e6, rss };
 }
 
@@ -82,7 +117,9 @@ function endWithUs(child: ChildProcess): void {
 
 async function readyLine(child: ChildProcess, log: string): Promise<{ address: string; admin_port: number }> {
   for (const until = Date.now() + START_LIMIT_MS; Date.now() < until; await sleep(POLL_MS)) {
-    const line = readFileSync(log, 'utf8').split('\n').find((text) => text.includes('"msg":"ready"'));
+    const line = readFileSync(log, 'utf8')
+      .split('\n')
+      .find((text) => text.includes('"msg":"ready"'));
     if (line) return JSON.parse(line) as { address: string; admin_port: number };
     if (child.exitCode !== null) throw new Error(`the service ended with ${child.exitCode}`);
   }

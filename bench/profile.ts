@@ -21,7 +21,10 @@ const TOP = 25;
 const WRITE_LIMIT_MS = 30_000;
 
 /** Flags and settings for a service that can be profiled. */
-export function profiled(folder: string, name: string): { flags: string[]; settings: Record<string, string>; file: string } {
+export function profiled(
+  folder: string,
+  name: string,
+): { flags: string[]; settings: Record<string, string>; file: string } {
   mkdirSync(folder, { recursive: true });
   const file = path.resolve(folder, `${name.replace(/\W+/g, '-').toLowerCase()}.cpuprofile`);
   rmSync(file, { force: true });
@@ -52,10 +55,18 @@ function tablesOf(profile: CpuProfile): string {
     busy += time;
     const owner = ownerOf(frame);
     add(packages, owner, time);
-    add(functions, `${frame.functionName || '(anonymous)'} | ${frame.url ? `${shortOf(frame.url)}:${frame.lineNumber + 1}` : owner}`, time);
+    add(
+      functions,
+      `${frame.functionName || '(anonymous)'} | ${frame.url ? `${shortOf(frame.url)}:${frame.lineNumber + 1}` : owner}`,
+      time,
+    );
   }
   const share = (time: number): string => `${((100 * time) / busy).toFixed(1)} %`;
-  const rows = (times: Map<string, number>): string[][] => [...times].sort((a, b) => b[1] - a[1]).slice(0, TOP).map(([name, time]) => [...name.split(' | '), share(time)]);
+  const rows = (times: Map<string, number>): string[][] =>
+    [...times]
+      .sort((a, b) => b[1] - a[1])
+      .slice(0, TOP)
+      .map(([name, time]) => [...name.split(' | '), share(time)]);
   return `${table([['Function', 'where', 'self'], ...rows(functions)])}\n\n${table([['Package', 'self'], ...rows(packages)])}`;
 }
 

@@ -53,7 +53,13 @@ interface Target {
 }
 
 /** Refusal and read in turn. */
-async function besideRead(url: string, stage: Stage, { name, target }: Refusal, read: Target, refused: Target): Promise<Row> {
+async function besideRead(
+  url: string,
+  stage: Stage,
+  { name, target }: Refusal,
+  read: Target,
+  refused: Target,
+): Promise<Row> {
   const found: Cost[] = [];
   const ratios: number[] = [];
   const reads: Cost[] = [];
@@ -64,12 +70,21 @@ async function besideRead(url: string, stage: Stage, { name, target }: Refusal, 
     reads.push(whole);
     ratios.push(sum(cost) / sum(whole));
   }
-  return { measure: name, beside: 'GET one volume', ours: show(found), theirs: show(reads), ratio: ratioOf(ratios), cpu: '', ...judge(median(ratios), 'below', target) };
+  return {
+    measure: name,
+    beside: 'GET one volume',
+    ours: show(found),
+    theirs: show(reads),
+    ratio: ratioOf(ratios),
+    cpu: '',
+    ...judge(median(ratios), 'below', target),
+  };
 }
 
 const roundsOf = ({ plan }: Stage): number => Math.min(plan.rounds, 5);
 const sum = ({ service, database }: Cost): number => service + (database || 0);
-const show = (found: Cost[]): string => `${whole(median(found.map(({ service }) => service)))} + ${whole(median(found.map(({ database }) => database)))} µs`;
+const show = (found: Cost[]): string =>
+  `${whole(median(found.map(({ service }) => service)))} + ${whole(median(found.map(({ database }) => database)))} µs`;
 
 async function costs(url: string, { plan }: Stage, { api, next }: Target): Promise<Cost> {
   const before = await databaseCpu(url);
@@ -92,9 +107,17 @@ async function useUp(api: Server, { next }: Refusal, stage: Stage): Promise<void
 
 /** The router alone, over the paths of all operations. */
 function lookup(node: string, read: Cost): Row {
-  const { stdout, status } = spawnSync(node, [path.join(__dirname, 'lookup.js')], { encoding: 'utf8', env: { ...process.env, NODE_ENV: 'production' } });
+  const { stdout, status } = spawnSync(node, [path.join(__dirname, 'lookup.js')], {
+    encoding: 'utf8',
+    env: { ...process.env, NODE_ENV: 'production' },
+  });
   if (status !== 0) throw new Error('bench/lookup.js failed');
   const { nanoseconds, routes } = JSON.parse(stdout) as { nanoseconds: number; routes: number };
   const ratio = nanoseconds / 1000 / sum(read);
-  return { ...single(`route lookup, ${routes} routes`, `${whole(nanoseconds)} ns`, judge(ratio, 'below', CHEAP)), beside: 'GET one volume', theirs: show([read]), ratio: ratio.toFixed(4) };
+  return {
+    ...single(`route lookup, ${routes} routes`, `${whole(nanoseconds)} ns`, judge(ratio, 'below', CHEAP)),
+    beside: 'GET one volume',
+    theirs: show([read]),
+    ratio: ratio.toFixed(4),
+  };
 }

@@ -25,7 +25,13 @@ export async function replicas(stage: Stage, node: string): Promise<Row[]> {
   if (!wanted(plan, 'replicas')) return [];
   const cores = os.availableParallelism();
   const groups = cores < CORES_MIN ? await findGroups() : null;
-  if (cores < CORES_MIN && !groups) return [skipped('2 replicas on one PostgreSQL', `${cores} cores; two replicas, database and load need ${CORES_MIN}, or control groups`)];
+  if (cores < CORES_MIN && !groups)
+    return [
+      skipped(
+        '2 replicas on one PostgreSQL',
+        `${cores} cores; two replicas, database and load need ${CORES_MIN}, or control groups`,
+      ),
+    ];
   return withDatabase(dataDir, async (url) => {
     const settings = { ...FACES, DATABASE_URL: url, RATE_LIMIT_STORE: 'postgres' };
     const both: Server[] = [];
@@ -44,7 +50,14 @@ export async function replicas(stage: Stage, node: string): Promise<Row[]> {
 
 async function hold(groups: Group, pid: number): Promise<Group> {
   const group = groupOf(groups, `bench-${pid}`);
-  await makeGroup(group, { memory_mb: 1024, cpus: SHARE, processes: 100, time_ms: null, output_bytes: 0, disk_mb: null });
+  await makeGroup(group, {
+    memory_mb: 1024,
+    cpus: SHARE,
+    processes: 100,
+    time_ms: null,
+    output_bytes: 0,
+    disk_mb: null,
+  });
   for (const entrance of entrances(group)) await writeFile(entrance, String(pid));
   return group;
 }
@@ -57,12 +70,24 @@ async function rowOf(both: Server[], stage: Stage, where: string): Promise<Row> 
   }
   const ratios = together.map((two, index) => two / (alone[index] as number));
   const of = (rates: number[]): string => `${whole(median(rates))} rps`;
-  return { measure: `2 replicas on one PostgreSQL, ${where}`, beside: 'one replica', ours: of(together), theirs: of(alone), ratio: ratioOf(ratios), cpu: '', ...judge(median(ratios), 'at least', TARGET) };
+  return {
+    measure: `2 replicas on one PostgreSQL, ${where}`,
+    beside: 'one replica',
+    ours: of(together),
+    theirs: of(alone),
+    ratio: ratioOf(ratios),
+    cpu: '',
+    ...judge(median(ratios), 'at least', TARGET),
+  };
 }
 
 /** Requests per second of all of them together, each with its own connections, for so many of the usual rounds. */
 async function rate(servers: Server[], { data, plan }: Stage, length: number): Promise<number> {
   const { get } = streams(data);
-  const rounds = await Promise.all(servers.map(({ port }) => load({ port, connections: CONNECTIONS, milliseconds: plan.milliseconds * length, next: get })));
+  const rounds = await Promise.all(
+    servers.map(({ port }) =>
+      load({ port, connections: CONNECTIONS, milliseconds: plan.milliseconds * length, next: get }),
+    ),
+  );
   return rounds.reduce((sum, { rps }) => sum + rps, 0);
 }

@@ -37,7 +37,10 @@ export function comparison({ name, goals }: Case, results: Results): Row[] {
 function goalRow(name: string, { beside, of, target }: Goal, ours: Measured[], theirs: Measured[]): Row {
   const ratios = ours.map((round, index) => round[of] / (theirs[index] as Measured)[of]);
   const isRate = of === 'rps';
-  const show = (rounds: Measured[]): string => (isRate ? `${whole(median(rounds.map(({ rps }) => rps)))} rps, ${whole(least(rounds))} µs` : `${median(rounds.map(({ p99 }) => p99)).toFixed(1)} ms`);
+  const show = (rounds: Measured[]): string =>
+    isRate
+      ? `${whole(median(rounds.map(({ rps }) => rps)))} rps, ${whole(least(rounds))} µs`
+      : `${median(rounds.map(({ p99 }) => p99)).toFixed(1)} ms`;
   return {
     measure: isRate ? name : `${name}, p99`,
     beside: NAMES[beside],
@@ -55,7 +58,12 @@ export function ratioOf(ratios: number[]): string {
 }
 
 /** Target and verdict of a value. */
-export function judge(value: number, kind: 'at least' | 'at most' | 'below', target: number | undefined, unit = ''): Pick<Row, 'target' | 'verdict'> {
+export function judge(
+  value: number,
+  kind: 'at least' | 'at most' | 'below',
+  target: number | undefined,
+  unit = '',
+): Pick<Row, 'target' | 'verdict'> {
   if (target === undefined) return { target: '', verdict: '' };
   const isMet = kind === 'at least' ? value >= target : kind === 'at most' ? value <= target : value < target;
   return { target: `${kind} ${target}${unit}`, verdict: isMet ? 'met' : 'MISSED' };
@@ -73,12 +81,27 @@ export function skipped(measure: string, reason: string): Row {
 
 export function rowTable(rows: Row[]): string {
   const header = ['Measure', 'beside', 'ours', 'theirs', 'ratio', 'CPU ratio', 'target', 'verdict'];
-  return table([header, ...rows.map(({ measure, beside, ours, theirs, ratio, cpu, target, verdict }) => [measure, beside, ours, theirs, ratio, cpu, target, verdict])]);
+  return table([
+    header,
+    ...rows.map(({ measure, beside, ours, theirs, ratio, cpu, target, verdict }) => [
+      measure,
+      beside,
+      ours,
+      theirs,
+      ratio,
+      cpu,
+      target,
+      verdict,
+    ]),
+  ]);
 }
 
 export function table(rows: string[][]): string {
-  const widths = (rows[0] as string[]).map((_, column) => Math.max(3, ...rows.map((row) => (row[column] ?? '').length)));
-  const line = (row: string[]): string => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
+  const widths = (rows[0] as string[]).map((_, column) =>
+    Math.max(3, ...rows.map((row) => (row[column] ?? '').length)),
+  );
+  const line = (row: string[]): string =>
+    `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
   const [header = [], ...body] = rows;
   return [line(header), `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`, ...body.map(line)].join('\n');
 }

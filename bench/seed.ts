@@ -53,11 +53,13 @@ export async function seed(url: string, size: { projects: number; volumes: numbe
     const { rows } = await client.query<{ id: string; account_id: string }>('select id, account_id from users limit 1');
     const owner = rows[0] as { id: string; account_id: string };
     const projects: Project[] = [];
-    for (let index = 0; index < size.projects; index += 1) projects.push(await fullProject(client, owner, size.volumes));
+    for (let index = 0; index < size.projects; index += 1)
+      projects.push(await fullProject(client, owner, size.volumes));
     const targets: string[] = [];
     for (let index = 0; index < size.targets; index += 1) targets.push(await newProject(client, owner));
     const changed: Project[] = [];
-    for (let index = 0; index < CHANGED.projects; index += 1) changed.push(await fullProject(client, owner, CHANGED.volumes));
+    for (let index = 0; index < CHANGED.projects; index += 1)
+      changed.push(await fullProject(client, owner, CHANGED.volumes));
     for (const project of changed) await addVariables(client, project);
     const key = await newKey(client, owner.id, Object.keys(allScopes));
     const narrowKey = await newKey(client, owner.id, ['env:read']);
@@ -69,7 +71,11 @@ export async function seed(url: string, size: { projects: number; volumes: numbe
   }
 }
 
-async function fullProject(client: pg.Client, owner: { id: string; account_id: string }, count: number): Promise<Project> {
+async function fullProject(
+  client: pg.Client,
+  owner: { id: string; account_id: string },
+  count: number,
+): Promise<Project> {
   const id = await newProject(client, owner);
   const applications = Array.from({ length: APPLICATIONS }, () => mintId('app'));
   await client.query(
@@ -88,7 +94,14 @@ async function fullProject(client: pg.Client, owner: { id: string; account_id: s
 }
 
 async function addVariables(client: pg.Client, { id, applications }: Project): Promise<void> {
-  const rows = applications.flatMap((application_id) => Array.from({ length: VARIABLES }, (_, index) => ({ id: mintId('env'), project_id: id, application_id, key: `VARIABLE_${index}` })));
+  const rows = applications.flatMap((application_id) =>
+    Array.from({ length: VARIABLES }, (_, index) => ({
+      id: mintId('env'),
+      project_id: id,
+      application_id,
+      key: `VARIABLE_${index}`,
+    })),
+  );
   await client.query(
     `insert into environment_variables (id, project_id, application_id, key, value, value_hash, created_at, updated_at)
      select id, project_id, application_id, key, '', '', now(), now() from jsonb_populate_recordset(null::environment_variables, $1)`,
@@ -108,13 +121,19 @@ function volumeRow(project_id: string, index: number, applications: string[]): V
 
 async function newProject(client: pg.Client, owner: { id: string; account_id: string }): Promise<string> {
   const id = mintId('prj');
-  await client.query(`insert into projects (id, account_id, name, default_region, created_at, updated_at) values ($1, $2, 'Benchmark', 'local', now(), now())`, [id, owner.account_id]);
+  await client.query(
+    `insert into projects (id, account_id, name, default_region, created_at, updated_at) values ($1, $2, 'Benchmark', 'local', now(), now())`,
+    [id, owner.account_id],
+  );
   await client.query(`insert into members (project_id, user_id, role) values ($1, $2, 'owner')`, [id, owner.id]);
   return id;
 }
 
 async function newKey(client: pg.Client, user: string, scopes: string[]): Promise<string> {
   const { token, prefix, hash } = mintToken('personal');
-  await client.query(`insert into api_keys (id, kind, name, prefix, hash, user_id, scopes) values ($1, 'personal', 'Benchmark', $2, $3, $4, $5)`, [mintId('key'), prefix, hash, user, scopes]);
+  await client.query(
+    `insert into api_keys (id, kind, name, prefix, hash, user_id, scopes) values ($1, 'personal', 'Benchmark', $2, $3, $4, $5)`,
+    [mintId('key'), prefix, hash, user, scopes],
+  );
   return token;
 }

@@ -19,7 +19,11 @@ export async function timeStarts({ dataDir, plan }: Stage, node: string): Promis
   }
   const all = seconds.map((value) => value.toFixed(2)).join(', ');
   return [
-    single('start to ready, existing data directory', `${median(seconds).toFixed(2)} s (${all})`, judge(median(seconds), 'below', TARGET_SECONDS, ' s')),
+    single(
+      'start to ready, existing data directory',
+      `${median(seconds).toFixed(2)} s (${all})`,
+      judge(median(seconds), 'below', TARGET_SECONDS, ' s'),
+    ),
     single('memory when ready, worker included', `${median(memory).toFixed(0)} MB`, judge(0, 'below', undefined)),
   ];
 }

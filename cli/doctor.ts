@@ -34,7 +34,10 @@ export const commands: Command[] = [
       const config = loadConfig(process.env);
       const rows: Finding[] = [{ check: 'settings', status: 'ok', detail: `data directory ${config.dataDir}` }];
       for (const [name, check] of Object.entries(checks)) rows.push(...(await guarded(name, check, config)));
-      return { rows: rows as unknown as Record<string, unknown>[], ok: rows.every(({ status }) => status !== 'failed') };
+      return {
+        rows: rows as unknown as Record<string, unknown>[],
+        ok: rows.every(({ status }) => status !== 'failed'),
+      };
     },
   },
 ];
@@ -60,7 +63,8 @@ async function guarded(check: string, run: Check, config: Config): Promise<Findi
 
 function dataDirectory({ dataDir }: Config): Finding {
   const check = 'data directory';
-  if (!existsSync(dataDir)) return { check, status: 'warning', detail: `${dataDir} is not there yet; the first start makes it` };
+  if (!existsSync(dataDir))
+    return { check, status: 'warning', detail: `${dataDir} is not there yet; the first start makes it` };
   accessSync(dataDir, constants.W_OK | constants.X_OK);
   return { check, status: 'ok', detail: 'can be written' };
 }
@@ -68,8 +72,10 @@ function dataDirectory({ dataDir }: Config): Finding {
 function secretKey({ secretKey: setting, dataDir }: Config): Finding {
   const check = 'secret key';
   const file = path.join(dataDir, 'secret-key');
-  if (setting === null && !existsSync(file)) return { check, status: 'warning', detail: 'not there yet; the first start makes it' };
-  if (setting === null && statSync(file).mode & 0o077) return { check, status: 'warning', detail: `others may read ${file}; the next start closes it` };
+  if (setting === null && !existsSync(file))
+    return { check, status: 'warning', detail: 'not there yet; the first start makes it' };
+  if (setting === null && statSync(file).mode & 0o077)
+    return { check, status: 'warning', detail: `others may read ${file}; the next start closes it` };
   const [current] = loadKeyRing({ setting, dataDir });
   return { check, status: 'ok', detail: `key ${current?.id} from ${setting === null ? file : 'PLATFORM_SECRET_KEY'}` };
 }
@@ -77,7 +83,14 @@ function secretKey({ secretKey: setting, dataDir }: Config): Finding {
 async function database(config: Config): Promise<Finding[]> {
   const home = path.join(config.dataDir, 'postgres');
   const made = existsSync(home) && readdirSync(home).some((name) => name.startsWith('data-'));
-  if (!config.databaseUrl && !made) return [{ check: 'database', status: 'warning', detail: 'the embedded server is not there yet; the first start makes it' }];
+  if (!config.databaseUrl && !made)
+    return [
+      {
+        check: 'database',
+        status: 'warning',
+        detail: 'the embedded server is not there yet; the first start makes it',
+      },
+    ];
   const engine = config.databaseUrl
     ? { url: config.databaseUrl, close: async () => {} }
     : await openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined });
@@ -91,8 +104,15 @@ async function database(config: Config): Promise<Finding[]> {
 }
 
 async function askDatabase(opened: Database, source: string): Promise<Finding[]> {
-  const [row] = await opened.query<{ version: string }>({ name: 'doctor', text: `select current_setting('server_version') as version` }, []);
-  const reached: Finding = { check: 'database', status: 'ok', detail: `PostgreSQL ${row?.version} answers (${source})` };
+  const [row] = await opened.query<{ version: string }>(
+    { name: 'doctor', text: `select current_setting('server_version') as version` },
+    [],
+  );
+  const reached: Finding = {
+    check: 'database',
+    status: 'ok',
+    detail: `PostgreSQL ${row?.version} answers (${source})`,
+  };
   return [reached, await migrations(opened)];
 }
 
@@ -111,15 +131,29 @@ async function migrations(database: Database): Promise<Finding> {
 
 async function host({ dataDir }: Config): Promise<Finding[]> {
   const facts = await hostFacts({ directory: existsSync(dataDir) ? dataDir : process.cwd() });
-  const engines = (['postgresql', 'mariadb', 'redis', 'valkey'] as const).flatMap((engine) => facts[engine].map(({ version }) => `${engine} ${version}`));
+  const engines = (['postgresql', 'mariadb', 'redis', 'valkey'] as const).flatMap((engine) =>
+    facts[engine].map(({ version }) => `${engine} ${version}`),
+  );
   const programs = Object.entries(facts.programs).map(([name, program]) => `${name} ${program?.version}`);
   const room = facts.disk_free_bytes >= DISK_FREE_MIN_BYTES;
   return [
-    { check: 'disk', status: room ? 'ok' : 'warning', detail: `${gigabytes(facts.disk_free_bytes)} of ${gigabytes(facts.disk_total_bytes)} free` },
-    { check: 'memory', status: 'ok', detail: `${gigabytes(facts.memory_available_bytes)} of ${gigabytes(facts.memory_total_bytes)} available, ${facts.cpus} CPUs` },
+    {
+      check: 'disk',
+      status: room ? 'ok' : 'warning',
+      detail: `${gigabytes(facts.disk_free_bytes)} of ${gigabytes(facts.disk_total_bytes)} free`,
+    },
+    {
+      check: 'memory',
+      status: 'ok',
+      detail: `${gigabytes(facts.memory_available_bytes)} of ${gigabytes(facts.memory_total_bytes)} available, ${facts.cpus} CPUs`,
+    },
     { check: 'engines', status: engines.length ? 'ok' : 'warning', detail: engines.join(', ') || 'none found' },
     { check: 'programs', status: 'ok', detail: programs.join(', ') || 'none found' },
-    { check: 'image builders', status: 'ok', detail: facts.oci_builders.join(', ') || 'none found: Dockerfiles cannot be built' },
+    {
+      check: 'image builders',
+      status: 'ok',
+      detail: facts.oci_builders.join(', ') || 'none found: Dockerfiles cannot be built',
+    },
   ];
 }
 
@@ -143,7 +177,8 @@ async function port(check: string, address: string, number: number): Promise<Fin
   if (number === 0) return { check, status: 'ok', detail: 'a free one at each start' };
   const problem = await tryPort(address, number);
   if (!problem) return { check, status: 'ok', detail: `${address}:${number} is free` };
-  if (problem.code === 'EADDRINUSE' && (await isOurs(address, number))) return { check, status: 'ok', detail: `a running service answers at ${address}:${number}` };
+  if (problem.code === 'EADDRINUSE' && (await isOurs(address, number)))
+    return { check, status: 'ok', detail: `a running service answers at ${address}:${number}` };
   return { check, status: 'failed', detail: `${address}:${number}: ${reasonOf(problem)}` };
 }
 
@@ -158,6 +193,13 @@ function tryPort(address: string, number: number): Promise<NodeJS.ErrnoException
 async function isOurs(address: string, number: number): Promise<boolean> {
   const name = address === '0.0.0.0' || address === '::' ? 'localhost' : address;
   const base = `http://${name.includes(':') ? `[${name}]` : name}:${number}`;
-  const answers = await Promise.all(['/healthz', '/metrics'].map((place) => fetch(base + place, { signal: AbortSignal.timeout(HEALTH_WITHIN_MS) }).then((answer) => answer.text(), () => '')));
+  const answers = await Promise.all(
+    ['/healthz', '/metrics'].map((place) =>
+      fetch(base + place, { signal: AbortSignal.timeout(HEALTH_WITHIN_MS) }).then(
+        (answer) => answer.text(),
+        () => '',
+      ),
+    ),
+  );
   return answers.some((text) => text.includes('"status":"ok"') || text.includes('platform_'));
 }

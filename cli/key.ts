@@ -5,7 +5,8 @@ import { named } from '../models/statement';
 import { CommandError, UsageError, type Command, type Input, type Output } from './command';
 import { actAs, inDatabase } from './open';
 
-const LIST = named(`select k.id, k.kind, k.name, k.prefix, u.email as user, k.project_id as project, k.scopes, k.project_ids as projects, k.created_at, k.expires_at, k.last_used_at
+const LIST =
+  named(`select k.id, k.kind, k.name, k.prefix, u.email as user, k.project_id as project, k.scopes, k.project_ids as projects, k.created_at, k.expires_at, k.last_used_at
   from api_keys k left join users u on u.id = k.user_id where k.revoked_at is null and ($1::text is null or u.email = lower($1)) and ($2::text is null or k.project_id = $2) order by k.id`);
 const PROJECT = named('select id from projects where id = $1 and deleted_at is null');
 
@@ -17,17 +18,30 @@ export const commands: Command[] = [
       user: { value: 'e-mail', description: 'The key acts as this user.' },
       project: { value: 'id', description: 'The key acts as this project.' },
       name: { value: 'text', description: 'What the key is for; default: Operator.' },
-      scopes: { value: 'list', description: `With --user: comma list of ${Object.keys(knownScopes).join(', ')}; default: all.` },
+      scopes: {
+        value: 'list',
+        description: `With --user: comma list of ${Object.keys(knownScopes).join(', ')}; default: all.`,
+      },
       projects: { value: 'ids', description: 'With --user: comma list of projects to restrict the key to.' },
-      expires: { value: 'time', description: 'With --user: end of the key, as 2030-01-31T00:00:00Z or a number of days, 90d.' },
+      expires: {
+        value: 'time',
+        description: 'With --user: end of the key, as 2030-01-31T00:00:00Z or a number of days, 90d.',
+      },
     },
     run: create,
   },
   {
     name: 'key list',
     summary: 'List the keys that are not revoked.',
-    options: { user: { value: 'e-mail', description: 'Keys of this user only.' }, project: { value: 'id', description: 'Keys of this project only.' } },
-    run: async (input) => ({ rows: await inDatabase((ctx) => ctx.sql.query<Record<string, unknown>>(LIST, [input.text('user') ?? null, input.text('project') ?? null])) }),
+    options: {
+      user: { value: 'e-mail', description: 'Keys of this user only.' },
+      project: { value: 'id', description: 'Keys of this project only.' },
+    },
+    run: async (input) => ({
+      rows: await inDatabase((ctx) =>
+        ctx.sql.query<Record<string, unknown>>(LIST, [input.text('user') ?? null, input.text('project') ?? null]),
+      ),
+    }),
   },
   {
     name: 'key revoke',
@@ -44,14 +58,17 @@ export const commands: Command[] = [
 
 async function create(input: Input): Promise<Output> {
   const [user, project] = [input.text('user'), input.text('project')];
-  if ((user === undefined) === (project === undefined)) throw new UsageError('key create needs either --user or --project');
-  const { key, token } = user === undefined ? await createForProject(input, project as string) : await createForUser(input, user);
+  if ((user === undefined) === (project === undefined))
+    throw new UsageError('key create needs either --user or --project');
+  const { key, token } =
+    user === undefined ? await createForProject(input, project as string) : await createForUser(input, user);
   const { id, kind, name, prefix, scopes, project_id, project_ids, expires_at } = key;
   return { rows: [{ id, kind, name, prefix, scopes, project_id, project_ids, expires_at }], secrets: { token } };
 }
 
 function createForProject(input: Input, project: string): Promise<keys.CreatedKey> {
-  for (const option of ['scopes', 'projects', 'expires']) if (input.text(option) !== undefined) throw new UsageError(`--${option} is for keys of users`);
+  for (const option of ['scopes', 'projects', 'expires'])
+    if (input.text(option) !== undefined) throw new UsageError(`--${option} is for keys of users`);
   return inDatabase(async (ctx) => {
     if (!(await ctx.sql.query(PROJECT, [project])).length) throw new CommandError(`there is no project ${project}`);
     return keys.mintProjectKey(ctx, project, nameOf(input));
@@ -60,7 +77,12 @@ function createForProject(input: Input, project: string): Promise<keys.CreatedKe
 
 function createForUser(input: Input, email: string): Promise<keys.CreatedKey> {
   const scopes = listOf(input.text('scopes')) ?? Object.keys(knownScopes);
-  const values = { name: nameOf(input), scopes, project_ids: listOf(input.text('projects')), expires_at: endOf(input.text('expires')) };
+  const values = {
+    name: nameOf(input),
+    scopes,
+    project_ids: listOf(input.text('projects')),
+    expires_at: endOf(input.text('expires')),
+  };
   return inDatabase(async (ctx) => {
     await actAs(ctx, email);
     return keys.createPersonalKey(ctx, values);
@@ -75,7 +97,14 @@ function nameOf(input: Input): string {
 
 function listOf(text: string | undefined): string[] | null {
   if (text === undefined) return null;
-  const words = [...new Set(text.split(',').map((word) => word.trim()).filter(Boolean))];
+  const words = [
+    ...new Set(
+      text
+        .split(',')
+        .map((word) => word.trim())
+        .filter(Boolean),
+    ),
+  ];
   if (!words.length) throw new UsageError('a list must not be empty');
   return words;
 }

@@ -16,7 +16,8 @@ const commands = [...user, ...key, ...project, ...routes, ...doctor];
 async function main(words: string[]): Promise<number> {
   const command = find(words);
   if (!command) {
-    if (words.length && !words.some(isHelp)) throw new UsageError(`unknown command ${words.filter((word) => !word.startsWith('-')).join(' ')}`);
+    if (words.length && !words.some(isHelp))
+      throw new UsageError(`unknown command ${words.filter((word) => !word.startsWith('-')).join(' ')}`);
     process.stdout.write(help());
     return 0;
   }
@@ -40,14 +41,21 @@ function isHelp(word: string): boolean {
 
 function read(command: Command, args: string[]): { input: Input; json: boolean } {
   const options: ParseArgsConfig['options'] = { json: { type: 'boolean' } };
-  for (const [name, { value }] of Object.entries(command.options ?? {})) options[name] = { type: value === null ? 'boolean' : 'string' };
+  for (const [name, { value }] of Object.entries(command.options ?? {}))
+    options[name] = { type: value === null ? 'boolean' : 'string' };
   const { values, positionals } = parsed({ args, options, allowPositionals: true });
-  if (positionals.length !== (command.argument ? 1 : 0)) throw new UsageError(command.argument ? `${command.name} needs one ${command.argument}` : `${command.name} takes no ${positionals[0]}`);
+  if (positionals.length !== (command.argument ? 1 : 0))
+    throw new UsageError(
+      command.argument ? `${command.name} needs one ${command.argument}` : `${command.name} takes no ${positionals[0]}`,
+    );
   for (const [name, { required }] of Object.entries(command.options ?? {})) {
     if (required && values[name] === undefined) throw new UsageError(`${command.name} needs --${name}`);
   }
   const text = (name: string): string | undefined => values[name] as string | undefined;
-  return { input: { argument: positionals[0] ?? '', text, has: (flag) => values[flag] === true }, json: values.json === true };
+  return {
+    input: { argument: positionals[0] ?? '', text, has: (flag) => values[flag] === true },
+    json: values.json === true,
+  };
 }
 
 function parsed(config: ParseArgsConfig): { values: Record<string, unknown>; positionals: string[] } {
@@ -61,12 +69,29 @@ function parsed(config: ParseArgsConfig): { values: Record<string, unknown>; pos
 function help(): string {
   const width = Math.max(...commands.map(({ name }) => name.length));
   const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
-  return ['Usage: platform <command> [options]', '', ...lines, '', 'Every command takes --json and --help. Settings are those of the service: environment variables.', ''].join('\n');
+  return [
+    'Usage: platform <command> [options]',
+    '',
+    ...lines,
+    '',
+    'Every command takes --json and --help. Settings are those of the service: environment variables.',
+    '',
+  ].join('\n');
 }
 
 function helpOf({ name, summary, argument, options = {} }: Command): string {
-  const lines = Object.entries(options).map(([option, { value, description, required }]) => `  --${option}${value ? ` <${value}>` : ''}${required ? ' (needed)' : ''}\n      ${description}`);
-  return [`Usage: platform ${name}${argument ? ` <${argument}>` : ''}${lines.length ? ' [options]' : ''} [--json]`, '', summary, '', ...lines, ''].join('\n');
+  const lines = Object.entries(options).map(
+    ([option, { value, description, required }]) =>
+      `  --${option}${value ? ` <${value}>` : ''}${required ? ' (needed)' : ''}\n      ${description}`,
+  );
+  return [
+    `Usage: platform ${name}${argument ? ` <${argument}>` : ''}${lines.length ? ' [options]' : ''} [--json]`,
+    '',
+    summary,
+    '',
+    ...lines,
+    '',
+  ].join('\n');
 }
 
 function complain(error: unknown): number {
@@ -80,13 +105,16 @@ function reason(error: unknown): string {
     const fields = (error.members.errors as FieldError[] | undefined)?.map(({ field, detail }) => `${field} ${detail}`);
     return fields?.join('; ') ?? error.detail;
   }
-  if (error instanceof StartupError || error instanceof CommandError || error instanceof UsageError) return error.message;
+  if (error instanceof StartupError || error instanceof CommandError || error instanceof UsageError)
+    return error.message;
   return error instanceof Error ? String(error.stack) : String(error);
 }
 
-main(process.argv.slice(2)).catch(complain).then(
-  (code) => {
-    process.exitCode = code;
-  },
-  () => process.exit(1),
-);
+main(process.argv.slice(2))
+  .catch(complain)
+  .then(
+    (code) => {
+      process.exitCode = code;
+    },
+    () => process.exit(1),
+  );

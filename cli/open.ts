@@ -18,7 +18,13 @@ export async function inDatabase<T>(run: (ctx: Context) => Promise<T>): Promise<
   const { openPlatform } = load('../server/platform') as typeof OfPlatform;
   const platform = await openPlatform(loadConfig(process.env), createLog('silent'));
   try {
-    const ctx = makeContext(platform, { face: 'system', request_id: mintRequestId(), address: 'operator', user_agent: 'operator', project_header: undefined });
+    const ctx = makeContext(platform, {
+      face: 'system',
+      request_id: mintRequestId(),
+      address: 'operator',
+      user_agent: 'operator',
+      project_header: undefined,
+    });
     return await ctx.transact(run);
   } finally {
     await platform.close();
@@ -34,6 +40,22 @@ export async function actAs(ctx: Context, email: string): Promise<UserRow> {
 }
 
 function identityOf({ id, name, email, account_id, account_status, created_at }: UserRow): Identity {
-  const unlimited = { prefix: '', project_id: null, scopes: null, project_ids: null, expires_at: null, last_used_at: null };
-  return { kind: 'session', id: 'operator', name: 'Operator', account_id, account_status, user: { id, name, email }, created_at, ...unlimited };
+  const unlimited = {
+    prefix: '',
+    project_id: null,
+    scopes: null,
+    project_ids: null,
+    expires_at: null,
+    last_used_at: null,
+  };
+  return {
+    kind: 'session',
+    id: 'operator',
+    name: 'Operator',
+    account_id,
+    account_status,
+    user: { id, name, email },
+    created_at,
+    ...unlimited,
+  };
 }

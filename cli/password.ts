@@ -4,7 +4,10 @@ import { passwordProblem } from '../core/passwords';
 import { CommandError, type Input, type Option } from './command';
 
 export const passwordOption: Record<string, Option> = {
-  'password-stdin': { value: null, description: 'Read the password from standard input; without it one is made and shown once.' },
+  'password-stdin': {
+    value: null,
+    description: 'Read the password from standard input; without it one is made and shown once.',
+  },
 };
 
 const MADE_BYTES = 15;

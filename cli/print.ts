@@ -13,7 +13,15 @@ function table(rows: Record<string, unknown>[]): string {
   const columns = Object.keys(rows[0] as object);
   const lines = [columns, ...rows.map((row) => columns.map((column) => cell(row[column])))];
   const widths = columns.map((_, i) => Math.max(...lines.map((line) => (line[i] as string).length)));
-  return lines.map((line) => `${line.map((text, i) => text.padEnd(widths[i] as number)).join('  ').trimEnd()}\n`).join('');
+  return lines
+    .map(
+      (line) =>
+        `${line
+          .map((text, i) => text.padEnd(widths[i] as number))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
 }
 
 function cell(value: unknown): string {

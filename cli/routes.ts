@@ -11,7 +11,15 @@ export const commands: Command[] = [
     async run() {
       const { buildCore } = load('../resolvers') as typeof OfResolvers;
       const { operations } = buildCore().table;
-      return { rows: operations.map(({ method, path, id, field, group }) => ({ method, path, operation: id, scope: field.scope, group })) };
+      return {
+        rows: operations.map(({ method, path, id, field, group }) => ({
+          method,
+          path,
+          operation: id,
+          scope: field.scope,
+          group,
+        })),
+      };
     },
   },
 ];

@@ -6,7 +6,8 @@ import { CommandError, UsageError, type Command } from './command';
 import { actAs, inDatabase } from './open';
 import { choosePassword, passwordOption } from './password';
 
-const LIST = named(`select u.id, u.email, u.name, u.account_id, a.status, u.password_hash is not null as password, u.totp_confirmed_at is not null as two_factor, u.created_at
+const LIST =
+  named(`select u.id, u.email, u.name, u.account_id, a.status, u.password_hash is not null as password, u.totp_confirmed_at is not null as two_factor, u.created_at
   from users u join accounts a on a.id = u.account_id order by u.id`);
 
 const email = { email: { value: 'address', description: 'E-mail of the user.', required: true } } as const;
@@ -15,7 +16,11 @@ export const commands: Command[] = [
   {
     name: 'user create',
     summary: 'Make a user with an account of their own.',
-    options: { ...email, name: { value: 'text', description: 'Name of the user; default: the e-mail.' }, ...passwordOption },
+    options: {
+      ...email,
+      name: { value: 'text', description: 'Name of the user; default: the e-mail.' },
+      ...passwordOption,
+    },
     async run(input) {
       const address = emailOf(input.text('email'));
       const name = nameOf(input.text('name') ?? address);

@@ -53,7 +53,10 @@ export interface DatabasePackageRow {
 }
 
 /** `regions`: those that the package fits in now. */
-export interface PackageAvailabilityRow { database_package: string; regions: string[] }
+export interface PackageAvailabilityRow {
+  database_package: string;
+  regions: string[];
+}
 
 export type EngineFeature = 'replicas' | 'users' | 'pooling' | 'backups' | 'point_in_time';
 
@@ -73,7 +76,12 @@ export interface DatabaseEngineRow {
   default_port: number;
 }
 
-export interface PresetVariable { key: string; description: string; default: string | null; required: boolean }
+export interface PresetVariable {
+  key: string;
+  description: string;
+  default: string | null;
+  required: boolean;
+}
 
 export interface PresetRow {
   id: string;
@@ -90,4 +98,9 @@ export interface PresetRow {
 export type DnsRecordType = 'A' | 'AAAA' | 'ALIAS' | 'CAA' | 'CNAME' | 'MX' | 'NS' | 'PTR' | 'SRV' | 'TXT';
 
 /** `fields`: those needed beyond name, value and ttl. */
-export interface DnsRecordTypeRow { type: DnsRecordType; description: string; fields: string[]; apex_allowed: boolean }
+export interface DnsRecordTypeRow {
+  type: DnsRecordType;
+  description: string;
+  fields: string[];
+  apex_allowed: boolean;
+}

@@ -1,12 +1,28 @@
 // The Reference catalogs: definitions combined with what the host really has. Pure functions; rows come sorted by id.
 import {
-  applicationTypeDefinitions, builderDefinitions, builtFeatures, databasePackageDefinitions, defaultApplicationType, dnsRecordTypeRows, engineDefinitions,
-  languageDefinitions, presetDefinitions, prices as listPrices,
+  applicationTypeDefinitions,
+  builderDefinitions,
+  builtFeatures,
+  databasePackageDefinitions,
+  defaultApplicationType,
+  dnsRecordTypeRows,
+  engineDefinitions,
+  languageDefinitions,
+  presetDefinitions,
+  prices as listPrices,
 } from './catalog_definitions';
 import type { EngineDefinition, FeatureDefinition, Needs, PresetDefinition, Prices } from './catalog_definitions';
 import type {
-  ApplicationTypeRow, BuildpackBuilderRow, DatabaseEngineRow, DatabasePackageRow, DnsRecordTypeRow, EngineFeature, EngineVersionRow, PackageAvailabilityRow,
-  PresetRow, RegionRow,
+  ApplicationTypeRow,
+  BuildpackBuilderRow,
+  DatabaseEngineRow,
+  DatabasePackageRow,
+  DnsRecordTypeRow,
+  EngineFeature,
+  EngineVersionRow,
+  PackageAvailabilityRow,
+  PresetRow,
+  RegionRow,
 } from './catalog_rows';
 import type { EngineFound, HostFacts, PostgresqlFound } from './host_facts';
 
@@ -15,37 +31,59 @@ export { defaultApplicationType, presetDefinitions, listPrices as prices };
 export type { HostFacts, Needs, PresetDefinition, Prices };
 
 /** The one region of an installation. */
-export interface RegionSettings { regionId: string; regionName: string; regionCountry?: string | null; regionCity?: string | null }
+export interface RegionSettings {
+  regionId: string;
+  regionName: string;
+  regionCountry?: string | null;
+  regionCity?: string | null;
+}
 
 /** What has been promised to databases and volumes. */
-export interface Promised { memory_mb: number; storage_gb: number }
+export interface Promised {
+  memory_mb: number;
+  storage_gb: number;
+}
 
 const megabyteBytes = 2 ** 20;
 const gigabyteBytes = 2 ** 30;
 
 export function regions(settings: RegionSettings): RegionRow[] {
   const { regionId: id, regionName: name, regionCountry, regionCity } = settings;
-  return [{ id, name, country: regionCountry ?? null, city: regionCity ?? null, available: true, features: builtFeatures }];
+  return [
+    { id, name, country: regionCountry ?? null, city: regionCity ?? null, available: true, features: builtFeatures },
+  ];
 }
 
 /** `available`: the host has the memory for one instance at all. */
 export function applicationTypes(facts: HostFacts, region: string, prices: Prices = listPrices): ApplicationTypeRow[] {
-  return byId(applicationTypeDefinitions.map((type) => ({
-    ...type, ...priced(type.id, prices), regions: [region], default: type.id === defaultApplicationType, available: type.memory_mb * megabyteBytes <= facts.memory_total_bytes,
-  })));
+  return byId(
+    applicationTypeDefinitions.map((type) => ({
+      ...type,
+      ...priced(type.id, prices),
+      regions: [region],
+      default: type.id === defaultApplicationType,
+      available: type.memory_mb * megabyteBytes <= facts.memory_total_bytes,
+    })),
+  );
 }
 
 /** Only builders that work here, with the languages whose runtime was found. */
 export function buildpackBuilders(facts: HostFacts): BuildpackBuilderRow[] {
   const languages = languageDefinitions.filter(({ needs }) => meets(facts, needs)).map(({ language }) => language);
   const working = builderDefinitions.filter(({ needs }) => meets(facts, needs));
-  return byId(working.map(({ needs: _, detects, ...builder }) => ({ ...builder, languages: detects ? languages : [] })));
+  return byId(
+    working.map(({ needs: _, detects, ...builder }) => ({ ...builder, languages: detects ? languages : [] })),
+  );
 }
 
 /** Only packages of engines that were found. */
 export function databasePackages(facts: HostFacts, prices: Prices = listPrices): DatabasePackageRow[] {
   const offered = new Set(engineDefinitions.filter(({ id }) => facts[id].length > 0).map(({ id }) => id as string));
-  const rows = databasePackageDefinitions.map((pack) => ({ ...pack, ...priced(pack.id, prices), engines: pack.engines.filter((engine) => offered.has(engine)) }));
+  const rows = databasePackageDefinitions.map((pack) => ({
+    ...pack,
+    ...priced(pack.id, prices),
+    engines: pack.engines.filter((engine) => offered.has(engine)),
+  }));
   return byId(rows.filter(({ engines }) => engines.length > 0));
 }
 
@@ -61,12 +99,17 @@ export function packageAvailability(facts: HostFacts, promised: Promised, region
 export function fits(facts: HostFacts, promised: Promised, more: Promised): boolean {
   const memory = (promised.memory_mb + more.memory_mb) * megabyteBytes;
   const disk = (promised.storage_gb + more.storage_gb) * gigabyteBytes;
-  return (more.memory_mb <= 0 || memory <= facts.memory_available_bytes) && (more.storage_gb <= 0 || disk <= facts.disk_free_bytes);
+  return (
+    (more.memory_mb <= 0 || memory <= facts.memory_available_bytes) &&
+    (more.storage_gb <= 0 || disk <= facts.disk_free_bytes)
+  );
 }
 
 /** Engines found, newest version first. The default is the supported version that can do most, the newer one of equals. */
 export function databaseEngines(facts: HostFacts, now = new Date()): DatabaseEngineRow[] {
-  return byId(engineDefinitions.filter(({ id }) => facts[id].length > 0).map((engine) => engineRow(engine, facts, now)));
+  return byId(
+    engineDefinitions.filter(({ id }) => facts[id].length > 0).map((engine) => engineRow(engine, facts, now)),
+  );
 }
 
 /** What one version of an engine can do here; nothing where it was not found. */
@@ -89,9 +132,19 @@ export function isNewerSeries(a: string, b: string): boolean {
 /** Presets whose runtime, and whose engine if they need one, is here. */
 export function presets(facts: HostFacts): PresetRow[] {
   const working = presetDefinitions.filter(({ needs }) => meets(facts, needs));
-  return byId(working.map(({ id, name, description, category, image, application_type, needs, variables }) => (
-    { id, name, description, category, icon_url: null, image, application_type, requires_engine: needs.engine ?? null, variables }
-  )));
+  return byId(
+    working.map(({ id, name, description, category, image, application_type, needs, variables }) => ({
+      id,
+      name,
+      description,
+      category,
+      icon_url: null,
+      image,
+      application_type,
+      requires_engine: needs.engine ?? null,
+      variables,
+    })),
+  );
 }
 
 export function dnsRecordTypes(): DnsRecordTypeRow[] {
@@ -101,7 +154,8 @@ export function dnsRecordTypes(): DnsRecordTypeRow[] {
 /** Whether the host has all that is needed. */
 export function meets(facts: HostFacts, needs: Needs): boolean {
   const programs = (needs.programs ?? []).every((name) => facts.programs[name] !== undefined);
-  const engine = needs.engine === undefined || engineDefinitions.some(({ id }) => id === needs.engine && facts[id].length > 0);
+  const engine =
+    needs.engine === undefined || engineDefinitions.some(({ id }) => id === needs.engine && facts[id].length > 0);
   return programs && engine;
 }
 
@@ -118,9 +172,18 @@ function engineRow(engine: EngineDefinition, facts: HostFacts, now: Date): Datab
   const supported = found.filter(({ series }) => !isOver(engine, series, now));
   const best = bestOf(supported.length > 0 ? supported : found, engine, facts);
   const versions: EngineVersionRow[] = found.map(({ series }) => ({
-    version: series, default: series === best.series, status: isOver(engine, series, now) ? 'deprecated' : 'supported', end_of_life_on: engine.end_of_life[series] ?? null,
+    version: series,
+    default: series === best.series,
+    status: isOver(engine, series, now) ? 'deprecated' : 'supported',
+    end_of_life_on: engine.end_of_life[series] ?? null,
   }));
-  return { id: engine.id, name: engine.name, versions, features: featuresOf(best, engine, facts), default_port: engine.default_port };
+  return {
+    id: engine.id,
+    name: engine.name,
+    versions,
+    features: featuresOf(best, engine, facts),
+    default_port: engine.default_port,
+  };
 }
 
 function bestOf(newestFirst: EngineFound[], engine: EngineDefinition, facts: HostFacts): EngineFound {
@@ -130,7 +193,8 @@ function bestOf(newestFirst: EngineFound[], engine: EngineDefinition, facts: Hos
 
 function featuresOf(found: EngineFound, engine: EngineDefinition, facts: HostFacts): EngineFeature[] {
   const tools = (found as Partial<PostgresqlFound>).tools ?? [];
-  const works = ({ tool, program }: FeatureDefinition) => (tool === undefined || tools.includes(tool)) && (program === undefined || facts.programs[program] !== undefined);
+  const works = ({ tool, program }: FeatureDefinition) =>
+    (tool === undefined || tools.includes(tool)) && (program === undefined || facts.programs[program] !== undefined);
   return engine.features.filter(works).map(({ feature }) => feature);
 }
 

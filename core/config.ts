@@ -9,13 +9,18 @@ export { settings };
 
 type Settings = typeof settings;
 type SettingName = keyof Settings;
-type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Lowercase<Head>}${Capitalize<Camel<Tail>>}` : Lowercase<Name>;
+type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Lowercase<Head>}${Capitalize<Camel<Tail>>}`
+  : Lowercase<Name>;
 type Key<Name extends string> = Name extends `PLATFORM_${infer Rest}` ? Camel<Rest> : Camel<Name>;
 type Value<S> = S extends Setting<infer V> & { readonly default: infer D } ? (D extends null ? V | null : V) : never;
 type Values = { readonly [Name in SettingName as Key<Name>]: Value<Settings[Name]> };
 
 /** Key of a setting = its name in camel case, without PLATFORM_: `dataDir`, `databasePoolSize`. */
-export type Config = Omit<Values, 'baseUrl' | 'rateLimitStore' | 'ingressHost' | 'volumeDir' | 'runtimeDir' | 'databaseDir' | 'quotas'> & {
+export type Config = Omit<
+  Values,
+  'baseUrl' | 'rateLimitStore' | 'ingressHost' | 'volumeDir' | 'runtimeDir' | 'databaseDir' | 'quotas'
+> & {
   /** Without a slash at its end. */
   readonly baseUrl: string;
   readonly rateLimitStore: 'memory' | 'postgres';
@@ -35,7 +40,9 @@ const table = Object.entries(settings) as [SettingName, Setting<unknown>][];
  * @throws StartupError naming every malformed setting and every unknown one that starts with PLATFORM_
  */
 export function loadConfig(env: NodeJS.ProcessEnv): Config {
-  const mistakes = Object.keys(env).filter((name) => name.startsWith(OURS) && !(name in settings)).map((name) => `${name} is not a setting`);
+  const mistakes = Object.keys(env)
+    .filter((name) => name.startsWith(OURS) && !(name in settings))
+    .map((name) => `${name} is not a setting`);
   const values: Record<string, unknown> = {};
   for (const [name, setting] of table) {
     const text = env[name]?.trim() || defaultOf(setting);
@@ -55,13 +62,19 @@ export function withPort(config: Config, port: number): Config {
 
 /** The settings for a terminal. */
 export function helpText(): string {
-  const lines = table.flatMap(([name, setting]) => [`  ${name}  (${setting.type}; default: ${shownDefault(setting)})`, `      ${setting.description}`]);
+  const lines = table.flatMap(([name, setting]) => [
+    `  ${name}  (${setting.type}; default: ${shownDefault(setting)})`,
+    `      ${setting.description}`,
+  ]);
   return ['Settings (environment variables):', '', ...lines, ''].join('\n');
 }
 
 /** The settings as a Markdown table, for the documentation. */
 export function settingsMarkdown(): string {
-  const rows = table.map(([name, setting]) => `| \`${name}\` | ${cell(setting.type)} | ${cell(shownDefault(setting))} | ${cell(setting.description)} |`);
+  const rows = table.map(
+    ([name, setting]) =>
+      `| \`${name}\` | ${cell(setting.type)} | ${cell(shownDefault(setting))} | ${cell(setting.description)} |`,
+  );
   return ['| Setting | Type | Default | Meaning |', '|---|---|---|---|', ...rows, ''].join('\n');
 }
 
@@ -86,7 +99,7 @@ function addressOf({ host, port }: { host: string; port: number }): string {
 
 function defaultOf(setting: Setting<unknown>): string | null {
   const root = process.getuid?.() === 0;
-  return root ? setting.defaultAsRoot ?? setting.default : setting.default;
+  return root ? (setting.defaultAsRoot ?? setting.default) : setting.default;
 }
 
 function malformed(name: string, setting: Setting<unknown>, text: string): string {
@@ -100,7 +113,10 @@ function shownDefault(setting: Setting<unknown>): string {
 }
 
 function keyOf(name: string): string {
-  return name.replace(OURS, '').toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  return name
+    .replace(OURS, '')
+    .toLowerCase()
+    .replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 function cell(text: string): string {

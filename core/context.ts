@@ -95,10 +95,17 @@ export interface SourceQuestion {
 
 /** The commit, or why there is none: `message` is a sentence for users. `unreachable` is worth another try. */
 export type SourceAnswer =
-  | { found: true; branch: string | null; sha: string }
-  | { found: false; failure: SourceFailure; message: string };
+  { found: true; branch: string | null; sha: string } | { found: false; failure: SourceFailure; message: string };
 
-export type SourceFailure = 'unreachable' | 'refused' | 'no_repository' | 'unknown_branch' | 'unknown_commit' | 'empty' | 'too_large' | 'forbidden_address';
+export type SourceFailure =
+  | 'unreachable'
+  | 'refused'
+  | 'no_repository'
+  | 'unknown_branch'
+  | 'unknown_commit'
+  | 'empty'
+  | 'too_large'
+  | 'forbidden_address';
 
 /** What a mutation changed, for the activity entry: names, never values. */
 export interface ActivityDraft {

@@ -54,7 +54,13 @@ function read(sealing: KeyObject, text: string): Cursor | null {
   if (bytes.length <= SEAL_BYTES || bytes.toString('base64url') !== text) return null;
   const content = bytes.subarray(SEAL_BYTES);
   if (!timingSafeEqual(bytes.subarray(0, SEAL_BYTES), seal(sealing, content))) return null;
-  const [version, sort, filters, key, id] = JSON.parse(content.toString()) as [number, string, string, Cursor['key'], string];
+  const [version, sort, filters, key, id] = JSON.parse(content.toString()) as [
+    number,
+    string,
+    string,
+    Cursor['key'],
+    string,
+  ];
   return version === VERSION ? { sort, filters, key, id } : null;
 }
 

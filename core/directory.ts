@@ -11,7 +11,8 @@ import { StartupError } from './startup_error';
 export function makeDirectory(directory: string, mode = 0o755): string | undefined {
   const missing: string[] = [];
   try {
-    for (let place = resolve(directory); !statSync(place, { throwIfNoEntry: false }); place = dirname(place)) missing.unshift(place);
+    for (let place = resolve(directory); !statSync(place, { throwIfNoEntry: false }); place = dirname(place))
+      missing.unshift(place);
     for (const place of missing) mkdirOnce(place, mode);
     if (!statSync(directory).isDirectory()) throw new Error('it is not a folder');
   } catch (error) {

@@ -70,7 +70,12 @@ export interface ProblemDocument {
  * @param members shown in the document and in GraphQL extensions, as the description of the code names them
  * @param headers sent with the answer, e.g. Retry-After (seconds) or Allow
  */
-export function problem(code: ErrorCode, detail?: string, members: Members = {}, headers: Record<string, string> = {}): Problem {
+export function problem(
+  code: ErrorCode,
+  detail?: string,
+  members: Members = {},
+  headers: Record<string, string> = {},
+): Problem {
   // It goes to the client, who gets no stack; to write one down is most of the cost of a refusal. Mistakes of ours keep theirs.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
@@ -95,7 +100,10 @@ export function invalidQuery(parameter: string, detail: string): Problem {
  * The problem as an RFC 9457 document. `type` resolves: GET /v2/errors/{code}.
  * @param about base_url without a slash at its end; instance is the path of the request
  */
-export function toDocument(p: Problem, about: { base_url: string; request_id: string; instance: string }): ProblemDocument {
+export function toDocument(
+  p: Problem,
+  about: { base_url: string; request_id: string; instance: string },
+): ProblemDocument {
   const { title, status, retryable }: ErrorEntry = errors[p.code];
   const standard = {
     type: `${about.base_url}/v2/errors/${p.code}`,

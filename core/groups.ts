@@ -24,7 +24,11 @@ export const groups = [
   { name: 'Observers', operations: 16, description: 'Uptime and metric monitors with notifiers.' },
   { name: 'Integrations', operations: 25, description: 'Git provider integrations and shared repositories.' },
   { name: 'Registries', operations: 11, description: 'Container registries and robot accounts of a project.' },
-  { name: 'AI', operations: 3, description: 'Model catalog and usage per project. Inference itself is a separate API.' },
+  {
+    name: 'AI',
+    operations: 3,
+    description: 'Model catalog and usage per project. Inference itself is a separate API.',
+  },
   { name: 'Reference', operations: 8, description: 'Read-only catalogs: regions, packages, engines and presets.' },
 ] as const satisfies readonly Group[];
 

@@ -9,7 +9,11 @@ import type { RootField } from './operations';
  * all the checks. Sets the rate-limit headers of the reply and the context's project, null where the operation acts on none.
  * @param projectId value of the field's project argument (path on REST), if it has one and it was sent
  */
-export async function refusalOf(ctx: Context, field: RootField, projectId: string | undefined): Promise<Problem | null> {
+export async function refusalOf(
+  ctx: Context,
+  field: RootField,
+  projectId: string | undefined,
+): Promise<Problem | null> {
   ctx.project = null;
   if (field.session) return admitSession(ctx, field);
   if (field.scope === 'none') return null;
@@ -34,7 +38,10 @@ export function requireScope(identity: Identity, scope: RootField['scope']): voi
 
 function scopeRefusal({ scopes }: Identity, scope: RootField['scope']): Problem | null {
   if (scope === 'any' || scope === 'none' || scopes === null || scopes.includes(scope)) return null;
-  return problem('insufficient_scope', `This operation needs the scope ${scope}.`, { required_scope: scope, token_scopes: scopes });
+  return problem('insufficient_scope', `This operation needs the scope ${scope}.`, {
+    required_scope: scope,
+    token_scopes: scopes,
+  });
 }
 
 async function admitSession(ctx: Context, field: RootField): Promise<Problem | null> {
@@ -53,10 +60,19 @@ async function admitAccount(ctx: Context, field: RootField, identity: Identity):
   headers['RateLimit-Reset'] = String(answer.reset_seconds);
   headers['RateLimit-Policy'] = `"${field.budget}";q=${answer.limit};w=60`;
   if (answer.allowed) return null;
-  return problem('rate_limited', `The budget of ${answer.limit} ${field.budget} calls a minute is used up.`, {}, { 'Retry-After': String(answer.reset_seconds) });
+  return problem(
+    'rate_limited',
+    `The budget of ${answer.limit} ${field.budget} calls a minute is used up.`,
+    {},
+    { 'Retry-After': String(answer.reset_seconds) },
+  );
 }
 
-async function selectProject(ctx: Context, identity: Identity, fromArgument: string | undefined): Promise<ProjectAccess | Problem> {
+async function selectProject(
+  ctx: Context,
+  identity: Identity,
+  fromArgument: string | undefined,
+): Promise<ProjectAccess | Problem> {
   const id = fromArgument ?? ctx.project_header ?? identity.project_id;
   if (id === null) return problem('project_header_missing');
   const allowed = identity.project_id ? [identity.project_id] : identity.project_ids;
@@ -66,10 +82,13 @@ async function selectProject(ctx: Context, identity: Identity, fromArgument: str
 
 function accessRefusal(field: RootField, identity: Identity, project: ProjectAccess | null): Problem | null {
   if (field.access.personalKey && identity.kind === 'project') return problem('personal_key_required');
-  if (field.access.unrestricted && identity.project_ids) return problem('project_not_allowed', 'The key is restricted to certain projects.');
+  if (field.access.unrestricted && identity.project_ids)
+    return problem('project_not_allowed', 'The key is restricted to certain projects.');
   if (!project || field.kind === 'query') return null;
   if (project.role === 'viewer') return problem('role_not_permitted', undefined, { required_role: 'developer' });
   // A project key may change its own project: a stated exception to the owner rule (decision 10).
   const byOwner = project.role === 'owner' || identity.kind === 'project';
-  return field.access.role === 'owner' && !byOwner ? problem('role_not_permitted', undefined, { required_role: 'owner' }) : null;
+  return field.access.role === 'owner' && !byOwner
+    ? problem('role_not_permitted', undefined, { required_role: 'owner' })
+    : null;
 }

@@ -1,14 +1,25 @@
 // What was found on the host that the platform runs on. The catalogs are made of it.
 
 /** A server program that was found. `version` as it says itself, e.g. 15.16. `series` is what a customer picks: 15, 7.0, 10.11. */
-export interface EngineFound { version: string; series: string; path: string }
+export interface EngineFound {
+  version: string;
+  series: string;
+  path: string;
+}
 
 /** `tools` are the programs found beside the server, e.g. initdb, pg_dump. */
-export interface PostgresqlFound extends EngineFound { source: 'system' | 'embedded'; tools: string[] }
+export interface PostgresqlFound extends EngineFound {
+  source: 'system' | 'embedded';
+  tools: string[];
+}
 
-export interface ProgramFound { version: string; path: string }
+export interface ProgramFound {
+  version: string;
+  path: string;
+}
 
-export type ProgramName = 'git' | 'node' | 'npm' | 'yarn' | 'pnpm' | 'python3' | 'go' | 'bubblewrap' | 'pgbouncer' | 'haproxy' | 'mariadb_dump';
+export type ProgramName =
+  'git' | 'node' | 'npm' | 'yarn' | 'pnpm' | 'python3' | 'go' | 'bubblewrap' | 'pgbouncer' | 'haproxy' | 'mariadb_dump';
 export type OciBuilderName = 'podman' | 'buildah' | 'docker';
 
 /** Sizes in bytes. Memory respects the limit of the control group. Disk is that of the data directory. */

@@ -35,7 +35,9 @@ export function mintId(prefix: string): string {
 /** True for a string of the kind's form. Says nothing about existence. */
 export function isId(prefix: string, value: unknown): value is string {
   if (typeof value !== 'string' || value.length !== prefix.length + 1 + BODY_LENGTH) return false;
-  return value.startsWith(prefix) && value.charCodeAt(prefix.length) === 95 && BODY.test(value.slice(prefix.length + 1));
+  return (
+    value.startsWith(prefix) && value.charCodeAt(prefix.length) === 95 && BODY.test(value.slice(prefix.length + 1))
+  );
 }
 
 /**
@@ -53,7 +55,9 @@ export function timeOfId(id: string): Date {
 /** The least id that the kind could have had at a time: bounds of a time are bounds of ids. @param time RFC 3339, since 1970 */
 export function firstIdAt(prefix: string, time: string): string {
   const ms = Math.max(0, Date.parse(time));
-  const digits = Array.from({ length: TIME_LENGTH }, (_, index) => ALPHABET.charAt(Math.floor(ms / 32 ** (TIME_LENGTH - 1 - index)) % 32));
+  const digits = Array.from({ length: TIME_LENGTH }, (_, index) =>
+    ALPHABET.charAt(Math.floor(ms / 32 ** (TIME_LENGTH - 1 - index)) % 32),
+  );
   return `${prefix}_${digits.join('').padEnd(BODY_LENGTH, '0')}`;
 }
 
@@ -64,7 +68,12 @@ export function mintRequestId(): string {
 
 function startMillisecond(now: number): void {
   lastMs = now;
-  lastTime = pair(now / 2 ** 40) + pair((now / 2 ** 30) % 1024) + pair((now / TWENTY_BITS) % 1024) + pair((now / 1024) % 1024) + pair(now % 1024);
+  lastTime =
+    pair(now / 2 ** 40) +
+    pair((now / 2 ** 30) % 1024) +
+    pair((now / TWENTY_BITS) % 1024) +
+    pair((now / 1024) % 1024) +
+    pair(now % 1024);
   const offset = takeRandom();
   high = pool.readUIntBE(offset, 5);
   low = pool.readUIntBE(offset + 5, 5);

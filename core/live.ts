@@ -1,6 +1,14 @@
 // Lists that can be followed: the same reader serves the stream of events on REST (rest/live.ts) and the subscription of
 // GraphQL, which is made here from the query that is marked @live.
-import { getNullableType, GraphQLNonNull, GraphQLObjectType, GraphQLSchema, isListType, isObjectType, type GraphQLFieldConfig } from 'graphql';
+import {
+  getNullableType,
+  GraphQLNonNull,
+  GraphQLObjectType,
+  GraphQLSchema,
+  isListType,
+  isObjectType,
+  type GraphQLFieldConfig,
+} from 'graphql';
 import type { Context } from './context';
 import type { FieldValidator } from './field_validator';
 import { refusalOf } from './guard';
@@ -64,17 +72,35 @@ export async function* follow({ reader, args, ctx, after, signal }: Following): 
 const OF_PAGES = new Set(['limit', 'cursor', 'sort', 'order', 'until']);
 
 /** The schema with a root of subscriptions: `listXLogs` marked @live becomes `followXLogs`, whose events are single rows. */
-export function withSubscriptions(schema: GraphQLSchema, fields: Iterable<RootField>, live: ReadonlyMap<string, LiveReader>, validators: ReadonlyMap<string, FieldValidator>): GraphQLSchema {
+export function withSubscriptions(
+  schema: GraphQLSchema,
+  fields: Iterable<RootField>,
+  live: ReadonlyMap<string, LiveReader>,
+  validators: ReadonlyMap<string, FieldValidator>,
+): GraphQLSchema {
   const query = schema.getQueryType()?.toConfig().fields ?? {};
-  const followed = [...fields].filter((field) => field.live).map((field) => {
-    const config = query[field.name] as GraphQLFieldConfig<unknown, Context>;
-    return [field.name.replace(/^list/, 'follow'), subscription(field, config, live.get(field.name) as LiveReader, validators.get(field.name) as FieldValidator)] as const;
-  });
+  const followed = [...fields]
+    .filter((field) => field.live)
+    .map((field) => {
+      const config = query[field.name] as GraphQLFieldConfig<unknown, Context>;
+      return [
+        field.name.replace(/^list/, 'follow'),
+        subscription(field, config, live.get(field.name) as LiveReader, validators.get(field.name) as FieldValidator),
+      ] as const;
+    });
   if (!followed.length) return schema;
-  return new GraphQLSchema({ ...schema.toConfig(), subscription: new GraphQLObjectType({ name: 'Subscription', fields: Object.fromEntries(followed) }) });
+  return new GraphQLSchema({
+    ...schema.toConfig(),
+    subscription: new GraphQLObjectType({ name: 'Subscription', fields: Object.fromEntries(followed) }),
+  });
 }
 
-function subscription(field: RootField, config: GraphQLFieldConfig<unknown, Context>, reader: LiveReader, validate: FieldValidator): GraphQLFieldConfig<unknown, Context> {
+function subscription(
+  field: RootField,
+  config: GraphQLFieldConfig<unknown, Context>,
+  reader: LiveReader,
+  validate: FieldValidator,
+): GraphQLFieldConfig<unknown, Context> {
   const args = Object.fromEntries(Object.entries(config.args ?? {}).filter(([name]) => !OF_PAGES.has(name)));
   return {
     type: new GraphQLNonNull(rowOf(field, config)),
@@ -83,7 +109,11 @@ function subscription(field: RootField, config: GraphQLFieldConfig<unknown, Cont
     resolve: (row) => row,
     async subscribe(_, given: Record<string, unknown>, ctx) {
       const inner: Context = { ...ctx };
-      const refusal = await refusalOf(inner, field, field.projectArgument ? (given[field.projectArgument] as string | undefined) : undefined);
+      const refusal = await refusalOf(
+        inner,
+        field,
+        field.projectArgument ? (given[field.projectArgument] as string | undefined) : undefined,
+      );
       if (refusal) throw refusal;
       const following = { reader, ctx: inner, args: validate(given), after: null, signal: ctx.gone };
       // What is wrong with the request shows before the stream begins.

@@ -1,5 +1,14 @@
 // The log: JSON lines on standard output. Fields that may hold a secret are blanked wherever they stand.
-import { destination, pino, stdSerializers, symbols, type Bindings, type ChildLoggerOptions, type DestinationStream, type Logger } from 'pino';
+import {
+  destination,
+  pino,
+  stdSerializers,
+  symbols,
+  type Bindings,
+  type ChildLoggerOptions,
+  type DestinationStream,
+  type Logger,
+} from 'pino';
 
 export type { Logger };
 
@@ -53,7 +62,8 @@ interface Parts {
 export function plainLines(log: Logger, message: string): (fields: object) => void {
   const { [symbols.streamSym]: stream, [symbols.chindingsSym]: bound } = log as unknown as Parts;
   return (fields) => {
-    if (log.isLevelEnabled('info')) stream.write(`{"level":"info"${isoTime()}${bound},${JSON.stringify(fields).slice(1, -1)},"msg":"${message}"}\n`);
+    if (log.isLevelEnabled('info'))
+      stream.write(`{"level":"info"${isoTime()}${bound},${JSON.stringify(fields).slice(1, -1)},"msg":"${message}"}\n`);
   };
 }
 
@@ -73,7 +83,8 @@ function hidingInChildren(log: Logger): Logger {
 
 function withoutSecrets(fields: object, depth = 0): Record<string, unknown> {
   const copy: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(fields)) copy[name] = SECRET_FIELDS.has(name.toLowerCase()) ? HIDDEN : inner(value, depth + 1);
+  for (const [name, value] of Object.entries(fields))
+    copy[name] = SECRET_FIELDS.has(name.toLowerCase()) ? HIDDEN : inner(value, depth + 1);
   return copy;
 }
 

@@ -25,14 +25,27 @@ function cut(bytes: Buffer): string {
 }
 
 const WORDS: Record<string, LogLevel> = {
-  trace: 'debug', debug: 'debug', verbose: 'debug',
-  info: 'info', information: 'info', notice: 'info',
-  warn: 'warning', warning: 'warning',
-  error: 'error', err: 'error', fatal: 'error', critical: 'error', crit: 'error', alert: 'error', emergency: 'error', panic: 'error',
+  trace: 'debug',
+  debug: 'debug',
+  verbose: 'debug',
+  info: 'info',
+  information: 'info',
+  notice: 'info',
+  warn: 'warning',
+  warning: 'warning',
+  error: 'error',
+  err: 'error',
+  fatal: 'error',
+  critical: 'error',
+  crit: 'error',
+  alert: 'error',
+  emergency: 'error',
+  panic: 'error',
 };
 
 /** `ERROR: x`, `[warn] x`, `2026-01-31 09:30:00 ERROR x`, `level=error`: the word comes early or not at all. */
-const PREFIX = /^(?:[\d:.,TZ+\- /[\]]{8,40}\s*)?[[(<]?(trace|debug|verbose|info|notice|warn|warning|error|fatal|critical|panic)[\])>]?(?=[:\s|\]-]|$)/i;
+const PREFIX =
+  /^(?:[\d:.,TZ+\- /[\]]{8,40}\s*)?[[(<]?(trace|debug|verbose|info|notice|warn|warning|error|fatal|critical|panic)[\])>]?(?=[:\s|\]-]|$)/i;
 const PAIR = /\blevel=["']?([a-z]+)/i;
 const MEMBER = /"(?:level|severity|levelname|log\.level)"\s*:\s*(?:"([A-Za-z]+)"|(\d+))/;
 /** How far into a line a level is looked for. */

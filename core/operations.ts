@@ -94,7 +94,11 @@ interface RestArguments {
   summary: string;
 }
 
-function readField(schema: GraphQLSchema, type: GraphQLObjectType, definition: GraphQLField<unknown, unknown>): RootField {
+function readField(
+  schema: GraphQLSchema,
+  type: GraphQLObjectType,
+  definition: GraphQLField<unknown, unknown>,
+): RootField {
   const one = (name: string): Record<string, unknown> | undefined => getDirective(schema, definition, name)?.[0];
   const kind = type === schema.getQueryType() ? 'query' : 'mutation';
   const bindings = (getDirective(schema, definition, 'rest') ?? []) as RestArguments[];
@@ -150,10 +154,12 @@ function readOperation(field: RootField, binding: RestArguments, index: number):
     return `{${name}}`;
   });
   const known = new Set(field.definition.args.map((argument) => argument.name));
-  for (const { argument } of params) if (!known.has(argument)) fail(field.name, `path ${path} names no argument "${argument}"`);
+  for (const { argument } of params)
+    if (!known.has(argument)) fail(field.name, `path ${path} names no argument "${argument}"`);
   const bound = new Set([...params.map((param) => param.argument), field.body?.argument, 'project_id']);
   const query = field.definition.args.filter((argument) => !bound.has(argument.name));
-  if (binding.method !== 'GET' && query.length) fail(field.name, `argument "${query[0]?.name}" of ${binding.method} is neither in the path nor in the body`);
+  if (binding.method !== 'GET' && query.length)
+    fail(field.name, `argument "${query[0]?.name}" of ${binding.method} is neither in the path nor in the body`);
   if (binding.method === 'GET' && field.body) fail(field.name, 'a GET has no body');
   return {
     id: binding.id ?? (index === 0 ? field.name : fail(field.name, 'a further @rest needs an id')),
@@ -171,7 +177,8 @@ function readOperation(field: RootField, binding: RestArguments, index: number):
 }
 
 function checkField(field: RootField, graphqlOnly: boolean): void {
-  if (!field.operations.length && !graphqlOnly && !field.session) fail(field.name, 'needs @rest, @graphqlOnly or @session');
+  if (!field.operations.length && !graphqlOnly && !field.session)
+    fail(field.name, 'needs @rest, @graphqlOnly or @session');
   if (field.session && field.operations.length) fail(field.name, 'a dashboard function has no REST operation');
   if (field.kind === 'mutation' && !field.action) fail(field.name, 'a mutation needs @audit(action:)');
   if (!field.definition.description) fail(field.name, 'needs a description');

@@ -14,7 +14,13 @@ const AT_ONCE = 2;
 const WAITING_MAX = 50;
 const RETRY_AFTER_SECONDS = '10';
 
-interface Stored { N: number; r: number; p: number; salt: Buffer; hash: Buffer }
+interface Stored {
+  N: number;
+  r: number;
+  p: number;
+  salt: Buffer;
+  hash: Buffer;
+}
 
 let running = 0;
 const waiting: (() => void)[] = [];
@@ -39,8 +45,10 @@ export async function verifyPassword(password: string, stored: string | null): P
 /** What is wrong with a new password, as an entry of validation_failed without its field; null if nothing is. */
 export function passwordProblem(password: string): { code: FieldErrorCode; detail: string } | null {
   const length = [...password].length;
-  if (length < limits.passwordCharactersMin) return { code: 'too_short', detail: `must have at least ${limits.passwordCharactersMin} characters` };
-  if (length > limits.passwordCharactersMax) return { code: 'too_long', detail: `must have at most ${limits.passwordCharactersMax} characters` };
+  if (length < limits.passwordCharactersMin)
+    return { code: 'too_short', detail: `must have at least ${limits.passwordCharactersMin} characters` };
+  if (length > limits.passwordCharactersMax)
+    return { code: 'too_long', detail: `must have at most ${limits.passwordCharactersMax} characters` };
   return null;
 }
 
@@ -52,7 +60,13 @@ function parse(stored: string): Stored {
   const match = /^scrypt\$(\d+)\$(\d+)\$(\d+)\$([\w-]+)\$([\w-]+)$/.exec(stored);
   if (!match) throw new Error('a stored password hash is malformed');
   const [, N, r, p, salt = '', hash = ''] = match;
-  return { N: Number(N), r: Number(r), p: Number(p), salt: Buffer.from(salt, 'base64url'), hash: Buffer.from(hash, 'base64url') };
+  return {
+    N: Number(N),
+    r: Number(r),
+    p: Number(p),
+    salt: Buffer.from(salt, 'base64url'),
+    hash: Buffer.from(hash, 'base64url'),
+  };
 }
 
 async function derive(password: string, { N, r, p, salt, hash }: Stored): Promise<Buffer> {
@@ -64,7 +78,12 @@ async function derive(password: string, { N, r, p, salt, hash }: Stored): Promis
   }
 }
 
-function scryptOf(password: string, salt: Buffer, length: number, options: { N: number; r: number; p: number; maxmem: number }): Promise<Buffer> {
+function scryptOf(
+  password: string,
+  salt: Buffer,
+  length: number,
+  options: { N: number; r: number; p: number; maxmem: number },
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // NFKC, so that the same password typed on another keyboard is the same (NIST SP 800-63B section 5.1.1.2).
     scrypt(password.normalize('NFKC'), salt, length, options, (error, key) => (error ? reject(error) : resolve(key)));
@@ -76,7 +95,8 @@ async function turn(): Promise<void> {
     running += 1;
     return;
   }
-  if (waiting.length >= WAITING_MAX) throw problem('service_unavailable', 'Too many logins at once.', {}, { 'Retry-After': RETRY_AFTER_SECONDS });
+  if (waiting.length >= WAITING_MAX)
+    throw problem('service_unavailable', 'Too many logins at once.', {}, { 'Retry-After': RETRY_AFTER_SECONDS });
   await new Promise<void>((resolve) => waiting.push(resolve));
 }
 

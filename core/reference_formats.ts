@@ -35,10 +35,13 @@ export function ociReference(text: string): string | null {
   return match && (match[1] ?? '').length <= OCI_NAME_MAX ? text : null;
 }
 
-const OCI_HOST = '(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*|\\[[0-9a-fA-F:]+\\])(?::\\d{1,5})?';
+const OCI_HOST =
+  '(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*|\\[[0-9a-fA-F:]+\\])(?::\\d{1,5})?';
 const OCI_COMPONENT = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*';
 const OCI_DIGEST = 'sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}';
-const OCI_REFERENCE = new RegExp(`^((?:${OCI_HOST}/)?${OCI_COMPONENT}(?:/${OCI_COMPONENT})*)(?::[\\w][\\w.-]{0,127})?(?:@(?:${OCI_DIGEST}))?$`);
+const OCI_REFERENCE = new RegExp(
+  `^((?:${OCI_HOST}/)?${OCI_COMPONENT}(?:/${OCI_COMPONENT})*)(?::[\\w][\\w.-]{0,127})?(?:@(?:${OCI_DIGEST}))?$`,
+);
 
 function webUrl(text: string, scheme: RegExp): string | null {
   if (text.length > URL_MAX || !scheme.test(text) || /[\s\\]/.test(text)) return null;
@@ -47,6 +50,7 @@ function webUrl(text: string, scheme: RegExp): string | null {
 }
 
 function sshUrl(text: string): string | null {
-  const match = /^ssh:\/\/(?:[A-Za-z0-9_][\w.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-f:]+\])(?::\d{1,5})?\/[^-].*$/i.exec(text);
+  const match =
+    /^ssh:\/\/(?:[A-Za-z0-9_][\w.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-f:]+\])(?::\d{1,5})?\/[^-].*$/i.exec(text);
   return match && URL.canParse(text) ? text : null;
 }

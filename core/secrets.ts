@@ -1,6 +1,25 @@
 // Secrets at rest: AES-256-GCM under a key that stays outside the database, with the key's id in every sealed value.
-import { createCipheriv, createDecipheriv, createHash, createHmac, createSecretKey, hkdfSync, randomBytes, type KeyObject } from 'node:crypto';
-import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  randomBytes,
+  type KeyObject,
+} from 'node:crypto';
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { makeDirectory } from './directory';
 import { StartupError } from './startup_error';
@@ -44,9 +63,13 @@ export function secretBox(keys: KeyRing): SecretBox {
   };
   return {
     keyId: current.id,
-    seal: (plain, context) => `${VERSION}.${current.id}.${encrypt(sealing.get(current.id) as KeyObject, plain, context)}`,
+    seal: (plain, context) =>
+      `${VERSION}.${current.id}.${encrypt(sealing.get(current.id) as KeyObject, plain, context)}`,
     open: (sealed, context) => open(sealing, sealed, context),
-    hmac: (value, purpose) => createHmac('sha256', keyFor(`hmac:${purpose}`)).update(value).digest('hex'),
+    hmac: (value, purpose) =>
+      createHmac('sha256', keyFor(`hmac:${purpose}`))
+        .update(value)
+        .digest('hex'),
     subKey: keyFor,
   };
 }
@@ -73,7 +96,10 @@ export function loadKeyRing({ setting, dataDir }: { setting: string | null; data
  * @returns null if it is malformed
  */
 export function parseKeyRing(text: string): KeyRing | null {
-  const keys = text.trim().split(',').map((entry) => parseKey(entry.trim()));
+  const keys = text
+    .trim()
+    .split(',')
+    .map((entry) => parseKey(entry.trim()));
   const ids = new Set(keys.map((key) => key?.id));
   if (ids.size < keys.length || keys.includes(null)) return null;
   return keys as { id: string; key: Buffer }[];
@@ -81,7 +107,8 @@ export function parseKeyRing(text: string): KeyRing | null {
 
 function parse(text: string, source: string): KeyRing {
   const keys = parseKeyRing(text);
-  if (!keys) throw new StartupError(`${source} is malformed: expected 32 bytes in base64 or hex, or a list id:key,id:key`);
+  if (!keys)
+    throw new StartupError(`${source} is malformed: expected 32 bytes in base64 or hex, or a list id:key,id:key`);
   return keys;
 }
 
@@ -97,7 +124,9 @@ function encrypt(key: KeyObject, plain: string, context: string): string {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
   cipher.setAAD(Buffer.from(context));
-  return Buffer.concat([nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64url');
+  return Buffer.concat([nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString(
+    'base64url',
+  );
 }
 
 function open(sealing: Map<string, KeyObject>, sealed: string, context: string): string {
@@ -106,7 +135,8 @@ function open(sealing: Map<string, KeyObject>, sealed: string, context: string):
   const key = sealing.get(id);
   if (!key) throw new Error(`the value was sealed under the key "${id}", which is not in PLATFORM_SECRET_KEY`);
   const bytes = Buffer.from(content, 'base64url');
-  if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString('base64url') !== content) throw new Error('not a sealed value');
+  if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString('base64url') !== content)
+    throw new Error('not a sealed value');
   return decrypt(key, bytes, context);
 }
 

@@ -15,7 +15,9 @@ export function selectsOnly(names: readonly string[]): (selection: Selection) =>
       const before = known.get(set);
       if (before !== undefined) return before;
       const fields = (returnType as GraphQLObjectType).getFields();
-      const only = namesOf(set, fragments).every((name) => name === '__typename' || (names.includes(name) && !fields[name]?.resolve));
+      const only = namesOf(set, fragments).every(
+        (name) => name === '__typename' || (names.includes(name) && !fields[name]?.resolve),
+      );
       known.set(set, only);
       return only;
     });
@@ -24,6 +26,11 @@ export function selectsOnly(names: readonly string[]): (selection: Selection) =>
 function namesOf(set: SelectionSetNode, fragments: Selection['fragments']): string[] {
   return set.selections.flatMap((node) => {
     if (node.kind === Kind.FIELD) return [node.name.value];
-    return namesOf(node.kind === Kind.INLINE_FRAGMENT ? node.selectionSet : (fragments[node.name.value] as { selectionSet: SelectionSetNode }).selectionSet, fragments);
+    return namesOf(
+      node.kind === Kind.INLINE_FRAGMENT
+        ? node.selectionSet
+        : (fragments[node.name.value] as { selectionSet: SelectionSetNode }).selectionSet,
+      fragments,
+    );
   });
 }

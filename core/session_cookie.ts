@@ -9,7 +9,10 @@ export function sessionCookieName(config: Pick<Config, 'baseUrl'>): string {
 /** The session's secret in a Cookie header (RFC 6265 section 4.2), null where there is none. */
 export function readSessionCookie(config: Pick<Config, 'baseUrl'>, header: string | undefined): string | null {
   const name = `${sessionCookieName(config)}=`;
-  const pair = (header ?? '').split(';').map((part) => part.trim()).find((part) => part.startsWith(name));
+  const pair = (header ?? '')
+    .split(';')
+    .map((part) => part.trim())
+    .find((part) => part.startsWith(name));
   return pair?.slice(name.length) || null;
 }
 

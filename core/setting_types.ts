@@ -38,14 +38,19 @@ export function path<const R extends Row>(row: R): Typed<string, R> {
 
 export function integer<const R extends Row & { min: number; max: number }>(row: R): Typed<number, R> {
   const { min, max } = row;
-  const parse = (given: string): number | null => (/^\d{1,15}$/.test(given) && Number(given) >= min && Number(given) <= max ? Number(given) : null);
+  const parse = (given: string): number | null =>
+    /^\d{1,15}$/.test(given) && Number(given) >= min && Number(given) <= max ? Number(given) : null;
   return { ...row, type: `integer from ${min} to ${max}`, parse };
 }
 
 /** A number from 1, or `auto`: the cores that this process may use. */
 export function processCount<const R extends Row & { max: number }>(row: R): Typed<number, R> {
   const { parse } = integer({ ...row, min: 1 });
-  return { ...row, type: `auto or integer from 1 to ${row.max}`, parse: (given) => (given === 'auto' ? Math.min(availableParallelism(), row.max) : parse(given)) };
+  return {
+    ...row,
+    type: `auto or integer from 1 to ${row.max}`,
+    parse: (given) => (given === 'auto' ? Math.min(availableParallelism(), row.max) : parse(given)),
+  };
 }
 
 /** `from-to`, both of them included. */
@@ -68,12 +73,14 @@ export function oneOf<const Word extends string, const R extends Row>(words: rea
 
 /** Without a slash at its end. */
 export function httpUrl<const R extends Row>(row: R): Typed<string, R> {
-  const parse = (given: string): string | null => (formats.url(given) && !/[?#]/.test(given) ? given.replace(/\/+$/, '') : null);
+  const parse = (given: string): string | null =>
+    formats.url(given) && !/[?#]/.test(given) ? given.replace(/\/+$/, '') : null;
   return { ...row, type: 'http or https URL', parse };
 }
 
 export function postgresUrl<const R extends Row>(row: R): Typed<string, R> {
-  const parse = (given: string): string | null => (/^postgres(ql)?:\/\/\S+$/.test(given) && URL.canParse(given) ? given : null);
+  const parse = (given: string): string | null =>
+    /^postgres(ql)?:\/\/\S+$/.test(given) && URL.canParse(given) ? given : null;
   return { ...row, type: 'postgresql:// URL', parse };
 }
 
@@ -110,14 +117,22 @@ export function secretKeys<const R extends Row>(row: R): Typed<string, R> {
 }
 
 /** A JSON object whose keys are among `names`, with whole numbers from 0, or null for none. */
-export function amounts<const Name extends string, const R extends Row>(names: readonly Name[], row: R): Typed<Partial<Record<Name, number | null>>, R> {
+export function amounts<const Name extends string, const R extends Row>(
+  names: readonly Name[],
+  row: R,
+): Typed<Partial<Record<Name, number | null>>, R> {
   return { ...row, type: 'JSON object', parse: (given) => amountsOf(names, given) };
 }
 
-function amountsOf<Name extends string>(names: readonly string[], given: string): Partial<Record<Name, number | null>> | null {
+function amountsOf<Name extends string>(
+  names: readonly string[],
+  given: string,
+): Partial<Record<Name, number | null>> | null {
   const object = parseJson(given);
   if (typeof object !== 'object' || object === null || Array.isArray(object)) return null;
-  const fits = Object.entries(object).every(([name, amount]) => names.includes(name) && (amount === null || (Number.isSafeInteger(amount) && amount >= 0)));
+  const fits = Object.entries(object).every(
+    ([name, amount]) => names.includes(name) && (amount === null || (Number.isSafeInteger(amount) && amount >= 0)),
+  );
   return fits ? (object as Partial<Record<Name, number | null>>) : null;
 }
 
@@ -131,11 +146,16 @@ function parseJson(given: string): unknown {
 
 function hostnameOf(given: string): string | null {
   const lower = given.toLowerCase();
-  return /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/.test(lower) ? lower : null;
+  return /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/.test(lower)
+    ? lower
+    : null;
 }
 
 function list(given: string, fits: (entry: string) => boolean): readonly string[] | null {
-  const entries = given.split(',').map((entry) => entry.trim()).filter(Boolean);
+  const entries = given
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter(Boolean);
   return entries.every(fits) ? Object.freeze(entries) : null;
 }
 

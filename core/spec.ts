@@ -25,7 +25,10 @@ export interface Spec {
 }
 
 /** The @spec of an argument, input field, field or scalar; empty where there is none. */
-export function specOf(schema: GraphQLSchema, node: GraphQLArgument | GraphQLInputField | GraphQLField<unknown, unknown> | GraphQLNamedType): Spec {
+export function specOf(
+  schema: GraphQLSchema,
+  node: GraphQLArgument | GraphQLInputField | GraphQLField<unknown, unknown> | GraphQLNamedType,
+): Spec {
   return (getDirective(schema, node as GraphQLInputField, 'spec')?.[0] ?? {}) as Spec;
 }
 
@@ -64,20 +67,28 @@ export function stringCheck(spec: Spec): Check {
     const normal = format ? format(text) : { value: text };
     if (!checkLength(normal?.value ?? text.trim(), bounds, report)) return value;
     if (!normal) return report('invalid_format', `is not a valid ${spec.format?.replaceAll('_', ' ')}`);
-    if (spec.sorts && !spec.sorts.includes(normal.value.replace(/^-/, ''))) report('not_in_enum', `must be one of ${spec.sorts.join(', ')}, with - in front for descending`);
+    if (spec.sorts && !spec.sorts.includes(normal.value.replace(/^-/, '')))
+      report('not_in_enum', `must be one of ${spec.sorts.join(', ')}, with - in front for descending`);
     if (pattern && !pattern.test(normal.value)) report('invalid_format', `must match ${spec.pattern}`);
     return normal.value;
   };
 }
 
 /** Lengths that belong to a format, so that a name of 101 characters is too long rather than badly formed. */
-const LENGTHS: Record<string, Spec> = { label: { minLength: 1, maxLength: 100 }, slug: { minLength: 3, maxLength: 40 }, hostname: { minLength: 1, maxLength: 253 } };
+const LENGTHS: Record<string, Spec> = {
+  label: { minLength: 1, maxLength: 100 },
+  slug: { minLength: 3, maxLength: 40 },
+  hostname: { minLength: 1, maxLength: 253 },
+};
 
 function checkLength(text: string, spec: Spec, report: Report): boolean {
   const length = spec.minLength === undefined && spec.maxLength === undefined ? 0 : [...text].length;
-  if (spec.minLength !== undefined && length < spec.minLength) report('too_short', `must have at least ${spec.minLength} characters`);
-  else if (spec.maxLength !== undefined && length > spec.maxLength) report('too_long', `must have at most ${spec.maxLength} characters`);
-  else if (spec.maxBytes !== undefined && Buffer.byteLength(text) > spec.maxBytes) report('too_long', `must have at most ${spec.maxBytes} bytes`);
+  if (spec.minLength !== undefined && length < spec.minLength)
+    report('too_short', `must have at least ${spec.minLength} characters`);
+  else if (spec.maxLength !== undefined && length > spec.maxLength)
+    report('too_long', `must have at most ${spec.maxLength} characters`);
+  else if (spec.maxBytes !== undefined && Buffer.byteLength(text) > spec.maxBytes)
+    report('too_long', `must have at most ${spec.maxBytes} bytes`);
   else return true;
   return false;
 }
@@ -86,9 +97,12 @@ function checkLength(text: string, spec: Spec, report: Report): boolean {
 export function listCheck(spec: Spec): Check {
   return (value, report) => {
     const list = value as unknown[];
-    if (spec.minItems !== undefined && list.length < spec.minItems) report('too_few', `must have at least ${spec.minItems} entries`);
-    if (spec.maxItems !== undefined && list.length > spec.maxItems) report('too_many', `must have at most ${spec.maxItems} entries`);
-    if (spec.unique && new Set(list.map((entry) => JSON.stringify(entry))).size < list.length) report('duplicate', 'holds an entry twice');
+    if (spec.minItems !== undefined && list.length < spec.minItems)
+      report('too_few', `must have at least ${spec.minItems} entries`);
+    if (spec.maxItems !== undefined && list.length > spec.maxItems)
+      report('too_many', `must have at most ${spec.maxItems} entries`);
+    if (spec.unique && new Set(list.map((entry) => JSON.stringify(entry))).size < list.length)
+      report('duplicate', 'holds an entry twice');
     return value;
   };
 }

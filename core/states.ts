@@ -48,9 +48,13 @@ function requireReached<State>(named: State[], reached: Set<State>): void {
   if (lost !== undefined) throw new Error(`no move leads to the state "${lost}"`);
 }
 
-function requireWaysOut<State extends string>(transitional: readonly State[], moves: Record<string, readonly State[] | undefined>): void {
+function requireWaysOut<State extends string>(
+  transitional: readonly State[],
+  moves: Record<string, readonly State[] | undefined>,
+): void {
   for (const state of transitional) {
-    const reached = reach([state], (from) => (transitional.includes(from) ? moves[from] ?? [] : []));
-    if ([...reached].every((to) => transitional.includes(to))) throw new Error(`the transitional state "${state}" has no way out`);
+    const reached = reach([state], (from) => (transitional.includes(from) ? (moves[from] ?? []) : []));
+    if ([...reached].every((to) => transitional.includes(to)))
+      throw new Error(`the transitional state "${state}" has no way out`);
   }
 }

@@ -36,7 +36,10 @@ const ROOT_TYPES: Record<string, { is(value: unknown): boolean; word: string }> 
  * Compiles the check of one input type.
  * @returns a function from a raw JSON object to its normal form (labels trimmed, host names folded) and all its mistakes
  */
-export function compileInput(schema: GraphQLSchema, type: GraphQLInputObjectType): (value: Record<string, unknown>) => Validated {
+export function compileInput(
+  schema: GraphQLSchema,
+  type: GraphQLInputObjectType,
+): (value: Record<string, unknown>) => Validated {
   const check = compileObject(schema, type);
   return (value) => {
     const errors: FieldError[] = [];
@@ -45,7 +48,10 @@ export function compileInput(schema: GraphQLSchema, type: GraphQLInputObjectType
 }
 
 /** Compiles the check of scalar arguments (path and query); unknown ones were left out before. */
-export function compileArguments(schema: GraphQLSchema, args: readonly GraphQLArgument[]): (value: Record<string, unknown>) => Validated {
+export function compileArguments(
+  schema: GraphQLSchema,
+  args: readonly GraphQLArgument[],
+): (value: Record<string, unknown>) => Validated {
   const checks = args.map((argument) => [argument.name, compileField(schema, argument)] as const);
   return (values) => {
     const errors: FieldError[] = [];
@@ -56,7 +62,11 @@ export function compileArguments(schema: GraphQLSchema, args: readonly GraphQLAr
 }
 
 function compileObject(schema: GraphQLSchema, type: GraphQLInputObjectType): ObjectCheck {
-  const fields = Object.values(type.getFields()).map((field) => ({ name: field.name, field, check: compileField(schema, field) }));
+  const fields = Object.values(type.getFields()).map((field) => ({
+    name: field.name,
+    field,
+    check: compileField(schema, field),
+  }));
   const known = new Set(fields.map((field) => field.name));
   const readOnly = readOnlyFields(schema, type);
   const rules = ((getDirective(schema, type, 'rule') ?? []) as Rule[]).map(compileRule);
@@ -81,7 +91,9 @@ function compileObject(schema: GraphQLSchema, type: GraphQLInputObjectType): Obj
 function readOnlyFields(schema: GraphQLSchema, type: GraphQLInputObjectType): Set<string> {
   const kind = /^(?:Create|Add|Update|Set|Move|Scale)?(\w+?)Input$/.exec(type.name)?.[1] ?? '';
   const sources = [schema.getType(kind), schema.getType(`Create${kind}Input`), schema.getType(`Add${kind}Input`)];
-  const names = sources.flatMap((source) => (isObjectType(source) || isInputObjectType(source) ? Object.keys(source.getFields()) : []));
+  const names = sources.flatMap((source) =>
+    isObjectType(source) || isInputObjectType(source) ? Object.keys(source.getFields()) : [],
+  );
   return new Set(names);
 }
 
@@ -120,14 +132,16 @@ function typed(is: (value: unknown) => boolean, word: string, check: Check): Fie
 function enumCheck(names: string[]): FieldCheck {
   return (value, path, errors) => {
     if (typeof value !== 'string') errors.push({ field: path, code: 'invalid_type', detail: 'must be a string' });
-    else if (!names.includes(value)) errors.push({ field: path, code: 'not_in_enum', detail: `must be one of ${names.join(', ')}` });
+    else if (!names.includes(value))
+      errors.push({ field: path, code: 'not_in_enum', detail: `must be one of ${names.join(', ')}` });
     return value;
   };
 }
 
 function nestedObject(check: ObjectCheck): FieldCheck {
   return (value, path, errors) => {
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return check(value as Record<string, unknown>, `${path}.`, errors);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return check(value as Record<string, unknown>, `${path}.`, errors);
     errors.push({ field: path, code: 'invalid_type', detail: 'must be an object' });
     return value;
   };
@@ -171,12 +185,24 @@ function compileRule(rule: Rule): RuleCheck {
   throw new Error('schema: a @rule without a rule');
 }
 
-function oneOf(names: string[], needed: unknown, value: Record<string, unknown>, path: string, errors: FieldError[]): void {
+function oneOf(
+  names: string[],
+  needed: unknown,
+  value: Record<string, unknown>,
+  path: string,
+  errors: FieldError[],
+): void {
   const given = names.filter((name) => value[name] != null);
   if (given.length > 1) {
-    for (const name of given) errors.push({ field: path + name, code: 'mutually_exclusive', detail: `only one of ${names.join(', ')} may be given` });
+    for (const name of given)
+      errors.push({
+        field: path + name,
+        code: 'mutually_exclusive',
+        detail: `only one of ${names.join(', ')} may be given`,
+      });
   }
-  if (needed && !given.length) errors.push({ field: path + names[0], code: 'required', detail: `one of ${names.join(', ')} is required` });
+  if (needed && !given.length)
+    errors.push({ field: path + names[0], code: 'required', detail: `one of ${names.join(', ')} is required` });
 }
 
 function bodyNotEmpty(value: Record<string, unknown>, path: string, errors: FieldError[]): void {
@@ -184,9 +210,20 @@ function bodyNotEmpty(value: Record<string, unknown>, path: string, errors: Fiel
   errors.push({ field: path.replace(/\.$/, ''), code: 'required', detail: 'at least one field is required' });
 }
 
-function dependency(field: string, needs: string, wanted: string | undefined, value: Record<string, unknown>, path: string, errors: FieldError[]): void {
+function dependency(
+  field: string,
+  needs: string,
+  wanted: string | undefined,
+  value: Record<string, unknown>,
+  path: string,
+  errors: FieldError[],
+): void {
   if (value[field] == null) return;
   const other = value[needs];
   if (wanted === undefined ? other != null : other === wanted) return;
-  errors.push({ field: path + field, code: 'depends_on', detail: wanted === undefined ? `needs ${needs}` : `needs ${needs} to be ${wanted}` });
+  errors.push({
+    field: path + field,
+    code: 'depends_on',
+    detail: wanted === undefined ? `needs ${needs}` : `needs ${needs} to be ${wanted}`,
+  });
 }

@@ -25,7 +25,12 @@ export function apiClient(base: string, key: string, project: string): Api {
   const headers = { Authorization: `Bearer ${key}`, 'X-Svc-Project': project, 'Content-Type': 'application/json' };
   const api: Api = {
     async call(method, place, body) {
-      const response = await fetch(base + place, { method, headers, ...(body && { body: JSON.stringify(body) }), signal: AbortSignal.timeout(CALL_WITHIN_MS) });
+      const response = await fetch(base + place, {
+        method,
+        headers,
+        ...(body && { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(CALL_WITHIN_MS),
+      });
       const text = await response.text();
       if (!response.ok) throw new Error(`${method} ${place} answered ${response.status}: ${text}`);
       return (text ? JSON.parse(text) : null) as never;
@@ -39,7 +44,9 @@ export function apiClient(base: string, key: string, project: string): Api {
     },
     tail(place, each) {
       const stop = new AbortController();
-      const reading = readEvents(base + place, { ...headers, Accept: 'text/event-stream' }, stop.signal, (data) => each(JSON.parse(data) as never)).catch((error: unknown) => {
+      const reading = readEvents(base + place, { ...headers, Accept: 'text/event-stream' }, stop.signal, (data) =>
+        each(JSON.parse(data) as never),
+      ).catch((error: unknown) => {
         if (!stop.signal.aborted) throw error;
       });
       return () => (stop.abort(), reading);
@@ -49,7 +56,12 @@ export function apiClient(base: string, key: string, project: string): Api {
 }
 
 /** Server-sent events: the `data` of each. */
-async function readEvents(url: string, headers: Record<string, string>, signal: AbortSignal, each: (data: string) => void): Promise<void> {
+async function readEvents(
+  url: string,
+  headers: Record<string, string>,
+  signal: AbortSignal,
+  each: (data: string) => void,
+): Promise<void> {
   const response = await fetch(url, { headers, signal });
   if (!response.ok || !response.body) throw new Error(`${url} answered ${response.status}`);
   const decoder = new TextDecoder();
@@ -59,7 +71,11 @@ async function readEvents(url: string, headers: Record<string, string>, signal: 
     const events = text.split('\n\n');
     text = events.pop() ?? '';
     for (const event of events) {
-      const data = event.split('\n').filter((line) => line.startsWith('data: ')).map((line) => line.slice(6)).join('\n');
+      const data = event
+        .split('\n')
+        .filter((line) => line.startsWith('data: '))
+        .map((line) => line.slice(6))
+        .join('\n');
       if (data) each(data);
     }
   }

@@ -44,7 +44,10 @@ function onSignal(): Promise<never> {
 async function clearUp(play: Play): Promise<void> {
   const { stage, application } = play;
   if (!application) return;
-  await stage.api.call('DELETE', `/v2/applications/${application.id}`).then(() => untilNothingIsLeft(play)).catch(() => {});
+  await stage.api
+    .call('DELETE', `/v2/applications/${application.id}`)
+    .then(() => untilNothingIsLeft(play))
+    .catch(() => {});
   const { processes } = await tracesOf(stage.directory, application.id, []);
   for (const pid of processes) process.kill(pid, 'SIGKILL');
 }

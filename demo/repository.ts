@@ -36,7 +36,15 @@ function samples(): string {
 
 // Nothing that the user has set for Git counts: no hooks, no signatures.
 function git(folder: string, ...args: string[]): string {
-  const people = ['AUTHOR', 'COMMITTER'].flatMap((role) => Object.entries(AUTHOR).map(([name, value]) => [`GIT_${role}_${name}`, value]));
-  const env = { PATH: process.env.PATH, HOME: folder, GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null', ...Object.fromEntries(people) };
+  const people = ['AUTHOR', 'COMMITTER'].flatMap((role) =>
+    Object.entries(AUTHOR).map(([name, value]) => [`GIT_${role}_${name}`, value]),
+  );
+  const env = {
+    PATH: process.env.PATH,
+    HOME: folder,
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    ...Object.fromEntries(people),
+  };
   return execFileSync('git', args, { cwd: folder, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
 }

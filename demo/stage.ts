@@ -29,11 +29,22 @@ export async function openStage(settings: Record<string, string> = {}): Promise<
   const port = await freePort();
   const env = {
     ...{ PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: directory },
-    ...{ PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: String(port), VOLUME_DRIVER: 'directory', ALLOW_LOCAL_GIT: '1', ...settings },
+    ...{
+      PORT: '0',
+      ADMIN_PORT: '0',
+      INGRESS_PORT: String(port),
+      VOLUME_DRIVER: 'directory',
+      ALLOW_LOCAL_GIT: '1',
+      ...settings,
+    },
   };
   const log = path.join(directory, 'service.log');
   // In a group of its own: Ctrl-C is for us, and we still need the service to clear up.
-  const child = spawn(process.execPath, ['--max-semi-space-size=8', path.resolve(__dirname, '../server/main.js')], { env, detached: true, stdio: ['ignore', openSync(log, 'w', 0o600), 'inherit'] });
+  const child = spawn(process.execPath, ['--max-semi-space-size=8', path.resolve(__dirname, '../server/main.js')], {
+    env,
+    detached: true,
+    stdio: ['ignore', openSync(log, 'w', 0o600), 'inherit'],
+  });
   const stop = (): Promise<void> => end(child);
   const close = async (): Promise<void> => {
     await stop();
@@ -41,7 +52,10 @@ export async function openStage(settings: Record<string, string> = {}): Promise<
   };
   try {
     const { address, admin_port: adminPort } = await readyLine(child, log);
-    const { key, project_id } = JSON.parse(readFileSync(path.join(directory, 'first-key.json'), 'utf8')) as { key: string; project_id: string };
+    const { key, project_id } = JSON.parse(readFileSync(path.join(directory, 'first-key.json'), 'utf8')) as {
+      key: string;
+      project_id: string;
+    };
     return { api: apiClient(address, key, project_id), directory, port, adminPort, stop, close };
   } catch (error) {
     await close();
@@ -51,7 +65,9 @@ export async function openStage(settings: Record<string, string> = {}): Promise<
 
 async function readyLine(child: ChildProcess, log: string): Promise<{ address: string; admin_port: number }> {
   for (const until = Date.now() + READY_WITHIN_MS; Date.now() < until; await sleep(20)) {
-    const line = readFileSync(log, 'utf8').split('\n').find((text) => text.includes('"msg":"ready"'));
+    const line = readFileSync(log, 'utf8')
+      .split('\n')
+      .find((text) => text.includes('"msg":"ready"'));
     if (line) return JSON.parse(line) as { address: string; admin_port: number };
     if (child.exitCode !== null) throw new Error(`the service ended with ${child.exitCode}`);
   }

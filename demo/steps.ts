@@ -34,7 +34,10 @@ const KNOWN_WITHIN_MS = 5_000;
 const LOG_LINE_WITHIN_MS = 5_000;
 
 /** Checks come often, and the broken version is given up sooner than after the usual minute. */
-const QUICK = { health_check: { type: 'http', path: '/about', interval_seconds: 5, timeout_seconds: 4, grace_period_seconds: 10 }, run: { shutdown_grace_seconds: 5 } };
+const QUICK = {
+  health_check: { type: 'http', path: '/about', interval_seconds: 5, timeout_seconds: 4, grace_period_seconds: 10 },
+  run: { shutdown_grace_seconds: 5 },
+};
 
 export async function perform(play: Play): Promise<void> {
   const { directory } = play.stage;
@@ -52,14 +55,25 @@ export async function perform(play: Play): Promise<void> {
 async function create(play: Play, repository_url: string): Promise<void> {
   const { stage, show } = play;
   show.step(`An application is made from the Git address ${repository_url}`);
-  const made = await stage.api.call('POST', '/v2/applications', { name: 'sample', source: { type: 'git', repository_url, branch: 'main' } });
+  const made = await stage.api.call('POST', '/v2/applications', {
+    name: 'sample',
+    source: { type: 'git', repository_url, branch: 'main' },
+  });
   const host = String(made.default_hostname);
   play.application = { id: made.id, host, url: `http://${host}:${stage.port}` };
   await stage.api.call('PATCH', `/v2/applications/${made.id}/settings`, QUICK);
   let before = await visit(stage.port, host);
   // The ingress hears of it a moment after the answer.
-  for (const end = Date.now() + KNOWN_WITHIN_MS; before.status === 404 && Date.now() < end; before = await visit(stage.port, host)) await new Promise((resolve) => setTimeout(resolve, 50));
-  show.expect(made.status === 'new' && before.status === 503, `${made.id} is ${made.status}; ${play.application.url} answers 503 until it is deployed`);
+  for (
+    const end = Date.now() + KNOWN_WITHIN_MS;
+    before.status === 404 && Date.now() < end;
+    before = await visit(stage.port, host)
+  )
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  show.expect(
+    made.status === 'new' && before.status === 503,
+    `${made.id} is ${made.status}; ${play.application.url} answers 503 until it is deployed`,
+  );
 }
 
 async function firstDeployment(play: Play, repository: Repository): Promise<string> {
@@ -67,13 +81,22 @@ async function firstDeployment(play: Play, repository: Repository): Promise<stri
   show.step('It is deployed; the log is read while it is written');
   repository.commit('first', 'First version');
   const deployment = await deploy(play);
-  show.expect(deployment.status === 'active', `deployment ${deployment.number} is ${deployment.status}${reason(deployment)}`);
+  show.expect(
+    deployment.status === 'active',
+    `deployment ${deployment.number} is ${deployment.status}${reason(deployment)}`,
+  );
   const { host, url } = applicationOf(play);
   const page = await visit(stage.port, host);
-  show.expect(page.status === 200 && page.body.includes('Hello from version 1'), `${url} answers 200: ${page.body.split('\n').find((line) => line.startsWith('<h1>'))}`);
+  show.expect(
+    page.status === 200 && page.body.includes('Hello from version 1'),
+    `${url} answers 200: ${page.body.split('\n').find((line) => line.startsWith('<h1>'))}`,
+  );
   play.ports.add((await about(play)).port);
   const traces = await traced(play);
-  show.expect(Object.values(traces).every((found: unknown[]) => found.length > 0), `on the host: ${words(traces)}`);
+  show.expect(
+    Object.values(traces).every((found: unknown[]) => found.length > 0),
+    `on the host: ${words(traces)}`,
+  );
   return deployment.id;
 }
 
@@ -114,7 +137,10 @@ async function brokenVersion(play: Play, repository: Repository): Promise<void> 
   });
   show.expect(ended?.status === 'failed', `deployment 3 is ${ended?.status}: ${ended?.status_reason}`);
   requireNoneFailed(play, count);
-  show.expect(answers(count).every(({ greeting }) => greeting.includes('version 2')), 'everybody saw version 2 all the time');
+  show.expect(
+    answers(count).every(({ greeting }) => greeting.includes('version 2')),
+    'everybody saw version 2 all the time',
+  );
 }
 
 async function rollBack(play: Play, to: string): Promise<void> {
@@ -125,9 +151,16 @@ async function rollBack(play: Play, to: string): Promise<void> {
   let took = 0;
   const count = await underTraffic(play, async () => {
     const { id: deployment } = await stage.api.call('POST', `/v2/applications/${id}/rollback`, { deployment_id: to });
-    const ended = await stage.api.until<Deployment>(`/v2/applications/${id}/deployments/${deployment}`, ({ status }) => ENDED.has(status), DEPLOYED_WITHIN_MS);
+    const ended = await stage.api.until<Deployment>(
+      `/v2/applications/${id}/deployments/${deployment}`,
+      ({ status }) => ENDED.has(status),
+      DEPLOYED_WITHIN_MS,
+    );
     took = performance.now() - begin;
-    show.expect(ended.status === 'active', `deployment ${ended.number} is ${ended.status}${reason(ended)} after ${(took / 1000).toFixed(1)} s`);
+    show.expect(
+      ended.status === 'active',
+      `deployment ${ended.number} is ${ended.status}${reason(ended)} after ${(took / 1000).toFixed(1)} s`,
+    );
   });
   requireNoneFailed(play, count);
   show.expect((await about(play)).greeting.includes('version 1'), `visitors see: ${(await about(play)).greeting}`);
@@ -138,16 +171,32 @@ async function observe(play: Play): Promise<void> {
   const base = `/v2/applications/${applicationOf(play).id}`;
   show.step('Its log and its measurements');
   type Lines = { data: { source: string; process_type: string | null; message: string }[] };
-  for (const [source, text] of [['app', 'listening'], ['router', '/about'], ['system', 'running']]) {
-    const { data } = await stage.api.until<Lines>(`${base}/logs?source=${source}&search=${text}&limit=1`, (found) => found.data.length > 0, LOG_LINE_WITHIN_MS);
+  for (const [source, text] of [
+    ['app', 'listening'],
+    ['router', '/about'],
+    ['system', 'running'],
+  ]) {
+    const { data } = await stage.api.until<Lines>(
+      `${base}/logs?source=${source}&search=${text}&limit=1`,
+      (found) => found.data.length > 0,
+      LOG_LINE_WITHIN_MS,
+    );
     show.line(`${source?.padEnd(6)} ${data[0]?.message}`);
   }
   type Metrics = { series: { metric: string; unit: string; points: { value: number }[] }[] };
   const place = `${base}/metrics?metrics=requests,response_time_p95_ms,responses_5xx,memory_mb`;
-  const of = ({ series }: Metrics, metric: string): number[] => series.filter((one) => one.metric === metric).flatMap(({ points }) => points.map(({ value }) => value));
-  const found = await stage.api.until<Metrics>(place, (one) => of(one, 'requests').some(Boolean) && of(one, 'memory_mb').length > 0, MEASURED_WITHIN_MS);
+  const of = ({ series }: Metrics, metric: string): number[] =>
+    series.filter((one) => one.metric === metric).flatMap(({ points }) => points.map(({ value }) => value));
+  const found = await stage.api.until<Metrics>(
+    place,
+    (one) => of(one, 'requests').some(Boolean) && of(one, 'memory_mb').length > 0,
+    MEASURED_WITHIN_MS,
+  );
   const total = (metric: string): number => of(found, metric).reduce((sum, value) => sum + value, 0);
-  show.expect(total('responses_5xx') <= 1, `${total('requests')} requests, 95 of 100 within ${Math.max(...of(found, 'response_time_p95_ms')).toFixed(0)} ms, ${Math.max(...of(found, 'memory_mb')).toFixed(0)} MB an instance`);
+  show.expect(
+    total('responses_5xx') <= 1,
+    `${total('requests')} requests, 95 of 100 within ${Math.max(...of(found, 'response_time_p95_ms')).toFixed(0)} ms, ${Math.max(...of(found, 'memory_mb')).toFixed(0)} MB an instance`,
+  );
 }
 
 async function remove(play: Play): Promise<void> {
@@ -156,7 +205,10 @@ async function remove(play: Play): Promise<void> {
   const { id, host, url } = applicationOf(play);
   await stage.api.call('DELETE', `/v2/applications/${id}`);
   const left = await untilNothingIsLeft(play);
-  show.expect(left.processes.length + left.ports.length + left.directories.length === 0, `on the host: ${words(left)} (looked at ${play.ports.size} ports)`);
+  show.expect(
+    left.processes.length + left.ports.length + left.directories.length === 0,
+    `on the host: ${words(left)} (looked at ${play.ports.size} ports)`,
+  );
   const { status } = await visit(stage.port, host);
   show.expect(status === 404, `${url} answers 404`);
   play.application = undefined;
@@ -171,8 +223,16 @@ async function deploy({ stage, show, application }: Play): Promise<Deployment> {
     lines.push(message);
     show.line(message);
   });
-  const ended = await stage.api.until<Deployment>(`${base}/${id}`, ({ status }) => ENDED.has(status), DEPLOYED_WITHIN_MS);
-  for (const end = Date.now() + LOG_LINE_WITHIN_MS; !lines.some((line) => /is active|failed/i.test(line)) && Date.now() < end; ) await new Promise((resolve) => setTimeout(resolve, 50));
+  const ended = await stage.api.until<Deployment>(
+    `${base}/${id}`,
+    ({ status }) => ENDED.has(status),
+    DEPLOYED_WITHIN_MS,
+  );
+  for (
+    const end = Date.now() + LOG_LINE_WITHIN_MS;
+    !lines.some((line) => /is active|failed/i.test(line)) && Date.now() < end;
+  )
+    await new Promise((resolve) => setTimeout(resolve, 50));
   await endTail();
   show.expect(lines.length > 0, `${lines.length} lines of its log came over server-sent events`);
   return ended;
@@ -193,7 +253,10 @@ async function underTraffic(play: Play, work: () => Promise<void>): Promise<Coun
 }
 
 function requireNoneFailed({ show }: Play, { requests, failed }: Count): void {
-  show.expect(requests > 0 && failed.length === 0, `${requests} requests meanwhile, ${failed.length} failed${failed[0] ? ` (${failed[0]})` : ''}`);
+  show.expect(
+    requests > 0 && failed.length === 0,
+    `${requests} requests meanwhile, ${failed.length} failed${failed[0] ? ` (${failed[0]})` : ''}`,
+  );
 }
 
 function answers({ bodies }: Count): About[] {

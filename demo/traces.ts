@@ -16,7 +16,11 @@ const FOLDERS = ['units', 'releases', 'caches', 'mirrors'];
 /** @param applicationId every process of the application has it in its environment */
 export async function tracesOf(directory: string, applicationId: string, ports: number[]): Promise<Traces> {
   const open = await Promise.all(ports.map(isOpen));
-  return { processes: processesWith(applicationId), ports: ports.filter((_, index) => open[index]), directories: FOLDERS.flatMap((folder) => entriesOf(path.join(directory, 'runtime', folder))) };
+  return {
+    processes: processesWith(applicationId),
+    ports: ports.filter((_, index) => open[index]),
+    directories: FOLDERS.flatMap((folder) => entriesOf(path.join(directory, 'runtime', folder))),
+  };
 }
 
 /** Processes whose environment or arguments name it. */
@@ -41,7 +45,9 @@ function isOpen(port: number): Promise<boolean> {
 /** What begins with a dot belongs to the service. */
 function entriesOf(folder: string): string[] {
   if (!existsSync(folder)) return [];
-  return readdirSync(folder).filter((name) => !name.startsWith('.')).map((name) => path.join(path.basename(folder), name));
+  return readdirSync(folder)
+    .filter((name) => !name.startsWith('.'))
+    .map((name) => path.join(path.basename(folder), name));
 }
 
 function read(file: string): string {

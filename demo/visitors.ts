@@ -22,11 +22,14 @@ const TIMEOUT_MS = 30_000;
 /** One request on a connection of its own. Browsers find *.localhost by themselves; here the address is given, and the name in the header. */
 export function visit(port: number, host: string, place = '/'): Promise<Visit> {
   return new Promise((resolve, reject) => {
-    const request = http.get({ host: '127.0.0.1', port, path: place, headers: { Host: `${host}:${port}` }, agent: false, timeout: TIMEOUT_MS }, (response) => {
-      let body = '';
-      response.setEncoding('utf8').on('data', (text: string) => (body += text));
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body })).on('error', reject);
-    });
+    const request = http.get(
+      { host: '127.0.0.1', port, path: place, headers: { Host: `${host}:${port}` }, agent: false, timeout: TIMEOUT_MS },
+      (response) => {
+        let body = '';
+        response.setEncoding('utf8').on('data', (text: string) => (body += text));
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, body })).on('error', reject);
+      },
+    );
     request.on('error', reject).on('timeout', () => request.destroy(new Error('no answer in time')));
   });
 }
@@ -37,7 +40,10 @@ export function startTraffic(port: number, host: string, place: string): () => P
   let isOver = false;
   const lane = async (): Promise<void> => {
     while (!isOver) {
-      const { status, body } = await visit(port, host, place).catch((error: Error) => ({ status: 0, body: error.message }));
+      const { status, body } = await visit(port, host, place).catch((error: Error) => ({
+        status: 0,
+        body: error.message,
+      }));
       count.requests += 1;
       if (status === 200) count.bodies.add(body);
       else count.failed.push(`${status} ${body.slice(0, 120)}`);

@@ -5,7 +5,12 @@ import type { DriverContext } from './driver';
 
 /** A program that ended with another code than 0. `code` is null when a signal ended it. */
 export class CommandFailed extends DriverError {
-  constructor(readonly program: string, readonly code: number | null, readonly stdout: string, readonly stderr: string) {
+  constructor(
+    readonly program: string,
+    readonly code: number | null,
+    readonly stdout: string,
+    readonly stderr: string,
+  ) {
     super('transient', `${program} failed with code ${code ?? 'none'}`);
   }
 }
@@ -19,8 +24,15 @@ const systemPath = `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin:/u
  */
 export function run(program: string, args: string[], ctx: DriverContext): Promise<string> {
   return new Promise((resolve, reject) => {
-    const options = { signal: ctx.signal, env: { PATH: systemPath, LC_ALL: 'C' }, maxBuffer: 1 << 20, killSignal: 'SIGKILL' as const };
-    execFile(program, args, options, (error, stdout, stderr) => (error ? reject(failure(program, error, stdout, stderr)) : resolve(stdout)));
+    const options = {
+      signal: ctx.signal,
+      env: { PATH: systemPath, LC_ALL: 'C' },
+      maxBuffer: 1 << 20,
+      killSignal: 'SIGKILL' as const,
+    };
+    execFile(program, args, options, (error, stdout, stderr) =>
+      error ? reject(failure(program, error, stdout, stderr)) : resolve(stdout),
+    );
   });
 }
 

@@ -45,7 +45,10 @@ export interface ServerUser {
 }
 
 /** What a pooler must know of a user: not the password, but what a server keeps of it (RFC 5803). */
-export interface ServerLogin { username: string; verifier: string }
+export interface ServerLogin {
+  username: string;
+  verifier: string;
+}
 
 /** A server as a pooler meets it. */
 export interface PooledServer {

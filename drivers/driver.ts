@@ -2,10 +2,17 @@
 // values and is called again with the same values after a crash. It knows no rows, no HTTP and no tenants.
 
 /** Where the thing is. `name` derives from the id of its owner, so creating twice meets the same object. */
-export interface ExternalRef { driver: string; name: string }
+export interface ExternalRef {
+  driver: string;
+  name: string;
+}
 
 /** What should be. `ref` is there once an `ensure` of this resource has succeeded and its answer was stored. */
-export interface Desired<S> { id: string; spec: S; ref?: ExternalRef }
+export interface Desired<S> {
+  id: string;
+  spec: S;
+  ref?: ExternalRef;
+}
 
 /**
  * What is.
@@ -19,16 +26,29 @@ export type Observation<O> =
   | { state: 'present'; upToDate: boolean; observed: O; diff?: string };
 
 /** `deadline` is a time in ms since the epoch; `signal` is aborted then at the latest. */
-export interface DriverContext { signal: AbortSignal; deadline: number }
+export interface DriverContext {
+  signal: AbortSignal;
+  deadline: number;
+}
 
 /** What the driver can do on this host. `reason` says in one line why it is not healthy. */
-export interface Fingerprint { healthy: boolean; reason: string | null; facts: Record<string, string | number | boolean> }
+export interface Fingerprint {
+  healthy: boolean;
+  reason: string | null;
+  facts: Record<string, string | number | boolean>;
+}
 
 /** One call may be a part of the way: `requeueMs` asks for the next call after that time. */
-export interface Ensured { ref: ExternalRef; requeueMs?: number }
+export interface Ensured {
+  ref: ExternalRef;
+  requeueMs?: number;
+}
 
 /** A thing that bears our mark, for the sweep that looks for orphans. */
-export interface Owned { ref: ExternalRef; owner_id: string }
+export interface Owned {
+  ref: ExternalRef;
+  owner_id: string;
+}
 
 export interface ResourceDriver<S, O> {
   readonly name: string;
@@ -64,7 +84,11 @@ export type DriverErrorReason = 'transient' | 'conflict' | 'invalid' | 'capacity
 export class DriverError extends Error {
   override readonly name = 'DriverError';
 
-  constructor(readonly reason: DriverErrorReason, message: string, readonly retryAfterMs?: number) {
+  constructor(
+    readonly reason: DriverErrorReason,
+    message: string,
+    readonly retryAfterMs?: number,
+  ) {
     super(message);
   }
 }
@@ -77,14 +101,19 @@ export function driverContext(milliseconds: number, parent?: AbortSignal): Drive
 
 /** Throws DriverError `transient` once the context has ended. Called between steps. */
 export function checkpoint(ctx: DriverContext): void {
-  if (ctx.signal.aborted || Date.now() >= ctx.deadline) throw new DriverError('transient', 'the step ran out of its time');
+  if (ctx.signal.aborted || Date.now() >= ctx.deadline)
+    throw new DriverError('transient', 'the step ran out of its time');
 }
 
 /**
  * The end of `work`, or DriverError `transient` when the signal is aborted before: then the work goes on, and nobody waits
  * for it. A signal that outlives many of these keeps nothing of them.
  */
-export function during<T>(signal: AbortSignal, work: Promise<T> | T, over = new DriverError('transient', 'the step ran out of its time')): Promise<T> {
+export function during<T>(
+  signal: AbortSignal,
+  work: Promise<T> | T,
+  over = new DriverError('transient', 'the step ran out of its time'),
+): Promise<T> {
   const heard = new AbortController();
   const end = new Promise<never>((_, reject) => {
     if (signal.aborted) return reject(over);
@@ -94,7 +123,12 @@ export function during<T>(signal: AbortSignal, work: Promise<T> | T, over = new 
 }
 
 const meaningOf: Record<string, DriverErrorReason> = {
-  EMFILE: 'capacity', EFBIG: 'invalid', ENAMETOOLONG: 'invalid', EACCES: 'unauthorized', EPERM: 'unauthorized', ENOSYS: 'unsupported',
+  EMFILE: 'capacity',
+  EFBIG: 'invalid',
+  ENAMETOOLONG: 'invalid',
+  EACCES: 'unauthorized',
+  EPERM: 'unauthorized',
+  ENOSYS: 'unsupported',
 };
 
 /** Runs `work`; any other error than a DriverError that leaves it becomes one, by its errno. */

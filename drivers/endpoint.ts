@@ -39,7 +39,10 @@ export interface SpreadSpec extends ListenerSpec {
 }
 
 /** `reason`: for a sentence to users, where `state` is failed. */
-export interface ListenerSeen { state: 'running' | 'stopped' | 'failed'; reason: string | null }
+export interface ListenerSeen {
+  state: 'running' | 'stopped' | 'failed';
+  reason: string | null;
+}
 
 export interface EndpointDriver<S extends ListenerSpec> extends ResourceDriver<S, ListenerSeen> {
   /** `remove`, for whoever does not know its spec any more. Absent is success. */
@@ -52,4 +55,7 @@ export type PoolDriver = EndpointDriver<PoolSpec>;
 export type SpreadDriver = EndpointDriver<SpreadSpec>;
 
 /** Both are always there, to take away what an earlier start has made; without its program one makes nothing. */
-export interface EndpointDrivers { pool: PoolDriver; spread: SpreadDriver }
+export interface EndpointDrivers {
+  pool: PoolDriver;
+  spread: SpreadDriver;
+}

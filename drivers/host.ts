@@ -3,12 +3,23 @@
 import { access, constants, readFile, readdir, realpath, statfs } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import type { EngineFound, HostFacts, OciBuilderName, PostgresqlFound, ProgramFound, ProgramName } from '../core/host_facts';
+import type {
+  EngineFound,
+  HostFacts,
+  OciBuilderName,
+  PostgresqlFound,
+  ProgramFound,
+  ProgramName,
+} from '../core/host_facts';
 import { run } from './command';
 import { driverContext } from './driver';
 
 /** `directory`: whose disk counts. `searchPath` and `postgresqlRoot` are where programs are looked for. */
-export interface HostOptions { directory?: string; searchPath?: string; postgresqlRoot?: string }
+export interface HostOptions {
+  directory?: string;
+  searchPath?: string;
+  postgresqlRoot?: string;
+}
 
 const probeWithinMs = 2_000;
 const trustedForMs = 60_000;
@@ -40,7 +51,10 @@ type Installed = Pick<HostFacts, 'postgresql' | 'redis' | 'valkey' | 'mariadb' |
 
 /** The facts of this host, at most 60 s old. Never throws. */
 export const hostFacts: (options?: HostOptions) => Promise<HostFacts> = remembering(async (options) => {
-  const [disk, found] = await Promise.all([diskOf(options.directory ?? process.cwd()), installed({ ...options, directory: undefined })]);
+  const [disk, found] = await Promise.all([
+    diskOf(options.directory ?? process.cwd()),
+    installed({ ...options, directory: undefined }),
+  ]);
   return { cpus: os.availableParallelism(), ...memory(), ...disk, ...found };
 });
 
@@ -60,7 +74,10 @@ function remembering<T>(find: (options: HostOptions) => Promise<T>): (options?: 
 }
 
 async function lookAround(options: HostOptions): Promise<Installed> {
-  const places = [...(options.searchPath ?? process.env.PATH ?? '').split(path.delimiter), ...(options.searchPath === undefined ? usualPlaces : [])].filter(Boolean);
+  const places = [
+    ...(options.searchPath ?? process.env.PATH ?? '').split(path.delimiter),
+    ...(options.searchPath === undefined ? usualPlaces : []),
+  ].filter(Boolean);
   const [postgresql, redis, valkey, mariadb, programs, builders] = await Promise.all([
     postgresqls(options.postgresqlRoot ?? '/usr/lib/postgresql', places),
     engines(places, 'redis-server', 'Redis'),
@@ -75,7 +92,10 @@ async function lookAround(options: HostOptions): Promise<Installed> {
 function memory(): Pick<HostFacts, 'memory_total_bytes' | 'memory_available_bytes'> {
   // The limit of the control group; 0 or larger than the machine when there is none.
   const limit = process.constrainedMemory() || Infinity;
-  return { memory_total_bytes: Math.min(os.totalmem(), limit), memory_available_bytes: Math.min(process.availableMemory(), limit) };
+  return {
+    memory_total_bytes: Math.min(os.totalmem(), limit),
+    memory_available_bytes: Math.min(process.availableMemory(), limit),
+  };
 }
 
 async function diskOf(directory: string): Promise<Pick<HostFacts, 'disk_total_bytes' | 'disk_free_bytes'>> {
@@ -108,10 +128,20 @@ async function installedPostgresql(bin: string): Promise<PostgresqlFound | null>
   return found && postgresqlFound(bin, 'system', found.version);
 }
 
-async function postgresqlFound(bin: string, source: PostgresqlFound['source'], version: string): Promise<PostgresqlFound> {
+async function postgresqlFound(
+  bin: string,
+  source: PostgresqlFound['source'],
+  version: string,
+): Promise<PostgresqlFound> {
   const there = await Promise.all(postgresqlTools.map((tool) => isProgram(path.join(bin, tool))));
   const tools = postgresqlTools.filter((_, i) => there[i]);
-  return { version: numberIn(version) ?? version, series: seriesOf(version, 1), path: path.join(bin, 'postgres'), source, tools };
+  return {
+    version: numberIn(version) ?? version,
+    series: seriesOf(version, 1),
+    path: path.join(bin, 'postgres'),
+    source,
+    tools,
+  };
 }
 
 // `word` tells them apart: Valkey's package may install a redis-server that is a valkey-server.
@@ -124,7 +154,11 @@ async function engines(places: string[], program: string, word: string): Promise
 }
 
 async function foundPrograms(places: string[]): Promise<HostFacts['programs']> {
-  const found = await Promise.all(Object.entries(versionQuestions).map(async ([name, [program, ...args]]) => [name, await programFound(places, program, args)] as const));
+  const found = await Promise.all(
+    Object.entries(versionQuestions).map(
+      async ([name, [program, ...args]]) => [name, await programFound(places, program, args)] as const,
+    ),
+  );
   return Object.fromEntries(found.filter(([, program]) => program !== null));
 }
 
@@ -138,7 +172,9 @@ async function programFound(places: string[], program: string, args: string[]): 
 /** A program of an npm package has its version beside it: npm itself takes a quarter of a second to tell. */
 async function packagedVersion(file: string, program: string): Promise<string | null> {
   try {
-    const { name, version } = JSON.parse(await readFile(path.join(path.dirname(await realpath(file)), '../package.json'), 'utf8')) as { name: string; version: string };
+    const { name, version } = JSON.parse(
+      await readFile(path.join(path.dirname(await realpath(file)), '../package.json'), 'utf8'),
+    ) as { name: string; version: string };
     return name === program ? version : null;
   } catch {
     return null;
@@ -173,7 +209,10 @@ async function which(places: string[], program: string): Promise<string | null> 
 }
 
 function isProgram(file: string): Promise<boolean> {
-  return access(file, constants.X_OK).then(() => true, () => false);
+  return access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
 }
 
 function numberIn(text: string): string | undefined {

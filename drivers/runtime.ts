@@ -63,7 +63,10 @@ export interface UnitUsage {
 }
 
 /** `signal`: what the program takes for a wish to end, e.g. SIGINT for a PostgreSQL that should not wait for its clients. */
-export interface StopOptions { grace_ms: number; signal?: NodeJS.Signals }
+export interface StopOptions {
+  grace_ms: number;
+  signal?: NodeJS.Signals;
+}
 
 export interface LogChunk {
   /** Whole lines without their line ends, `\r` and invalid UTF-8 cleaned; a longer line than 16 KiB comes in parts. */

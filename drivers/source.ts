@@ -31,7 +31,15 @@ export interface Commit extends Head {
 }
 
 /** Why a repository gave nothing: shown to the user. `unreachable` is worth a retry, the others are not. */
-export type SourceFailure = 'unreachable' | 'refused' | 'no_repository' | 'unknown_branch' | 'unknown_commit' | 'empty' | 'too_large' | 'forbidden_address';
+export type SourceFailure =
+  | 'unreachable'
+  | 'refused'
+  | 'no_repository'
+  | 'unknown_branch'
+  | 'unknown_commit'
+  | 'empty'
+  | 'too_large'
+  | 'forbidden_address';
 
 export interface SourceDriver {
   /** Asks the remote only; keeps nothing. @throws SourceError */
@@ -57,7 +65,10 @@ export interface SourceDriver {
 export class SourceError extends Error {
   override readonly name = 'SourceError';
 
-  constructor(readonly failure: SourceFailure, message: string) {
+  constructor(
+    readonly failure: SourceFailure,
+    message: string,
+  ) {
     super(message);
   }
 }

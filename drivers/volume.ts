@@ -9,7 +9,9 @@ import { loopImageVolumes } from './volume/loop_image';
 export const gigabyteBytes = 2 ** 30;
 
 /** `size_gb` is in units of 2^30 bytes. */
-export interface VolumeSpec { size_gb: number }
+export interface VolumeSpec {
+  size_gb: number;
+}
 
 /** hard: writes fail at the limit. soft: use is measured and shown, nothing stops a writer. */
 export type VolumeEnforcement = 'hard' | 'soft';
@@ -30,8 +32,15 @@ export interface VolumeDriver extends ResourceDriver<VolumeSpec, VolumeObserved>
 export type VolumeDriverName = 'directory' | 'loop_image';
 export type VolumeDriverChoice = 'auto' | VolumeDriverName;
 
-export interface VolumeOptions { directory: string; choice: VolumeDriverChoice; sizeUnitBytes?: number }
-export interface VolumeDrivers { default: VolumeDriver; byName: Map<string, VolumeDriver> }
+export interface VolumeOptions {
+  directory: string;
+  choice: VolumeDriverChoice;
+  sizeUnitBytes?: number;
+}
+export interface VolumeDrivers {
+  default: VolumeDriver;
+  byName: Map<string, VolumeDriver>;
+}
 
 /**
  * The drivers of this host. `default` is for new volumes; an existing one keeps the driver it was made with, so both are

@@ -8,7 +8,17 @@ import { removeStack } from '../models/stack_removal';
 import { bringUp } from './application/stack';
 import { applicationStatus, showProcesses } from './application/status';
 import { removeDirectory } from './deployment/row';
-import { around, gone, progressing, settled, type HostDrivers, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+import {
+  around,
+  gone,
+  progressing,
+  settled,
+  type HostDrivers,
+  type Job,
+  type JobContext,
+  type LoopRow,
+  type Outcome,
+} from './job';
 
 interface ApplicationRow extends LoopRow {
   project_id: string;
@@ -38,13 +48,23 @@ async function keepUp(row: ApplicationRow, ctx: JobContext): Promise<Outcome> {
   // A deployment, a stop or a start came since the row was read.
   if (stack?.status !== row.status) return progressing(0);
   const { processes, present } = stack;
-  const wants = processes.map((process) => ({ ...process, instances: AT_REST.has(row.status) ? 0 : process.instances }));
+  const wants = processes.map((process) => ({
+    ...process,
+    instances: AT_REST.has(row.status) ? 0 : process.instances,
+  }));
   const asWanted = await bringUp(place, wants, present, ctx);
   await showProcesses(processes, present, AT_REST, row.status, ctx);
   const { status, current_deployment_id } = row;
-  const next = applicationStatus({ status, current_deployment_id, processes, present, deploying: await isDeploying(ctx.sql, place) });
+  const next = applicationStatus({
+    status,
+    current_deployment_id,
+    processes,
+    present,
+    deploying: await isDeploying(ctx.sql, place),
+  });
   const columns = next.status === status && (next.status_reason ?? null) === (row.status_reason ?? null) ? {} : next;
-  if (!asWanted || next.status !== status || MOVING.has(next.status)) return progressing(next.status === status ? MOVING_MS : 0, columns);
+  if (!asWanted || next.status !== status || MOVING.has(next.status))
+    return progressing(next.status === status ? MOVING_MS : 0, columns);
   return settled(columns, next.status === 'new' || next.status === 'stopped' ? null : around(INSURANCE_MS));
 }
 

@@ -18,7 +18,8 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
   if (!application) return settled();
   const pollMs = ctx.config.gitPollSeconds * 1000;
   const last_checked_at = new Date().toISOString();
-  if (!application.source?.repository_url) return settled({ status_reason: 'The source of the application is no Git repository.' }, around(pollMs));
+  if (!application.source?.repository_url)
+    return settled({ status_reason: 'The source of the application is no Git repository.' }, around(pollMs));
   try {
     const columns = await look(row, application, application.source.repository_url, ctx);
     return settled({ ...columns, last_checked_at, failures: 0, status_reason: null }, around(pollMs));
@@ -45,7 +46,13 @@ async function look(row: AutoDeployRow, application: Watched, address: string, c
 }
 
 /** Whether the push changes a path that counts. A push whose paths can't be told, as after a force push, does. */
-async function isMeant(row: AutoDeployRow, from: string, head: Head, remote: GitRemote, ctx: JobContext): Promise<boolean> {
+async function isMeant(
+  row: AutoDeployRow,
+  from: string,
+  head: Head,
+  remote: GitRemote,
+  ctx: JobContext,
+): Promise<boolean> {
   if (!row.paths.length) return true;
   const { source } = ctx.drivers.host as HostDrivers;
   await source.fetch(row.id, remote, { branch: head.branch, commit: head.sha }, ctx);

@@ -27,6 +27,9 @@ export function openBreaker({ threshold, openMs }: { threshold: number; openMs: 
       if (circuit.failing.size >= threshold) circuit.openUntil = performance.now() + openMs;
     },
     succeeded: (table, driver) => void circuits.delete(`${table} ${driver ?? ''}`),
-    open: (table) => [...circuits.values()].filter((circuit) => circuit.table === table && circuit.openUntil > performance.now()).map(({ driver }) => driver),
+    open: (table) =>
+      [...circuits.values()]
+        .filter((circuit) => circuit.table === table && circuit.openUntil > performance.now())
+        .map(({ driver }) => driver),
   };
 }

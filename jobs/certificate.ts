@@ -3,7 +3,15 @@
 import { DriverError } from '../drivers/driver';
 import { newPrivateKey } from '../drivers/certificates/private_key';
 import type { CertificateDriver } from '../drivers/certificates';
-import { accountKeyOf, clearChallenges, domainOf, publishChallenge, sealedCertificate, showCertificate, type CertifiedDomain } from '../models/certificate';
+import {
+  accountKeyOf,
+  clearChallenges,
+  domainOf,
+  publishChallenge,
+  sealedCertificate,
+  showCertificate,
+  type CertifiedDomain,
+} from '../models/certificate';
 import type { Certificate } from '../schema/types';
 import { around, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
@@ -26,7 +34,8 @@ const PAUSES_MS = [MINUTE_MS, 4 * MINUTE_MS, 16 * MINUTE_MS, 64 * MINUTE_MS, 256
 const RENEW_BEFORE_MS = 30 * DAY_MS;
 
 const NONE: Certificate = { status: 'none', issuer: null, expires_at: null, error: null };
-const NO_WILDCARDS = 'A certificate for a wildcard has to be proven in the DNS, which the platform does not support yet. Add the host names that you need one by one.';
+const NO_WILDCARDS =
+  'A certificate for a wildcard has to be proven in the DNS, which the platform does not support yet. Add the host names that you need one by one.';
 
 // No `states`: an order is tried for ever, in growing pauses.
 export const job: Job<CertificateRow> = { table: 'certificates', stepMs: 3 * MINUTE_MS, reconcile };
@@ -49,7 +58,12 @@ async function look(row: CertificateRow, ctx: JobContext, shown: Certificate, ne
   return settled({}, nextMs);
 }
 
-async function order(row: CertificateRow, domain: CertifiedDomain, driver: CertificateDriver, ctx: JobContext): Promise<Outcome> {
+async function order(
+  row: CertificateRow,
+  domain: CertifiedDomain,
+  driver: CertificateDriver,
+  ctx: JobContext,
+): Promise<Outcome> {
   if (domain.certificate.status === 'none') await showCertificate(ctx.sql, row, { ...NONE, status: 'pending' });
   await clearChallenges(ctx.sql, row.id);
   try {
@@ -68,7 +82,11 @@ async function obtain(row: CertificateRow, driver: CertificateDriver, ctx: JobCo
   const accountKey = await accountKeyOf(ctx.sql, ctx.secrets, driver.authority, newPrivateKey);
   const publish = (token: string, text: string): Promise<void> => publishChallenge(ctx.sql, row.id, token, text);
   const made = await driver.issue({ hostname: row.id, accountKey }, publish, ctx);
-  const valid = { issuer: made.issuer, issued_at: made.issuedAt.toISOString(), expires_at: made.expiresAt.toISOString() };
+  const valid = {
+    issuer: made.issuer,
+    issued_at: made.issuedAt.toISOString(),
+    expires_at: made.expiresAt.toISOString(),
+  };
   await ctx.record({ ...valid, ...sealedCertificate(ctx.secrets, row.id, made), authority: driver.authority });
   return valid;
 }
@@ -78,7 +96,9 @@ async function refused(row: CertificateRow, error: unknown, ctx: JobContext): Pr
   if (!(error instanceof DriverError) || ctx.signal.aborted) return error;
   await showCertificate(ctx.sql, row, shownOf(row, error.message));
   const pause = around(PAUSES_MS[Math.min(row.attempts, PAUSES_MS.length - 1)] as number);
-  return Object.assign(new DriverError(error.reason, error.message, Math.max(pause, error.retryAfterMs ?? 0)), { cause: error.cause });
+  return Object.assign(new DriverError(error.reason, error.message, Math.max(pause, error.retryAfterMs ?? 0)), {
+    cause: error.cause,
+  });
 }
 
 /** One that is still good is served, and shown, while a new one is tried for. */

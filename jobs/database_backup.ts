@@ -35,12 +35,20 @@ async function take(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   if (!database || database.deleted_at) return failed('The database is being deleted.', { finished_at: now() });
   if (BUSY.has(database.status)) return progressing(WAIT_MS);
   if (database.status !== 'available') return failed('The database does not run.', { finished_at: now() });
-  if (row.status === 'pending') return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
+  if (row.status === 'pending')
+    return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
   const { spec } = await wantedOf(database, { ...ctx, record: refuseToRecord });
   const { size_bytes, manifest } = await engineOf(ctx, database.engine).backup(spec, row.id, ctx);
   // What it can be restored to has changed.
   await makeDatabaseDue(ctx.sql, database.id);
-  return settled({ driver: database.engine, status: 'completed', status_reason: null, size_bytes, manifest, finished_at: now() });
+  return settled({
+    driver: database.engine,
+    status: 'completed',
+    status_reason: null,
+    size_bytes,
+    manifest,
+    finished_at: now(),
+  });
 }
 
 // What belongs to the database is written by its own job alone.

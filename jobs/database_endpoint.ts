@@ -44,7 +44,12 @@ async function bringUp(row: EndpointRow, ctx: JobContext): Promise<Outcome> {
   return spec ? keep(row, pool, spec, ctx) : settled({}, around(WAIT_MS));
 }
 
-async function keep<S extends ListenerSpec>(row: EndpointRow, driver: EndpointDriver<S>, spec: S, ctx: JobContext): Promise<Outcome> {
+async function keep<S extends ListenerSpec>(
+  row: EndpointRow,
+  driver: EndpointDriver<S>,
+  spec: S,
+  ctx: JobContext,
+): Promise<Outcome> {
   const desired: Desired<S> = { id: row.id, spec };
   const before = await driver.observe(desired, ctx);
   const pause = before.state === 'present' && spec.running ? await pauseFor(row, before.observed, ctx) : null;
@@ -53,7 +58,10 @@ async function keep<S extends ListenerSpec>(row: EndpointRow, driver: EndpointDr
   const { ref } = await driver.ensure(desired, before, ctx);
   const after = await driver.observe(desired, ctx);
   if (after.state !== 'present' || !after.upToDate) return progressing(SOON_MS);
-  return settled({ ref, observed: { ...row.observed, down: false }, status: 'active', status_reason: null }, around(LOOK_MS));
+  return settled(
+    { ref, observed: { ...row.observed, down: false }, status: 'active', status_reason: null },
+    around(LOOK_MS),
+  );
 }
 
 /** At the port of a server: what listened at one of its own goes. */
@@ -69,7 +77,16 @@ async function pauseFor(row: EndpointRow, seen: ListenerSeen, ctx: JobContext): 
   const reason = `${(seen.reason ?? 'It has ended.').replace('The server', 'What listens for the endpoint')} It is started again.`;
   const ends = afterEnd(row.observed);
   if (!row.observed?.down) {
-    await appendDatabaseLines(ctx.sql, [{ project_id: row.project_id, database_id: row.database_id, replica_id: row.replica_id, source: 'pooler', level: 'error', message: reason }]);
+    await appendDatabaseLines(ctx.sql, [
+      {
+        project_id: row.project_id,
+        database_id: row.database_id,
+        replica_id: row.replica_id,
+        source: 'pooler',
+        level: 'error',
+        message: reason,
+      },
+    ]);
     return progressing(ends.waitMs, { observed: { ...row.observed, ...ends.known }, status_reason: reason });
   }
   if (ends.waitMs > 0) return progressing(ends.waitMs);
@@ -85,7 +102,8 @@ async function tearDown(row: EndpointRow, ctx: JobContext): Promise<Outcome> {
 }
 
 async function forget({ id }: EndpointRow, ctx: JobContext): Promise<void> {
-  for (const driver of Object.values(hostOf(ctx).endpoints) as { forget: EndpointDriver<ListenerSpec>['forget'] }[]) await driver.forget(id, ctx);
+  for (const driver of Object.values(hostOf(ctx).endpoints) as { forget: EndpointDriver<ListenerSpec>['forget'] }[])
+    await driver.forget(id, ctx);
 }
 
 async function tellServers({ database_id }: EndpointRow, ctx: JobContext): Promise<void> {

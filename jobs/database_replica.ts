@@ -7,7 +7,14 @@ import type { Session } from '../models/database';
 import { freeLeases } from '../models/lease';
 import { appendDatabaseLines } from '../models/log_line';
 import { openAdminPassword } from '../models/managed_database/credentials';
-import { directEndpoints, endpointsApplied, freePort, lookAtAllServers, wantedUsers, type DirectEndpoint } from '../models/managed_database/work';
+import {
+  directEndpoints,
+  endpointsApplied,
+  freePort,
+  lookAtAllServers,
+  wantedUsers,
+  type DirectEndpoint,
+} from '../models/managed_database/work';
 import { around, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 import { certificateFor } from './managed_database/certificate';
 import { afterEnd } from './managed_database/keep';
@@ -32,7 +39,8 @@ const MINUTE_MS = 60_000;
 const LOOK_MS = 15_000;
 const SOON_MS = 500;
 const WAIT_MS = 2_000;
-const ANEW = 'The data of the database were restored, or brought to another version: the replica is made anew from them.';
+const ANEW =
+  'The data of the database were restored, or brought to another version: the replica is made anew from them.';
 
 export const job: Job<ReplicaRow> = {
   table: DatabaseReplica.table,
@@ -74,11 +82,18 @@ async function keep(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Pro
   const { requeueMs } = await engine.ensure(spec, ctx);
   if (requeueMs !== undefined) return progressing(requeueMs, { driver: primary.engine });
   const after = await engine.observe(spec, ctx);
-  return isAsWanted(after) ? reached(row, spec, after, endpoints, primary, ctx) : progressing(SOON_MS, { driver: primary.engine });
+  return isAsWanted(after)
+    ? reached(row, spec, after, endpoints, primary, ctx)
+    : progressing(SOON_MS, { driver: primary.engine });
 }
 
 /** A restore or an upgrade has made other data of the primary's: it becomes a copy of those. */
-async function beginAnew(row: ReplicaRow, primary: DatabaseRow, engine: EngineDriver, ctx: JobContext): Promise<Outcome | null> {
+async function beginAnew(
+  row: ReplicaRow,
+  primary: DatabaseRow,
+  engine: EngineDriver,
+  ctx: JobContext,
+): Promise<Outcome | null> {
   const follows = primary.observed?.data ?? null;
   const before = row.observed?.follows;
   if (before === follows) return null;
@@ -88,21 +103,64 @@ async function beginAnew(row: ReplicaRow, primary: DatabaseRow, engine: EngineDr
   return progressing(0, { observed, status: 'provisioning', status_reason: ANEW, replication_lag_seconds: null });
 }
 
-async function reached(row: ReplicaRow, spec: ServerSpec, seen: ServerSeen, endpoints: DirectEndpoint[], primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+async function reached(
+  row: ReplicaRow,
+  spec: ServerSpec,
+  seen: ServerSeen,
+  endpoints: DirectEndpoint[],
+  primary: DatabaseRow,
+  ctx: JobContext,
+): Promise<Outcome> {
   await endpointsApplied(ctx.sql, endpoints);
-  const sample = await measure(engineOf(ctx, primary.engine), spec, seen, { project_id: row.project_id, database_id: row.database_id, part_id: row.id }, row.observed?.sample, ctx);
+  const sample = await measure(
+    engineOf(ctx, primary.engine),
+    spec,
+    seen,
+    { project_id: row.project_id, database_id: row.database_id, part_id: row.id },
+    row.observed?.sample,
+    ctx,
+  );
   const observed = { ...row.observed, down: false, storage_used_bytes: seen.storage_used_bytes, sample };
-  return settled({ driver: primary.engine, observed, status: 'available', status_reason: null, replication_lag_seconds: seen.replication_lag_seconds }, around(LOOK_MS));
+  return settled(
+    {
+      driver: primary.engine,
+      observed,
+      status: 'available',
+      status_reason: null,
+      replication_lag_seconds: seen.replication_lag_seconds,
+    },
+    around(LOOK_MS),
+  );
 }
 
-async function specOf(row: ReplicaRow, primary: DatabaseRow, endpoints: DirectEndpoint[], ctx: JobContext): Promise<ServerSpec> {
+async function specOf(
+  row: ReplicaRow,
+  primary: DatabaseRow,
+  endpoints: DirectEndpoint[],
+  ctx: JobContext,
+): Promise<ServerSpec> {
   const admin_password = openAdminPassword(ctx.secrets, primary);
   return {
-    id: row.server_id, engine: primary.engine, version: primary.engine_version, tenant: row.tenant, port: row.port,
-    size: sizeOf(row.database_package), storage_gb: primary.storage_gb, running: true, database_name: primary.database_name,
-    admin_password, users: await wantedUsers(ctx.sql, ctx.secrets, primary.id), tls: await certificateFor(row, ctx),
+    id: row.server_id,
+    engine: primary.engine,
+    version: primary.engine_version,
+    tenant: row.tenant,
+    port: row.port,
+    size: sizeOf(row.database_package),
+    storage_gb: primary.storage_gb,
+    running: true,
+    database_name: primary.database_name,
+    admin_password,
+    users: await wantedUsers(ctx.sql, ctx.secrets, primary.id),
+    tls: await certificateFor(row, ctx),
     allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
-    replica_of: { server_id: primary.server_id, port: primary.port, password: admin_password, size: sizeOf(primary.database_package) }, archive: false,
+    replica_of: {
+      server_id: primary.server_id,
+      port: primary.port,
+      password: admin_password,
+      size: sizeOf(primary.database_package),
+    },
+    archive: false,
   };
 }
 
@@ -115,7 +173,16 @@ async function pauseFor(row: ReplicaRow, seen: ServerSeen, ctx: JobContext): Pro
   const reason = `${seen.reason ?? 'The server has ended.'} It is started again.`;
   const ends = afterEnd(row.observed);
   if (!row.observed?.down) {
-    await appendDatabaseLines(ctx.sql, [{ project_id: row.project_id, database_id: row.database_id, replica_id: row.id, source: 'server', level: 'error', message: reason }]);
+    await appendDatabaseLines(ctx.sql, [
+      {
+        project_id: row.project_id,
+        database_id: row.database_id,
+        replica_id: row.id,
+        source: 'server',
+        level: 'error',
+        message: reason,
+      },
+    ]);
     return progressing(ends.waitMs, { observed: { ...row.observed, ...ends.known }, status_reason: reason });
   }
   if (ends.waitMs > 0) return progressing(ends.waitMs);

@@ -46,7 +46,11 @@ async function begin(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   return turn === 'begun' ? progressing(0) : settled({}, WAIT_MS);
 }
 
-async function orFail(row: DeploymentRow, ctx: JobContext, phase: (row: DeploymentRow, ctx: JobContext) => Promise<Outcome>): Promise<Outcome> {
+async function orFail(
+  row: DeploymentRow,
+  ctx: JobContext,
+  phase: (row: DeploymentRow, ctx: JobContext) => Promise<Outcome>,
+): Promise<Outcome> {
   try {
     return await phase(row, ctx);
   } catch (error) {
@@ -59,7 +63,8 @@ async function orFail(row: DeploymentRow, ctx: JobContext, phase: (row: Deployme
 
 /** Why it can't go on, for users; null for what is worth another try, or is a mistake of ours. */
 function reasonOf(error: unknown): string | null {
-  if (error instanceof DeploymentFailure || error instanceof BuildError || error instanceof SourceError) return error.message;
+  if (error instanceof DeploymentFailure || error instanceof BuildError || error instanceof SourceError)
+    return error.message;
   if (!(error instanceof DriverError) || !FINAL.has(error.reason)) return null;
   return `The host cannot run it: ${error.message}.`;
 }

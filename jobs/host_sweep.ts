@@ -25,8 +25,12 @@ export async function sweepHost(sql: Database, host: HostDrivers, log: Logger, c
   };
   // The list is older than the rows: what was begun meanwhile has its row already.
   await each('unit', await unitsWithoutRow(sql, await runtime.list()), (id) => runtime.destroy(id, ctx));
-  await each('files', await unusedArtifacts(sql, await namesIn(directories.releases)), (id) => removeDirectory(path.join(directories.releases, id)));
-  await each('cache', await withoutApplicationRow(sql, await namesIn(directories.caches)), (id) => removeDirectory(path.join(directories.caches, id)));
+  await each('files', await unusedArtifacts(sql, await namesIn(directories.releases)), (id) =>
+    removeDirectory(path.join(directories.releases, id)),
+  );
+  await each('cache', await withoutApplicationRow(sql, await namesIn(directories.caches)), (id) =>
+    removeDirectory(path.join(directories.caches, id)),
+  );
   await each('mirror', await withoutApplicationRow(sql, await source.list(ctx)), (id) => source.forget(id, ctx));
   for (const driver of Object.values(endpoints)) {
     const ids: string[] = [];
@@ -37,5 +41,7 @@ export async function sweepHost(sql: Database, host: HostDrivers, log: Logger, c
 }
 
 async function namesIn(directory: string): Promise<string[]> {
-  return readdir(directory).catch((error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? [] : Promise.reject(error)));
+  return readdir(directory).catch((error: NodeJS.ErrnoException) =>
+    error.code === 'ENOENT' ? [] : Promise.reject(error),
+  );
 }

@@ -32,7 +32,14 @@ export interface LoopOptions extends StepLimits {
   jobs: readonly Job[];
 }
 
-const DEFAULTS = { concurrency: 4, leaseMs: 30_000, heartbeatMs: 10_000, marginMs: 5_000, pollMs: 1_000, graceMs: 10_000 };
+const DEFAULTS = {
+  concurrency: 4,
+  leaseMs: 30_000,
+  heartbeatMs: 10_000,
+  marginMs: 5_000,
+  pollMs: 1_000,
+  graceMs: 10_000,
+};
 const BREAKER = { threshold: 5, openMs: 30_000 };
 const OUTAGE_MS = { first: 200, max: 2_000 };
 
@@ -130,7 +137,12 @@ async function start(state: State, job: Job): Promise<boolean> {
   const { parts, options, owner, breaker } = state;
   const claimedAt = performance.now();
   const avoid = breaker.open(job.table);
-  const found = await claim(parts.database, job.table, { owner, leaseMs: options.leaseMs, deadlineMs: job.deadlineMs ?? DEADLINE_MS, avoid });
+  const found = await claim(parts.database, job.table, {
+    owner,
+    leaseMs: options.leaseMs,
+    deadlineMs: job.deadlineMs ?? DEADLINE_MS,
+    avoid,
+  });
   if (!found) return false;
   const step = beginStep(job, found, claimedAt, options);
   const end = runStep(parts, step, options, breaker).then((nextMs) => {
@@ -162,7 +174,13 @@ async function heartbeat(state: State): Promise<void> {
     const steps = [...state.running.keys()].filter((step) => step.job.table === table);
     const sentAt = performance.now();
     try {
-      const held = await renew(parts.database, table, owner, steps.map((step) => step.claim.lease.id), options.leaseMs);
+      const held = await renew(
+        parts.database,
+        table,
+        owner,
+        steps.map((step) => step.claim.lease.id),
+        options.leaseMs,
+      );
       for (const step of steps) extend(step, held, sentAt + options.leaseMs);
     } catch (error) {
       parts.log.warn({ err: error, table }, 'leases could not be renewed');
@@ -183,5 +201,9 @@ async function drain({ running, options, parts }: State): Promise<void> {
   await Promise.race([all, sleep(options.graceMs, undefined, { ref: false })]);
   for (const step of running.keys()) cutStep(step, 'stopping');
   await Promise.race([all, sleep(options.marginMs * 2, undefined, { ref: false })]);
-  if (running.size) parts.log.warn({ steps: running.size }, 'stopped with steps still running; their rows are taken up when the leases end');
+  if (running.size)
+    parts.log.warn(
+      { steps: running.size },
+      'stopped with steps still running; their rows are taken up when the leases end',
+    );
 }

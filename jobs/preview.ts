@@ -34,7 +34,8 @@ async function keepUp(row: PreviewRow, ctx: JobContext): Promise<Outcome> {
   const { status, reason } = await shown(row, ctx);
   const next = stepTowards(row.status, status);
   if (next !== status) return progressing(0, { status: next, status_reason: null });
-  const columns = status === row.status && reason === (row.status_reason ?? null) ? {} : { status, status_reason: reason };
+  const columns =
+    status === row.status && reason === (row.status_reason ?? null) ? {} : { status, status_reason: reason };
   return settled(columns, Math.max(0, Math.min(around(INSURANCE_MS), leftMs)));
 }
 
@@ -47,13 +48,22 @@ function expire(row: PreviewRow, ctx: JobContext): Promise<boolean> {
 }
 
 const SHOWN: Record<string, Preview['status']> = {
-  queued: 'queued', building: 'building', deploying: 'deploying', active: 'running', superseded: 'running', failed: 'failed', canceled: 'failed',
+  queued: 'queued',
+  building: 'building',
+  deploying: 'deploying',
+  active: 'running',
+  superseded: 'running',
+  failed: 'failed',
+  canceled: 'failed',
 };
 
 async function shown(row: PreviewRow, ctx: JobContext): Promise<{ status: Preview['status']; reason: string | null }> {
   const latest = await latestOfPreview(ctx.sql, row.id);
   const status = (latest && SHOWN[latest.status]) ?? row.status;
-  return { status, reason: latest && status === 'failed' ? (latest.status_reason ?? 'The deployment was canceled.') : null };
+  return {
+    status,
+    reason: latest && status === 'failed' ? (latest.status_reason ?? 'The deployment was canceled.') : null,
+  };
 }
 
 /** A deployment may be faster than the looks at it: its preview passes through all its states nevertheless. */

@@ -2,11 +2,29 @@
 // a task, whichever comes first.
 import type { Owned } from '../drivers/driver';
 import { expireBackups, scheduleBackups } from '../models/database_backup/work';
-import { ensureSchedules, sweepActivity, sweepIdempotencyRecords, sweepInvitations, sweepRateWindows, sweepSessions, withoutVolumeRow, type Swept } from '../models/schedule';
+import {
+  ensureSchedules,
+  sweepActivity,
+  sweepIdempotencyRecords,
+  sweepInvitations,
+  sweepRateWindows,
+  sweepSessions,
+  withoutVolumeRow,
+  type Swept,
+} from '../models/schedule';
 import type { Session } from '../models/database';
 import { turnDays } from '../models/observation_day';
 import { LOOK_MS, runAutoscaler } from './autoscaler';
-import { around, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome, type Values } from './job';
+import {
+  around,
+  progressing,
+  settled,
+  type Job,
+  type JobContext,
+  type LoopRow,
+  type Outcome,
+  type Values,
+} from './job';
 
 interface Task {
   everyMs: number;
@@ -45,16 +63,25 @@ async function reconcile(row: LoopRow, ctx: JobContext): Promise<Outcome> {
   // Of another version of the program: its workers know what to do.
   if (!task) return progressing(HOUR_MS);
   const { more, report } = await task.run(ctx);
-  return settled({ observed: { ...report, at: new Date().toISOString() } }, more ? BETWEEN_BATCHES_MS : around(task.everyMs));
+  return settled(
+    { observed: { ...report, at: new Date().toISOString() } },
+    more ? BETWEEN_BATCHES_MS : around(task.everyMs),
+  );
 }
 
-async function swept(ctx: JobContext, sweep: (sql: Session) => Promise<Swept>): Promise<{ more: boolean; report: Values }> {
+async function swept(
+  ctx: JobContext,
+  sweep: (sql: Session) => Promise<Swept>,
+): Promise<{ more: boolean; report: Values }> {
   const { rows, full } = await sweep(ctx.sql);
   if (rows) ctx.log.info({ rows }, 'swept');
   return { more: full, report: { rows } };
 }
 
-async function batched(ctx: JobContext, work: (sql: Session, batch: number) => Promise<number>): Promise<{ more: boolean; report: Values }> {
+async function batched(
+  ctx: JobContext,
+  work: (sql: Session, batch: number) => Promise<number>,
+): Promise<{ more: boolean; report: Values }> {
   const rows = await work(ctx.sql, BACKUPS_AT_ONCE);
   return { more: rows === BACKUPS_AT_ONCE, report: { rows } };
 }
@@ -71,8 +98,15 @@ async function findOrphans(ctx: JobContext): Promise<{ more: boolean; report: Va
   const orphans: Values[] = [];
   for (const driver of ctx.drivers.volumes.byName.values()) {
     for await (const batch of batches(driver.list(ctx))) {
-      const lost = new Set(await withoutVolumeRow(ctx.sql, batch.map(({ owner_id }) => owner_id)));
-      orphans.push(...batch.filter(({ owner_id }) => lost.has(owner_id)).map(({ ref, owner_id }) => ({ ...ref, owner_id })));
+      const lost = new Set(
+        await withoutVolumeRow(
+          ctx.sql,
+          batch.map(({ owner_id }) => owner_id),
+        ),
+      );
+      orphans.push(
+        ...batch.filter(({ owner_id }) => lost.has(owner_id)).map(({ ref, owner_id }) => ({ ...ref, owner_id })),
+      );
     }
   }
   for (const orphan of orphans) ctx.log.warn({ orphan }, 'an orphan: its resource is gone');

@@ -32,7 +32,14 @@ const REFERENCED = '23503';
 
 /** A step on a row that was claimed at `claimedAt`. */
 export function beginStep(job: Job, claim: Claim, claimedAt: number, limits: StepLimits): Step {
-  return { job, claim, abort: new AbortController(), heldUntil: claimedAt + limits.leaseMs, startedAt: claimedAt, cut: null };
+  return {
+    job,
+    claim,
+    abort: new AbortController(),
+    heldUntil: claimedAt + limits.leaseMs,
+    startedAt: claimedAt,
+    cut: null,
+  };
 }
 
 export function cutStep(step: Step, why: NonNullable<Step['cut']>): void {
@@ -44,7 +51,12 @@ export function cutStep(step: Step, why: NonNullable<Step['cut']>): void {
  * Runs the step to its end and writes back. Never throws for what the job or the database did.
  * @returns milliseconds until the row is due again, null when it is not, or not ours to know
  */
-export async function runStep(parts: LoopParts, step: Step, limits: StepLimits, breaker: Breaker): Promise<number | null> {
+export async function runStep(
+  parts: LoopParts,
+  step: Step,
+  limits: StepLimits,
+  breaker: Breaker,
+): Promise<number | null> {
   const log = parts.log.child({ table: step.job.table, id: step.claim.row.id, fence: step.claim.lease.fence });
   try {
     const result = await attempt(parts, step, limits, log);
@@ -52,7 +64,10 @@ export async function runStep(parts: LoopParts, step: Step, limits: StepLimits, 
     if (step.cut === 'stopping' && result instanceof Error) return await giveBack(parts, step);
     return await finish(parts, step, result, log, breaker);
   } catch (error) {
-    log.error({ err: error }, 'the end of a step could not be written; the row is taken up again when its lease has ended');
+    log.error(
+      { err: error },
+      'the end of a step could not be written; the row is taken up again when its lease has ended',
+    );
     return null;
   }
 }
@@ -77,7 +92,11 @@ async function attempt(parts: LoopParts, step: Step, limits: StepLimits, log: Lo
 function hanging(step: Step, { leaseMs, marginMs }: StepLimits): { error: Promise<Error>; clear(): void } {
   let timer: NodeJS.Timeout | undefined;
   const error = new Promise<Error>((resolve) => {
-    const later = (): void => void (timer = setTimeout(() => resolve(new DriverError('transient', 'the host did not answer in time', leaseMs)), marginMs));
+    const later = (): void =>
+      void (timer = setTimeout(
+        () => resolve(new DriverError('transient', 'the host did not answer in time', leaseMs)),
+        marginMs,
+      ));
     step.abort.signal.addEventListener('abort', later, { once: true });
   });
   return { error, clear: () => clearTimeout(timer) };
@@ -96,7 +115,13 @@ function contextOf(parts: LoopParts, step: Step, stepMs: number, log: Log): JobC
   };
 }
 
-async function finish(parts: LoopParts, step: Step, result: Outcome | Error, log: Log, breaker: Breaker): Promise<number | null> {
+async function finish(
+  parts: LoopParts,
+  step: Step,
+  result: Outcome | Error,
+  log: Log,
+  breaker: Breaker,
+): Promise<number | null> {
   const { row } = step.claim;
   if (result instanceof Error) return fail(parts, step, result, log, breaker);
   breaker.succeeded(step.job.table, row.driver);
@@ -124,13 +149,16 @@ function report(error: Error, { ending, nextMs }: WriteBack, { row }: Claim, log
   const fields = { err: error, attempts: row.attempts + 1, retry_ms: nextMs };
   // Still referenced: the rows that hold it go first.
   if ((error as { code?: string }).code === REFERENCED) return log.debug(fields, 'not yet');
-  if (error instanceof DriverError || isOutage(error)) return log.warn(fields, ending === 'gave_up' ? 'failed' : 'to be tried again');
+  if (error instanceof DriverError || isOutage(error))
+    return log.warn(fields, ending === 'gave_up' ? 'failed' : 'to be tried again');
   log.error(fields, 'a step met an unexpected error');
 }
 
 async function write(parts: LoopParts, step: Step, back: WriteBack, log: Log): Promise<number | null> {
   const { job } = step;
-  const written = await insist(step, () => parts.database.transaction((session) => settleAndTell(session, step, back, job)));
+  const written = await insist(step, () =>
+    parts.database.transaction((session) => settleAndTell(session, step, back, job)),
+  );
   if (!written) return lost(log);
   return written.changed ? 0 : back.nextMs;
 }
@@ -138,7 +166,8 @@ async function write(parts: LoopParts, step: Step, back: WriteBack, log: Log): P
 /** Writes back and, where that moves the row to another status, tells it in the activity log of its project. */
 async function settleAndTell(session: Session, { claim }: Step, back: WriteBack, job: Job): ReturnType<typeof settle> {
   const written = await settle(session, claim.lease, back, job.states ?? null);
-  if (written?.status && written.status !== claim.row.status && !job.quiet) await recordEvent(session, claim.lease.table, claim.row, written.status);
+  if (written?.status && written.status !== claim.row.status && !job.quiet)
+    await recordEvent(session, claim.lease.table, claim.row, written.status);
   return written;
 }
 

@@ -24,7 +24,8 @@ export function writeBackOf(outcome: Exclude<Outcome, { kind: 'gone' }>): WriteB
  */
 export function judge(error: unknown, job: Job, claim: Claim): WriteBack {
   const known = error instanceof DriverError ? error : null;
-  const internal = error instanceof Error ? [error.message, reasonBehind(error)].filter(Boolean).join(': ') : String(error);
+  const internal =
+    error instanceof Error ? [error.message, reasonBehind(error)].filter(Boolean).join(': ') : String(error);
   const final = known !== null && FINAL.has(known.reason);
   if (!(final || claim.deadlineInMs <= 0) || !mayFail(job, claim)) {
     const nextMs = Math.max(known?.retryAfterMs ?? 0, final ? BACKOFF_MAX_MS : backoffMs(claim.row.attempts));

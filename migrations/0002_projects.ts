@@ -12,8 +12,18 @@ export async function up(knex: Knex): Promise<void> {
     table.index(['account_id'], 'projects_by_account');
   });
   await knex.schema.createTable('members', (table) => {
-    table.specificType('project_id', 'text collate "C"').notNullable().references('projects.id').onDelete('cascade').withKeyName('members_project');
-    table.specificType('user_id', 'text collate "C"').notNullable().references('users.id').onDelete('cascade').withKeyName('members_user');
+    table
+      .specificType('project_id', 'text collate "C"')
+      .notNullable()
+      .references('projects.id')
+      .onDelete('cascade')
+      .withKeyName('members_project');
+    table
+      .specificType('user_id', 'text collate "C"')
+      .notNullable()
+      .references('users.id')
+      .onDelete('cascade')
+      .withKeyName('members_user');
     table.text('role').notNullable();
     table.specificType('created_at', 'timestamptz(3)').notNullable().defaultTo(knex.raw('now()'));
     table.primary(['user_id', 'project_id'], { constraintName: 'members__already_exists' });

@@ -7,8 +7,16 @@ export async function up(knex: Knex): Promise<void> {
     table.text('name').notNullable();
     table.text('prefix').notNullable();
     table.text('hash').notNullable();
-    table.specificType('user_id', 'text collate "C"').references('users.id').onDelete('cascade').withKeyName('api_keys_user');
-    table.specificType('project_id', 'text collate "C"').references('projects.id').onDelete('cascade').withKeyName('api_keys_project');
+    table
+      .specificType('user_id', 'text collate "C"')
+      .references('users.id')
+      .onDelete('cascade')
+      .withKeyName('api_keys_user');
+    table
+      .specificType('project_id', 'text collate "C"')
+      .references('projects.id')
+      .onDelete('cascade')
+      .withKeyName('api_keys_project');
     table.specificType('scopes', 'text[]');
     table.specificType('project_ids', 'text[]');
     table.text('created_by');
@@ -20,6 +28,10 @@ export async function up(knex: Knex): Promise<void> {
     table.index(['user_id', 'id'], 'api_keys_by_user');
     table.index(['project_id', 'id'], 'api_keys_by_project');
     table.check(`kind in ('personal', 'project')`, [], 'api_keys_kind');
-    table.check(`(kind = 'personal') = (user_id is not null) and (kind = 'project') = (project_id is not null)`, [], 'api_keys_owner');
+    table.check(
+      `(kind = 'personal') = (user_id is not null) and (kind = 'project') = (project_id is not null)`,
+      [],
+      'api_keys_owner',
+    );
   });
 }

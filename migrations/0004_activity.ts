@@ -32,5 +32,7 @@ export async function up(knex: Knex): Promise<void> {
     table.specificType('created_at', 'timestamptz(3)').notNullable().defaultTo(knex.raw('now()'));
     table.index(['created_at'], 'idempotency_records_by_age');
   });
-  await knex.raw('create unlogged table rate_windows (bucket text primary key, window_start bigint not null, used bigint not null)');
+  await knex.raw(
+    'create unlogged table rate_windows (bucket text primary key, window_start bigint not null, used bigint not null)',
+  );
 }

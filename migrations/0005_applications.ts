@@ -4,7 +4,11 @@ import { loopColumns, resourceColumns } from '../models/columns';
 export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('applications', (table) => {
     resourceColumns(table);
-    table.specificType('project_id', 'text collate "C"').notNullable().references('projects.id').withKeyName('applications_project');
+    table
+      .specificType('project_id', 'text collate "C"')
+      .notNullable()
+      .references('projects.id')
+      .withKeyName('applications_project');
     table.specificType('name', 'text collate "C"').notNullable();
     table.text('description');
     table.text('region').notNullable();
@@ -22,8 +26,17 @@ export async function up(knex: Knex): Promise<void> {
   });
   await knex.schema.createTable('processes', (table) => {
     resourceColumns(table);
-    table.specificType('project_id', 'text collate "C"').notNullable().references('projects.id').withKeyName('processes_project');
-    table.specificType('application_id', 'text collate "C"').notNullable().references('applications.id').onDelete('cascade').withKeyName('processes_application');
+    table
+      .specificType('project_id', 'text collate "C"')
+      .notNullable()
+      .references('projects.id')
+      .withKeyName('processes_project');
+    table
+      .specificType('application_id', 'text collate "C"')
+      .notNullable()
+      .references('applications.id')
+      .onDelete('cascade')
+      .withKeyName('processes_application');
     table.specificType('type', 'text collate "C"').notNullable();
     table.text('command');
     table.text('application_type');

@@ -4,11 +4,18 @@ import { loopColumns, resourceColumns } from '../models/columns';
 export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('volumes', (table) => {
     resourceColumns(table);
-    table.specificType('project_id', 'text collate "C"').notNullable().references('projects.id').withKeyName('volumes_project');
+    table
+      .specificType('project_id', 'text collate "C"')
+      .notNullable()
+      .references('projects.id')
+      .withKeyName('volumes_project');
     table.specificType('name', 'text collate "C"').notNullable();
     table.integer('size_gb').notNullable();
     table.text('region').notNullable();
-    table.specificType('application_id', 'text collate "C"').references('applications.id').withKeyName('volumes_application');
+    table
+      .specificType('application_id', 'text collate "C"')
+      .references('applications.id')
+      .withKeyName('volumes_application');
     table.text('mount_path');
     table.text('status').notNullable().defaultTo('provisioning');
     table.text('status_reason');

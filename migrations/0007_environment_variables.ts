@@ -5,7 +5,12 @@ export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('environment_variables', (table) => {
     resourceColumns(table);
     table.specificType('project_id', 'text collate "C"').notNullable();
-    table.specificType('application_id', 'text collate "C"').notNullable().references('applications.id').onDelete('cascade').withKeyName('environment_variables_application');
+    table
+      .specificType('application_id', 'text collate "C"')
+      .notNullable()
+      .references('applications.id')
+      .onDelete('cascade')
+      .withKeyName('environment_variables_application');
     table.specificType('key', 'text collate "C"').notNullable();
     table.text('value').notNullable();
     table.text('value_hash').notNullable();

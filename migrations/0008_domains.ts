@@ -5,7 +5,11 @@ export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('domains', (table) => {
     resourceColumns(table);
     table.specificType('project_id', 'text collate "C"').notNullable();
-    table.specificType('application_id', 'text collate "C"').notNullable().references('applications.id').withKeyName('domains_application');
+    table
+      .specificType('application_id', 'text collate "C"')
+      .notNullable()
+      .references('applications.id')
+      .withKeyName('domains_application');
     table.specificType('hostname', 'text collate "C"').notNullable();
     table.text('type').notNullable();
     table.text('status').notNullable().defaultTo('pending');

@@ -87,7 +87,12 @@ async function createReleases(knex: Knex): Promise<void> {
     resourceColumns(table);
     parents(table, 'releases');
     preview(table, 'releases');
-    table.specificType('deployment_id', 'text collate "C"').notNullable().references('deployments.id').onDelete('cascade').withKeyName('releases_deployment');
+    table
+      .specificType('deployment_id', 'text collate "C"')
+      .notNullable()
+      .references('deployments.id')
+      .onDelete('cascade')
+      .withKeyName('releases_deployment');
     table.jsonb('settings').notNullable();
     // By process type: {command, memory_mb, cpus}.
     table.jsonb('processes').notNullable();
@@ -104,7 +109,12 @@ async function createInstances(knex: Knex): Promise<void> {
     table.specificType('process_id', 'text collate "C"').notNullable();
     table.text('process_type').notNullable();
     table.specificType('deployment_id', 'text collate "C"').notNullable();
-    table.specificType('release_id', 'text collate "C"').notNullable().references('releases.id').onDelete('cascade').withKeyName('instances_release');
+    table
+      .specificType('release_id', 'text collate "C"')
+      .notNullable()
+      .references('releases.id')
+      .onDelete('cascade')
+      .withKeyName('instances_release');
     table.text('status').notNullable().defaultTo('starting');
     table.text('status_reason');
     table.integer('restart_count').notNullable().defaultTo(0);
@@ -123,8 +133,16 @@ async function createInstances(knex: Knex): Promise<void> {
 }
 
 function parents(table: Knex.CreateTableBuilder, name: string): void {
-  table.specificType('project_id', 'text collate "C"').notNullable().references('projects.id').withKeyName(`${name}_project`);
-  table.specificType('application_id', 'text collate "C"').notNullable().references('applications.id').withKeyName(`${name}_application`);
+  table
+    .specificType('project_id', 'text collate "C"')
+    .notNullable()
+    .references('projects.id')
+    .withKeyName(`${name}_project`);
+  table
+    .specificType('application_id', 'text collate "C"')
+    .notNullable()
+    .references('applications.id')
+    .withKeyName(`${name}_application`);
 }
 
 function preview(table: Knex.CreateTableBuilder, name: string): void {

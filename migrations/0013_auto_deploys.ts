@@ -5,7 +5,12 @@ import { loopColumns } from '../models/columns';
 export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('auto_deploys', (table) => {
     // That of the application.
-    table.specificType('id', 'text collate "C"').primary().references('applications.id').onDelete('cascade').withKeyName('auto_deploys_application');
+    table
+      .specificType('id', 'text collate "C"')
+      .primary()
+      .references('applications.id')
+      .onDelete('cascade')
+      .withKeyName('auto_deploys_application');
     table.boolean('enabled').notNullable().defaultTo(false);
     table.text('branch');
     table.boolean('wait_for_checks').notNullable().defaultTo(false);

@@ -6,7 +6,12 @@ export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('certificates', (table) => {
     // The host name: one row for each, so that its lease is the right to order.
     table.specificType('id', 'text collate "C"').primary();
-    table.specificType('domain_id', 'text collate "C"').notNullable().references('domains.id').onDelete('cascade').withKeyName('certificates_domain');
+    table
+      .specificType('domain_id', 'text collate "C"')
+      .notNullable()
+      .references('domains.id')
+      .onDelete('cascade')
+      .withKeyName('certificates_domain');
     // Of the last one that was issued: where from, PEM with the leaf first, and its key, sealed.
     table.text('authority');
     table.text('chain');
@@ -27,7 +32,12 @@ export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('acme_challenges', (table) => {
     table.specificType('token', 'text collate "C"').primary();
     table.text('key_authorization').notNullable();
-    table.specificType('certificate_id', 'text collate "C"').notNullable().references('certificates.id').onDelete('cascade').withKeyName('acme_challenges_certificate');
+    table
+      .specificType('certificate_id', 'text collate "C"')
+      .notNullable()
+      .references('certificates.id')
+      .onDelete('cascade')
+      .withKeyName('acme_challenges_certificate');
     table.specificType('created_at', 'timestamptz(3) default now()').notNullable();
   });
   for (const sql of STATEMENTS) await knex.raw(sql);

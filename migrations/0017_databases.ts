@@ -25,7 +25,11 @@ async function createPorts(knex: Knex): Promise<void> {
 async function createDatabases(knex: Knex): Promise<void> {
   await knex.schema.createTable('databases', (table) => {
     resourceColumns(table);
-    table.specificType('project_id', 'text collate "C"').notNullable().references('projects.id').withKeyName('databases_project');
+    table
+      .specificType('project_id', 'text collate "C"')
+      .notNullable()
+      .references('projects.id')
+      .withKeyName('databases_project');
     table.specificType('name', 'text collate "C"').notNullable();
     table.text('engine').notNullable();
     // What the server runs, and what `upgrade` has asked for.
@@ -90,7 +94,10 @@ async function createEndpoints(knex: Knex): Promise<void> {
   await knex.schema.createTable('database_endpoints', (table) => {
     resourceColumns(table);
     parents(table, 'database_endpoints');
-    table.specificType('replica_id', 'text collate "C"').references('database_replicas.id').withKeyName('database_endpoints_replica');
+    table
+      .specificType('replica_id', 'text collate "C"')
+      .references('database_replicas.id')
+      .withKeyName('database_endpoints_replica');
     table.specificType('name', 'text collate "C"').notNullable();
     table.text('access').notNullable();
     table.text('target').notNullable();
@@ -104,7 +111,11 @@ async function createEndpoints(knex: Knex): Promise<void> {
     table.text('status_reason');
     loopColumns(table);
     table.check(`access in ('private', 'public')`, [], 'database_endpoints_access');
-    table.check(`target in ('primary', 'replicas') and (replica_id is null or target = 'replicas')`, [], 'database_endpoints_target');
+    table.check(
+      `target in ('primary', 'replicas') and (replica_id is null or target = 'replicas')`,
+      [],
+      'database_endpoints_target',
+    );
     table.check('(pool_mode is null) = (pool_size is null)', [], 'database_endpoints_pool');
   });
 }
@@ -133,16 +144,36 @@ async function createAttachments(knex: Knex): Promise<void> {
   await knex.schema.createTable('database_attachments', (table) => {
     resourceColumns(table);
     parents(table, 'database_attachments').onDelete('cascade');
-    table.specificType('application_id', 'text collate "C"').notNullable().references('applications.id').withKeyName('database_attachments_application');
-    table.specificType('endpoint_id', 'text collate "C"').notNullable().references('database_endpoints.id').withKeyName('database_attachments_endpoint');
-    table.specificType('user_id', 'text collate "C"').notNullable().references('database_users.id').withKeyName('database_attachments_user');
+    table
+      .specificType('application_id', 'text collate "C"')
+      .notNullable()
+      .references('applications.id')
+      .withKeyName('database_attachments_application');
+    table
+      .specificType('endpoint_id', 'text collate "C"')
+      .notNullable()
+      .references('database_endpoints.id')
+      .withKeyName('database_attachments_endpoint');
+    table
+      .specificType('user_id', 'text collate "C"')
+      .notNullable()
+      .references('database_users.id')
+      .withKeyName('database_attachments_user');
     table.specificType('env_prefix', 'text collate "C"').notNullable();
   });
 }
 
 function parents(table: Knex.CreateTableBuilder, name: string): Knex.ReferencingColumnBuilder {
-  table.specificType('project_id', 'text collate "C"').notNullable().references('projects.id').withKeyName(`${name}_project`);
-  return table.specificType('database_id', 'text collate "C"').notNullable().references('databases.id').withKeyName(`${name}_database`);
+  table
+    .specificType('project_id', 'text collate "C"')
+    .notNullable()
+    .references('projects.id')
+    .withKeyName(`${name}_project`);
+  return table
+    .specificType('database_id', 'text collate "C"')
+    .notNullable()
+    .references('databases.id')
+    .withKeyName(`${name}_database`);
 }
 
 /** `nodes` is that of the package: what it costs is counted by it. */
@@ -236,6 +267,7 @@ const PORTS = [
       return null;
     end $$`,
   ...['databases', 'database_replicas', 'database_endpoints'].map(
-    (table) => `create trigger ${table}_port after delete on ${table} for each row execute function database_port_free()`,
+    (table) =>
+      `create trigger ${table}_port after delete on ${table} for each row execute function database_port_free()`,
   ),
 ];

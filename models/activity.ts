@@ -43,7 +43,8 @@ export class Activity extends Resource {
   }
 }
 
-const INSERT = named(`insert into activity (id, project_id, account_id, action, actor, actor_id, key_id, resource_type, resource_id, resource_name, changed_fields, request_id, created_at)
+const INSERT =
+  named(`insert into activity (id, project_id, account_id, action, actor, actor_id, key_id, resource_type, resource_id, resource_name, changed_fields, request_id, created_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`);
 
 /** Writes the entry of a mutation into its transaction; what it changed stands in `ctx.activity`. */
@@ -63,7 +64,8 @@ export function recordActivity(ctx: Context, action: string): void {
   });
 }
 
-const EVENT = named(`insert into activity (id, project_id, account_id, action, actor, resource_type, resource_id, resource_name, created_at)
+const EVENT =
+  named(`insert into activity (id, project_id, account_id, action, actor, resource_type, resource_id, resource_name, created_at)
   select $1, p.id, p.account_id, $3, $4, $5, $6, $7, $8 from projects p where p.id = $2`);
 
 /** Something that the platform did by itself: `volume.available`, `domain.failed`. In the transaction that did it. */
@@ -72,7 +74,16 @@ export async function recordEvent(sql: Sql, table: string, row: { id: string }, 
   const { project_id, name, hostname } = row as { project_id?: string; name?: string; hostname?: string };
   if (!kind || !project_id) return;
   const id = mintId('act');
-  await sql.query(EVENT, [id, project_id, `${kind}.${event}`, JSON.stringify(PLATFORM), kind, row.id, name ?? hostname ?? null, timeOfId(id).toISOString()]);
+  await sql.query(EVENT, [
+    id,
+    project_id,
+    `${kind}.${event}`,
+    JSON.stringify(PLATFORM),
+    kind,
+    row.id,
+    name ?? hostname ?? null,
+    timeOfId(id).toISOString(),
+  ]);
 }
 
 /** The actor of what nobody asked for. */
@@ -86,7 +97,8 @@ export interface Refusals {
   count: number;
 }
 
-const REFUSED = named(`insert into activity (id, project_id, account_id, action, outcome, actor, actor_id, key_id, resource_type, resource_id, resource_name, created_at)
+const REFUSED =
+  named(`insert into activity (id, project_id, account_id, action, outcome, actor, actor_id, key_id, resource_type, resource_id, resource_name, created_at)
   values ($1, $2, $3, 'request.refused', 'refused', $4, $5, $6, $7, $8, $9, $10)`);
 
 /** One entry for refused calls; how many and why stands in the resource's name. */
@@ -94,7 +106,15 @@ export async function recordRefusals(sql: Sql, { identity, project, code, count 
   const id = mintId('act');
   const actor = actorOf(identity);
   const [key_id, type] = identity.kind === 'session' ? [null, 'session'] : [identity.id, 'api_key'];
-  const values = [JSON.stringify(actor), actor.id, key_id, type, identity.id, `${code} (${count})`, timeOfId(id).toISOString()];
+  const values = [
+    JSON.stringify(actor),
+    actor.id,
+    key_id,
+    type,
+    identity.id,
+    `${code} (${count})`,
+    timeOfId(id).toISOString(),
+  ];
   await sql.query(REFUSED, [id, project?.id ?? null, project?.account_id ?? identity.account_id, ...values]);
 }
 
@@ -104,10 +124,24 @@ export function actorOf(identity: Identity): Activity['actor'] {
   return { type: 'project_key', id: identity.id, name: identity.name };
 }
 
-function insertEntry(ctx: Context, entry: Values & { actor: Activity['actor']; resource: { type: string; id: string; name: string | null } }): void {
+function insertEntry(
+  ctx: Context,
+  entry: Values & { actor: Activity['actor']; resource: { type: string; id: string; name: string | null } },
+): void {
   const id = mintId('act');
   sessionOf(ctx).send(INSERT, [
-    id, entry.project_id, entry.account_id, entry.action, JSON.stringify(entry.actor), entry.actor.id, entry.key_id,
-    entry.resource.type, entry.resource.id, entry.resource.name, entry.changed_fields, entry.request_id, timeOfId(id).toISOString(),
+    id,
+    entry.project_id,
+    entry.account_id,
+    entry.action,
+    JSON.stringify(entry.actor),
+    entry.actor.id,
+    entry.key_id,
+    entry.resource.type,
+    entry.resource.id,
+    entry.resource.name,
+    entry.changed_fields,
+    entry.request_id,
+    timeOfId(id).toISOString(),
   ]);
 }

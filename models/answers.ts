@@ -10,7 +10,9 @@ interface StoredAnswer {
 }
 
 const LOCK = named(`select pg_try_advisory_xact_lock(hashtextextended('idempotency ' || $1, 0)) as locked`);
-const FIND = named('select fingerprint, answer from idempotency_records where scope = $1 and created_at > now() - make_interval(hours => $2)');
+const FIND = named(
+  'select fingerprint, answer from idempotency_records where scope = $1 and created_at > now() - make_interval(hours => $2)',
+);
 const SAVE = named(`insert into idempotency_records (scope, fingerprint, status, answer) values ($1, $2, $3, $4)
   on conflict (scope) do update set fingerprint = excluded.fingerprint, status = excluded.status, answer = excluded.answer, created_at = now()`);
 
@@ -23,9 +25,15 @@ export const answers = {
 
   /** The answer of the last 24 hours. */
   async find(ctx: Context, scope: string): Promise<{ fingerprint: string; answer: StoredAnswer } | null> {
-    const [row] = await ctx.sql.query<{ fingerprint: string; answer: string }>(FIND, [scope, limits.idempotencyTtlHours]);
+    const [row] = await ctx.sql.query<{ fingerprint: string; answer: string }>(FIND, [
+      scope,
+      limits.idempotencyTtlHours,
+    ]);
     if (!row) return null;
-    return { fingerprint: row.fingerprint, answer: JSON.parse(ctx.secrets.open(row.answer, `idempotency:${scope}`)) as StoredAnswer };
+    return {
+      fingerprint: row.fingerprint,
+      answer: JSON.parse(ctx.secrets.open(row.answer, `idempotency:${scope}`)) as StoredAnswer,
+    };
   },
 
   async save(ctx: Context, scope: string, fingerprint: string, answer: StoredAnswer): Promise<void> {

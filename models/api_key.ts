@@ -33,25 +33,40 @@ export interface CreatedKey {
   token: string;
 }
 
-const COLUMNS = 'id, kind, name, prefix, scopes, project_ids, project_id, created_by, created_at, expires_at, last_used_at';
+const COLUMNS =
+  'id, kind, name, prefix, scopes, project_ids, project_id, created_by, created_at, expires_at, last_used_at';
 const OF_USER = `select ${COLUMNS} from api_keys where user_id = $1 and revoked_at is null`;
 const OF_PROJECT = `select ${COLUMNS} from api_keys where project_id = $1 and revoked_at is null`;
 const LOCK_USER = named('select 1 from users where id = $1 for update');
 const LOCK_PROJECT = named('select 1 from projects where id = $1 for update');
 const COUNT_OF_USER = named('select count(*)::int as used from api_keys where user_id = $1 and revoked_at is null');
-const COUNT_OF_PROJECT = named('select count(*)::int as used from api_keys where project_id = $1 and revoked_at is null');
-const INSERT = named(`insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, created_by, expires_at)
+const COUNT_OF_PROJECT = named(
+  'select count(*)::int as used from api_keys where project_id = $1 and revoked_at is null',
+);
+const INSERT =
+  named(`insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, created_by, expires_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`);
 const REVOKE_ANY = named('update api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id');
-const REVOKE = named(`update api_keys set revoked_at = now() where id = $1 and revoked_at is null and (user_id = $2 or project_id = $3) returning id, name`);
+const REVOKE = named(
+  `update api_keys set revoked_at = now() where id = $1 and revoked_at is null and (user_id = $2 or project_id = $3) returning id, name`,
+);
 
 /** One page of the person's own keys. */
 export function listPersonalKeys(ctx: Context, args: NewestArguments): Promise<Page<ApiKeyRow>> {
-  return newest<ApiKeyRow>(ctx, args, { text: OF_USER, values: [sessionUser(ctx).id], id: 'id', idOf: (row) => row.id });
+  return newest<ApiKeyRow>(ctx, args, {
+    text: OF_USER,
+    values: [sessionUser(ctx).id],
+    id: 'id',
+    idOf: (row) => row.id,
+  });
 }
 
 /** One page of a project's keys, for its members. @throws project_not_found */
-export async function listProjectKeys(ctx: Context, projectId: string, args: NewestArguments): Promise<Page<ApiKeyRow>> {
+export async function listProjectKeys(
+  ctx: Context,
+  projectId: string,
+  args: NewestArguments,
+): Promise<Page<ApiKeyRow>> {
   await requireRole(ctx, projectId, 'viewer');
   return newest<ApiKeyRow>(ctx, args, { text: OF_PROJECT, values: [projectId], id: 'id', idOf: (row) => row.id });
 }
@@ -62,7 +77,9 @@ export async function createPersonalKey(ctx: Context, input: CreatePersonalKeyIn
   checkInput(input);
   for (const [index, id] of (input.project_ids ?? []).entries()) {
     if (await projectAccess(ctx.sql, ctx.identity as Identity, id)) continue;
-    throw problem('reference_not_found', 'The key can only be restricted to projects that you are a member of.', { field: `project_ids.${index}` });
+    throw problem('reference_not_found', 'The key can only be restricted to projects that you are a member of.', {
+      field: `project_ids.${index}`,
+    });
   }
   await ctx.sql.query(LOCK_USER, [user_id]);
   await requireRoom(ctx, COUNT_OF_USER, user_id, { resource: 'personal_keys', limit: limits.keysPerUser });
@@ -70,7 +87,11 @@ export async function createPersonalKey(ctx: Context, input: CreatePersonalKeyIn
 }
 
 /** A key that acts as the project. @throws project_not_found, role_not_permitted, quota_exceeded */
-export async function createProjectKey(ctx: Context, projectId: string, input: CreateProjectKeyInput): Promise<CreatedKey> {
+export async function createProjectKey(
+  ctx: Context,
+  projectId: string,
+  input: CreateProjectKeyInput,
+): Promise<CreatedKey> {
   await requireRole(ctx, projectId, 'developer');
   return mintProjectKey(ctx, projectId, input.name);
 }
@@ -105,23 +126,52 @@ interface KeyOwner {
   project_id?: string;
 }
 
-async function insertKey(ctx: Context, kind: TokenKind, values: Partial<CreatePersonalKeyInput> & KeyOwner): Promise<CreatedKey> {
+async function insertKey(
+  ctx: Context,
+  kind: TokenKind,
+  values: Partial<CreatePersonalKeyInput> & KeyOwner,
+): Promise<CreatedKey> {
   const { token, prefix, hash } = mintToken(kind);
   const { name, user_id = null, project_id = null, scopes = null, project_ids = null, expires_at = null } = values;
   const id = mintId('key');
-  const [key] = await ctx.sql.query<ApiKeyRow>(INSERT, [id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, ctx.identity?.user?.id ?? null, expires_at]);
-  noteChange(ctx, { type: 'api_key', id, name: name ?? null }, ['name', 'scopes', 'project_ids', 'expires_at'].filter((field) => field in values));
+  const [key] = await ctx.sql.query<ApiKeyRow>(INSERT, [
+    id,
+    kind,
+    name,
+    prefix,
+    hash,
+    user_id,
+    project_id,
+    scopes,
+    project_ids,
+    ctx.identity?.user?.id ?? null,
+    expires_at,
+  ]);
+  noteChange(
+    ctx,
+    { type: 'api_key', id, name: name ?? null },
+    ['name', 'scopes', 'project_ids', 'expires_at'].filter((field) => field in values),
+  );
   return { key: key as ApiKeyRow, token };
 }
 
 async function revoke(ctx: Context, id: string, owner: KeyOwner): Promise<void> {
-  const [row] = await ctx.sql.query<{ id: string; name: string }>(REVOKE, [id, owner.user_id ?? null, owner.project_id ?? null]);
+  const [row] = await ctx.sql.query<{ id: string; name: string }>(REVOKE, [
+    id,
+    owner.user_id ?? null,
+    owner.project_id ?? null,
+  ]);
   if (!row) throw problem('not_found', 'There is no such key.');
   await ctx.forget({ key_id: id });
   noteChange(ctx, { type: 'api_key', ...row });
 }
 
-async function requireRoom(ctx: Context, count: ReturnType<typeof named>, owner: string, quota: { resource: string; limit: number }): Promise<void> {
+async function requireRoom(
+  ctx: Context,
+  count: ReturnType<typeof named>,
+  owner: string,
+  quota: { resource: string; limit: number },
+): Promise<void> {
   const [row] = await ctx.sql.query<{ used: number }>(count, [owner]);
   const used = row?.used ?? 0;
   if (used >= quota.limit) throw problem('quota_exceeded', `There may be ${quota.limit} keys.`, { ...quota, used });
@@ -131,8 +181,14 @@ async function requireRoom(ctx: Context, count: ReturnType<typeof named>, owner:
 function checkInput({ scopes, expires_at }: CreatePersonalKeyInput): void {
   const errors: FieldError[] = [];
   for (const [index, scope] of scopes.entries()) {
-    if (!isScope(scope)) errors.push({ field: `scopes.${index}`, code: 'not_in_enum', detail: `must be one of ${Object.keys(knownScopes).join(', ')}` });
+    if (!isScope(scope))
+      errors.push({
+        field: `scopes.${index}`,
+        code: 'not_in_enum',
+        detail: `must be one of ${Object.keys(knownScopes).join(', ')}`,
+      });
   }
-  if (expires_at != null && Date.parse(expires_at) <= Date.now()) errors.push({ field: 'expires_at', code: 'too_small', detail: 'must be in the future' });
+  if (expires_at != null && Date.parse(expires_at) <= Date.now())
+    errors.push({ field: 'expires_at', code: 'too_small', detail: 'must be in the future' });
   if (errors.length) throw validationFailed(errors);
 }

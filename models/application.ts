@@ -15,7 +15,12 @@ export class Application extends Resource {
   static readonly kind = 'application';
   static readonly idPrefix = 'app';
   static override readonly projectChild = 'applications';
-  static override readonly filters = { name: 'name = ?', status: 'status = ?', region: 'region = ?', application_type: 'application_type = ?' };
+  static override readonly filters = {
+    name: 'name = ?',
+    status: 'status = ?',
+    region: 'region = ?',
+    application_type: 'application_type = ?',
+  };
   static override readonly sorts = ['name', 'updated_at'];
   static override readonly quotas = [{ resource: 'applications' }];
   static override readonly states = defineStates({
@@ -77,7 +82,9 @@ export class Application extends Resource {
   async change(ctx: Context, input: UpdateApplicationInput): Promise<this> {
     const changes: Values = {
       ...(input.source !== undefined && { source: await changedSource(ctx, this.source, input.source) }),
-      ...(input.application_type != null && { application_type: await requireType(ctx, input.application_type, this.region) }),
+      ...(input.application_type != null && {
+        application_type: await requireType(ctx, input.application_type, this.region),
+      }),
       ...(input.description !== undefined && { description: input.description }),
       ...(input.name != null && { name: input.name }),
     };

@@ -9,13 +9,29 @@ type Settings = Omit<ApplicationSettings, 'application_id'>;
 type Sections = { [Name in keyof Settings as Settings[Name] extends object ? Name : never]: Settings[Name] };
 
 /** As in the row: sections and fields that were never set are missing. */
-export type StoredSettings = Partial<Omit<Settings, keyof Sections>> & { [Name in keyof Sections]?: Partial<Sections[Name]> };
+export type StoredSettings = Partial<Omit<Settings, keyof Sections>> & {
+  [Name in keyof Sections]?: Partial<Sections[Name]>;
+};
 
 const DEFAULTS: Settings = {
-  build: { builder: 'buildpack', buildpack_builder: null, buildpacks: [], dockerfile_path: 'Dockerfile', root_directory: '.', build_command: null },
+  build: {
+    builder: 'buildpack',
+    buildpack_builder: null,
+    buildpacks: [],
+    dockerfile_path: 'Dockerfile',
+    root_directory: '.',
+    build_command: null,
+  },
   run: { release_command: null, shutdown_grace_seconds: 30 },
   http: { port: 8080, force_https: true, request_timeout_seconds: 60, sticky_sessions: false },
-  health_check: { type: 'tcp', path: null, interval_seconds: 10, timeout_seconds: 5, failure_threshold: 3, grace_period_seconds: 60 },
+  health_check: {
+    type: 'tcp',
+    path: null,
+    interval_seconds: 10,
+    timeout_seconds: 5,
+    failure_threshold: 3,
+    grace_period_seconds: 60,
+  },
   previews: { auto_create: false, expire_after_days: 7 },
   maintenance_mode: false,
   log_retention_days: 7,
@@ -30,7 +46,11 @@ export function settingsOf(application: Application): ApplicationSettings {
  * Merges a change into the settings: sections field by field, lists whole. The rules hold for the result.
  * @throws validation_failed, reference_not_found
  */
-export async function changeSettings(ctx: Context, application: Application, input: UpdateApplicationSettingsInput): Promise<Application> {
+export async function changeSettings(
+  ctx: Context,
+  application: Application,
+  input: UpdateApplicationSettingsInput,
+): Promise<Application> {
   const settings = merge(application.settings, input) as StoredSettings;
   const mistakes = healthCheckMistakes((merge(DEFAULTS, settings) as Settings).health_check);
   if (mistakes.length) throw validationFailed(mistakes);
@@ -61,7 +81,11 @@ function healthCheckMistakes(check: Settings['health_check']): FieldError[] {
     mistakes.push({ field: 'health_check.path', code: 'depends_on', detail: 'is needed by the type http' });
   }
   if (check.timeout_seconds >= check.interval_seconds) {
-    mistakes.push({ field: 'health_check.timeout_seconds', code: 'too_large', detail: `must be less than interval_seconds (${check.interval_seconds})` });
+    mistakes.push({
+      field: 'health_check.timeout_seconds',
+      code: 'too_large',
+      detail: `must be less than interval_seconds (${check.interval_seconds})`,
+    });
   }
   return mistakes;
 }
@@ -69,10 +93,14 @@ function healthCheckMistakes(check: Settings['health_check']): FieldError[] {
 async function requireBuilder(ctx: Context, id: string): Promise<void> {
   const builders = buildpackBuilders(await ctx.catalogs.facts());
   if (builders.some((builder) => builder.id === id)) return;
-  throw problem('reference_not_found', 'build.buildpack_builder names no builder of this platform.', { field: 'build.buildpack_builder' });
+  throw problem('reference_not_found', 'build.buildpack_builder names no builder of this platform.', {
+    field: 'build.buildpack_builder',
+  });
 }
 
 /** The dotted names of what a body sets: they go into the activity, values never do. */
 function pathsOf(document: object, path = ''): string[] {
-  return Object.entries(document).flatMap(([name, value]) => (isDocument(value) ? pathsOf(value, `${path}${name}.`) : [path + name]));
+  return Object.entries(document).flatMap(([name, value]) =>
+    isDocument(value) ? pathsOf(value, `${path}${name}.`) : [path + name],
+  );
 }

@@ -4,13 +4,21 @@ import type { SecretBox } from '../core/secrets';
 import { named } from './statement';
 
 /** PEM. */
-export interface StoredAuthority { certificate: string; key: string }
+export interface StoredAuthority {
+  certificate: string;
+  key: string;
+}
 
 const FIND = named('select certificate, key from authorities where id = $1');
 const MAKE = named('insert into authorities (id, certificate, key) values ($1, $2, $3) on conflict (id) do nothing');
 
 /** The authority for a purpose, its key opened. @param make a new one, for the first time */
-export async function authorityFor(sql: Sql, secrets: SecretBox, purpose: string, make: () => Promise<StoredAuthority>): Promise<StoredAuthority> {
+export async function authorityFor(
+  sql: Sql,
+  secrets: SecretBox,
+  purpose: string,
+  make: () => Promise<StoredAuthority>,
+): Promise<StoredAuthority> {
   const place = `authorities:${purpose}`;
   let [found] = await sql.query<StoredAuthority>(FIND, [purpose]);
   if (!found) {

@@ -34,7 +34,15 @@ export interface Shown {
 }
 
 const COLUMNS = 'enabled, branch, wait_for_checks, paths, status_reason, last_checked_at, observed_generation';
-const DEFAULTS = { enabled: false, branch: null, wait_for_checks: false, paths: [], status_reason: null, last_checked_at: null, observed_generation: 0 };
+const DEFAULTS = {
+  enabled: false,
+  branch: null,
+  wait_for_checks: false,
+  paths: [],
+  status_reason: null,
+  last_checked_at: null,
+  observed_generation: 0,
+};
 type Configured = Pick<AutoDeployRow, keyof typeof DEFAULTS>;
 
 const SELECT = named(`select ${COLUMNS} from auto_deploys where id = $1`);
@@ -45,7 +53,8 @@ export async function autoDeployOf(ctx: Context, application: Application): Prom
   return shown(application, row ?? DEFAULTS);
 }
 
-const SAVE = named(`insert into auto_deploys as a (id, enabled, branch, wait_for_checks, paths) values ($1, $2, $3, $4, $5)
+const SAVE =
+  named(`insert into auto_deploys as a (id, enabled, branch, wait_for_checks, paths) values ($1, $2, $3, $4, $5)
   on conflict (id) do update set enabled = excluded.enabled, branch = excluded.branch, wait_for_checks = excluded.wait_for_checks, paths = excluded.paths,
     generation = a.generation + 1, next_at = now(), attempts = 0, deadline_at = null, failures = 0, status_reason = null,
     last_seen_sha = case when a.enabled then a.last_seen_sha end
@@ -56,17 +65,30 @@ const WAKE = named(`select pg_notify('due', 'auto_deploys')`);
  * Merges a change into the configuration. The application, which must be locked, gets a new version.
  * @throws source_not_configured, validation_failed
  */
-export async function changeAutoDeploy(ctx: Context, application: Application, input: UpdateAutoDeployInput): Promise<Shown> {
+export async function changeAutoDeploy(
+  ctx: Context,
+  application: Application,
+  input: UpdateAutoDeployInput,
+): Promise<Shown> {
   const [row] = await ctx.sql.query<Configured>(SELECT, [application.id]);
   const { enabled, branch, wait_for_checks, paths } = merged(row ?? DEFAULTS, input);
   requireSource(application.source, input);
   const changed = await application.update(ctx, { auto_deploy_enabled: enabled });
-  const [saved] = await ctx.sql.query<Configured>(SAVE, [application.id, enabled, branch, wait_for_checks, JSON.stringify(paths)]);
+  const [saved] = await ctx.sql.query<Configured>(SAVE, [
+    application.id,
+    enabled,
+    branch,
+    wait_for_checks,
+    JSON.stringify(paths),
+  ]);
   await ctx.sql.query(WAKE, []);
   return shown(changed, saved as Configured);
 }
 
-function merged(row: Configured, input: UpdateAutoDeployInput): Pick<Configured, 'enabled' | 'branch' | 'wait_for_checks' | 'paths'> {
+function merged(
+  row: Configured,
+  input: UpdateAutoDeployInput,
+): Pick<Configured, 'enabled' | 'branch' | 'wait_for_checks' | 'paths'> {
   return {
     enabled: input.enabled ?? row.enabled,
     branch: input.branch === undefined ? row.branch : input.branch,
@@ -76,14 +98,19 @@ function merged(row: Configured, input: UpdateAutoDeployInput): Pick<Configured,
 }
 
 function requireSource(source: Source | null, input: UpdateAutoDeployInput): void {
-  if (input.enabled && source?.type !== 'git') throw problem('source_not_configured', 'Auto-deploy needs a Git source. Set the source of the application first.');
+  if (input.enabled && source?.type !== 'git')
+    throw problem('source_not_configured', 'Auto-deploy needs a Git source. Set the source of the application first.');
   if (!input.wait_for_checks || source?.git_integration_id) return;
-  const detail = 'needs a source with a Git integration: a repository that is reached by its address alone tells of no checks';
+  const detail =
+    'needs a source with a Git integration: a repository that is reached by its address alone tells of no checks';
   throw validationFailed([{ field: 'wait_for_checks', code: 'depends_on', detail }]);
 }
 
 function shown(application: Application, { observed_generation, ...rest }: Configured): Shown {
-  return { document: { application_id: application.id, ...rest }, etag: `"${application.version}-${observed_generation}"` };
+  return {
+    document: { application_id: application.id, ...rest },
+    etag: `"${application.version}-${observed_generation}"`,
+  };
 }
 
 /** What the loop needs to know of the application. */
@@ -107,7 +134,9 @@ export function watchedOf(address: string, branch: string | null): string {
 }
 
 const LOCK = named('select 1 from applications where id = $1 and deleted_at is null for no key update');
-const SEEN = named('update auto_deploys set last_seen_sha = $4 where id = $1 and fence = $2 and generation = $3 returning id');
+const SEEN = named(
+  'update auto_deploys set last_seen_sha = $4 where id = $1 and fence = $2 and generation = $3 returning id',
+);
 const ALREADY = named(`select 1 from deployments where application_id = $1 and preview_id is null and commit_sha = $2
   and status in ('queued', 'building', 'deploying', 'active') and deleted_at is null limit 1`);
 
@@ -115,7 +144,12 @@ const ALREADY = named(`select 1 from deployments where application_id = $1 and p
  * Remembers a new head and queues its deployment, both or neither. Does nothing where the configuration was changed
  * meanwhile, and deploys nothing that somebody has deployed already.
  */
-export function deployHead(sql: Session, row: AutoDeployRow, application: Watched, head: { branch: string | null; sha: string }): Promise<void> {
+export function deployHead(
+  sql: Session,
+  row: AutoDeployRow,
+  application: Watched,
+  head: { branch: string | null; sha: string },
+): Promise<void> {
   return sql.transaction(async (session) => {
     // Before the row of auto-deploy, as requests do.
     const [held] = await session.query(LOCK, [application.id]);
@@ -124,7 +158,14 @@ export function deployHead(sql: Session, row: AutoDeployRow, application: Watche
     const [already] = await session.query(ALREADY, [application.id, head.sha]);
     if (already) return;
     const { id, project_id } = application;
-    const made = await queueDeployment(session, { application, source: application.source as Source, branch: head.branch, commit_sha: head.sha, trigger: 'push', created_by: PLATFORM });
+    const made = await queueDeployment(session, {
+      application,
+      source: application.source as Source,
+      branch: head.branch,
+      commit_sha: head.sha,
+      trigger: 'push',
+      created_by: PLATFORM,
+    });
     await recordEvent(session, 'deployments', { ...made, project_id, application_id: id } as { id: string }, 'created');
   });
 }

@@ -53,12 +53,22 @@ export abstract class Resource {
   }
 
   /** The row of the selected project. @throws not_found, also for another project's id or a malformed one */
-  static async get<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string, fixed: Values = {}): Promise<R> {
+  static async get<R extends Resource>(
+    this: ResourceClass<R>,
+    ctx: Context,
+    id: string,
+    fixed: Values = {},
+  ): Promise<R> {
     return (await select(this, ctx, { id, ...fixed }, '')) ?? notFound();
   }
 
   /** As get, locked for the rest of the transaction. Checks If-Match: for the row that the request addresses. */
-  static async forUpdate<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string, fixed: Values = {}): Promise<R> {
+  static async forUpdate<R extends Resource>(
+    this: ResourceClass<R>,
+    ctx: Context,
+    id: string,
+    fixed: Values = {},
+  ): Promise<R> {
     return ((await select(this, ctx, { id, ...fixed }, 'for update')) ?? notFound()).requireMatch(ctx);
   }
 
@@ -78,7 +88,12 @@ export abstract class Resource {
   }
 
   /** A row that a body refers to, kept from vanishing until the end of the transaction. @throws reference_not_found with `field` */
-  static async referenced<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string, field: string): Promise<R> {
+  static async referenced<R extends Resource>(
+    this: ResourceClass<R>,
+    ctx: Context,
+    id: string,
+    field: string,
+  ): Promise<R> {
     const found = await select(this, ctx, { id }, 'for share');
     if (!found) throw problem('reference_not_found', `${field} names nothing usable in this project.`, { field });
     return found;
@@ -117,7 +132,8 @@ export abstract class Resource {
     touch(ctx, kind, this);
     meter(ctx, this, null);
     const info = tableOf(ctx, table);
-    if (info.columns.includes('deleted_at')) await updateRow(ctx, table, this.id, { deleted_at: new Date().toISOString() });
+    if (info.columns.includes('deleted_at'))
+      await updateRow(ctx, table, this.id, { deleted_at: new Date().toISOString() });
     else await ctx.sql.query(named(`delete from ${table} where id = $1`), [this.id]);
   }
 
@@ -142,7 +158,8 @@ export abstract class Resource {
   /** @throws resource_busy or invalid_state (members resource_status, allowed_statuses: decision note 0002) */
   requireStatus(allowed: readonly string[]): void {
     if (allowed.includes(this.status)) return;
-    if (stateMachine(this).transitional.includes(this.status)) throw problem('resource_busy', undefined, { resource_status: this.status });
+    if (stateMachine(this).transitional.includes(this.status))
+      throw problem('resource_busy', undefined, { resource_status: this.status });
     throw problem('invalid_state', undefined, { resource_status: this.status, allowed_statuses: [...allowed] });
   }
 }
@@ -194,13 +211,22 @@ export function hydrate<R extends Resource>(kind: ResourceClass<R>, row: object)
 }
 
 /** @param fixed columns and what they must be; an id among them may be anything that a client sent */
-async function select<R extends Resource>(kind: ResourceClass<R>, ctx: Context, fixed: Values, lock: string, only?: string): Promise<R | null> {
+async function select<R extends Resource>(
+  kind: ResourceClass<R>,
+  ctx: Context,
+  fixed: Values,
+  lock: string,
+  only?: string,
+): Promise<R | null> {
   if ('id' in fixed && !isId(kind.idPrefix, fixed.id as string)) return null;
   const info = tableOf(ctx, kind.table);
   const conditions = ['project_id = $1', ...Object.keys(fixed).map((name, index) => `${name} = $${index + 2}`)];
   if (info.columns.includes('deleted_at')) conditions.push('deleted_at is null');
   const text = `select ${only ?? columnsOf(info)} from ${kind.table} where ${conditions.join(' and ')} ${lock}`;
-  const [row] = await ctx.sql.query<R>(named(text, { makes: kind, quick: !lock }), [ctx.project?.id, ...Object.values(fixed)]);
+  const [row] = await ctx.sql.query<R>(named(text, { makes: kind, quick: !lock }), [
+    ctx.project?.id,
+    ...Object.values(fixed),
+  ]);
   return row ?? null;
 }
 
@@ -209,7 +235,12 @@ function touch(ctx: Context, kind: string, resource: Resource): void {
   if (ctx.activity.resource) return;
   const { id, project_id } = resource;
   const named = resource as unknown as { name?: string; hostname?: string; key?: string };
-  ctx.activity.resource = { type: kind, id, name: named.name ?? named.hostname ?? named.key ?? null, project_id: project_id ?? null };
+  ctx.activity.resource = {
+    type: kind,
+    id,
+    name: named.name ?? named.hostname ?? named.key ?? null,
+    project_id: project_id ?? null,
+  };
 }
 
 function notFound(): never {

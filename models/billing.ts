@@ -34,7 +34,9 @@ const HOURS_DECIMALS = 3;
 const AMOUNT_DECIMALS = 4;
 
 const CLOSE = named('update usage_spans set ended_at = now() where resource_id = $1 and ended_at is null');
-const OPEN = named('insert into usage_spans (project_id, kind, resource_id, price_id, quantity) values ($1, $2, $3, $4, $5)');
+const OPEN = named(
+  'insert into usage_spans (project_id, kind, resource_id, price_id, quantity) values ($1, $2, $3, $4, $5)',
+);
 // Milliseconds are whole, so the sums are exact. An open span runs until the end of the period.
 const SUMS = named(`select p.id as project_id, p.name as project_name, s.kind, s.price_id,
     sum(s.quantity * round(extract(epoch from least(coalesce(s.ended_at, $3), $3) - greatest(s.started_at, $2)) * 1000)::bigint)::text as unit_ms
@@ -62,7 +64,10 @@ function isCharged({ price, quantity }: Billing, changes: Values): boolean {
 }
 
 /** What the account's projects cost, deleted ones included, in this and the last calendar month (UTC). */
-export async function billingSummary(ctx: Context, now = new Date()): Promise<{ account_id: string; currency: string; current_month: BillingMonth; last_month: BillingMonth }> {
+export async function billingSummary(
+  ctx: Context,
+  now = new Date(),
+): Promise<{ account_id: string; currency: string; current_month: BillingMonth; last_month: BillingMonth }> {
   const { account_id } = ctx.identity as Identity;
   const begin = monthBegin(now, 0);
   return {
@@ -84,10 +89,19 @@ export function amountOf(unitMs: bigint, hourly: string): string {
 }
 
 async function month(ctx: Context, accountId: string, from: Date, to: Date): Promise<BillingMonth> {
-  const sums = await ctx.sql.query<Omit<BillingLine, 'hours' | 'price_hourly' | 'amount'> & { unit_ms: string }>(SUMS, [accountId, from.toISOString(), to.toISOString()]);
+  const sums = await ctx.sql.query<Omit<BillingLine, 'hours' | 'price_hourly' | 'amount'> & { unit_ms: string }>(SUMS, [
+    accountId,
+    from.toISOString(),
+    to.toISOString(),
+  ]);
   const lines = sums.map(({ unit_ms, ...line }) => {
     const price_hourly = priceOf(line.price_id);
-    return { ...line, hours: decimal(BigInt(unit_ms), HOUR_MS, HOURS_DECIMALS), price_hourly, amount: amountOf(BigInt(unit_ms), price_hourly) };
+    return {
+      ...line,
+      hours: decimal(BigInt(unit_ms), HOUR_MS, HOURS_DECIMALS),
+      price_hourly,
+      amount: amountOf(BigInt(unit_ms), price_hourly),
+    };
   });
   return { from: from.toISOString(), to: to.toISOString(), total: totalOf(lines), lines };
 }

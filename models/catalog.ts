@@ -3,8 +3,16 @@ import * as catalogs from '../core/catalogs';
 import type { Context } from '../core/context';
 import { limits } from '../core/limits';
 import type {
-  QueryListApplicationTypesArgs, QueryListBuildpackBuildersArgs, QueryListDatabaseEnginesArgs, QueryListDatabasePackageAvailabilityArgs, QueryListDatabasePackagesArgs,
-  QueryListDnsRecordTypesArgs, QueryListPresetsArgs, QueryListRegionsArgs, QueryListVolumeSizeLimitsArgs, VolumeSizeLimit,
+  QueryListApplicationTypesArgs,
+  QueryListBuildpackBuildersArgs,
+  QueryListDatabaseEnginesArgs,
+  QueryListDatabasePackageAvailabilityArgs,
+  QueryListDatabasePackagesArgs,
+  QueryListDnsRecordTypesArgs,
+  QueryListPresetsArgs,
+  QueryListRegionsArgs,
+  QueryListVolumeSizeLimitsArgs,
+  VolumeSizeLimit,
 } from '../schema/types';
 import { listing } from './listing';
 import { promised } from './managed_database/capacity';
@@ -17,22 +25,38 @@ export async function regions(ctx: Context, args: QueryListRegionsArgs): Promise
   });
 }
 
-export async function applicationTypes(ctx: Context, args: QueryListApplicationTypesArgs): Promise<Page<catalogs.ApplicationTypeRow>> {
+export async function applicationTypes(
+  ctx: Context,
+  args: QueryListApplicationTypesArgs,
+): Promise<Page<catalogs.ApplicationTypeRow>> {
   const rows = catalogs.applicationTypes(await ctx.catalogs.facts(), ctx.config.regionId);
-  return catalogPage(ctx, rows, args, 'id', { region: (row, wanted) => row.regions.some((region) => region === wanted) });
+  return catalogPage(ctx, rows, args, 'id', {
+    region: (row, wanted) => row.regions.some((region) => region === wanted),
+  });
 }
 
-export async function buildpackBuilders(ctx: Context, args: QueryListBuildpackBuildersArgs): Promise<Page<catalogs.BuildpackBuilderRow>> {
+export async function buildpackBuilders(
+  ctx: Context,
+  args: QueryListBuildpackBuildersArgs,
+): Promise<Page<catalogs.BuildpackBuilderRow>> {
   return catalogPage(ctx, catalogs.buildpackBuilders(await ctx.catalogs.facts()), args, 'id', {});
 }
 
-export async function databasePackages(ctx: Context, args: QueryListDatabasePackagesArgs): Promise<Page<catalogs.DatabasePackageRow>> {
+export async function databasePackages(
+  ctx: Context,
+  args: QueryListDatabasePackagesArgs,
+): Promise<Page<catalogs.DatabasePackageRow>> {
   const rows = catalogs.databasePackages(await ctx.catalogs.facts());
-  return catalogPage(ctx, rows, args, 'id', { engine: (row, wanted) => row.engines.some((engine) => engine === wanted) });
+  return catalogPage(ctx, rows, args, 'id', {
+    engine: (row, wanted) => row.engines.some((engine) => engine === wanted),
+  });
 }
 
 /** Measured now: free memory and disk, less what volumes and databases have been promised. */
-export async function packageAvailability(ctx: Context, args: QueryListDatabasePackageAvailabilityArgs): Promise<Page<catalogs.PackageAvailabilityRow>> {
+export async function packageAvailability(
+  ctx: Context,
+  args: QueryListDatabasePackageAvailabilityArgs,
+): Promise<Page<catalogs.PackageAvailabilityRow>> {
   const facts = await ctx.catalogs.facts();
   const engines = new Map(catalogs.databasePackages(facts).map((row) => [row.id, row.engines]));
   const rows = catalogs.packageAvailability(facts, await promised(ctx), ctx.config.regionId);
@@ -43,33 +67,60 @@ export async function packageAvailability(ctx: Context, args: QueryListDatabaseP
   });
 }
 
-export async function databaseEngines(ctx: Context, args: QueryListDatabaseEnginesArgs): Promise<Page<catalogs.DatabaseEngineRow>> {
+export async function databaseEngines(
+  ctx: Context,
+  args: QueryListDatabaseEnginesArgs,
+): Promise<Page<catalogs.DatabaseEngineRow>> {
   return catalogPage(ctx, catalogs.databaseEngines(await ctx.catalogs.facts()), args, 'id', {});
 }
 
 export async function presets(ctx: Context, args: QueryListPresetsArgs): Promise<Page<catalogs.PresetRow>> {
-  return catalogPage(ctx, catalogs.presets(await ctx.catalogs.facts()), args, 'id', { category: (row, wanted) => row.category === wanted });
+  return catalogPage(ctx, catalogs.presets(await ctx.catalogs.facts()), args, 'id', {
+    category: (row, wanted) => row.category === wanted,
+  });
 }
 
-export async function dnsRecordTypes(ctx: Context, args: QueryListDnsRecordTypesArgs): Promise<Page<catalogs.DnsRecordTypeRow>> {
+export async function dnsRecordTypes(
+  ctx: Context,
+  args: QueryListDnsRecordTypesArgs,
+): Promise<Page<catalogs.DnsRecordTypeRow>> {
   return catalogPage(ctx, catalogs.dnsRecordTypes(), args, 'type', {});
 }
 
 /** Sizes that a volume may have, in gigabytes of 2^30 bytes. */
-export async function volumeSizeLimits(ctx: Context, args: QueryListVolumeSizeLimitsArgs): Promise<Page<VolumeSizeLimit>> {
-  const { volumeSizeMinGb: min_gb, volumeSizeMaxGb: max_gb, volumeSizeStepGb: step_gb, volumeSizeDefaultGb: default_gb } = limits;
+export async function volumeSizeLimits(
+  ctx: Context,
+  args: QueryListVolumeSizeLimitsArgs,
+): Promise<Page<VolumeSizeLimit>> {
+  const {
+    volumeSizeMinGb: min_gb,
+    volumeSizeMaxGb: max_gb,
+    volumeSizeStepGb: step_gb,
+    volumeSizeDefaultGb: default_gb,
+  } = limits;
   const rows = catalogs.regions(ctx.config).map(({ id: region }) => ({ region, min_gb, max_gb, step_gb, default_gb }));
   return catalogPage(ctx, rows, args, 'region', { region: (row, wanted) => row.region === wanted });
 }
 
-type Filters<Row, Args> = { [Name in Exclude<keyof Args, keyof PageArguments>]-?: (row: Row, wanted: NonNullable<Args[Name]>) => boolean };
+type Filters<Row, Args> = {
+  [Name in Exclude<keyof Args, keyof PageArguments>]-?: (row: Row, wanted: NonNullable<Args[Name]>) => boolean;
+};
 
 /** One page of the rows that pass every filter which was given, sorted by `key` unless told otherwise. @throws invalid_cursor */
-function catalogPage<Row extends object, Args extends PageArguments>(ctx: Context, rows: Row[], args: Args, key: keyof Row & string, filters: Filters<Row, Args>): Page<Row> {
+function catalogPage<Row extends object, Args extends PageArguments>(
+  ctx: Context,
+  rows: Row[],
+  args: Args,
+  key: keyof Row & string,
+  filters: Filters<Row, Args>,
+): Page<Row> {
   const given = Object.entries<(row: Row, wanted: never) => boolean>(filters).flatMap(([name, passes]) => {
     const wanted = (args as Record<string, unknown>)[name] as never;
     return wanted == null ? [] : [{ name, wanted, passes }];
   });
   const passing = rows.filter((row) => given.every(({ wanted, passes }) => passes(row, wanted)));
-  return listing(ctx, passing, args, { key, filters: Object.fromEntries(given.map(({ name, wanted }) => [name, wanted])) });
+  return listing(ctx, passing, args, {
+    key,
+    filters: Object.fromEntries(given.map(({ name, wanted }) => [name, wanted])),
+  });
 }

@@ -14,14 +14,26 @@ export interface CertifiedDomain {
 }
 
 /** Chain and private key as they are served, PEM, leaf first. */
-export interface ServedCertificate { chain: string; key: string }
+export interface ServedCertificate {
+  chain: string;
+  key: string;
+}
 
-const SERVED = named('select id, chain, key from certificates where id = any($1) and chain is not null order by id <> $2 limit 1');
+const SERVED = named(
+  'select id, chain, key from certificates where id = any($1) and chain is not null order by id <> $2 limit 1',
+);
 
 /** The certificate of a host name, else that of the wildcard above it, else null. */
-export async function certificateOf(sql: Session, secrets: SecretBox, hostname: string): Promise<ServedCertificate | null> {
+export async function certificateOf(
+  sql: Session,
+  secrets: SecretBox,
+  hostname: string,
+): Promise<ServedCertificate | null> {
   const exact = hostname.toLowerCase();
-  const [row] = await sql.query<{ id: string; chain: string; key: string }>(SERVED, [[exact, exact.replace(/^[^.]+/, '*')], exact]);
+  const [row] = await sql.query<{ id: string; chain: string; key: string }>(SERVED, [
+    [exact, exact.replace(/^[^.]+/, '*')],
+    exact,
+  ]);
   return row ? { chain: row.chain, key: secrets.open(row.key, placeOf(row.id)) } : null;
 }
 
@@ -37,11 +49,17 @@ export async function challengeOf(sql: Session, token: string): Promise<string |
 }
 
 /** The columns of a certificate's row, its key sealed. */
-export function sealedCertificate(secrets: SecretBox, hostname: string, { chain, key }: ServedCertificate): ServedCertificate {
+export function sealedCertificate(
+  secrets: SecretBox,
+  hostname: string,
+  { chain, key }: ServedCertificate,
+): ServedCertificate {
   return { chain, key: secrets.seal(key, placeOf(hostname)) };
 }
 
-const DOMAIN = named('select type, status, missing_since, certificate from domains where id = $1 and deleted_at is null');
+const DOMAIN = named(
+  'select type, status, missing_since, certificate from domains where id = $1 and deleted_at is null',
+);
 
 /** The domain that a certificate is for; null when it has been removed. */
 export async function domainOf(sql: Session, domainId: string): Promise<CertifiedDomain | null> {
@@ -50,11 +68,16 @@ export async function domainOf(sql: Session, domainId: string): Promise<Certifie
 }
 
 // Observed: the version of the domain stays, its ETag does not. A worker that has lost the row writes nothing.
-const SHOW = named(`update domains d set certificate = $3, observed_generation = d.observed_generation + 1 from certificates c
+const SHOW =
+  named(`update domains d set certificate = $3, observed_generation = d.observed_generation + 1 from certificates c
   where c.id = $1 and c.fence = $2 and d.id = c.domain_id and d.certificate is distinct from $3`);
 
 /** Shows in the API how far the certificate is. */
-export async function showCertificate(sql: Session, row: { id: string; fence: number }, shown: Certificate): Promise<void> {
+export async function showCertificate(
+  sql: Session,
+  row: { id: string; fence: number },
+  shown: Certificate,
+): Promise<void> {
   await sql.query(SHOW, [row.id, row.fence, JSON.stringify(shown)]);
 }
 
@@ -73,12 +96,20 @@ export async function clearChallenges(sql: Session, hostname: string): Promise<v
 }
 
 const ACCOUNT = named('select key from acme_accounts where authority = $1');
-const NEW_ACCOUNT = named('insert into acme_accounts (authority, key) values ($1, $2) on conflict (authority) do nothing');
+const NEW_ACCOUNT = named(
+  'insert into acme_accounts (authority, key) values ($1, $2) on conflict (authority) do nothing',
+);
 
 /** The one account key for an authority, PEM. @param make a new key, for the first time */
-export async function accountKeyOf(sql: Session, secrets: SecretBox, authority: string, make: () => Promise<string>): Promise<string> {
+export async function accountKeyOf(
+  sql: Session,
+  secrets: SecretBox,
+  authority: string,
+  make: () => Promise<string>,
+): Promise<string> {
   const place = `acme_accounts:${authority}`;
-  const find = async (): Promise<string | undefined> => (await sql.query<{ key: string }>(ACCOUNT, [authority]))[0]?.key;
+  const find = async (): Promise<string | undefined> =>
+    (await sql.query<{ key: string }>(ACCOUNT, [authority]))[0]?.key;
   let sealed = await find();
   if (sealed === undefined) {
     await sql.query(NEW_ACCOUNT, [authority, secrets.seal(await make(), place)]);

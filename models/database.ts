@@ -78,13 +78,22 @@ export function openDatabase(url: string, options: { poolSize: number; name?: st
 function openKnex(connection: object): Knex {
   // knex prints lost connections to standard output by itself.
   const log = { warn() {}, error() {}, deprecate() {}, debug() {} };
-  return knex({ client: 'pg', connection, pool: { min: 0, max: 2 }, acquireConnectionTimeout: limits.connectionTimeoutMs, log });
+  return knex({
+    client: 'pg',
+    connection,
+    pool: { min: 0, max: 2 },
+    acquireConnectionTimeout: limits.connectionTimeoutMs,
+    log,
+  });
 }
 
 /** Reads the columns of every table once, after the migrations, into `session.tables`. */
 export async function describeTables(database: Session): Promise<void> {
   const rows = await database.query<{ table_name: string; column_name: string; udt_name: string; is_nullable: string }>(
-    { name: 'columns', text: `select table_name, column_name, udt_name, is_nullable from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position` },
+    {
+      name: 'columns',
+      text: `select table_name, column_name, udt_name, is_nullable from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position`,
+    },
     [],
   );
   database.tables.clear();
@@ -143,8 +152,30 @@ const [T, Z] = [84, 90];
 function joined(text: string): string {
   const c = (index: number): number => text.charCodeAt(index);
   return String.fromCharCode(
-    c(0), c(1), c(2), c(3), c(4), c(5), c(6), c(7), c(8), c(9), T,
-    c(11), c(12), c(13), c(14), c(15), c(16), c(17), c(18), c(19), c(20), c(21), c(22), Z,
+    c(0),
+    c(1),
+    c(2),
+    c(3),
+    c(4),
+    c(5),
+    c(6),
+    c(7),
+    c(8),
+    c(9),
+    T,
+    c(11),
+    c(12),
+    c(13),
+    c(14),
+    c(15),
+    c(16),
+    c(17),
+    c(18),
+    c(19),
+    c(20),
+    c(21),
+    c(22),
+    Z,
   );
 }
 
@@ -159,7 +190,10 @@ const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT',
  */
 export function translate(error: unknown): unknown {
   if (error instanceof Problem || !types.isNativeError(error)) return error;
-  const native = ((error as { nativeError?: Error }).nativeError ?? error) as Error & { code?: string; constraint?: string };
+  const native = ((error as { nativeError?: Error }).nativeError ?? error) as Error & {
+    code?: string;
+    constraint?: string;
+  };
   const code = native.code ?? '';
   if (code.startsWith('23') && native.constraint) return constraintProblem(native.constraint) ?? error;
   if (code === '40P01' || code === '40001') return deadlocked();
@@ -192,5 +226,11 @@ function constraintProblem(constraint: string): Problem | null {
 }
 
 function isTimeout(error: Error): boolean {
-  return error.name === 'KnexTimeoutError' || error.name === 'AggregateError' || /Connection terminated|timeout exceeded|timeout expired|Query read timeout|Client has encountered a connection error|connection ended|not queryable/i.test(error.message);
+  return (
+    error.name === 'KnexTimeoutError' ||
+    error.name === 'AggregateError' ||
+    /Connection terminated|timeout exceeded|timeout expired|Query read timeout|Client has encountered a connection error|connection ended|not queryable/i.test(
+      error.message,
+    )
+  );
 }

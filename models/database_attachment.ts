@@ -11,9 +11,13 @@ import type { ManagedDatabase } from './managed_database';
 import { named } from './statement';
 
 // Before `referenced`, which takes a weaker lock: two who raise theirs at once would wait for each other.
-const HOLD = named('select 1 from applications where id = $1 and project_id = $2 and deleted_at is null for no key update');
+const HOLD = named(
+  'select 1 from applications where id = $1 and project_id = $2 and deleted_at is null for no key update',
+);
 const SAME = named('select id from database_attachments where database_id = $1 and application_id = $2');
-const DEFAULT_ENDPOINT = named('select id from database_endpoints where database_id = $1 and is_default and deleted_at is null');
+const DEFAULT_ENDPOINT = named(
+  'select id from database_endpoints where database_id = $1 and is_default and deleted_at is null',
+);
 
 /** A database that an application uses. It is there or not: what it sets are variables, which it manages. */
 export class DatabaseAttachment extends Resource {
@@ -38,7 +42,11 @@ export class DatabaseAttachment extends Resource {
    * With its variables, all or none. The caller holds the database (`ManagedDatabase.ofChild`).
    * @throws reference_not_found, env_key_reserved, already_exists, env_key_conflict, quota_exceeded
    */
-  static async create(ctx: Context, database: ManagedDatabase, input: CreateDatabaseAttachmentInput): Promise<DatabaseAttachment> {
+  static async create(
+    ctx: Context,
+    database: ManagedDatabase,
+    input: CreateDatabaseAttachmentInput,
+  ): Promise<DatabaseAttachment> {
     await ctx.sql.query(HOLD, [input.application_id, ctx.project?.id]);
     const application = await Application.referenced(ctx, input.application_id, 'application_id');
     const endpoint = await endpointOf(ctx, database, input.endpoint_id ?? null);
@@ -46,8 +54,18 @@ export class DatabaseAttachment extends Resource {
     const env_prefix = input.env_prefix ?? defaultPrefix(database.engine);
     await requireNew(ctx, database, application);
     await requireKeysFree(ctx, application.id, variableNames(env_prefix, database.engine));
-    const attachment = await DatabaseAttachment.insert(ctx, { database_id: database.id, application_id: application.id, endpoint_id: endpoint.id, user_id: user.id, env_prefix });
-    await addManaged(ctx, attachment, variablesOf(ctx.config, env_prefix, database, endpoint, { username: user.username, password: user.reveal(ctx) }));
+    const attachment = await DatabaseAttachment.insert(ctx, {
+      database_id: database.id,
+      application_id: application.id,
+      endpoint_id: endpoint.id,
+      user_id: user.id,
+      env_prefix,
+    });
+    await addManaged(
+      ctx,
+      attachment,
+      variablesOf(ctx.config, env_prefix, database, endpoint, { username: user.username, password: user.reveal(ctx) }),
+    );
     return attachment;
   }
 
@@ -62,7 +80,8 @@ export class DatabaseAttachment extends Resource {
 /** @throws already_exists with resource_id */
 async function requireNew(ctx: Context, database: ManagedDatabase, application: Application): Promise<void> {
   const [same] = await ctx.sql.query<{ id: string }>(SAME, [database.id, application.id]);
-  if (same) throw problem('already_exists', 'The database is attached to this application already.', { resource_id: same.id });
+  if (same)
+    throw problem('already_exists', 'The database is attached to this application already.', { resource_id: same.id });
 }
 
 async function endpointOf(ctx: Context, database: ManagedDatabase, id: string | null): Promise<DatabaseEndpoint> {

@@ -11,8 +11,12 @@ import { requireFeature } from './managed_database/offer';
 import { page, type Page, type PageArguments } from './page';
 import { named } from './statement';
 
-const RUNNING = named(`select status from database_backups where database_id = $1 and status in ('pending', 'running') and deleted_at is null limit 1`);
-const COUNT = named(`select count(*) as used from database_backups where database_id = $1 and type = 'manual' and deleted_at is null`);
+const RUNNING = named(
+  `select status from database_backups where database_id = $1 and status in ('pending', 'running') and deleted_at is null limit 1`,
+);
+const COUNT = named(
+  `select count(*) as used from database_backups where database_id = $1 and type = 'manual' and deleted_at is null`,
+);
 
 /** What a database held at one time. */
 export class DatabaseBackup extends Resource {
@@ -50,13 +54,25 @@ export class DatabaseBackup extends Resource {
    * One that is kept, taken now; the caller holds the database (`ManagedDatabase.ofChild`).
    * @throws engine_feature_unsupported, invalid_state, resource_busy, quota_exceeded
    */
-  static async create(ctx: Context, database: ManagedDatabase, input: CreateDatabaseBackupInput): Promise<DatabaseBackup> {
+  static async create(
+    ctx: Context,
+    database: ManagedDatabase,
+    input: CreateDatabaseBackupInput,
+  ): Promise<DatabaseBackup> {
     await requireFeature(ctx, database, 'backups');
     database.requireStatus(['available']);
     const [running] = await ctx.sql.query<{ status: string }>(RUNNING, [database.id]);
-    if (running) throw problem('resource_busy', 'Another backup of the database is being taken.', { resource_status: running.status });
+    if (running)
+      throw problem('resource_busy', 'Another backup of the database is being taken.', {
+        resource_status: running.status,
+      });
     await requireBackupRoom(ctx, database.id);
-    return DatabaseBackup.insert(ctx, { database_id: database.id, type: 'manual', note: input.note ?? null, engine_version: database.engine_version });
+    return DatabaseBackup.insert(ctx, {
+      database_id: database.id,
+      type: 'manual',
+      note: input.note ?? null,
+      engine_version: database.engine_version,
+    });
   }
 
   /** @throws resource_busy while it is taken */
@@ -77,5 +93,10 @@ async function requireBackupRoom(ctx: Context, databaseId: string): Promise<void
   const limit = limits.manualBackupsPerDatabase;
   const [row] = await ctx.sql.query<{ used: number }>(COUNT, [databaseId]);
   const used = Number(row?.used ?? 0);
-  if (used >= limit) throw problem('quota_exceeded', `A database may have ${limit} manual backups.`, { resource: 'manual_backups', used, limit });
+  if (used >= limit)
+    throw problem('quota_exceeded', `A database may have ${limit} manual backups.`, {
+      resource: 'manual_backups',
+      used,
+      limit,
+    });
 }

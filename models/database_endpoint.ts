@@ -7,7 +7,14 @@ import type { CreateDatabaseEndpointInput, UpdateDatabaseEndpointInput } from '.
 import { Resource, type Values } from './base';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
-import { endpointPort, poolOf, requireEndpointRoom, requireSpreading, requireUnpooled, type PoolMode } from './database_endpoint/place';
+import {
+  endpointPort,
+  poolOf,
+  requireEndpointRoom,
+  requireSpreading,
+  requireUnpooled,
+  type PoolMode,
+} from './database_endpoint/place';
 import { DatabaseReplica } from './database_replica';
 import type { ManagedDatabase } from './managed_database';
 import { hostOf } from './managed_database/credentials';
@@ -51,10 +58,16 @@ export class DatabaseEndpoint extends Resource {
    * A further endpoint of a database that the caller holds (`ManagedDatabase.ofChild`).
    * @throws reference_not_found, validation_failed, engine_feature_unsupported, invalid_state, resource_busy, name_taken, quota_exceeded, capacity_unavailable
    */
-  static async create(ctx: Context, database: ManagedDatabase, input: CreateDatabaseEndpointInput): Promise<DatabaseEndpoint> {
+  static async create(
+    ctx: Context,
+    database: ManagedDatabase,
+    input: CreateDatabaseEndpointInput,
+  ): Promise<DatabaseEndpoint> {
     const { name, access, allowed_sources = [] } = input;
     const target = input.target ?? 'primary';
-    const replica = input.replica_id ? await DatabaseReplica.ofDatabase(ctx, database.id, input.replica_id, 'replica_id') : null;
+    const replica = input.replica_id
+      ? await DatabaseReplica.ofDatabase(ctx, database.id, input.replica_id, 'replica_id')
+      : null;
     const pool = await poolOf(ctx, database, input.pool_mode ?? null, input.pool_size ?? null);
     if (target === 'replicas') await requireFeature(ctx, database, 'replicas');
     if (target === 'replicas' && !replica) await requireSpreading(ctx, database, pool.pool_mode);
@@ -64,14 +77,35 @@ export class DatabaseEndpoint extends Resource {
     const created_at = timeOfId(id).toISOString();
     const port = await endpointPort(ctx, id, pool.pool_mode, target === 'primary' ? database : replica);
     const place = { database_id: database.id, replica_id: replica?.id ?? null, port };
-    const made = await DatabaseEndpoint.insert(ctx, { id, created_at, updated_at: created_at, ...place, ...pool, name, target, access: access ?? 'private', allowed_sources });
+    const made = await DatabaseEndpoint.insert(ctx, {
+      id,
+      created_at,
+      updated_at: created_at,
+      ...place,
+      ...pool,
+      name,
+      target,
+      access: access ?? 'private',
+      allowed_sources,
+    });
     await makeDatabaseDue(ctx.sql, database.id);
     return made;
   }
 
   /** The private endpoint that each database has from its beginning. */
-  static addDefault(ctx: Context, { id, project_id, port }: Pick<ManagedDatabase, 'id' | 'project_id' | 'port'>): Promise<DatabaseEndpoint> {
-    return DatabaseEndpoint.insert(ctx, { project_id, database_id: id, name: 'default', access: 'private', target: 'primary', port, is_default: true });
+  static addDefault(
+    ctx: Context,
+    { id, project_id, port }: Pick<ManagedDatabase, 'id' | 'project_id' | 'port'>,
+  ): Promise<DatabaseEndpoint> {
+    return DatabaseEndpoint.insert(ctx, {
+      project_id,
+      database_id: id,
+      name: 'default',
+      access: 'private',
+      target: 'primary',
+      port,
+      is_default: true,
+    });
   }
 
   /**
@@ -86,7 +120,11 @@ export class DatabaseEndpoint extends Resource {
     const acts = Object.keys(acting).length > 0;
     const { port } = this;
     const status = this.status === 'provisioning' ? 'provisioning' : 'updating';
-    await this.update(ctx, { ...acting, ...(input.name != null && { name: input.name }), ...(acts && { status, status_reason: null }) });
+    await this.update(ctx, {
+      ...acting,
+      ...(input.name != null && { name: input.name }),
+      ...(acts && { status, status_reason: null }),
+    });
     if (acts) await makeDatabaseDue(ctx.sql, this.database_id);
     if (this.port !== port) await refreshVariables(ctx, { database_id: this.database_id, endpoint_id: this.id });
     return this;
@@ -94,7 +132,8 @@ export class DatabaseEndpoint extends Resource {
 
   /** @throws resource_protected for the default one, resource_in_use where an attachment uses it */
   async destroy(ctx: Context): Promise<void> {
-    if (this.is_default) throw problem('resource_protected', 'The default endpoint belongs to its database and cannot be deleted alone.');
+    if (this.is_default)
+      throw problem('resource_protected', 'The default endpoint belongs to its database and cannot be deleted alone.');
     await requireUnattached(ctx, 'endpoint_id', [this.id]);
     await this.remove(ctx);
     await makeDatabaseDue(ctx.sql, this.database_id);

@@ -55,7 +55,11 @@ export class DatabaseReplica extends Resource {
    * A replica of a database that the caller holds (`ManagedDatabase.ofChild`).
    * @throws reference_not_found, engine_feature_unsupported, validation_failed, invalid_state, resource_busy, name_taken, quota_exceeded, capacity_unavailable
    */
-  static async create(ctx: Context, database: ManagedDatabase, input: CreateDatabaseReplicaInput): Promise<DatabaseReplica> {
+  static async create(
+    ctx: Context,
+    database: ManagedDatabase,
+    input: CreateDatabaseReplicaInput,
+  ): Promise<DatabaseReplica> {
     const region = input.region ?? database.region;
     requireRegion(ctx, region, 'region');
     const size = await packageFor(ctx, database, input.database_package ?? database.database_package);
@@ -66,7 +70,15 @@ export class DatabaseReplica extends Resource {
     const id = mintId(DatabaseReplica.idPrefix);
     const created_at = timeOfId(id).toISOString();
     const server = { server_id: id, port: await takePort(ctx, id), database_package: size.id, nodes: size.nodes };
-    const made = await DatabaseReplica.insert(ctx, { id, created_at, updated_at: created_at, database_id: database.id, name: input.name, region, ...server });
+    const made = await DatabaseReplica.insert(ctx, {
+      id,
+      created_at,
+      updated_at: created_at,
+      database_id: database.id,
+      name: input.name,
+      region,
+      ...server,
+    });
     await makeDatabaseDue(ctx.sql, database.id);
     return made;
   }
@@ -89,7 +101,8 @@ export class DatabaseReplica extends Resource {
    */
   async change(ctx: Context, database: ManagedDatabase, input: UpdateDatabaseReplicaInput): Promise<this> {
     const name = input.name != null && { name: input.name };
-    if (input.database_package == null || input.database_package === this.database_package) return this.update(ctx, { ...name });
+    if (input.database_package == null || input.database_package === this.database_package)
+      return this.update(ctx, { ...name });
     const size = await packageFor(ctx, database, input.database_package);
     this.requireStatus(['available']);
     await promiseMore(ctx, database, size, this);

@@ -20,7 +20,22 @@ const PENDING = named(`select 1 from database_users u join databases d on d.id =
 const POLL_MS = 50;
 
 /** Names that one of the engines has for itself, or that the platform works under. */
-const RESERVED = ['postgres', 'root', 'mysql', 'mariadb', 'default', 'public', 'none', 'user', 'current_user', 'current_role', 'session_user', 'replication', 'admin', 'administrator'];
+const RESERVED = [
+  'postgres',
+  'root',
+  'mysql',
+  'mariadb',
+  'default',
+  'public',
+  'none',
+  'user',
+  'current_user',
+  'current_role',
+  'session_user',
+  'replication',
+  'admin',
+  'administrator',
+];
 const RESERVED_PREFIXES = ['pg_', 'platform_', 'mariadb_', 'mysql_'];
 
 interface Parent {
@@ -62,7 +77,11 @@ export class DatabaseUser extends Resource {
     await requireFeature(ctx, database, 'users');
     requireAlive(database);
     await requireRoom(ctx, database);
-    const user = await add(ctx, database, { username: input.username, access: input.access ?? 'read_write', is_default: false });
+    const user = await add(ctx, database, {
+      username: input.username,
+      access: input.access ?? 'read_write',
+      is_default: false,
+    });
     await makeDatabaseDue(ctx.sql, database.id);
     return user;
   }
@@ -122,29 +141,54 @@ function placeOf(id: string): string {
   return `database_users:${id}`;
 }
 
-async function add(ctx: Context, database: Parent, login: { username: string; access: string; is_default: boolean }): Promise<DatabaseUser> {
+async function add(
+  ctx: Context,
+  database: Parent,
+  login: { username: string; access: string; is_default: boolean },
+): Promise<DatabaseUser> {
   const id = mintId(DatabaseUser.idPrefix);
   const created_at = timeOfId(id).toISOString();
   const password = newPassword();
   const { id: database_id, project_id } = database;
-  const user = await DatabaseUser.insert(ctx, { id, created_at, updated_at: created_at, project_id, database_id, ...login, password: sealPassword(ctx.secrets, id, password) });
+  const user = await DatabaseUser.insert(ctx, {
+    id,
+    created_at,
+    updated_at: created_at,
+    project_id,
+    database_id,
+    ...login,
+    password: sealPassword(ctx.secrets, id, password),
+  });
   user.shown = password;
   return user;
 }
 
 function requireFree(username: string): void {
   if (!RESERVED.includes(username) && !RESERVED_PREFIXES.some((prefix) => username.startsWith(prefix))) return;
-  throw validationFailed([{ field: 'username', code: 'invalid_format', detail: 'is a name that the engine or the platform reserves' }]);
+  throw validationFailed([
+    { field: 'username', code: 'invalid_format', detail: 'is a name that the engine or the platform reserves' },
+  ]);
 }
 
 /** Of a database that failed nothing is left but to delete it. */
 function requireAlive(database: Parent): void {
-  database.requireStatus(['provisioning', 'available', 'updating', 'upgrading', 'restoring', 'restarting', 'stopping', 'stopped', 'starting']);
+  database.requireStatus([
+    'provisioning',
+    'available',
+    'updating',
+    'upgrading',
+    'restoring',
+    'restarting',
+    'stopping',
+    'stopped',
+    'starting',
+  ]);
 }
 
 async function requireRoom(ctx: Context, database: Parent): Promise<void> {
   const limit = limits.databaseUsersMax;
   const [row] = await ctx.sql.query<{ used: number }>(COUNT, [database.id]);
   const used = Number(row?.used ?? 0);
-  if (used >= limit) throw problem('quota_exceeded', `A database may have ${limit} users.`, { resource: 'database_users', used, limit });
+  if (used >= limit)
+    throw problem('quota_exceeded', `A database may have ${limit} users.`, { resource: 'database_users', used, limit });
 }

@@ -18,7 +18,11 @@ export class Deployment extends Resource {
   static readonly kind = 'deployment';
   static readonly idPrefix = 'dep';
   static override readonly filters = {
-    status: 'status = ?', trigger: 'trigger = ?', branch: 'branch = ?', commit_sha: 'commit_sha = lower(?)', preview_id: 'preview_id = ?',
+    status: 'status = ?',
+    trigger: 'trigger = ?',
+    branch: 'branch = ?',
+    commit_sha: 'commit_sha = lower(?)',
+    preview_id: 'preview_id = ?',
   };
   static override readonly sorts = ['number'];
   static override readonly states = defineStates({
@@ -74,25 +78,54 @@ export class Deployment extends Resource {
    * Queues the version that was found when the remote was asked.
    * @throws not_found, source_not_configured, validation_failed, engine_unavailable, reference_not_found, provider_error
    */
-  static async create(ctx: Context, applicationId: string, input: CreateDeploymentInput, asked: Asked | null): Promise<Deployment> {
+  static async create(
+    ctx: Context,
+    applicationId: string,
+    input: CreateDeploymentInput,
+    asked: Asked | null,
+  ): Promise<Deployment> {
     const application = await Application.ofChild(ctx, applicationId);
     const source = asked?.source ?? application.source;
     requireDeployable(source, input);
     const head = source.type === 'git' ? foundOf(asked?.answer, input) : { branch: null, sha: null };
-    return queued(ctx, application, { source, branch: head.branch, commit_sha: head.sha, trigger: 'manual', clear_cache: input.clear_cache ?? false });
+    return queued(ctx, application, {
+      source,
+      branch: head.branch,
+      commit_sha: head.sha,
+      trigger: 'manual',
+      clear_cache: input.clear_cache ?? false,
+    });
   }
 
   /**
    * Queues the files of an earlier deployment once more.
    * @throws not_found, reference_not_found, deployment_not_rollbackable
    */
-  static async rollBack(ctx: Context, applicationId: string, { deployment_id }: RollbackApplicationInput): Promise<Deployment> {
+  static async rollBack(
+    ctx: Context,
+    applicationId: string,
+    { deployment_id }: RollbackApplicationInput,
+  ): Promise<Deployment> {
     const application = await Application.ofChild(ctx, applicationId);
     const earlier = await Deployment.referenced(ctx, deployment_id, 'deployment_id');
-    if (earlier.application_id !== application.id) throw problem('reference_not_found', 'deployment_id names no deployment of this application.', { field: 'deployment_id' });
+    if (earlier.application_id !== application.id)
+      throw problem('reference_not_found', 'deployment_id names no deployment of this application.', {
+        field: 'deployment_id',
+      });
     if (!earlier.rollback_possible) throw problem('deployment_not_rollbackable', whyNot(earlier));
     const { source, branch, commit_sha, image, commit_message, commit_author, plan, artifact_id } = earlier;
-    return queued(ctx, application, { source, branch, commit_sha, image, commit_message, commit_author, plan, artifact_id, source_deployment_id: earlier.id, trigger: 'rollback' });
+    return queued(ctx, application, {
+      source,
+      branch,
+      commit_sha,
+      image,
+      commit_message,
+      commit_author,
+      plan,
+      artifact_id,
+      source_deployment_id: earlier.id,
+      trigger: 'rollback',
+    });
   }
 
   /** Its files are kept, and they were healthy once. */
@@ -108,10 +141,19 @@ export class Deployment extends Resource {
 }
 
 /** Queues it for the caller, and says so in the activity. */
-async function queued(ctx: Context, application: Application, what: Omit<NewDeployment, 'application' | 'created_by'>): Promise<Deployment> {
+async function queued(
+  ctx: Context,
+  application: Application,
+  what: Omit<NewDeployment, 'application' | 'created_by'>,
+): Promise<Deployment> {
   if (!ctx.identity) throw new Error('a deployment is asked for by somebody');
   const row = await queueDeployment(ctx.sql as Session, { application, created_by: actorOf(ctx.identity), ...what });
-  ctx.activity.resource = { type: Deployment.kind, id: row.id, name: `${application.name} #${row.number}`, project_id: application.project_id };
+  ctx.activity.resource = {
+    type: Deployment.kind,
+    id: row.id,
+    name: `${application.name} #${row.number}`,
+    project_id: application.project_id,
+  };
   return hydrate(Deployment, row);
 }
 

@@ -15,7 +15,11 @@ export interface Planning {
   processes: { type: string; command: string | null; instances: number }[];
   variables(secrets: SecretBox, stage: 'build' | 'runtime'): Promise<Record<string, string>>;
   /** SVC_* of a deployment. */
-  platformVariables(deployment: { id: string; commit_sha: string | null; preview_id: string | null }): Record<string, string>;
+  platformVariables(deployment: {
+    id: string;
+    commit_sha: string | null;
+    preview_id: string | null;
+  }): Record<string, string>;
 }
 
 const FIND = named('select id, name, region, tenant, settings from applications where id = $1 and deleted_at is null');
@@ -33,7 +37,14 @@ export async function planningOf(sql: Sql, applicationId: string): Promise<Plann
     settings: settingsOf(found as unknown as Application),
     processes: await sql.query<Planning['processes'][number]>(PROCESSES, [applicationId]),
     variables: (secrets, stage) => variablesOf(sql, secrets, applicationId, stage),
-    platformVariables: (deployment) => platformVariables({ application_id: id, application_name: name, region, deployment_id: deployment.id, ...deployment }),
+    platformVariables: (deployment) =>
+      platformVariables({
+        application_id: id,
+        application_name: name,
+        region,
+        deployment_id: deployment.id,
+        ...deployment,
+      }),
   };
 }
 

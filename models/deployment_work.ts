@@ -17,18 +17,29 @@ export interface DeploymentPlace {
 
 const ONE_AT_A_TIME = named('select pg_advisory_xact_lock(7270016)');
 const LOCK = named('select 1 from applications where id = $1 and deleted_at is null for no key update');
-const EARLIER = named(`select 1 from deployments where application_id = $1 and preview_id is not distinct from $2 and number < $3
+const EARLIER =
+  named(`select 1 from deployments where application_id = $1 and preview_id is not distinct from $2 and number < $3
   and status in ('queued', 'building', 'deploying') and deleted_at is null limit 1`);
-const BUILDING = named(`select count(*) as count from deployments where status = 'building' and next_at is not null and deleted_at is null`);
-const BEGIN = named(`update deployments set status = $2, started_at = now(), observed_generation = observed_generation + 1
+const BUILDING = named(
+  `select count(*) as count from deployments where status = 'building' and next_at is not null and deleted_at is null`,
+);
+const BEGIN =
+  named(`update deployments set status = $2, started_at = now(), observed_generation = observed_generation + 1
   where id = $1 and fence = $3 and status = 'queued' and deleted_at is null returning id`);
-const FIRST = named(`update applications set status = 'deploying', status_reason = null, observed_generation = observed_generation + 1 where id = $1 and status = 'new'`);
+const FIRST = named(
+  `update applications set status = 'deploying', status_reason = null, observed_generation = observed_generation + 1 where id = $1 and status = 'new'`,
+);
 
 /**
  * Takes a queued deployment out of the queue, if it is its turn: those before it of the same application (or preview)
  * have ended, and fewer than `atOnce` build on this host.
  */
-export function beginDeployment(sql: Session, row: DeploymentPlace, to: 'building' | 'deploying', atOnce: number): Promise<'begun' | 'wait'> {
+export function beginDeployment(
+  sql: Session,
+  row: DeploymentPlace,
+  to: 'building' | 'deploying',
+  atOnce: number,
+): Promise<'begun' | 'wait'> {
   return sql.transaction(async (session) => {
     await session.query(ONE_AT_A_TIME, []);
     const [held] = await session.query(LOCK, [row.application_id]);
@@ -53,23 +64,36 @@ export async function addProcessTypes(sql: Sql, row: DeploymentPlace, types: rea
   }
 }
 
-const RELEASED = named(`update deployments set release_id = $2 where id = $1 and fence = $3 and status = 'deploying' returning id`);
+const RELEASED = named(
+  `update deployments set release_id = $2 where id = $1 and fence = $3 and status = 'deploying' returning id`,
+);
 
 /** Remembers the release of a deployment. False where somebody else has it, or nobody wants it any more. */
 export async function keepRelease(sql: Sql, row: DeploymentPlace, releaseId: string): Promise<boolean> {
   return (await sql.query(RELEASED, [row.id, releaseId, row.fence])).length > 0;
 }
 
-const HOLD_APPLICATION = named('select current_deployment_id from applications where id = $1 and deleted_at is null for no key update');
-const HOLD_PREVIEW = named('select current_deployment_id from previews where id = $1 and deleted_at is null for no key update');
-const ACTIVATE = named(`update deployments set status = 'active', status_reason = null, activated_at = now(), finished_at = now(), artifact_kept = true,
+const HOLD_APPLICATION = named(
+  'select current_deployment_id from applications where id = $1 and deleted_at is null for no key update',
+);
+const HOLD_PREVIEW = named(
+  'select current_deployment_id from previews where id = $1 and deleted_at is null for no key update',
+);
+const ACTIVATE =
+  named(`update deployments set status = 'active', status_reason = null, activated_at = now(), finished_at = now(), artifact_kept = true,
   observed_generation = observed_generation + 1 where id = $1 and fence = $2 and release_id = $3 and status = 'deploying' and deleted_at is null returning id`);
-const SUPERSEDE = named(`update deployments set status = 'superseded', observed_generation = observed_generation + 1 where id = $1 and status = 'active'`);
+const SUPERSEDE = named(
+  `update deployments set status = 'superseded', observed_generation = observed_generation + 1 where id = $1 and status = 'active'`,
+);
 // A stop that was asked for later than the deployment holds.
-const SWITCH = named(`update applications set current_deployment_id = $2, status_reason = null, observed_generation = observed_generation + 1,
+const SWITCH =
+  named(`update applications set current_deployment_id = $2, status_reason = null, observed_generation = observed_generation + 1,
   status = case when status in ('new', 'deploying', 'crashed') then 'running' when status = 'stopped' then 'starting' else status end where id = $1`);
-const TARGET = named(`update processes set release_id = $2, observed_generation = observed_generation + 1 where application_id = $1`);
-const SWITCH_PREVIEW = named(`update previews set current_deployment_id = $2, release_id = $3, observed_generation = observed_generation + 1,
+const TARGET = named(
+  `update processes set release_id = $2, observed_generation = observed_generation + 1 where application_id = $1`,
+);
+const SWITCH_PREVIEW =
+  named(`update previews set current_deployment_id = $2, release_id = $3, observed_generation = observed_generation + 1,
   commit_sha = (select commit_sha from deployments where id = $2) where id = $1`);
 
 /**
@@ -77,10 +101,18 @@ const SWITCH_PREVIEW = named(`update previews set current_deployment_id = $2, re
  * False where the deployment was canceled, got another release, or somebody else has it.
  * @param lead leads requests to what the session sees, before anybody else can see it
  */
-export function activate(sql: Session, row: DeploymentPlace, releaseId: string, lead: (session: Session) => Promise<void>): Promise<boolean> {
+export function activate(
+  sql: Session,
+  row: DeploymentPlace,
+  releaseId: string,
+  lead: (session: Session) => Promise<void>,
+): Promise<boolean> {
   return sql.transaction(async (session) => {
     const { application_id, preview_id } = row;
-    const hold = preview_id === null ? session.query<Held>(HOLD_APPLICATION, [application_id]) : session.query<Held>(HOLD_PREVIEW, [preview_id]);
+    const hold =
+      preview_id === null
+        ? session.query<Held>(HOLD_APPLICATION, [application_id])
+        : session.query<Held>(HOLD_PREVIEW, [preview_id]);
     const [held] = await hold;
     const [done] = held ? await session.query(ACTIVATE, [row.id, row.fence, releaseId]) : [];
     if (!held || !done) return false;
@@ -120,6 +152,9 @@ export async function isStill(sql: Sql, id: string, status: string): Promise<boo
 const INSTANCES = named('select id, release_id, status from instances where deployment_id = $1');
 
 /** Instances that run the deployment, under whatever release. */
-export function instancesOfDeployment(sql: Sql, id: string): Promise<{ id: string; release_id: string; status: string }[]> {
+export function instancesOfDeployment(
+  sql: Sql,
+  id: string,
+): Promise<{ id: string; release_id: string; status: string }[]> {
   return sql.query(INSTANCES, [id]);
 }

@@ -69,7 +69,9 @@ export class Domain extends Resource {
   /** @throws validation_failed for the present application, reference_not_found, quota_exceeded */
   async moveTo(ctx: Context, { application_id }: MoveDomainInput): Promise<this> {
     if (application_id === this.application_id) {
-      throw validationFailed([{ field: 'application_id', code: 'depends_on', detail: 'needs another application than the present one' }]);
+      throw validationFailed([
+        { field: 'application_id', code: 'depends_on', detail: 'needs another application than the present one' },
+      ]);
     }
     await lockTarget(ctx, application_id);
     await requireRoom(ctx, application_id);
@@ -86,24 +88,39 @@ export class Domain extends Resource {
     const now = new Date();
     const next_at = new Date(now.getTime() + nextCheckMs({ ...verdict, created_at: this.created_at }, now));
     const { status, status_reason, findings, last_checked_at, verified_at, missing_since } = verdict;
-    const values = [this.id, status, status_reason, JSON.stringify(findings), last_checked_at, verified_at, missing_since, next_at.toISOString()];
+    const values = [
+      this.id,
+      status,
+      status_reason,
+      JSON.stringify(findings),
+      last_checked_at,
+      verified_at,
+      missing_since,
+      next_at.toISOString(),
+    ];
     const [row] = await ctx.sql.query<object>(RECORD, values);
     return Object.assign(this, row);
   }
 }
 
-const RECORD = named(`update domains set status = $2, status_reason = $3, findings = $4, last_checked_at = $5, verified_at = $6, missing_since = $7, next_at = $8,
+const RECORD =
+  named(`update domains set status = $2, status_reason = $3, findings = $4, last_checked_at = $5, verified_at = $6, missing_since = $7, next_at = $8,
   updated_at = case when status = $2 then updated_at else greatest(now(), updated_at) end,
   observed_generation = observed_generation + 1, fence = fence + 1, lease_owner = null, lease_until = null, attempts = 0, deadline_at = null, last_error = null
   where id = $1 returning *`);
 
-const LOCK_TARGET = named('select id from applications where id = $1 and project_id = $2 and deleted_at is null for no key update');
+const LOCK_TARGET = named(
+  'select id from applications where id = $1 and project_id = $2 and deleted_at is null for no key update',
+);
 const COUNT_DOMAINS = named('select count(*) as used from domains where application_id = $1 and deleted_at is null');
 
 /** Keeps the application from vanishing, and from filling up, until the end of the transaction. @throws reference_not_found */
 async function lockTarget(ctx: Context, application_id: string): Promise<void> {
   const [target] = await ctx.sql.query(LOCK_TARGET, [application_id, ctx.project?.id]);
-  if (!target) throw problem('reference_not_found', 'application_id names nothing usable in this project.', { field: 'application_id' });
+  if (!target)
+    throw problem('reference_not_found', 'application_id names nothing usable in this project.', {
+      field: 'application_id',
+    });
 }
 
 /** Counted under the lock of the application, so that a race can't pass the limit. @throws quota_exceeded */
@@ -111,5 +128,10 @@ async function requireRoom(ctx: Context, applicationId: string): Promise<void> {
   const [row] = await ctx.sql.query<{ used: number }>(COUNT_DOMAINS, [applicationId]);
   const used = row?.used ?? 0;
   const limit = limits.domainsPerApplication;
-  if (used >= limit) throw problem('quota_exceeded', `An application may have ${limit} custom domains.`, { resource: 'domains', used, limit });
+  if (used >= limit)
+    throw problem('quota_exceeded', `An application may have ${limit} custom domains.`, {
+      resource: 'domains',
+      used,
+      limit,
+    });
 }

@@ -59,13 +59,20 @@ export class EnvironmentVariable extends Resource {
   static async add(ctx: Context, application: Parent, key: string, setting: Setting): Promise<EnvironmentVariable> {
     await requireRoom(ctx, application, 1);
     const place = { application_id: application.id, key };
-    return EnvironmentVariable.insert(ctx, { ...place, ...sealed(ctx.secrets, place, setting.value), available_at: setting.available_at ?? 'both' });
+    return EnvironmentVariable.insert(ctx, {
+      ...place,
+      ...sealed(ctx.secrets, place, setting.value),
+      available_at: setting.available_at ?? 'both',
+    });
   }
 
   /** @throws env_key_managed */
   async change(ctx: Context, setting: Setting): Promise<this> {
     this.requireUnmanaged();
-    return this.update(ctx, { ...sealed(ctx.secrets, this, setting.value), ...(setting.available_at && { available_at: setting.available_at }) });
+    return this.update(ctx, {
+      ...sealed(ctx.secrets, this, setting.value),
+      ...(setting.available_at && { available_at: setting.available_at }),
+    });
   }
 
   /** @throws env_key_managed */
@@ -85,10 +92,17 @@ export class EnvironmentVariable extends Resource {
   }
 }
 
-const AVAILABLE = named(`select key, value from environment_variables where application_id = $1 and available_at in ($2, 'both') order by key`);
+const AVAILABLE = named(
+  `select key, value from environment_variables where application_id = $1 and available_at in ($2, 'both') order by key`,
+);
 
 /** The values of all variables that a build, or a running instance, of the application sees. */
-export async function variablesOf(sql: Sql, secrets: SecretBox, application_id: string, at: 'build' | 'runtime'): Promise<Record<string, string>> {
+export async function variablesOf(
+  sql: Sql,
+  secrets: SecretBox,
+  application_id: string,
+  at: 'build' | 'runtime',
+): Promise<Record<string, string>> {
   const rows = await sql.query<{ key: string; value: string }>(AVAILABLE, [application_id, at]);
   return Object.fromEntries(rows.map(({ key, value }) => [key, secrets.open(value, placeOf({ application_id, key }))]));
 }
@@ -106,7 +120,10 @@ function placeOf({ application_id, key }: Place): string {
 /** A value as it is stored. The place is hashed along, else equal values of two variables would show in the table. */
 export function sealed(secrets: SecretBox, place: Place, value: string): { value: string; value_hash: string } {
   const context = placeOf(place);
-  return { value: secrets.seal(value, context), value_hash: secrets.hmac(`${context}\0${value}`, 'environment_variables') };
+  return {
+    value: secrets.seal(value, context),
+    value_hash: secrets.hmac(`${context}\0${value}`, 'environment_variables'),
+  };
 }
 
 /** @throws env_key_reserved */
@@ -120,5 +137,10 @@ export async function requireRoom(ctx: Context, application: Parent, more: numbe
   const limit = limits.envVariablesPerApplication;
   const [row] = await ctx.sql.query<{ used: number }>(COUNT, [application.id]);
   const used = Number(row?.used ?? 0);
-  if (used + more > limit) throw problem('quota_exceeded', `An application may have ${limit} environment variables.`, { resource: 'environment_variables', used, limit });
+  if (used + more > limit)
+    throw problem('quota_exceeded', `An application may have ${limit} environment variables.`, {
+      resource: 'environment_variables',
+      used,
+      limit,
+    });
 }

@@ -24,7 +24,8 @@ interface KeyRow {
   account_status: 'active' | 'suspended';
 }
 
-const KEY = named(`select k.id, k.kind, k.name, k.prefix, k.scopes, k.project_ids, k.project_id, k.created_at, k.expires_at, k.last_used_at, k.revoked_at,
+const KEY =
+  named(`select k.id, k.kind, k.name, k.prefix, k.scopes, k.project_ids, k.project_id, k.created_at, k.expires_at, k.last_used_at, k.revoked_at,
   u.id as user_id, u.name as user_name, u.email, a.id as account_id, a.status as account_status
   from api_keys k left join users u on u.id = k.user_id left join projects p on p.id = k.project_id
   join accounts a on a.id = coalesce(u.account_id, p.account_id)
@@ -38,10 +39,36 @@ export async function keyIdentity(sql: Sql, hash: string): Promise<Identity | nu
   const [row] = await sql.query<KeyRow>(KEY, [hash]);
   if (!row || row.revoked_at) return null;
   if (row.expires_at && Date.parse(row.expires_at) <= Date.now()) throw problem('token_expired');
-  const { id, kind, name, prefix, account_id, account_status, project_id, project_ids, created_at, expires_at, last_used_at } = row;
+  const {
+    id,
+    kind,
+    name,
+    prefix,
+    account_id,
+    account_status,
+    project_id,
+    project_ids,
+    created_at,
+    expires_at,
+    last_used_at,
+  } = row;
   const user = row.user_id ? { id: row.user_id, name: row.user_name ?? '', email: row.email ?? '' } : null;
   const scopes = kind === 'project' ? null : (row.scopes ?? []);
-  return { kind, id, name, prefix, account_id, account_status, user, project_id, scopes, project_ids, created_at, expires_at, last_used_at };
+  return {
+    kind,
+    id,
+    name,
+    prefix,
+    account_id,
+    account_status,
+    user,
+    project_id,
+    scopes,
+    project_ids,
+    created_at,
+    expires_at,
+    last_used_at,
+  };
 }
 
 interface SessionRow {
@@ -56,7 +83,8 @@ interface SessionRow {
   account_status: 'active' | 'suspended';
 }
 
-const SESSION = named(`select s.id, s.created_at, s.expires_at, s.last_seen_at, u.id as user_id, u.name as user_name, u.email, a.id as account_id, a.status as account_status
+const SESSION =
+  named(`select s.id, s.created_at, s.expires_at, s.last_seen_at, u.id as user_id, u.name as user_name, u.email, a.id as account_id, a.status as account_status
   from sessions s join users u on u.id = s.user_id join accounts a on a.id = u.account_id
   where s.hash = $1 and s.expires_at > now() and s.last_seen_at > now() - make_interval(hours => $2)`);
 
@@ -67,10 +95,22 @@ export async function sessionIdentity(sql: Sql, hash: string, idleHours: number)
   const { id, account_id, account_status, created_at, expires_at, last_seen_at } = row;
   const user = { id: row.user_id, name: row.user_name, email: row.email };
   const nobody = { prefix: '', project_id: null, scopes: null, project_ids: null };
-  return { kind: 'session', id, name: 'Dashboard session', account_id, account_status, user, created_at, expires_at, last_used_at: last_seen_at, ...nobody };
+  return {
+    kind: 'session',
+    id,
+    name: 'Dashboard session',
+    account_id,
+    account_status,
+    user,
+    created_at,
+    expires_at,
+    last_used_at: last_seen_at,
+    ...nobody,
+  };
 }
 
-const MEMBER = named(`select p.id, p.name, p.account_id, p.default_region, m.role from projects p join members m on m.project_id = p.id
+const MEMBER =
+  named(`select p.id, p.name, p.account_id, p.default_region, m.role from projects p join members m on m.project_id = p.id
   where p.id = $1 and m.user_id = $2 and p.deleted_at is null`);
 const OWN = named('select id, name, account_id, default_region from projects where id = $1 and deleted_at is null');
 

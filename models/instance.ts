@@ -9,7 +9,11 @@ export class Instance extends Resource {
   static readonly table = 'instances';
   static readonly kind = 'instance';
   static readonly idPrefix = 'ins';
-  static override readonly filters = { process_id: 'process_id = ?', preview_id: 'preview_id = ?', status: 'status = ?' };
+  static override readonly filters = {
+    process_id: 'process_id = ?',
+    preview_id: 'preview_id = ?',
+    status: 'status = ?',
+  };
   static override readonly states = defineStates({
     initial: ['starting'],
     // `stopping` ends with the row, as a deletion would.
@@ -39,6 +43,12 @@ export class Instance extends Resource {
   static list(ctx: Context, { id, ...args }: QueryListApplicationInstancesArgs): Promise<Page<Instance>> {
     const whose = args.preview_id ? '' : ' and preview_id is null';
     const from = `instances where project_id = $1 and deleted_at is null${whose}`;
-    return page(Instance, ctx, args, { application_id: id }, { from, columns: columnsOf(tableOf(ctx, Instance.table)), values: [ctx.project?.id] });
+    return page(
+      Instance,
+      ctx,
+      args,
+      { application_id: id },
+      { from, columns: columnsOf(tableOf(ctx, Instance.table)), values: [ctx.project?.id] },
+    );
   }
 }

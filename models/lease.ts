@@ -84,14 +84,25 @@ export async function claim(sql: Session, table: string, options: ClaimOptions):
     where id = (select id from ${table} where ${DUE} and coalesce(driver, '') <> all($4) order by next_at limit 1 for update skip locked)
     returning *, (extract(epoch from deadline_at - now()) * 1000)::float8 as deadline_in_ms`;
   const { owner, leaseMs, deadlineMs, avoid } = options;
-  const [found] = await sql.query<LoopRow & { deadline_in_ms: number }>(named(text), [owner, leaseMs, deadlineMs, avoid]);
+  const [found] = await sql.query<LoopRow & { deadline_in_ms: number }>(named(text), [
+    owner,
+    leaseMs,
+    deadlineMs,
+    avoid,
+  ]);
   if (!found) return null;
   const { deadline_in_ms: deadlineInMs, ...row } = found;
   return { row, deadlineInMs, lease: { table, id: row.id, owner, fence: row.fence, generation: row.generation } };
 }
 
 /** Extends the leases on rows of one table. Returns the fences of those still held, by id. */
-export async function renew(sql: Session, table: string, owner: string, ids: readonly string[], leaseMs: number): Promise<Map<string, number>> {
+export async function renew(
+  sql: Session,
+  table: string,
+  owner: string,
+  ids: readonly string[],
+  leaseMs: number,
+): Promise<Map<string, number>> {
   const text = `update ${table} set lease_until = now() + $3 * interval '1 ms' where lease_owner = $1 and id = any($2) returning id, fence`;
   const rows = await sql.query<{ id: string; fence: number }>(named(text), [owner, ids, leaseMs]);
   return new Map(rows.map(({ id, fence }) => [id, fence]));
@@ -110,7 +121,12 @@ export async function record(sql: Session, lease: Lease, columns: Values): Promi
  * due at once; a status is written only where the kind's states allow the move.
  * @returns null when the row was no longer held and nothing was written, else whether it was changed meanwhile and its status now
  */
-export async function settle(sql: Session, lease: Lease, write: WriteBack, states: StateMachine | null): Promise<{ changed: boolean; status: string | null } | null> {
+export async function settle(
+  sql: Session,
+  lease: Lease,
+  write: WriteBack,
+  states: StateMachine | null,
+): Promise<{ changed: boolean; status: string | null } | null> {
   const values: unknown[] = [lease.id, lease.owner, lease.fence, lease.generation, write.nextMs, write.error];
   const sets = [
     'lease_owner = null',
@@ -147,7 +163,10 @@ export async function release(sql: Session, lease: Lease): Promise<void> {
  * Should it live on, its writes are void.
  */
 export async function freeLeases(sql: Pick<Session, 'query'>, table: string): Promise<void> {
-  await sql.query(named(`update ${table} set lease_owner = null, lease_until = null where lease_owner is not null`), []);
+  await sql.query(
+    named(`update ${table} set lease_owner = null, lease_until = null where lease_owner is not null`),
+    [],
+  );
 }
 
 /** Deletes a row at the end of its tear-down. Returns false when it is no longer held. */
@@ -157,15 +176,33 @@ export async function purge(sql: Session, lease: Lease): Promise<boolean> {
 }
 
 // A row that was given up is marked by a deadline that is over; the next change of the row clears it.
-const ATTEMPTS: Record<Ending, string> = { done: '0', going: 'attempts', failed: 'attempts + 1', gave_up: 'attempts + 1' };
-const DEADLINE: Record<Ending, string> = { done: 'null', going: 'deadline_at', failed: 'deadline_at', gave_up: 'least(deadline_at, now())' };
+const ATTEMPTS: Record<Ending, string> = {
+  done: '0',
+  going: 'attempts',
+  failed: 'attempts + 1',
+  gave_up: 'attempts + 1',
+};
+const DEADLINE: Record<Ending, string> = {
+  done: 'null',
+  going: 'deadline_at',
+  failed: 'deadline_at',
+  gave_up: 'least(deadline_at, now())',
+};
 
 const STATUS = new Set(['status', 'status_reason']);
 
 /** SET terms; what an answer shows raises observed_generation when it differs, and so the ETag. */
-function assignments(sql: Session, lease: Lease, columns: Values, values: unknown[], states: StateMachine | null): string[] {
+function assignments(
+  sql: Session,
+  lease: Lease,
+  columns: Values,
+  values: unknown[],
+  states: StateMachine | null,
+): string[] {
   const info = sql.tables.get(lease.table);
-  const names = Object.keys(columns).filter((name) => columns[name] !== undefined).sort();
+  const names = Object.keys(columns)
+    .filter((name) => columns[name] !== undefined)
+    .sort();
   const guard = names.some((name) => STATUS.has(name)) ? statusGuard(lease, columns, values, states) : '';
   const terms = names.map((name) => {
     const value = columns[name];

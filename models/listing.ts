@@ -8,7 +8,12 @@ import type { Page, PageArguments } from './page';
  * One page, sorted by `sort` (default `-`less key), ties broken by the key, which is unique.
  * @throws invalid_cursor
  */
-export function listing<Row extends object>(ctx: Context, rows: Row[], args: PageArguments, options: { key: keyof Row & string; filters: Record<string, unknown> }): Page<Row> {
+export function listing<Row extends object>(
+  ctx: Context,
+  rows: Row[],
+  args: PageArguments,
+  options: { key: keyof Row & string; filters: Record<string, unknown> },
+): Page<Row> {
   const { key } = options;
   const sort = args.sort ?? key;
   const expect = { sort, filters: hashFilters(options.filters) };
@@ -19,7 +24,8 @@ export function listing<Row extends object>(ctx: Context, rows: Row[], args: Pag
   const limit = args.limit ?? limits.pageSizeDefaultSmall;
   const data = rest.slice(0, limit);
   const last = data[data.length - 1]?.place;
-  const next_cursor = rest.length > limit && last ? ctx.cursors.encode({ ...expect, key: last.value, id: last.id }) : null;
+  const next_cursor =
+    rest.length > limit && last ? ctx.cursors.encode({ ...expect, key: last.value, id: last.id }) : null;
   return { data: data.map(({ row }) => row), next_cursor };
 }
 

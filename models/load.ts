@@ -22,7 +22,13 @@ type OfKind<R> = Map<string, { brief?: Loaded<R>; whole?: Loaded<R> }>;
  * The row that a relation points to, within the project of the row it starts from; null where there is none.
  * @param info of the relation's resolver, which may then get a row without the columns that the query does not show
  */
-export function loadOne<R extends Resource>(kind: ResourceClass<R>, ctx: Context, projectId: string, id: string | null, info?: Selection): Promise<R | null> | null {
+export function loadOne<R extends Resource>(
+  kind: ResourceClass<R>,
+  ctx: Context,
+  projectId: string,
+  id: string | null,
+  info?: Selection,
+): Promise<R | null> | null {
   if (!id) return null;
   const { loader, rows } = loadedOf(kind, ctx, projectId, info !== undefined && isBrief(info));
   const known = rows.get(id);
@@ -32,18 +38,32 @@ export function loadOne<R extends Resource>(kind: ResourceClass<R>, ctx: Context
   return row;
 }
 
-function loadedOf<R extends Resource>(kind: ResourceClass<R>, ctx: Context, projectId: string, brief: boolean): Loaded<R> {
+function loadedOf<R extends Resource>(
+  kind: ResourceClass<R>,
+  ctx: Context,
+  projectId: string,
+  brief: boolean,
+): Loaded<R> {
   const ofKind = (ctx.loaders.get(kind) ?? new Map()) as OfKind<R>;
   ctx.loaders.set(kind, ofKind);
   const ofProject = ofKind.get(projectId) ?? {};
   ofKind.set(projectId, ofProject);
   return (ofProject[brief ? 'brief' : 'whole'] ??= {
-    loader: new DataLoader<string, R | null>((ids) => loadMany(kind, ctx, projectId, ids, brief), { maxBatchSize: 500, cache: false }),
+    loader: new DataLoader<string, R | null>((ids) => loadMany(kind, ctx, projectId, ids, brief), {
+      maxBatchSize: 500,
+      cache: false,
+    }),
     rows: new Map(),
   });
 }
 
-async function loadMany<R extends Resource>(kind: ResourceClass<R>, ctx: Context, projectId: string, ids: readonly string[], brief: boolean): Promise<(R | null)[]> {
+async function loadMany<R extends Resource>(
+  kind: ResourceClass<R>,
+  ctx: Context,
+  projectId: string,
+  ids: readonly string[],
+  brief: boolean,
+): Promise<(R | null)[]> {
   const info = tableOf(ctx, kind.table);
   const alive = info.columns.includes('deleted_at') ? 'and deleted_at is null' : '';
   const columns = brief ? BRIEF.filter((column) => info.columns.includes(column)).join(', ') : columnsOf(info);

@@ -39,7 +39,8 @@ export interface DatabaseLineInput {
 const BATCH = 1_000;
 const FUTURE_MS = 60_000;
 
-const INSERT = named(`insert into log_lines (at, resource_id, project_id, application_id, preview_id, deployment_id, instance_id, process_type, source, step, level, message)
+const INSERT =
+  named(`insert into log_lines (at, resource_id, project_id, application_id, preview_id, deployment_id, instance_id, process_type, source, step, level, message)
   select * from unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])`);
 const NOTIFY = named(`select pg_notify('logs', id) from unnest($1::text[]) as id`);
 
@@ -49,12 +50,26 @@ const NOTIFY = named(`select pg_notify('logs', id) from unnest($1::text[]) as id
  * Never pass a value of a variable: the platform's own lines hold no secrets.
  */
 export async function appendLogLines(sql: Sql, lines: readonly LogLineInput[]): Promise<void> {
-  await append(sql, lines.map((line) => ({ ...line, resource_id: line.preview_id ?? line.application_id, followed: line.application_id })));
+  await append(
+    sql,
+    lines.map((line) => ({
+      ...line,
+      resource_id: line.preview_id ?? line.application_id,
+      followed: line.application_id,
+    })),
+  );
 }
 
 /** The same for lines of databases; those who follow one are told with the id of the database. */
 export async function appendDatabaseLines(sql: Sql, lines: readonly DatabaseLineInput[]): Promise<void> {
-  await append(sql, lines.map(({ database_id, replica_id, ...line }) => ({ ...line, resource_id: replica_id ?? database_id, followed: database_id })));
+  await append(
+    sql,
+    lines.map(({ database_id, replica_id, ...line }) => ({
+      ...line,
+      resource_id: replica_id ?? database_id,
+      followed: database_id,
+    })),
+  );
 }
 
 type Line = Omit<LogLineInput, 'application_id' | 'source'> & {
@@ -69,8 +84,12 @@ type Line = Omit<LogLineInput, 'application_id' | 'source'> & {
 async function append(sql: Sql, lines: readonly Line[]): Promise<void> {
   const timed = stamped(lines);
   if (!timed.length) return;
-  await ensureDays(sql, timed.map(({ at }) => at));
-  for (let start = 0; start < timed.length; start += BATCH) await sql.query(INSERT, columnsOf(timed.slice(start, start + BATCH)));
+  await ensureDays(
+    sql,
+    timed.map(({ at }) => at),
+  );
+  for (let start = 0; start < timed.length; start += BATCH)
+    await sql.query(INSERT, columnsOf(timed.slice(start, start + BATCH)));
   await sql.query(NOTIFY, [[...new Set(timed.map(({ followed }) => followed))]]);
 }
 

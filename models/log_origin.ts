@@ -4,10 +4,17 @@ import type { LogLineInput } from './log_line';
 import { named } from './statement';
 
 /** What all lines of one origin share. */
-export type LogOrigin = Pick<LogLineInput, 'project_id' | 'application_id' | 'preview_id' | 'deployment_id' | 'instance_id' | 'process_type' | 'step'>;
+export type LogOrigin = Pick<
+  LogLineInput,
+  'project_id' | 'application_id' | 'preview_id' | 'deployment_id' | 'instance_id' | 'process_type' | 'step'
+>;
 
-const INSTANCES = named(`select id, project_id, application_id, preview_id, deployment_id, id as instance_id, process_type from instances where id = any($1)`);
-const DEPLOYMENTS = named(`select id, project_id, application_id, preview_id, id as deployment_id from deployments where id = any($1)`);
+const INSTANCES = named(
+  `select id, project_id, application_id, preview_id, deployment_id, id as instance_id, process_type from instances where id = any($1)`,
+);
+const DEPLOYMENTS = named(
+  `select id, project_id, application_id, preview_id, id as deployment_id from deployments where id = any($1)`,
+);
 const APPLICATIONS = named(`select id, project_id, id as application_id from applications where id = any($1)`);
 
 type Row = LogOrigin & { id: string };
@@ -17,7 +24,8 @@ export async function originsOfUnits(sql: Sql, unitIds: readonly string[]): Prom
   const instances = unitIds.filter((id) => id.startsWith('ins_'));
   const tasks = unitIds.filter((id) => id.startsWith('dep_'));
   const found = new Map<string, LogOrigin>();
-  if (instances.length) for (const { id, ...origin } of await sql.query<Row>(INSTANCES, [instances])) found.set(id, origin);
+  if (instances.length)
+    for (const { id, ...origin } of await sql.query<Row>(INSTANCES, [instances])) found.set(id, origin);
   if (!tasks.length) return found;
   const rows = await sql.query<Row>(DEPLOYMENTS, [[...new Set(tasks.map(deploymentOf))]]);
   const deployments = new Map(rows.map(({ id, ...origin }) => [id, origin]));

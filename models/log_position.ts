@@ -19,14 +19,19 @@ export interface Move {
 }
 
 // The condition is for a second process that ships the same output by mistake: one of them must not write its lines.
-const MOVE = named(`with moves as (select * from unnest($1::text[], $2::text[], $3::text[]) as m (unit_id, "from", "to")),
+const MOVE =
+  named(`with moves as (select * from unnest($1::text[], $2::text[], $3::text[]) as m (unit_id, "from", "to")),
   made as (insert into log_positions (unit_id, position) select unit_id, "to" from moves where "from" is null on conflict do nothing returning 1),
   moved as (update log_positions p set position = "to", updated_at = now() from moves m where p.unit_id = m.unit_id and p.position = m."from" returning 1)
   select (select count(*) from made) + (select count(*) from moved) as count`);
 
 /** Moves positions on, in the transaction of the lines. @throws Error where one is not what it was taken for */
 export async function moveLogPositions(sql: Sql, moves: readonly Move[]): Promise<void> {
-  const [row] = await sql.query<{ count: number }>(MOVE, [moves.map(({ unit_id }) => unit_id), moves.map(({ from }) => from), moves.map(({ to }) => to)]);
+  const [row] = await sql.query<{ count: number }>(MOVE, [
+    moves.map(({ unit_id }) => unit_id),
+    moves.map(({ from }) => from),
+    moves.map(({ to }) => to),
+  ]);
   if (row?.count !== moves.length) throw new Error('the position of a log was moved by somebody else');
 }
 

@@ -4,7 +4,12 @@ import type { Context } from '../core/context';
 import { problem } from '../core/errors';
 import { mintId, timeOfId } from '../core/ids';
 import { defineStates } from '../core/states';
-import type { CreateDatabaseInput, DatabaseCredentials, UpdateDatabaseInput, UpgradeDatabaseInput } from '../schema/types';
+import type {
+  CreateDatabaseInput,
+  DatabaseCredentials,
+  UpdateDatabaseInput,
+  UpgradeDatabaseInput,
+} from '../schema/types';
 import { Resource, type Values } from './base';
 import type { Billing } from './billing';
 import { DatabaseEndpoint } from './database_endpoint';
@@ -14,7 +19,14 @@ import { requireCapacity, takePort } from './managed_database/capacity';
 import { credentialsOf, newPassword, sealAdminPassword } from './managed_database/credentials';
 import { requireNewerVersion, requirePackage, requireStorage } from './managed_database/offer';
 import { requireOwnOrigin, type Moment, type Origin, type Window } from './managed_database/origin';
-import { mergedSchedule, mergedWindow, planDatabase, storageTooLow, type BackupSchedule, type MaintenanceWindow } from './managed_database/plan';
+import {
+  mergedSchedule,
+  mergedWindow,
+  planDatabase,
+  storageTooLow,
+  type BackupSchedule,
+  type MaintenanceWindow,
+} from './managed_database/plan';
 import { releaseChildren, requireDetached } from './managed_database/release';
 import { checkQuotas, requireRoom } from './quota';
 import { named } from './statement';
@@ -29,7 +41,13 @@ export class ManagedDatabase extends Resource {
   static readonly kind = 'database';
   static readonly idPrefix = 'db';
   static override readonly projectChild = 'databases';
-  static override readonly filters = { name: 'name = ?', engine: 'engine = ?', status: 'status = ?', region: 'region = ?', database_package: 'database_package = ?' };
+  static override readonly filters = {
+    name: 'name = ?',
+    engine: 'engine = ?',
+    status: 'status = ?',
+    region: 'region = ?',
+    database_package: 'database_package = ?',
+  };
   static override readonly sorts = ['name', 'updated_at'];
   static override readonly quotas = [{ resource: 'databases' }, STORAGE];
   static readonly billing: Billing = { price: { column: 'database_package' }, quantity: 'nodes' };
@@ -77,7 +95,17 @@ export class ManagedDatabase extends Resource {
   declare tls_certificate: string | null;
   /** Sealed. */
   declare tls_key: string | null;
-  declare status: 'provisioning' | 'available' | 'updating' | 'upgrading' | 'restoring' | 'restarting' | 'stopping' | 'stopped' | 'starting' | 'failed';
+  declare status:
+    | 'provisioning'
+    | 'available'
+    | 'updating'
+    | 'upgrading'
+    | 'restoring'
+    | 'restarting'
+    | 'stopping'
+    | 'stopped'
+    | 'starting'
+    | 'failed';
   declare status_reason: string | null;
 
   /** With its default user and its private endpoint. @throws as planDatabase, quota_exceeded, capacity_unavailable, name_taken */
@@ -109,10 +137,20 @@ export class ManagedDatabase extends Resource {
     if (resized) await this.requireMore(ctx, resized);
     return this.update(ctx, {
       ...(input.name != null && { name: input.name }),
-      ...(input.backup_schedule != null && { backup_schedule: await mergedSchedule(ctx, this, this.backup_schedule, input.backup_schedule) }),
-      ...(input.maintenance_window != null && { maintenance_window: mergedWindow(this.maintenance_window, input.maintenance_window) }),
+      ...(input.backup_schedule != null && {
+        backup_schedule: await mergedSchedule(ctx, this, this.backup_schedule, input.backup_schedule),
+      }),
+      ...(input.maintenance_window != null && {
+        maintenance_window: mergedWindow(this.maintenance_window, input.maintenance_window),
+      }),
       ...(input.deletion_protection != null && { deletion_protection: input.deletion_protection }),
-      ...(resized && { status: 'updating', status_reason: null, database_package: resized.package.id, nodes: resized.package.nodes, storage_gb: resized.storage_gb }),
+      ...(resized && {
+        status: 'updating',
+        status_reason: null,
+        database_package: resized.package.id,
+        nodes: resized.package.nodes,
+        storage_gb: resized.storage_gb,
+      }),
     });
   }
 
@@ -182,7 +220,10 @@ export class ManagedDatabase extends Resource {
     const present = databasePackages(await ctx.catalogs.facts()).find(({ id }) => id === this.database_package);
     const had = present ? promiseOf(present, this.storage_gb) : { memory_mb: 0, storage_gb: this.storage_gb };
     const has = promiseOf(resized.package, resized.storage_gb);
-    await requireCapacity(ctx, { memory_mb: has.memory_mb - had.memory_mb, storage_gb: has.storage_gb - had.storage_gb });
+    await requireCapacity(ctx, {
+      memory_mb: has.memory_mb - had.memory_mb,
+      storage_gb: has.storage_gb - had.storage_gb,
+    });
   }
 }
 
@@ -191,7 +232,10 @@ interface Resized {
   storage_gb: number;
 }
 
-function promiseOf({ nodes, memory_mb }: DatabasePackageRow, storage_gb: number): { memory_mb: number; storage_gb: number } {
+function promiseOf(
+  { nodes, memory_mb }: DatabasePackageRow,
+  storage_gb: number,
+): { memory_mb: number; storage_gb: number } {
   return { memory_mb: nodes * memory_mb, storage_gb: nodes * storage_gb };
 }
 

@@ -39,7 +39,9 @@ const MEMBER = named(`${MEMBERS} and m.user_id = $2`);
 const BY_EMAIL = named(`${MEMBERS} and u.email = $2`);
 const LOCK_PROJECT = named('select 1 from projects where id = $1 for update');
 const OWNERS = named(`select count(*)::int as count from members where project_id = $1 and role = 'owner'`);
-const COUNT = named(`select (select count(*) from members where project_id = $1)::int + (select count(*) from invitations where project_id = $1 and expires_at > now())::int as used`);
+const COUNT = named(
+  `select (select count(*) from members where project_id = $1)::int + (select count(*) from invitations where project_id = $1 and expires_at > now())::int as used`,
+);
 const JOIN = named('insert into members (project_id, user_id, role) values ($1, $2, $3)');
 const SET_ROLE = named('update members set role = $3 where project_id = $1 and user_id = $2');
 const LEAVE = named('delete from members where project_id = $1 and user_id = $2');
@@ -47,7 +49,9 @@ const LEAVE = named('delete from members where project_id = $1 and user_id = $2'
 const INVITATION = 'id, project_id, email, role, invited_by, created_at, expires_at';
 const INVITATIONS = `select ${INVITATION} from invitations where project_id = $1 and expires_at > now()`;
 const OPEN = named(`select ${INVITATION} from invitations where hash = $1 and expires_at > now()`);
-const INVITE = named(`insert into invitations (id, project_id, email, role, hash, invited_by, expires_at) values ($1, $2, $3, $4, $5, $6, now() + make_interval(days => $7)) returning ${INVITATION}`);
+const INVITE = named(
+  `insert into invitations (id, project_id, email, role, hash, invited_by, expires_at) values ($1, $2, $3, $4, $5, $6, now() + make_interval(days => $7)) returning ${INVITATION}`,
+);
 const REPLACE = named('delete from invitations where project_id = $1 and email = $2');
 const WITHDRAW = named('delete from invitations where project_id = $1 and id = $2 returning id');
 const TAKE = named(`delete from invitations where hash = $1 and expires_at > now() returning ${INVITATION}`);
@@ -67,11 +71,20 @@ export async function requireRole(ctx: Context, projectId: string, least: Role):
 /** One page of members, those who came last to the platform first. @throws project_not_found */
 export async function listMembers(ctx: Context, projectId: string, args: NewestArguments): Promise<Page<MemberRow>> {
   await requireRole(ctx, projectId, 'viewer');
-  return newest<MemberRow>(ctx, args, { text: MEMBERS, values: [projectId], id: 'm.user_id', idOf: (row) => row.user_id });
+  return newest<MemberRow>(ctx, args, {
+    text: MEMBERS,
+    values: [projectId],
+    id: 'm.user_id',
+    idOf: (row) => row.user_id,
+  });
 }
 
 /** One page of invitations that can still be accepted. @throws project_not_found, role_not_permitted */
-export async function listInvitations(ctx: Context, projectId: string, args: NewestArguments): Promise<Page<InvitationRow>> {
+export async function listInvitations(
+  ctx: Context,
+  projectId: string,
+  args: NewestArguments,
+): Promise<Page<InvitationRow>> {
   await requireRole(ctx, projectId, 'owner');
   return newest<InvitationRow>(ctx, args, { text: INVITATIONS, values: [projectId], id: 'id', idOf: (row) => row.id });
 }
@@ -81,7 +94,11 @@ export async function listInvitations(ctx: Context, projectId: string, args: New
  * so it must not be enough to get into a project.
  * @throws project_not_found, role_not_permitted, already_exists, quota_exceeded
  */
-export async function inviteMember(ctx: Context, projectId: string, input: InviteMemberInput): Promise<{ invitation: InvitationRow; token: string }> {
+export async function inviteMember(
+  ctx: Context,
+  projectId: string,
+  input: InviteMemberInput,
+): Promise<{ invitation: InvitationRow; token: string }> {
   await ctx.sql.query(LOCK_PROJECT, [projectId]);
   await requireRole(ctx, projectId, 'owner');
   const email = normalEmail(input.email);
@@ -91,7 +108,15 @@ export async function inviteMember(ctx: Context, projectId: string, input: Invit
   await requireRoom(ctx, projectId);
   const token = mintSecret('inv_');
   const id = mintId('inv');
-  const [invitation] = await ctx.sql.query<InvitationRow>(INVITE, [id, projectId, email, input.role, sha256(token), sessionUser(ctx).id, INVITATION_DAYS]);
+  const [invitation] = await ctx.sql.query<InvitationRow>(INVITE, [
+    id,
+    projectId,
+    email,
+    input.role,
+    sha256(token),
+    sessionUser(ctx).id,
+    INVITATION_DAYS,
+  ]);
   noteChange(ctx, { type: 'invitation', id, name: null }, ['email', 'role']);
   return { invitation: invitation as InvitationRow, token };
 }
@@ -114,17 +139,24 @@ export async function prepareAcceptance(ctx: Context, input: AcceptInvitationInp
   const [invitation] = await ctx.sql.query<InvitationRow>(OPEN, [sha256(input.token)]);
   if (!invitation) throw noInvitation();
   if (ctx.identity) return signedInMatches(ctx.identity, invitation);
-  if (await findUser(ctx, invitation.email)) throw problem('session_required', 'A user with this e-mail exists. Log in, then accept.');
+  if (await findUser(ctx, invitation.email))
+    throw problem('session_required', 'A user with this e-mail exists. Log in, then accept.');
   requireNewUser(input);
   return hashNewPassword(input.password as string, 'password');
 }
 
 /** Joins the project, once per invitation; makes and logs in the user where nobody is logged in. @throws not_found, already_exists */
-export async function acceptInvitation(ctx: Context, input: AcceptInvitationInput, password_hash: string | null): Promise<Viewer> {
+export async function acceptInvitation(
+  ctx: Context,
+  input: AcceptInvitationInput,
+  password_hash: string | null,
+): Promise<Viewer> {
   const [invitation] = await ctx.sql.query<InvitationRow>(TAKE, [sha256(input.token)]);
   if (!invitation) throw noInvitation();
   const { email, project_id, role } = invitation;
-  const answer = ctx.identity ? await viewer(ctx) : await startSession(ctx, await createUser(ctx, { email, name: input.name as string, password_hash }));
+  const answer = ctx.identity
+    ? await viewer(ctx)
+    : await startSession(ctx, await createUser(ctx, { email, name: input.name as string, password_hash }));
   const { id, name } = sessionUser(ctx);
   await ctx.sql.query(JOIN, [project_id, id, role]);
   ctx.project = await projectAccess(ctx.sql, ctx.identity as Identity, project_id);
@@ -135,7 +167,12 @@ export async function acceptInvitation(ctx: Context, input: AcceptInvitationInpu
 }
 
 /** @throws project_not_found, role_not_permitted, not_found, resource_protected for the last owner */
-export async function changeMemberRole(ctx: Context, projectId: string, userId: string, role: Role): Promise<MemberRow> {
+export async function changeMemberRole(
+  ctx: Context,
+  projectId: string,
+  userId: string,
+  role: Role,
+): Promise<MemberRow> {
   await ctx.sql.query(LOCK_PROJECT, [projectId]);
   await requireRole(ctx, projectId, 'owner');
   const member = await memberOf(ctx, projectId, userId);
@@ -166,25 +203,36 @@ async function memberOf(ctx: Context, projectId: string, userId: string): Promis
 async function requireAnotherOwner(ctx: Context, projectId: string, member: MemberRow): Promise<void> {
   if (member.role !== 'owner') return;
   const [owners] = await ctx.sql.query<{ count: number }>(OWNERS, [projectId]);
-  if ((owners?.count ?? 0) < 2) throw problem('resource_protected', 'A project keeps at least one owner. Make somebody else owner first.');
+  if ((owners?.count ?? 0) < 2)
+    throw problem('resource_protected', 'A project keeps at least one owner. Make somebody else owner first.');
 }
 
 async function requireRoom(ctx: Context, projectId: string): Promise<void> {
   const [row] = await ctx.sql.query<{ used: number }>(COUNT, [projectId]);
   const limit = limits.membersPerProject;
   const used = row?.used ?? 0;
-  if (used >= limit) throw problem('quota_exceeded', `The project may have ${limit} members and invitations.`, { resource: 'members', used, limit });
+  if (used >= limit)
+    throw problem('quota_exceeded', `The project may have ${limit} members and invitations.`, {
+      resource: 'members',
+      used,
+      limit,
+    });
 }
 
 function signedInMatches(identity: Identity, invitation: InvitationRow): null {
   if (identity.account_status === 'suspended') throw problem('account_suspended');
-  if (identity.user?.email !== invitation.email) throw wrongField('token', 'is an invitation for another e-mail address');
+  if (identity.user?.email !== invitation.email)
+    throw wrongField('token', 'is an invitation for another e-mail address');
   return null;
 }
 
 function requireNewUser(input: AcceptInvitationInput): void {
   const missing = (['name', 'password'] as const).filter((field) => input[field] == null);
-  const errors = missing.map((field): FieldError => ({ field, code: 'required', detail: 'is required for a new user' }));
+  const errors = missing.map((field): FieldError => ({
+    field,
+    code: 'required',
+    detail: 'is required for a new user',
+  }));
   if (errors.length) throw validationFailed(errors);
 }
 

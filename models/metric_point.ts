@@ -22,9 +22,13 @@ export interface MetricPointInput {
 
 const MINUTE_MS = 60_000;
 
-const SUMS = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `m.buckets[${index + 1}] + excluded.buckets[${index + 1}]`).join(', ');
+const SUMS = Array.from(
+  { length: LATENCY_BUCKETS },
+  (_, index) => `m.buckets[${index + 1}] + excluded.buckets[${index + 1}]`,
+).join(', ');
 // In the order of the key, so that two writers can't wait for each other.
-const ADD = named(`insert into metric_points as m (at, project_id, resource_id, part_id, metric, samples, total, buckets)
+const ADD =
+  named(`insert into metric_points as m (at, project_id, resource_id, part_id, metric, samples, total, buckets)
   select * from jsonb_to_recordset($1::jsonb) as p (at timestamptz, project_id text, resource_id text, part_id text, metric text, samples integer, total double precision, buckets bigint[])
   order by resource_id collate "C", metric collate "C", part_id collate "C", at
   on conflict (resource_id, metric, part_id, at) do update set samples = m.samples + excluded.samples, total = m.total + excluded.total,
@@ -34,12 +38,18 @@ const ADD = named(`insert into metric_points as m (at, project_id, resource_id, 
 export async function addMetricPoints(sql: Sql, points: Iterable<MetricPointInput>): Promise<void> {
   const merged = [...mergePoints(points).values()].filter(({ at }) => at >= oldestObservation());
   if (!merged.length) return;
-  await ensureDays(sql, merged.map(({ at }) => at));
+  await ensureDays(
+    sql,
+    merged.map(({ at }) => at),
+  );
   await sql.query(ADD, [JSON.stringify(merged)]);
 }
 
 /** One point for each minute of a metric: what waits for a database that is away grows with time, not with traffic. */
-export function mergePoints(points: Iterable<MetricPointInput>, into = new Map<string, MetricPointInput>()): Map<string, MetricPointInput> {
+export function mergePoints(
+  points: Iterable<MetricPointInput>,
+  into = new Map<string, MetricPointInput>(),
+): Map<string, MetricPointInput> {
   for (const point of points) {
     const minute = Math.floor(point.at.getTime() / MINUTE_MS) * MINUTE_MS;
     const key = `${point.resource_id} ${point.metric} ${point.part_id} ${minute}`;
@@ -50,6 +60,9 @@ export function mergePoints(points: Iterable<MetricPointInput>, into = new Map<s
 }
 
 function sumOf(a: MetricPointInput, b: MetricPointInput): MetricPointInput {
-  const buckets = a.buckets && b.buckets ? a.buckets.map((count, index) => count + (b.buckets?.[index] ?? 0)) : (a.buckets ?? b.buckets);
+  const buckets =
+    a.buckets && b.buckets
+      ? a.buckets.map((count, index) => count + (b.buckets?.[index] ?? 0))
+      : (a.buckets ?? b.buckets);
   return { ...a, samples: a.samples + b.samples, total: a.total + b.total, buckets };
 }

@@ -35,7 +35,10 @@ export async function migrate(knex: Knex, directory: string): Promise<void> {
     await freeDeadLock(knex, directory);
     await knex.migrate.latest({ migrationSource: source(directory), beforeAll: withoutTimeouts });
   } finally {
-    await knex.raw(`select pg_advisory_unlock(${LOCK})`).connection(connection).catch(() => {});
+    await knex
+      .raw(`select pg_advisory_unlock(${LOCK})`)
+      .connection(connection)
+      .catch(() => {});
     await knex.client.releaseConnection(connection);
   }
 }
@@ -43,13 +46,18 @@ export async function migrate(knex: Knex, directory: string): Promise<void> {
 /** Throws StartupError when the database has migrations that this program does not know: an older program may not write to it. */
 export async function assertNotNewer(knex: Knex, directory: string): Promise<void> {
   const known = new Set(namesIn(directory));
-  const unknown = (await completed(() => knex('knex_migrations').pluck<string[]>('name'))).filter((name) => !known.has(name));
-  if (unknown.length) throw new StartupError(`the database schema is newer than this program: it has ${unknown.join(', ')}`);
+  const unknown = (await completed(() => knex('knex_migrations').pluck<string[]>('name'))).filter(
+    (name) => !known.has(name),
+  );
+  if (unknown.length)
+    throw new StartupError(`the database schema is newer than this program: it has ${unknown.join(', ')}`);
 }
 
 /** The migrations of the directory that the database does not have yet, in order. */
 export async function pendingMigrations(database: Pick<Sql, 'query'>, directory: string): Promise<string[]> {
-  const done = new Set(await completed(async () => (await database.query<{ name: string }>(COMPLETED, [])).map(({ name }) => name)));
+  const done = new Set(
+    await completed(async () => (await database.query<{ name: string }>(COMPLETED, [])).map(({ name }) => name)),
+  );
   return namesIn(directory).filter((name) => !done.has(name));
 }
 
@@ -79,21 +87,26 @@ async function completed(ask: () => Promise<string[]>): Promise<string[]> {
 
 /** A migrator killed outside of a transaction leaves knex's lock row; the advisory lock, which dies with its session, proves that none runs. */
 async function freeDeadLock(knex: Knex, directory: string): Promise<void> {
-  const locked = (await knex.schema.hasTable('knex_migrations_lock')) && (await knex('knex_migrations_lock').where('is_locked', 1).first<object>());
+  const locked =
+    (await knex.schema.hasTable('knex_migrations_lock')) &&
+    (await knex('knex_migrations_lock').where('is_locked', 1).first<object>());
   if (locked) await knex.migrate.forceFreeMigrationsLock({ migrationSource: source(directory) });
 }
 
 /** Asks again and again: a long wait in one statement would run into the pool's statement time-out. */
 async function lock(knex: Knex, connection: unknown): Promise<void> {
   for (;;) {
-    const { rows } = await knex.raw<{ rows: { locked: boolean }[] }>(`select pg_try_advisory_lock(${LOCK}) as locked`).connection(connection);
+    const { rows } = await knex
+      .raw<{ rows: { locked: boolean }[] }>(`select pg_try_advisory_lock(${LOCK}) as locked`)
+      .connection(connection);
     if (rows[0]?.locked) return;
     await sleep(LOCK_POLL_MS);
   }
 }
 
 async function withoutTimeouts(transaction: Knex | Knex.Transaction): Promise<void> {
-  if (transaction.isTransaction) await transaction.raw('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
+  if (transaction.isTransaction)
+    await transaction.raw('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
 }
 
 function refuse(): Promise<void> {

@@ -27,7 +27,10 @@ const knownOf = new WeakMap<Connection, Known>();
 function known(connection: Connection): Known {
   const found = knownOf.get(connection);
   if (found) return found;
-  const made: Known = { shapes: new Map(), quiet: Object.assign(Object.create(connection) as Connection, { describe: () => undefined }) };
+  const made: Known = {
+    shapes: new Map(),
+    quiet: Object.assign(Object.create(connection) as Connection, { describe: () => undefined }),
+  };
   knownOf.set(connection, made);
   return made;
 }
@@ -41,7 +44,10 @@ function shapeOf(kind: Statement['makes'], fields: readonly pg.FieldDef[]): Shap
   const ofKind = shapes.get(kind) ?? new Map<string, Shape>();
   shapes.set(kind, ofKind);
   const key = JSON.stringify(fields.map(({ name, dataTypeID }) => [name, dataTypeID]));
-  const shape = ofKind.get(key) ?? { columns: fields.length, Row: rowClass(kind?.prototype ?? Object.prototype, fields) };
+  const shape = ofKind.get(key) ?? {
+    columns: fields.length,
+    Row: rowClass(kind?.prototype ?? Object.prototype, fields),
+  };
   ofKind.set(key, shape);
   return shape;
 }
@@ -77,7 +83,11 @@ class NamedQuery extends PgQuery {
   private shape: Shape | undefined;
   private known: Known | undefined;
 
-  constructor(private readonly statement: Statement, values: readonly unknown[], done: Callback) {
+  constructor(
+    private readonly statement: Statement,
+    values: readonly unknown[],
+    done: Callback,
+  ) {
     super(statement.text, values, done);
     this.name = statement.name;
   }
@@ -114,7 +124,11 @@ class NamedQuery extends PgQuery {
 /** Asks at once; answers come in the order of the questions. @throws Error as pg, with the stack of the caller */
 export function ask(client: pg.ClientBase, statement: Statement, values: readonly unknown[]): Promise<pg.QueryResult> {
   return new Promise<pg.QueryResult>((resolve, reject) => {
-    client.query(new NamedQuery(statement, values, (error, result) => (error ? reject(error) : resolve(result))) as unknown as pg.Submittable);
+    client.query(
+      new NamedQuery(statement, values, (error, result) =>
+        error ? reject(error) : resolve(result),
+      ) as unknown as pg.Submittable,
+    );
   }).catch((error: Error) => {
     Error.captureStackTrace(error);
     throw error;

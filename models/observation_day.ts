@@ -4,7 +4,9 @@ import { limits } from '../core/limits';
 import { named } from './statement';
 
 const MAKE = named('select make_observation_day(day) from unnest($1::date[]) as day');
-const DROP = named('select count(*) filter (where dropped) as dropped, count(*) filter (where not dropped) as kept from drop_observation_days($1::date) as dropped');
+const DROP = named(
+  'select count(*) filter (where dropped) as dropped, count(*) filter (where not dropped) as kept from drop_observation_days($1::date) as dropped',
+);
 const DAYS_AHEAD = 3;
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -22,8 +24,13 @@ export async function ensureDays(sql: Sql, times: readonly Date[]): Promise<void
  * briefly for readers and writers, who would wait behind it; a day that is busy goes the next time.
  */
 export async function turnDays(sql: Sql, today = new Date()): Promise<{ dropped: number; kept: number }> {
-  await ensureDays(sql, Array.from({ length: DAYS_AHEAD + 1 }, (_, index) => new Date(today.getTime() + index * DAY_MS)));
-  const [row] = await sql.query<{ dropped: number; kept: number }>(DROP, [oldestObservation(today.getTime()).toISOString().slice(0, 10)]);
+  await ensureDays(
+    sql,
+    Array.from({ length: DAYS_AHEAD + 1 }, (_, index) => new Date(today.getTime() + index * DAY_MS)),
+  );
+  const [row] = await sql.query<{ dropped: number; kept: number }>(DROP, [
+    oldestObservation(today.getTime()).toISOString().slice(0, 10),
+  ]);
   return { dropped: row?.dropped ?? 0, kept: row?.kept ?? 0 };
 }
 

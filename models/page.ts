@@ -36,7 +36,13 @@ interface Plan {
  * @param fixed conditions that the caller can't change (`application_id` of the path)
  * @throws invalid_cursor for an altered cursor, or one of another sort or filter
  */
-export async function page<R extends Resource>(kind: ResourceClass<R>, ctx: Context, args: PageArguments, fixed: Values = {}, source = tenantSource(kind, ctx)): Promise<Page<R>> {
+export async function page<R extends Resource>(
+  kind: ResourceClass<R>,
+  ctx: Context,
+  args: PageArguments,
+  fixed: Values = {},
+  source = tenantSource(kind, ctx),
+): Promise<Page<R>> {
   const sort = args.sort ?? kind.defaultSort;
   const filters = filterValues(kind, args as unknown as Values);
   const values = [...source.values];
@@ -55,14 +61,25 @@ export async function page<R extends Resource>(kind: ResourceClass<R>, ctx: Cont
 function tenantSource(kind: ResourceClass, ctx: Context): Source {
   const info = tableOf(ctx, kind.table);
   const alive = info.columns.includes('deleted_at') ? ' and deleted_at is null' : '';
-  return { from: `${kind.table} where project_id = $1${alive}`, columns: listColumnsOf(info), values: [ctx.project?.id] };
+  return {
+    from: `${kind.table} where project_id = $1${alive}`,
+    columns: listColumnsOf(info),
+    values: [ctx.project?.id],
+  };
 }
 
-function envelope<R extends Resource>(ctx: Context, rows: R[], limit: number, plan: Plan, expect: { sort: string; filters: string }): Page<R> {
+function envelope<R extends Resource>(
+  ctx: Context,
+  rows: R[],
+  limit: number,
+  plan: Plan,
+  expect: { sort: string; filters: string },
+): Page<R> {
   const more = rows.length > limit;
   if (more) rows.pop();
   const last = rows[rows.length - 1];
-  const key = plan.column === 'id' ? null : (((last as Values | undefined)?.[plan.column] ?? null) as string | number | null);
+  const key =
+    plan.column === 'id' ? null : (((last as Values | undefined)?.[plan.column] ?? null) as string | number | null);
   const next_cursor = more && last ? ctx.cursors.encode({ ...expect, key, id: last.id }) : null;
   return { data: rows, next_cursor };
 }
@@ -96,7 +113,12 @@ function orderOf({ column, descending, nullable }: Plan): string {
   return `order by ${column} ${direction}${nullable && descending ? ' nulls last' : ''}, id ${direction}`;
 }
 
-function keyset({ column, descending, nullable }: Plan, key: string | number | null, id: string, values: unknown[]): string {
+function keyset(
+  { column, descending, nullable }: Plan,
+  key: string | number | null,
+  id: string,
+  values: unknown[],
+): string {
   const than = descending ? '<' : '>';
   if (column === 'id') return `id ${than} $${values.push(id)}`;
   if (key === null) return `${column} is null and id ${than} $${values.push(id)}`;

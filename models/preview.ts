@@ -15,7 +15,11 @@ export class Preview extends Resource {
   static readonly table = 'previews';
   static readonly kind = 'preview';
   static readonly idPrefix = 'pvw';
-  static override readonly filters = { status: 'status = ?', branch: 'branch = ?', pull_request_number: 'pull_request_number = ?' };
+  static override readonly filters = {
+    status: 'status = ?',
+    branch: 'branch = ?',
+    pull_request_number: 'pull_request_number = ?',
+  };
   static override readonly sorts = ['expires_at'];
   static override readonly quotas = [{ resource: 'previews' }];
   static override readonly states = defineStates({
@@ -48,12 +52,25 @@ export class Preview extends Resource {
    * With its first deployment queued. The caller holds the application (`Application.ofChild`).
    * @throws validation_failed, source_not_configured, reference_not_found, provider_error, already_exists, quota_exceeded
    */
-  static async create(ctx: Context, application: Application, input: CreatePreviewInput, found: Found | null): Promise<Preview> {
+  static async create(
+    ctx: Context,
+    application: Application,
+    input: CreatePreviewInput,
+    found: Found | null,
+  ): Promise<Preview> {
     const pull_request_number = input.pull_request_number ?? null;
     const expires_at = expiryOf(application, input.expires_at);
     const { source, branch, sha } = headOf(found, pull_request_number);
     const hostname = await freeHostname(ctx, application, { branch, pull_request_number });
-    const preview = await Preview.insert(ctx, { application_id: application.id, branch, pull_request_number, expires_at, hostname, status: 'queued', created_by: actor(ctx) });
+    const preview = await Preview.insert(ctx, {
+      application_id: application.id,
+      branch,
+      pull_request_number,
+      expires_at,
+      hostname,
+      status: 'queued',
+      created_by: actor(ctx),
+    });
     await preview.queue(ctx, application, source, sha, 'pull_request');
     return preview;
   }
@@ -66,8 +83,22 @@ export class Preview extends Resource {
     return this;
   }
 
-  private async queue(ctx: Context, application: Application, source: Source, commit_sha: string, trigger: NewDeployment['trigger']): Promise<void> {
-    await queueDeployment(sessionOf(ctx), { application, preview_id: this.id, source, branch: this.branch, commit_sha, trigger, created_by: actor(ctx) });
+  private async queue(
+    ctx: Context,
+    application: Application,
+    source: Source,
+    commit_sha: string,
+    trigger: NewDeployment['trigger'],
+  ): Promise<void> {
+    await queueDeployment(sessionOf(ctx), {
+      application,
+      preview_id: this.id,
+      source,
+      branch: this.branch,
+      commit_sha,
+      trigger,
+      created_by: actor(ctx),
+    });
   }
 }
 

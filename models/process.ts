@@ -7,7 +7,14 @@ import { makeApplicationDue, stopInstancesOf } from './application/due';
 import { requireType } from './application/plan';
 import { Resource } from './base';
 import type { AutoscalerState } from './process/autoscale';
-import { clamped, requireAutoscaling, requireProcessRoom, requireScale, sizeOf, type Autoscaling } from './process/scale';
+import {
+  clamped,
+  requireAutoscaling,
+  requireProcessRoom,
+  requireScale,
+  sizeOf,
+  type Autoscaling,
+} from './process/scale';
 
 /** The type that takes requests: every application has it. */
 export const WEB_PROCESS = 'web';
@@ -57,20 +64,37 @@ export class Process extends Resource {
    */
   static async create(ctx: Context, application: Application, input: CreateProcessInput): Promise<Process> {
     const { type, command = null, autoscaling = null } = input;
-    const application_type = input.application_type ? await requireType(ctx, input.application_type, application.region) : null;
+    const application_type = input.application_type
+      ? await requireType(ctx, input.application_type, application.region)
+      : null;
     if (autoscaling) requireAutoscaling(autoscaling);
     const instances = clamped(input.instances ?? 0, autoscaling);
     requireScale(await sizeOf(ctx, application, application_type), autoscaling?.max_instances ?? 0, instances);
     await requireProcessRoom(ctx, application.id);
-    return Process.insert(ctx, { application_id: application.id, type, command, application_type, autoscaling, instances });
+    return Process.insert(ctx, {
+      application_id: application.id,
+      type,
+      command,
+      application_type,
+      autoscaling,
+      instances,
+    });
   }
 
   /** Acts with the next release. @throws reference_not_found, capacity_unavailable, scale_out_of_range where more instances are wanted than the new size allows */
   async change(ctx: Context, application: Application, input: UpdateProcessInput): Promise<this> {
     const { application_type } = input;
     if (application_type) await requireType(ctx, application_type, application.region);
-    if (application_type !== undefined) requireScale(await sizeOf(ctx, application, application_type), this.autoscaling?.max_instances ?? 0, this.instances);
-    return this.update(ctx, { ...(input.command !== undefined && { command: input.command }), ...(application_type !== undefined && { application_type }) });
+    if (application_type !== undefined)
+      requireScale(
+        await sizeOf(ctx, application, application_type),
+        this.autoscaling?.max_instances ?? 0,
+        this.instances,
+      );
+    return this.update(ctx, {
+      ...(input.command !== undefined && { command: input.command }),
+      ...(application_type !== undefined && { application_type }),
+    });
   }
 
   /** Either a count, which turns autoscaling off, or bounds, which the present count is brought into. @throws validation_failed, scale_out_of_range */
@@ -87,7 +111,11 @@ export class Process extends Resource {
 
   /** Takes its instances along. @throws resource_protected for `web` */
   async destroy(ctx: Context): Promise<void> {
-    if (this.type === WEB_PROCESS) throw problem('resource_protected', 'The process type web takes the requests of the application and cannot be removed. Scale it to 0 instead.');
+    if (this.type === WEB_PROCESS)
+      throw problem(
+        'resource_protected',
+        'The process type web takes the requests of the application and cannot be removed. Scale it to 0 instead.',
+      );
     await this.remove(ctx);
     await stopInstancesOf(ctx.sql, this.application_id, this.id);
     await makeApplicationDue(ctx.sql, this.application_id);

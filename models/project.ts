@@ -71,7 +71,9 @@ export class Project extends Resource {
   }
 }
 
-const GET = named('select id, account_id, name, description, default_region, version, created_at, updated_at from projects where id = $1 and deleted_at is null');
+const GET = named(
+  'select id, account_id, name, description, default_region, version, created_at, updated_at from projects where id = $1 and deleted_at is null',
+);
 const LOCK = named('select 1 from projects where id = $1 for update');
 const JOIN = named('insert into members (project_id, user_id, role) values ($1, $2, $3)');
 const REVOKE = named('update api_keys set revoked_at = now() where project_id = $1 and revoked_at is null');
@@ -86,7 +88,8 @@ async function requireProjectRoom(ctx: Context, accountId: string): Promise<void
   const [row] = await ctx.sql.query<{ used: number }>(COUNT, [accountId]);
   const limit = limits.projectsPerAccount;
   const used = row?.used ?? 0;
-  if (used >= limit) throw problem('quota_exceeded', `The account may have ${limit} projects.`, { resource: 'projects', used, limit });
+  if (used >= limit)
+    throw problem('quota_exceeded', `The account may have ${limit} projects.`, { resource: 'projects', used, limit });
 }
 
 async function contentsOf(ctx: Context, projectId: string): Promise<{ resource: string; count: number }[]> {
@@ -98,4 +101,3 @@ async function contentsOf(ctx: Context, projectId: string): Promise<{ resource: 
   }
   return found;
 }
-

@@ -16,13 +16,29 @@ const LOCK = named('select 1 from projects where id = $1 and deleted_at is null 
  * Refuses a row that would pass a limit of its project; locks the project's row until the end of the transaction.
  * @throws quota_exceeded with resource, used, limit; project_not_found where the project has gone since the guard looked
  */
-export async function checkQuotas(ctx: Context, kind: ResourceClass, projectId: string | undefined, values: Values): Promise<void> {
+export async function checkQuotas(
+  ctx: Context,
+  kind: ResourceClass,
+  projectId: string | undefined,
+  values: Values,
+): Promise<void> {
   if (!kind.quotas.length || !projectId) return;
-  await requireAll(ctx, kind, projectId, kind.quotas.map((quota) => ({ ...quota, added: quota.sum ? Number(values[quota.sum] ?? 0) : 1 })));
+  await requireAll(
+    ctx,
+    kind,
+    projectId,
+    kind.quotas.map((quota) => ({ ...quota, added: quota.sum ? Number(values[quota.sum] ?? 0) : 1 })),
+  );
 }
 
 /** The same for a row that grows by `added`. @throws as checkQuotas */
-export async function requireRoom(ctx: Context, kind: ResourceClass, projectId: string, quota: Quota, added: number): Promise<void> {
+export async function requireRoom(
+  ctx: Context,
+  kind: ResourceClass,
+  projectId: string,
+  quota: Quota,
+  added: number,
+): Promise<void> {
   await requireAll(ctx, kind, projectId, [{ ...quota, added }]);
 }
 
@@ -32,13 +48,22 @@ export async function usedOf(ctx: Context, kind: ResourceClass, projectId: strin
   return used;
 }
 
-async function requireAll(ctx: Context, kind: ResourceClass, projectId: string, wanted: (Quota & { added: number })[]): Promise<void> {
+async function requireAll(
+  ctx: Context,
+  kind: ResourceClass,
+  projectId: string,
+  wanted: (Quota & { added: number })[],
+): Promise<void> {
   const limited = wanted.filter(({ resource }) => (ctx.config.quotas[resource] ?? null) !== null);
   // In one go: PostgreSQL counts when it has the lock.
-  const [, used] = await Promise.all([lock(ctx, projectId), limited.length ? allUsed(ctx, kind, projectId, limited) : []]);
+  const [, used] = await Promise.all([
+    lock(ctx, projectId),
+    limited.length ? allUsed(ctx, kind, projectId, limited) : [],
+  ]);
   limited.forEach(({ resource, added }, index) => {
     const [limit, now] = [ctx.config.quotas[resource] as number, used[index] as number];
-    if (now + added > limit) throw problem('quota_exceeded', `The project may have ${limit} ${resource}.`, { resource, used: now, limit });
+    if (now + added > limit)
+      throw problem('quota_exceeded', `The project may have ${limit} ${resource}.`, { resource, used: now, limit });
   });
 }
 
@@ -48,9 +73,19 @@ async function lock(ctx: Context, projectId: string): Promise<void> {
   if (!held) throw problem('project_not_found');
 }
 
-async function allUsed(ctx: Context, kind: ResourceClass, projectId: string, quotas: readonly Quota[]): Promise<number[]> {
+async function allUsed(
+  ctx: Context,
+  kind: ResourceClass,
+  projectId: string,
+  quotas: readonly Quota[],
+): Promise<number[]> {
   const alive = tableOf(ctx, kind.table).columns.includes('deleted_at') ? 'and deleted_at is null' : '';
-  const sums = quotas.map(({ sum }, index) => `${sum ? `coalesce(sum(${sum}), 0)::bigint` : 'count(*)'} as used_${index}`);
-  const [row] = await ctx.sql.query<Record<string, number>>(named(`select ${sums.join(', ')} from ${kind.table} where project_id = $1 ${alive}`), [projectId]);
+  const sums = quotas.map(
+    ({ sum }, index) => `${sum ? `coalesce(sum(${sum}), 0)::bigint` : 'count(*)'} as used_${index}`,
+  );
+  const [row] = await ctx.sql.query<Record<string, number>>(
+    named(`select ${sums.join(', ')} from ${kind.table} where project_id = $1 ${alive}`),
+    [projectId],
+  );
   return quotas.map((_, index) => Number(row?.[`used_${index}`] ?? 0));
 }

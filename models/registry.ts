@@ -16,15 +16,20 @@ export function allKinds(): ResourceClass[] {
 /** States of each kind that end by themselves, by the name of its GraphQL type: `dns_zone` is `DnsZone`. */
 export function transitionalStates(): Map<string, readonly string[]> {
   const named = (kind: string): string => kind.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
-  return new Map(allKinds().flatMap(({ kind, states }) => (states?.transitional.length ? [[named(kind), states.transitional]] : [])));
+  return new Map(
+    allKinds().flatMap(({ kind, states }) => (states?.transitional.length ? [[named(kind), states.transitional]] : [])),
+  );
 }
 
 function loadKinds(): ResourceClass[] {
   const files = readdirSync(__dirname).filter((file) => /^[a-z_]+\.(ts|js)$/.test(file) && !file.endsWith('.d.ts'));
-  const exported = files.sort().flatMap((file) => Object.values(load(`./${file.replace(/\.\w+$/, '')}`) as Record<string, unknown>));
+  const exported = files
+    .sort()
+    .flatMap((file) => Object.values(load(`./${file.replace(/\.\w+$/, '')}`) as Record<string, unknown>));
   const found = [...new Set(exported.filter(isKind))];
   for (const key of ['idPrefix', 'table', 'kind'] as const) {
-    if (new Set(found.map((kind) => kind[key])).size < found.length) throw new Error(`models: two kinds share a ${key}`);
+    if (new Set(found.map((kind) => kind[key])).size < found.length)
+      throw new Error(`models: two kinds share a ${key}`);
   }
   return found;
 }

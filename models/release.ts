@@ -37,8 +37,11 @@ interface Found extends Pick<Application, 'id' | 'settings' | 'application_type'
 
 const FIND = named(`select a.id, a.project_id, a.settings, a.application_type, d.plan from applications a
   join deployments d on d.application_id = a.id where a.id = $1 and d.id = $2`);
-const PROCESSES = named('select type, command, application_type from processes where application_id = $1 order by type');
-const INSERT = named(`insert into releases (id, project_id, application_id, preview_id, deployment_id, settings, processes, variables, created_at, updated_at)
+const PROCESSES = named(
+  'select type, command, application_type from processes where application_id = $1 order by type',
+);
+const INSERT =
+  named(`insert into releases (id, project_id, application_id, preview_id, deployment_id, settings, processes, variables, created_at, updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`);
 
 /** Makes a release of what is set now. Answers its id. @throws Error where the deployment is none of the application */
@@ -48,15 +51,24 @@ export async function createRelease(sql: Sql, secrets: SecretBox, place: Release
   const id = mintId('rel');
   const variables = { ...found.plan?.env, ...(await variablesOf(sql, secrets, found.id, 'runtime')) };
   await sql.query(INSERT, [
-    id, found.project_id, found.id, place.preview_id, place.deployment_id,
-    JSON.stringify(settingsNow(found)), JSON.stringify(await processesNow(sql, found)),
-    secrets.seal(JSON.stringify(variables), sealedFor(id)), timeOfId(id).toISOString(),
+    id,
+    found.project_id,
+    found.id,
+    place.preview_id,
+    place.deployment_id,
+    JSON.stringify(settingsNow(found)),
+    JSON.stringify(await processesNow(sql, found)),
+    secrets.seal(JSON.stringify(variables), sealedFor(id)),
+    timeOfId(id).toISOString(),
   ]);
   return id;
 }
 
 /** The variables of a release, opened. */
-export function variablesOfRelease(secrets: SecretBox, release: { id: string; variables: string }): Record<string, string> {
+export function variablesOfRelease(
+  secrets: SecretBox,
+  release: { id: string; variables: string },
+): Record<string, string> {
   return JSON.parse(secrets.open(release.variables, sealedFor(release.id))) as Record<string, string>;
 }
 
@@ -79,11 +91,15 @@ function settingsNow(found: Found): ReleaseSettings {
 
 /** Types that nobody has given a command are left out. */
 async function processesNow(sql: Sql, found: Found): Promise<Record<string, ReleaseProcess>> {
-  const rows = await sql.query<{ type: string; command: string | null; application_type: string | null }>(PROCESSES, [found.id]);
-  return Object.fromEntries(rows.flatMap(({ type, command, application_type }) => {
-    const line = command ?? found.plan?.processes[type] ?? null;
-    return line === null ? [] : [[type, { command: line, ...sizeOf(application_type ?? found.application_type) }]];
-  }));
+  const rows = await sql.query<{ type: string; command: string | null; application_type: string | null }>(PROCESSES, [
+    found.id,
+  ]);
+  return Object.fromEntries(
+    rows.flatMap(({ type, command, application_type }) => {
+      const line = command ?? found.plan?.processes[type] ?? null;
+      return line === null ? [] : [[type, { command: line, ...sizeOf(application_type ?? found.application_type) }]];
+    }),
+  );
 }
 
 function sizeOf(id: string): Omit<ReleaseProcess, 'command'> {

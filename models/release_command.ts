@@ -17,8 +17,18 @@ const FIND = named('select id, settings, processes, variables from releases wher
 const MEMORY_MB = 512;
 
 /** null where there is none. @param planned as the source says it */
-export async function commandOf(sql: Sql, secrets: SecretBox, releaseId: string, planned: string | null): Promise<ReleaseCommand | null> {
-  const [found] = await sql.query<{ id: string; settings: ReleaseSettings; processes: Record<string, ReleaseProcess>; variables: string }>(FIND, [releaseId]);
+export async function commandOf(
+  sql: Sql,
+  secrets: SecretBox,
+  releaseId: string,
+  planned: string | null,
+): Promise<ReleaseCommand | null> {
+  const [found] = await sql.query<{
+    id: string;
+    settings: ReleaseSettings;
+    processes: Record<string, ReleaseProcess>;
+    variables: string;
+  }>(FIND, [releaseId]);
   const command = found?.settings.run.release_command ?? planned;
   if (!found || !command) return null;
   const size = found.processes.web ?? Object.values(found.processes)[0];

@@ -22,9 +22,16 @@ const FORGET = named(`delete from deployments d where d.application_id = $1 and 
 
 /** Lets go of what is too much. Answers the ids of directories of files that nothing needs any more. */
 export async function keepDeployments(sql: Sql, { application_id, preview_id }: Place): Promise<string[]> {
-  const released = await sql.query<{ id: string }>(KEEP, [application_id, preview_id, preview_id === null ? limits.deploymentsRollbackMax : 1]);
+  const released = await sql.query<{ id: string }>(KEEP, [
+    application_id,
+    preview_id,
+    preview_id === null ? limits.deploymentsRollbackMax : 1,
+  ]);
   await sql.query(FORGET, [application_id, preview_id, limits.deploymentsKeptMax]);
-  return unusedArtifacts(sql, released.map(({ id }) => id));
+  return unusedArtifacts(
+    sql,
+    released.map(({ id }) => id),
+  );
 }
 
 const USED = `exists (select 1 from deployments d where d.artifact_id = artifact.id and (d.artifact_kept or d.status in ('queued', 'building', 'deploying', 'active')))
@@ -36,7 +43,9 @@ export async function unusedArtifacts(sql: Sql, ids: readonly string[]): Promise
   return (await sql.query<{ id: string }>(UNUSED, [ids])).map(({ id }) => id);
 }
 
-const GONE = named(`select id from unnest($1::text[]) as owned (id) where not exists (select 1 from applications a where a.id = owned.id)`);
+const GONE = named(
+  `select id from unnest($1::text[]) as owned (id) where not exists (select 1 from applications a where a.id = owned.id)`,
+);
 
 /** Those of the application ids that have no row, not even one in tear-down. */
 export async function withoutApplicationRow(sql: Sql, ids: readonly string[]): Promise<string[]> {

@@ -29,7 +29,8 @@ interface Found extends Pick<Application, 'id' | 'status' | 'settings'> {
 const TARGETS = `select jsonb_agg(jsonb_build_object('instance_id', i.id, 'port', i.port) order by i.id) from instances i
   where i.application_id = a.id and i.process_type = 'web' and i.status = 'running' and i.port is not null and i.deleted_at is null`;
 
-const FIND = named(`select a.id, null as preview_id, a.status, a.settings, a.current_deployment_id is not null as deployed, r.settings -> 'http' as http,
+const FIND =
+  named(`select a.id, null as preview_id, a.status, a.settings, a.current_deployment_id is not null as deployed, r.settings -> 'http' as http,
     array[a.default_hostname] || array(select d.hostname from domains d where d.application_id = a.id and d.status = 'active' and d.deleted_at is null order by d.hostname) as hosts,
     (${TARGETS} and i.preview_id is null and i.deployment_id = a.current_deployment_id) as targets
   from applications a left join processes p on p.application_id = a.id and p.type = 'web' left join releases r on r.id = p.release_id

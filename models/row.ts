@@ -26,15 +26,23 @@ export async function newest<Row>(ctx: Context, args: NewestArguments, source: N
   const values = [...source.values];
   const after = args.cursor != null ? ctx.cursors.decode(args.cursor, expect).id : null;
   const beyond = after === null ? '' : ` and ${source.id} < $${values.push(after)}`;
-  const rows = await ctx.sql.query<Row>(named(`${source.text}${beyond} order by ${source.id} desc limit $${values.push(limit + 1)}`), values);
+  const rows = await ctx.sql.query<Row>(
+    named(`${source.text}${beyond} order by ${source.id} desc limit $${values.push(limit + 1)}`),
+    values,
+  );
   const data = rows.slice(0, limit);
   const last = data[data.length - 1];
-  const next_cursor = rows.length > limit && last ? ctx.cursors.encode({ ...expect, key: null, id: source.idOf(last) }) : null;
+  const next_cursor =
+    rows.length > limit && last ? ctx.cursors.encode({ ...expect, key: null, id: source.idOf(last) }) : null;
   return { data, next_cursor };
 }
 
 /** Says what the mutation is about, for its activity entry. @param fields names of changed fields, never values */
-export function noteChange(ctx: Context, resource: { type: string; id: string; name: string | null }, fields: string[] = []): void {
+export function noteChange(
+  ctx: Context,
+  resource: { type: string; id: string; name: string | null },
+  fields: string[] = [],
+): void {
   ctx.activity.resource = { ...resource, project_id: ctx.project?.id ?? null };
   ctx.activity.changed_fields = fields;
 }

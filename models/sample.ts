@@ -12,7 +12,9 @@ export interface SampledInstance<Handle> {
   handle: Handle;
 }
 
-const RUNNING = named(`select id, project_id, application_id, preview_id, process_id, handle from instances where status = 'running' and handle is not null and deleted_at is null`);
+const RUNNING = named(
+  `select id, project_id, application_id, preview_id, process_id, handle from instances where status = 'running' and handle is not null and deleted_at is null`,
+);
 
 export function runningInstances<Handle>(sql: Sql): Promise<SampledInstance<Handle>[]> {
   return sql.query<SampledInstance<Handle>>(RUNNING, []);
@@ -41,14 +43,19 @@ export interface InstanceUsage {
 }
 
 // Rows that a job has locked are left for the next time. Not a write of desired fields: neither version nor updated_at.
-const STORE = named(`with sampled as (select * from unnest($1::text[], $2::float8[], $3::int[]) as s (id, cpu_percent, memory_mb)),
+const STORE =
+  named(`with sampled as (select * from unnest($1::text[], $2::float8[], $3::int[]) as s (id, cpu_percent, memory_mb)),
   free as (select id from instances where id = any($1) order by id for update skip locked)
   update instances i set cpu_percent = s.cpu_percent, memory_mb = s.memory_mb from sampled s join free using (id) where i.id = s.id`);
 
 /** Shows what instances use, in one statement. */
 export async function storeUsage(sql: Sql, usage: readonly InstanceUsage[]): Promise<void> {
   if (!usage.length) return;
-  await sql.query(STORE, [usage.map(({ id }) => id), usage.map(({ cpu_percent }) => cpu_percent), usage.map(({ memory_mb }) => memory_mb)]);
+  await sql.query(STORE, [
+    usage.map(({ id }) => id),
+    usage.map(({ cpu_percent }) => cpu_percent),
+    usage.map(({ memory_mb }) => memory_mb),
+  ]);
 }
 
 /** Where the requests of an application are counted: at its process type `web`. */
@@ -58,7 +65,9 @@ export interface TrafficPart {
   process_id: string | null;
 }
 
-const PARTS = named(`select a.id as application_id, a.project_id, p.id as process_id from applications a left join processes p on p.application_id = a.id and p.type = 'web' where a.id = any($1)`);
+const PARTS = named(
+  `select a.id as application_id, a.project_id, p.id as process_id from applications a left join processes p on p.application_id = a.id and p.type = 'web' where a.id = any($1)`,
+);
 
 export async function trafficParts(sql: Sql, applicationIds: readonly string[]): Promise<Map<string, TrafficPart>> {
   if (!applicationIds.length) return new Map();

@@ -33,12 +33,18 @@ export function sweepInvitations(sql: Session): Promise<Swept> {
 
 /** Deletes rate windows (`window_start` is in ms since the epoch) that ended long ago. */
 export function sweepRateWindows(sql: Session): Promise<Swept> {
-  return sweep(sql, 'rate_windows', 'window_start', `(extract(epoch from now()) - ${10 * limits.rateWindowSeconds}) * 1000`);
+  return sweep(
+    sql,
+    'rate_windows',
+    'window_start',
+    `(extract(epoch from now()) - ${10 * limits.rateWindowSeconds}) * 1000`,
+  );
 }
 
 /** Those of the volume ids that have no row, not even one in tear-down. */
 export async function withoutVolumeRow(sql: Session, ids: readonly string[]): Promise<string[]> {
-  const text = 'select id from unnest($1::text[]) as owned (id) where not exists (select 1 from volumes where volumes.id = owned.id)';
+  const text =
+    'select id from unnest($1::text[]) as owned (id) where not exists (select 1 from volumes where volumes.id = owned.id)';
   return (await sql.query<{ id: string }>(named(text), [ids])).map(({ id }) => id);
 }
 

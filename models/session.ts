@@ -35,14 +35,19 @@ const DAY_SECONDS = 86_400;
 const ALIVE = `select id, address, user_agent, id = $2 as current, created_at, last_seen_at, expires_at from sessions
   where user_id = $1 and expires_at > now() and last_seen_at > now() - make_interval(hours => $3)`;
 const CURRENT = named(`${ALIVE} and id = $2`);
-const INSERT = named(`insert into sessions (id, hash, user_id, address, user_agent, expires_at) values ($1, $2, $3, $4, $5, now() + make_interval(days => $6))`);
+const INSERT = named(
+  `insert into sessions (id, hash, user_id, address, user_agent, expires_at) values ($1, $2, $3, $4, $5, now() + make_interval(days => $6))`,
+);
 const END = named('delete from sessions where id = $1 and user_id = $2 returning id');
 
 /**
  * The user of an e-mail, a password and, where two-factor is on, a code. Takes as long for an unknown e-mail.
  * @throws credentials_invalid, two_factor_required, account_suspended, rate_limited
  */
-export async function authenticate(ctx: Context, input: { email: string; password: string; code?: string | null }): Promise<UserRow> {
+export async function authenticate(
+  ctx: Context,
+  input: { email: string; password: string; code?: string | null },
+): Promise<UserRow> {
   await ctx.attempt(`login address ${ctx.address}`);
   await ctx.attempt(`login e-mail ${normalEmail(input.email)}`);
   const user = await findUser(ctx, input.email);

@@ -66,7 +66,8 @@ const PRESENT = `select i.id, i.process_id, i.process_type, i.release_id, i.stat
     coalesce(d.status = 'deploying' and d.deleted_at is null and d.release_id = i.release_id, false) as candidate
   from instances i left join deployments d on d.id = i.deployment_id`;
 
-const OF_APPLICATION = named(`select a.status, ${listOf(`${PROCESSES} where p.application_id = a.id order by p.type`)} as processes,
+const OF_APPLICATION =
+  named(`select a.status, ${listOf(`${PROCESSES} where p.application_id = a.id order by p.type`)} as processes,
     ${listOf(`${PRESENT} where i.application_id = a.id and i.preview_id is null order by i.id`)} as present
   from applications a where a.id = $1`);
 
@@ -100,7 +101,8 @@ export function presentOf(sql: Sql, { application_id, preview_id }: StackPlace):
   return sql.query<Present>(OF_PLACE, [application_id, preview_id]);
 }
 
-const INSERT = named(`insert into instances (id, project_id, application_id, preview_id, process_id, process_type, deployment_id, release_id, created_at, updated_at)
+const INSERT =
+  named(`insert into instances (id, project_id, application_id, preview_id, process_id, process_type, deployment_id, release_id, created_at, updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`);
 const NOTIFY = named(`select pg_notify('due', 'instances')`);
 
@@ -109,12 +111,23 @@ export async function addInstances(sql: Sql, place: StackPlace, want: Want, coun
   for (let made = 0; made < count; made += 1) {
     const id = mintId('ins');
     const { project_id, application_id, preview_id } = place;
-    await sql.query(INSERT, [id, project_id, application_id, preview_id, want.process_id, want.type, want.deployment_id, want.release_id, timeOfId(id).toISOString()]);
+    await sql.query(INSERT, [
+      id,
+      project_id,
+      application_id,
+      preview_id,
+      want.process_id,
+      want.type,
+      want.deployment_id,
+      want.release_id,
+      timeOfId(id).toISOString(),
+    ]);
   }
   if (count > 0) await sql.query(NOTIFY, []);
 }
 
-const RETIRE = named(`update instances set status = 'stopping', status_reason = null, observed_generation = observed_generation + 1,
+const RETIRE =
+  named(`update instances set status = 'stopping', status_reason = null, observed_generation = observed_generation + 1,
   generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
   where id = any($1) and status <> 'stopping'`);
 
@@ -125,11 +138,17 @@ export async function retireInstances(sql: Sql, ids: readonly string[]): Promise
   await sql.query(NOTIFY, []);
 }
 
-const SHOW = named(`update processes set status = $2, running_instances = $3, observed_generation = observed_generation + 1
+const SHOW =
+  named(`update processes set status = $2, running_instances = $3, observed_generation = observed_generation + 1
   where id = $1 and (status <> $2 or running_instances <> $3) and instances = $4 and status = $5 and release_id is not distinct from $6`);
 
 /** What a process type shows of itself, unless it was changed meanwhile: then the application is looked at again anyway. */
-export async function showProcess(sql: Sql, seen: ProcessState, status: ProcessState['status'], running: number): Promise<void> {
+export async function showProcess(
+  sql: Sql,
+  seen: ProcessState,
+  status: ProcessState['status'],
+  running: number,
+): Promise<void> {
   if (seen.status === status && seen.running_instances === running) return;
   await sql.query(SHOW, [seen.process_id, status, running, seen.instances, seen.status, seen.target_id]);
 }

@@ -15,7 +15,11 @@ const ABORTED = '25P02';
  * Commits what `run` resolves from, rolls back what it rejects from.
  * @throws what `run` throws; the first failure of what was sent; Error where `run` went on after a failed statement
  */
-export async function transact<T>(pool: pg.Pool, tables: Map<string, TableInfo>, run: (session: Session) => Promise<T>): Promise<T> {
+export async function transact<T>(
+  pool: pg.Pool,
+  tables: Map<string, TableInfo>,
+  run: (session: Session) => Promise<T>,
+): Promise<T> {
   const client = await pool.connect();
   const sent: Promise<pg.QueryResult>[] = [];
   const send = (question: () => Promise<pg.QueryResult>): void => {
@@ -41,10 +45,16 @@ export async function transact<T>(pool: pg.Pool, tables: Map<string, TableInfo>,
 
 async function firstFailure(sent: Promise<unknown>[]): Promise<unknown> {
   const ends = await Promise.allSettled(sent);
-  return ends.flatMap((end) => (end.status === 'rejected' && (end.reason as { code?: string }).code !== ABORTED ? [end.reason as unknown] : []))[0];
+  return ends.flatMap((end) =>
+    end.status === 'rejected' && (end.reason as { code?: string }).code !== ABORTED ? [end.reason as unknown] : [],
+  )[0];
 }
 
-function sessionOn(client: pg.PoolClient, tables: Map<string, TableInfo>, send: (question: () => Promise<pg.QueryResult>) => void): Session {
+function sessionOn(
+  client: pg.PoolClient,
+  tables: Map<string, TableInfo>,
+  send: (question: () => Promise<pg.QueryResult>) => void,
+): Session {
   const self: Session = {
     tables,
     inTransaction: true,

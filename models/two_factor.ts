@@ -25,9 +25,15 @@ const ATTEMPT = named(`update users set code_failures = code_failures + 1,
 const WAIT = named('select ceil(extract(epoch from code_retry_at - now()))::int as seconds from users where id = $1');
 const FORGIVE = named('update users set code_failures = 0, code_retry_at = null where id = $1');
 const SPEND_STEP = named('update users set totp_last_step = $2 where id = $1 and totp_last_step < $2 returning id');
-const SPEND_RECOVERY = named('update recovery_codes set used_at = now() where user_id = $1 and hash = $2 and used_at is null returning user_id');
-const ENROL = named('update users set totp_secret = $2, totp_last_step = 0 where id = $1 and totp_confirmed_at is null returning id');
-const CONFIRM = named('update users set totp_confirmed_at = now(), totp_last_step = $2 where id = $1 and totp_confirmed_at is null and totp_secret = $3 returning id');
+const SPEND_RECOVERY = named(
+  'update recovery_codes set used_at = now() where user_id = $1 and hash = $2 and used_at is null returning user_id',
+);
+const ENROL = named(
+  'update users set totp_secret = $2, totp_last_step = 0 where id = $1 and totp_confirmed_at is null returning id',
+);
+const CONFIRM = named(
+  'update users set totp_confirmed_at = now(), totp_last_step = $2 where id = $1 and totp_confirmed_at is null and totp_secret = $3 returning id',
+);
 const LOCK = named('select 1 from users where id = $1 for update');
 const DROP_RECOVERY = named('delete from recovery_codes where user_id = $1');
 const ADD_RECOVERY = named('insert into recovery_codes (user_id, hash) select $1, unnest($2::text[])');
@@ -37,13 +43,15 @@ const LEFT = named('select count(*)::int as left from recovery_codes where user_
 export async function requireSecondFactor(ctx: Context, user: UserRow, code: string | null): Promise<void> {
   if (!user.totp_confirmed_at) return;
   if (!code) throw problem('two_factor_required');
-  if (!(await spendCode(ctx, user, code))) throw problem('two_factor_required', 'The two-factor code is wrong or was used before.');
+  if (!(await spendCode(ctx, user, code)))
+    throw problem('two_factor_required', 'The two-factor code is wrong or was used before.');
 }
 
 /** For a change of two-factor itself, outside of a transaction. @throws invalid_state while it is off, validation_failed on `code`, rate_limited */
 export async function requireCode(ctx: Context, code: string): Promise<void> {
   const user = await currentUser(ctx);
-  if (!user.totp_confirmed_at) throw problem('invalid_state', 'Two-factor is off.', { resource_status: 'off', allowed_statuses: ['on'] });
+  if (!user.totp_confirmed_at)
+    throw problem('invalid_state', 'Two-factor is off.', { resource_status: 'off', allowed_statuses: ['on'] });
   if (!(await spendCode(ctx, user, code))) throw wrongField('code', 'is wrong or was used before');
 }
 
@@ -69,7 +77,10 @@ export async function confirmTwoFactor(ctx: Context, code: string): Promise<stri
   const user = await currentUser(ctx);
   if (!user.totp_secret || user.totp_confirmed_at) {
     const resource_status = user.totp_confirmed_at ? 'on' : 'off';
-    throw problem('invalid_state', 'There is no enrolment to confirm.', { resource_status, allowed_statuses: ['enrolled'] });
+    throw problem('invalid_state', 'There is no enrolment to confirm.', {
+      resource_status,
+      allowed_statuses: ['enrolled'],
+    });
   }
   await ctx.attempt(`two-factor confirmation ${user.id}`);
   const step = stepOf(ctx, user, code.replace(/\s/g, ''));
@@ -102,14 +113,21 @@ export async function recoveryCodesLeft(ctx: Context, userId: string): Promise<n
 async function spendCode(ctx: Context, user: UserRow, code: string): Promise<boolean> {
   if (!(await ctx.sql.query(ATTEMPT, [user.id])).length) throw await tooMany(ctx, user.id);
   const text = code.replace(/[\s-]/g, '').toLowerCase();
-  const spent = /^\d{6}$/.test(text) ? await spendStep(ctx, user, text) : (await ctx.sql.query(SPEND_RECOVERY, [user.id, hashOf(user.id, text)])).length > 0;
+  const spent = /^\d{6}$/.test(text)
+    ? await spendStep(ctx, user, text)
+    : (await ctx.sql.query(SPEND_RECOVERY, [user.id, hashOf(user.id, text)])).length > 0;
   if (spent) await ctx.sql.query(FORGIVE, [user.id]);
   return spent;
 }
 
 async function tooMany(ctx: Context, userId: string): Promise<Error> {
   const [row] = await ctx.sql.query<{ seconds: number }>(WAIT, [userId]);
-  return problem('rate_limited', 'Too many wrong two-factor codes.', {}, { 'Retry-After': String(Math.max(1, row?.seconds ?? 1)) });
+  return problem(
+    'rate_limited',
+    'Too many wrong two-factor codes.',
+    {},
+    { 'Retry-After': String(Math.max(1, row?.seconds ?? 1)) },
+  );
 }
 
 /** A code holds for its step and all before it (RFC 6238 section 5.2: accepted at most once). */
@@ -127,7 +145,14 @@ function stepOf(ctx: Context, user: UserRow, code: string): number | null {
 }
 
 function totpOf(ctx: Context, user: UserRow, secret: Secret): TOTP {
-  return new TOTP({ issuer: new URL(ctx.config.baseUrl).hostname, label: user.email, algorithm: 'SHA1', digits: 6, period: STEP_SECONDS, secret });
+  return new TOTP({
+    issuer: new URL(ctx.config.baseUrl).hostname,
+    label: user.email,
+    algorithm: 'SHA1',
+    digits: 6,
+    period: STEP_SECONDS,
+    secret,
+  });
 }
 
 function placeOf(userId: string): string {

@@ -16,6 +16,10 @@ export async function projectUsage(ctx: Context): Promise<ProjectUsage> {
   for (const kind of allKinds()) {
     for (const quota of kind.quotas) used.set(quota.resource, await usedOf(ctx, kind, id, quota));
   }
-  const quotas = Object.entries(ctx.config.quotas).map(([resource, limit]) => ({ resource, used: used.get(resource) ?? 0, limit }));
+  const quotas = Object.entries(ctx.config.quotas).map(([resource, limit]) => ({
+    resource,
+    used: used.get(resource) ?? 0,
+    limit,
+  }));
   return { project_id: id, measured_at: new Date().toISOString(), quotas };
 }

@@ -28,7 +28,9 @@ const INSERT_ACCOUNT = named('insert into accounts (id, name) values ($1, $2)');
 const INSERT = named('insert into users (id, account_id, email, name, password_hash) values ($1, $2, $3, $4, $5)');
 const SET_PASSWORD = named('update users set password_hash = $2 where id = $1');
 const END_OTHERS = named('delete from sessions where user_id = $1 and id <> $2');
-const RESET_TWO_FACTOR = named(`update users set totp_secret = null, totp_confirmed_at = null, totp_last_step = 0, code_failures = 0, code_retry_at = null where id = $1`);
+const RESET_TWO_FACTOR = named(
+  `update users set totp_secret = null, totp_confirmed_at = null, totp_last_step = 0, code_failures = 0, code_retry_at = null where id = $1`,
+);
 const DROP_RECOVERY = named('delete from recovery_codes where user_id = $1');
 
 /** E-mails are compared without case. */
@@ -56,7 +58,10 @@ export function sessionUser(ctx: Context): NonNullable<Identity['user']> {
 }
 
 /** A user with an account of their own. @throws already_exists with field email */
-export async function createUser(ctx: Context, input: { email: string; name: string; password_hash: string | null }): Promise<UserRow> {
+export async function createUser(
+  ctx: Context,
+  input: { email: string; name: string; password_hash: string | null },
+): Promise<UserRow> {
   const account_id = mintId('acc');
   const email = normalEmail(input.email);
   await ctx.sql.query(INSERT_ACCOUNT, [account_id, input.name]);

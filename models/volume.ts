@@ -15,7 +15,12 @@ export class Volume extends Resource {
   static readonly kind = 'volume';
   static readonly idPrefix = 'vol';
   static override readonly projectChild = 'volumes';
-  static override readonly filters = { name: 'name = ?', status: 'status = ?', region: 'region = ?', application_id: 'application_id = ?' };
+  static override readonly filters = {
+    name: 'name = ?',
+    status: 'status = ?',
+    region: 'region = ?',
+    application_id: 'application_id = ?',
+  };
   static override readonly sorts = ['name', 'size_gb'];
   static override readonly quotas = [{ resource: 'volumes' }, { resource: 'volume_storage_gb', sum: 'size_gb' }];
   static readonly billing: Billing = { price: 'volume_gb', quantity: 'size_gb' };
@@ -44,12 +49,19 @@ export class Volume extends Resource {
 
   /** @throws volume_size_out_of_range, region_mismatch, reference_not_found, name_taken, mount_path_taken, quota_exceeded */
   static async create(ctx: Context, input: CreateVolumeInput): Promise<Volume> {
-    const application = input.application_id ? await Application.referenced(ctx, input.application_id, 'application_id') : null;
+    const application = input.application_id
+      ? await Application.referenced(ctx, input.application_id, 'application_id')
+      : null;
     const region = input.region ?? application?.region ?? ctx.project?.default_region ?? '';
     requireRegion(ctx, region, 'region');
     requireSize(input.size_gb);
     if (application && application.region !== region) throw problem('region_mismatch');
-    return Volume.insert(ctx, { ...input, region, application_id: application?.id ?? null, mount_path: input.mount_path ?? null });
+    return Volume.insert(ctx, {
+      ...input,
+      region,
+      application_id: application?.id ?? null,
+      mount_path: input.mount_path ?? null,
+    });
   }
 
   /** Name, size and attachment in one step. @throws as create, volume_size_must_increase, resource_busy, invalid_state */
@@ -65,7 +77,9 @@ export class Volume extends Resource {
   /** @throws resource_in_use while attached */
   async destroy(ctx: Context): Promise<void> {
     if (this.application_id) {
-      throw problem('resource_in_use', 'The volume is attached to an application.', { dependents: [{ type: 'application', id: this.application_id }] });
+      throw problem('resource_in_use', 'The volume is attached to an application.', {
+        dependents: [{ type: 'application', id: this.application_id }],
+      });
     }
     await this.remove(ctx);
   }
@@ -78,23 +92,41 @@ export class Volume extends Resource {
   // A larger size sent while provisioning is simply the size that the volume is made with.
   private async growth(ctx: Context, size_gb: number): Promise<Values> {
     if (size_gb <= this.size_gb) {
-      throw problem('volume_size_must_increase', undefined, { current_size_gb: this.size_gb, requested_size_gb: size_gb });
+      throw problem('volume_size_must_increase', undefined, {
+        current_size_gb: this.size_gb,
+        requested_size_gb: size_gb,
+      });
     }
     requireSize(size_gb);
     if (this.status !== 'provisioning') this.requireStatus(['available', 'in_use', 'failed']);
-    await requireRoom(ctx, Volume, this.project_id, { resource: 'volume_storage_gb', sum: 'size_gb' }, size_gb - this.size_gb);
-    return { size_gb, status_reason: null, ...(this.status !== 'provisioning' && { status: this.enforcement ? 'resizing' : 'provisioning' }) };
+    await requireRoom(
+      ctx,
+      Volume,
+      this.project_id,
+      { resource: 'volume_storage_gb', sum: 'size_gb' },
+      size_gb - this.size_gb,
+    );
+    return {
+      size_gb,
+      status_reason: null,
+      ...(this.status !== 'provisioning' && { status: this.enforcement ? 'resizing' : 'provisioning' }),
+    };
   }
 
   private async attachment(ctx: Context, input: UpdateVolumeInput): Promise<Values> {
     if (input.application_id === undefined && input.mount_path === undefined) return {};
     const id = input.application_id === undefined ? this.application_id : input.application_id;
-    const mount_path = input.application_id === null && input.mount_path === undefined ? null : (input.mount_path ?? this.mount_path);
+    const mount_path =
+      input.application_id === null && input.mount_path === undefined ? null : (input.mount_path ?? this.mount_path);
     requirePair(id, input.mount_path === null ? null : mount_path);
     const application = id ? await Application.referenced(ctx, id, 'application_id') : null;
     if (application && application.region !== this.region) throw problem('region_mismatch');
     const settled = this.status === 'available' || this.status === 'in_use';
-    return { application_id: id, mount_path: id ? mount_path : null, ...(settled && { status: Volume.settledStatus({ application_id: id }) }) };
+    return {
+      application_id: id,
+      mount_path: id ? mount_path : null,
+      ...(settled && { status: Volume.settledStatus({ application_id: id }) }),
+    };
   }
 }
 

@@ -28,8 +28,13 @@ export async function insertRow(ctx: Context, table: string, values: Values): Pr
   const info = tableOf(ctx, table);
   const written = encode(info, values);
   const columns = Object.keys(written);
-  const template = templateOf(`insert ${table} ${columns.join()}`, () => rowsOf(table).query(writer).insert(marks(columns)).returning(columnsOf(info).split(', ')));
-  const [row] = await ctx.sql.query<object>(template.statement, template.columns.map((column) => written[column]));
+  const template = templateOf(`insert ${table} ${columns.join()}`, () =>
+    rowsOf(table).query(writer).insert(marks(columns)).returning(columnsOf(info).split(', ')),
+  );
+  const [row] = await ctx.sql.query<object>(
+    template.statement,
+    template.columns.map((column) => written[column]),
+  );
   callTo(ctx, info, table);
   return row as object;
 }
@@ -50,14 +55,24 @@ export async function updateRow(ctx: Context, table: string, id: string, changes
     const bumped = { ...marks(columns), ...raised(info) } as object;
     return rowsOf(table).query(writer).patch(bumped).where({ id: ID }).returning(columnsOf(info).split(', '));
   });
-  const [row] = await ctx.sql.query<object>(template.statement, template.columns.map((column) => (column === ID ? id : written[column])));
+  const [row] = await ctx.sql.query<object>(
+    template.statement,
+    template.columns.map((column) => (column === ID ? id : written[column])),
+  );
   if (!row) throw problem('not_found');
   callTo(ctx, info, table);
   return row;
 }
 
 function raised({ columns }: TableInfo): Values {
-  const looped = columns.includes('generation') ? { generation: writer.raw('generation + 1'), next_at: writer.raw('now()'), attempts: writer.raw('0'), deadline_at: writer.raw('null') } : {};
+  const looped = columns.includes('generation')
+    ? {
+        generation: writer.raw('generation + 1'),
+        next_at: writer.raw('now()'),
+        attempts: writer.raw('0'),
+        deadline_at: writer.raw('null'),
+      }
+    : {};
   return { version: writer.raw('version + 1'), updated_at: writer.raw('greatest(now(), updated_at)'), ...looped };
 }
 

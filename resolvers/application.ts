@@ -24,13 +24,15 @@ export const resolvers: Resolvers = {
     },
     startApplication: async (_, { id }, ctx) => startApplication(ctx, await Application.forUpdate(ctx, id)),
     stopApplication: async (_, { id }, ctx) => stopApplication(ctx, await Application.forUpdate(ctx, id)),
-    restartApplication: async (_, { id, input }, ctx) => restartApplication(ctx, await Application.forUpdate(ctx, id), input ?? {}),
+    restartApplication: async (_, { id, input }, ctx) =>
+      restartApplication(ctx, await Application.forUpdate(ctx, id), input ?? {}),
   },
   Application: {
     volumes: (application, { limit }, ctx) => childrenOf(Volume, ctx, application, limit),
     domains: (application, { limit }, ctx) => childrenOf(Domain, ctx, application, limit),
     environment_variables: (application, { limit }, ctx) => childrenOf(EnvironmentVariable, ctx, application, limit),
-    current_deployment: (application, _, ctx, info) => loadOne(Deployment, ctx, application.project_id, application.current_deployment_id, info),
+    current_deployment: (application, _, ctx, info) =>
+      loadOne(Deployment, ctx, application.project_id, application.current_deployment_id, info),
     deployments: (application, { limit }, ctx) => newestDeployments(ctx, application, limit),
   },
 };

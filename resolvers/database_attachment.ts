@@ -23,7 +23,8 @@ export const resolvers: Resolvers = {
     },
   },
   Mutation: {
-    createDatabaseAttachment: async (_, { id, input }, ctx) => DatabaseAttachment.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
+    createDatabaseAttachment: async (_, { id, input }, ctx) =>
+      DatabaseAttachment.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
     deleteDatabaseAttachment: async (_, { id, attachment_id }, ctx) => {
       await ManagedDatabase.ofChild(ctx, id);
       await (await DatabaseAttachment.forUpdate(ctx, attachment_id, { database_id: id })).destroy(ctx);
@@ -38,7 +39,9 @@ export const resolvers: Resolvers = {
       const database = await loadOne(ManagedDatabase, ctx, project_id, database_id);
       return variableNames(env_prefix, database?.engine ?? '');
     },
-    database: (attachment, _, ctx, info) => loadOne(ManagedDatabase, ctx, attachment.project_id, attachment.database_id, info),
-    application: (attachment, _, ctx, info) => loadOne(Application, ctx, attachment.project_id, attachment.application_id, info),
+    database: (attachment, _, ctx, info) =>
+      loadOne(ManagedDatabase, ctx, attachment.project_id, attachment.database_id, info),
+    application: (attachment, _, ctx, info) =>
+      loadOne(Application, ctx, attachment.project_id, attachment.application_id, info),
   },
 };

@@ -16,7 +16,8 @@ export const resolvers: Resolvers = {
     },
   },
   Mutation: {
-    createDatabaseEndpoint: async (_, { id, input }, ctx) => DatabaseEndpoint.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
+    createDatabaseEndpoint: async (_, { id, input }, ctx) =>
+      DatabaseEndpoint.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
     updateDatabaseEndpoint: async (_, { id, endpoint_id, input }, ctx) => {
       const database = await ManagedDatabase.ofChild(ctx, id);
       return (await DatabaseEndpoint.forUpdate(ctx, endpoint_id, { database_id: id })).change(ctx, database, input);
@@ -29,6 +30,7 @@ export const resolvers: Resolvers = {
   },
   DatabaseEndpoint: {
     host: (endpoint, _, ctx) => endpoint.hostOf(ctx.config),
-    database: (endpoint, _, ctx, info) => loadOne(ManagedDatabase, ctx, endpoint.project_id, endpoint.database_id, info),
+    database: (endpoint, _, ctx, info) =>
+      loadOne(ManagedDatabase, ctx, endpoint.project_id, endpoint.database_id, info),
   },
 };

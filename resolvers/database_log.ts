@@ -6,7 +6,8 @@ import type { LiveReader } from '../core/live';
 
 export const resolvers: Resolvers = {
   Query: {
-    listDatabaseLogs: async (_, { id, replica_id, ...args }, ctx) => logPage<DatabaseLine>(ctx, await databaseLog(ctx, { id, replica_id }), args),
+    listDatabaseLogs: async (_, { id, replica_id, ...args }, ctx) =>
+      logPage<DatabaseLine>(ctx, await databaseLog(ctx, { id, replica_id }), args),
   },
 };
 
@@ -16,7 +17,10 @@ export const live: Record<string, LiveReader> = {
     async read(given, ctx, after) {
       const { id, replica_id, ...args } = given as QueryListDatabaseLogsArgs;
       const lines = await linesAfter(ctx, await databaseLog(ctx, { id, replica_id }), args, after);
-      return lines.map(({ id: place, line: { timestamp, source, level, message } }) => ({ id: place, data: { timestamp, source, level, message } }));
+      return lines.map(({ id: place, line: { timestamp, source, level, message } }) => ({
+        id: place,
+        data: { timestamp, source, level, message },
+      }));
     },
   },
 };

@@ -17,7 +17,8 @@ export const resolvers: Resolvers = {
     },
   },
   Mutation: {
-    createDatabaseReplica: async (_, { id, input }, ctx) => DatabaseReplica.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
+    createDatabaseReplica: async (_, { id, input }, ctx) =>
+      DatabaseReplica.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
     updateDatabaseReplica: async (_, { id, replica_id, input }, ctx) => {
       const database = await ManagedDatabase.ofChild(ctx, id);
       return (await DatabaseReplica.forUpdate(ctx, replica_id, { database_id: id })).change(ctx, database, input);

@@ -17,7 +17,8 @@ export const resolvers: Resolvers = {
     },
   },
   Mutation: {
-    createDatabaseUser: async (_, { id, input }, ctx) => DatabaseUser.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
+    createDatabaseUser: async (_, { id, input }, ctx) =>
+      DatabaseUser.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
     deleteDatabaseUser: async (_, { id, user_id }, ctx) => {
       await ManagedDatabase.ofChild(ctx, id);
       await (await DatabaseUser.forUpdate(ctx, user_id, { database_id: id })).destroy(ctx);

@@ -22,7 +22,8 @@ export const resolvers: Resolvers = {
     rollbackApplication: (_, { id, input }, ctx) => Deployment.rollBack(ctx, id, input),
   },
   Deployment: {
-    application: (deployment, _, ctx, info) => loadOne(Application, ctx, deployment.project_id, deployment.application_id, info),
+    application: (deployment, _, ctx, info) =>
+      loadOne(Application, ctx, deployment.project_id, deployment.application_id, info),
   },
 };
 

@@ -15,8 +15,10 @@ export const resolvers: Resolvers = {
   },
   Mutation: {
     addApplicationDomain: (_, { id, input }, ctx) => Domain.add(ctx, id, input),
-    verifyApplicationDomain: async (_, { id, domain_id }, ctx) => (await Domain.forUpdate(ctx, domain_id, { application_id: id })).verify(ctx, ctx.probed as Findings | null),
-    moveApplicationDomain: async (_, { id, domain_id, input }, ctx) => (await Domain.forUpdate(ctx, domain_id, { application_id: id })).moveTo(ctx, input),
+    verifyApplicationDomain: async (_, { id, domain_id }, ctx) =>
+      (await Domain.forUpdate(ctx, domain_id, { application_id: id })).verify(ctx, ctx.probed as Findings | null),
+    moveApplicationDomain: async (_, { id, domain_id, input }, ctx) =>
+      (await Domain.forUpdate(ctx, domain_id, { application_id: id })).moveTo(ctx, input),
     removeApplicationDomain: async (_, { id, domain_id }, ctx) => {
       await (await Domain.forUpdate(ctx, domain_id, { application_id: id })).remove(ctx);
       return true;

@@ -11,7 +11,8 @@ export const resolvers: Resolvers = {
     },
   },
   Mutation: {
-    setEnvironmentVariable: (_, { id, key, input }, ctx) => EnvironmentVariable.put(ctx, Application.hold(ctx, id), { application_id: id, key }, input),
+    setEnvironmentVariable: (_, { id, key, input }, ctx) =>
+      EnvironmentVariable.put(ctx, Application.hold(ctx, id), { application_id: id, key }, input),
     deleteEnvironmentVariable: async (_, { id, key }, ctx) => {
       await (await EnvironmentVariable.ofKey(ctx, await Application.hold(ctx, id), key)).destroy(ctx);
       return true;

@@ -49,21 +49,46 @@ export interface Core {
  * @throws Error with one clear line on any contradiction in the SDL or a missing resolver
  */
 export function buildCore(): Core {
-  const typeDefs = mergeTypeDefs(files('../schema', /\.graphql$/).map((file) => readFileSync(file, 'utf8')), { noLocation: true });
+  const typeDefs = mergeTypeDefs(
+    files('../schema', /\.graphql$/).map((file) => readFileSync(file, 'utf8')),
+    { noLocation: true },
+  );
   const modules = files('.', /^(?!index)\w+\.(ts|js)$/).map((file) => load(file) as ResolverModule);
   const resolvers = mergeResolvers(modules.map((module) => module.resolvers));
   const prepare = new Map(modules.flatMap((module) => Object.entries(module.prepare ?? {})));
   const confirm = new Map(modules.flatMap((module) => Object.entries(module.confirm ?? {})));
   const live = new Map(modules.flatMap((module) => Object.entries(module.live ?? {})));
-  const raw = makeExecutableSchema({ typeDefs, resolvers, resolverValidationOptions: { requireResolversToMatchSchema: 'error' } });
+  const raw = makeExecutableSchema({
+    typeDefs,
+    resolvers,
+    resolverValidationOptions: { requireResolversToMatchSchema: 'error' },
+  });
   const table = readOperations(raw);
-  for (const { name, live: marked } of table.fields.values()) if (marked !== live.has(name)) throw new Error(`schema: ${name}: @live and the reader in resolvers/ belong together`);
+  for (const { name, live: marked } of table.fields.values())
+    if (marked !== live.has(name))
+      throw new Error(`schema: ${name}: @live and the reader in resolvers/ belong together`);
   const validators = new Map([...table.fields.values()].map((field) => [field.name, compileField(raw, field)]));
   const schema = mapSchema(raw, {
-    [MapperKind.ROOT_FIELD]: (config, name) => ({ ...config, resolve: wrapRoot(config as FieldConfig, table.fields.get(name) as RootField, validators.get(name) as FieldValidator, { prepare: prepare.get(name), confirm: confirm.get(name) }) }),
+    [MapperKind.ROOT_FIELD]: (config, name) => ({
+      ...config,
+      resolve: wrapRoot(
+        config as FieldConfig,
+        table.fields.get(name) as RootField,
+        validators.get(name) as FieldValidator,
+        { prepare: prepare.get(name), confirm: confirm.get(name) },
+      ),
+    }),
     [MapperKind.COMPOSITE_FIELD]: (config, name, type) => wrapRelation(raw, config as FieldConfig, `${type}.${name}`),
   });
-  return { schema: withSubscriptions(schema, table.fields.values(), live, validators), table, validators, prepare, confirm, live, transitional: transitionalStates() };
+  return {
+    schema: withSubscriptions(schema, table.fields.values(), live, validators),
+    table,
+    validators,
+    prepare,
+    confirm,
+    live,
+    transitional: transitionalStates(),
+  };
 }
 
 interface ResolverModule {
@@ -86,7 +111,12 @@ interface Hooks {
   confirm: Confirm | undefined;
 }
 
-function wrapRoot(config: FieldConfig, field: RootField, validate: FieldValidator, { prepare, confirm }: Hooks): Resolve {
+function wrapRoot(
+  config: FieldConfig,
+  field: RootField,
+  validate: FieldValidator,
+  { prepare, confirm }: Hooks,
+): Resolve {
   const resolve = config.resolve;
   if (!resolve) throw new Error(`schema: ${field.name}: no resolver`);
   const run = field.kind === 'mutation' ? mutation(field, resolve) : query(resolve);
@@ -94,7 +124,11 @@ function wrapRoot(config: FieldConfig, field: RootField, validate: FieldValidato
     // The REST facade has admitted the caller and validated the request before it came here.
     if (ctx.face === 'rest') return run(source, args, ctx, info);
     const inner: Context = { ...ctx };
-    const refusal = await refusalOf(inner, field, field.projectArgument ? (args[field.projectArgument] as string | undefined) : undefined);
+    const refusal = await refusalOf(
+      inner,
+      field,
+      field.projectArgument ? (args[field.projectArgument] as string | undefined) : undefined,
+    );
     // For the log of refusals, which has one project per request: that of the first root field.
     ctx.project ??= inner.project;
     if (refusal) throw refusal;

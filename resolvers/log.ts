@@ -6,8 +6,10 @@ import type { LiveReader } from '../core/live';
 
 export const resolvers: Resolvers = {
   Query: {
-    listApplicationLogs: async (_, { id, preview_id, ...args }, ctx) => logPage<LogLine>(ctx, await applicationLog(ctx, { id, preview_id }), args),
-    listDeploymentLogs: async (_, { id, deployment_id, ...args }, ctx) => logPage<StepLine>(ctx, await deploymentLog(ctx, { id, deployment_id }), args),
+    listApplicationLogs: async (_, { id, preview_id, ...args }, ctx) =>
+      logPage<LogLine>(ctx, await applicationLog(ctx, { id, preview_id }), args),
+    listDeploymentLogs: async (_, { id, deployment_id, ...args }, ctx) =>
+      logPage<StepLine>(ctx, await deploymentLog(ctx, { id, deployment_id }), args),
   },
 };
 
@@ -25,7 +27,10 @@ export const live: Record<string, LiveReader> = {
     async read(given, ctx, after) {
       const { id, deployment_id, ...args } = given as QueryListDeploymentLogsArgs;
       const lines = await linesAfter(ctx, await deploymentLog(ctx, { id, deployment_id }), args, after);
-      return lines.map(({ id: place, line: { timestamp, source, level, message, step } }) => ({ id: place, data: { timestamp, source, level, message, step } }));
+      return lines.map(({ id: place, line: { timestamp, source, level, message, step } }) => ({
+        id: place,
+        data: { timestamp, source, level, message, step },
+      }));
     },
   },
 };

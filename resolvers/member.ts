@@ -14,7 +14,8 @@ export const resolvers: Resolvers = {
       return true;
     },
     acceptInvitation: (_, { input }, ctx) => members.acceptInvitation(ctx, input, ctx.probed as string | null),
-    changeMemberRole: (_, { project_id, user_id, role }, ctx) => members.changeMemberRole(ctx, project_id, user_id, role),
+    changeMemberRole: (_, { project_id, user_id, role }, ctx) =>
+      members.changeMemberRole(ctx, project_id, user_id, role),
     removeMember: async (_, { project_id, user_id }, ctx) => {
       await members.removeMember(ctx, project_id, user_id);
       return true;

@@ -17,14 +17,19 @@ export const resolvers: Resolvers = {
     getPreview: (_, { id, preview_id }, ctx) => Preview.get(ctx, preview_id, { application_id: id }),
   },
   Mutation: {
-    createPreview: async (_, { id, input }, ctx) => Preview.create(ctx, await Application.ofChild(ctx, id), input, ctx.probed as Found | null),
+    createPreview: async (_, { id, input }, ctx) =>
+      Preview.create(ctx, await Application.ofChild(ctx, id), input, ctx.probed as Found | null),
     deletePreview: async (_, { id, preview_id }, ctx) => {
       await (await Preview.forUpdate(ctx, preview_id, { application_id: id })).remove(ctx);
       return true;
     },
     redeployPreview: async (_, { id, preview_id }, ctx) => {
       const application = await Application.ofChild(ctx, id);
-      return (await Preview.forUpdate(ctx, preview_id, { application_id: id })).redeploy(ctx, application, ctx.probed as Found | null);
+      return (await Preview.forUpdate(ctx, preview_id, { application_id: id })).redeploy(
+        ctx,
+        application,
+        ctx.probed as Found | null,
+      );
     },
   },
   Application: {

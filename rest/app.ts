@@ -38,7 +38,10 @@ export interface RestParts {
   /** Who an Authorization header says it is, or token_missing, token_invalid, token_expired, rate_limited (failed attempts per address). */
   authenticate(header: string | undefined, address: string): Identity | Problem | Promise<Identity | Problem>;
   /** Documents matched before the operation table: OpenAPI, console. */
-  document(path: string, request: IncomingMessage): { type: string; body: string | Buffer; headers?: Record<string, string> } | null;
+  document(
+    path: string,
+    request: IncomingMessage,
+  ): { type: string; body: string | Buffer; headers?: Record<string, string> } | null;
   /** Called once per request for the log and the metrics. */
   done(entry: RestEntry): void;
 }
@@ -76,7 +79,19 @@ export function restHandler(parts: RestParts): RestHandler {
   const locate = locations(parts.table.operations, parts.config.baseUrl);
   const rereadersById = rereaders(parts.table.operations, parts.transitional);
   return (request, response, requestId) => {
-    return handle({ parts, locate, rereaders: rereadersById, request, response, started: performance.now(), ctx: parts.context(request, requestId), operation: null }, router);
+    return handle(
+      {
+        parts,
+        locate,
+        rereaders: rereadersById,
+        request,
+        response,
+        started: performance.now(),
+        ctx: parts.context(request, requestId),
+        operation: null,
+      },
+      router,
+    );
   };
 }
 
@@ -91,7 +106,9 @@ async function handle(exchange: Exchange, router: Router): Promise<void> {
     exchange.operation = match.operation;
     // Without a promise where there is none: a stranger is refused in the very turn in which the request came.
     const identified = identify(exchange, match.operation);
-    const refusal = (identified instanceof Promise ? await identified : identified) ?? (await refusalOf(ctx, match.operation.field, projectOf(match)));
+    const refusal =
+      (identified instanceof Promise ? await identified : identified) ??
+      (await refusalOf(ctx, match.operation.field, projectOf(match)));
     if (refusal) return refuse(exchange, refusal);
     await perform(exchange, match, path, search);
     finish(exchange, null);
@@ -126,7 +143,11 @@ async function perform(exchange: Exchange, match: Match, path: string, search: s
 }
 
 /** First the syntax, then the fields. */
-async function readArguments({ parts, request }: Exchange, match: Match, search: string): Promise<Record<string, unknown>> {
+async function readArguments(
+  { parts, request }: Exchange,
+  match: Match,
+  search: string,
+): Promise<Record<string, unknown>> {
   const { operation, params } = match;
   const { field } = operation;
   const inPath: Record<string, unknown> = {};
@@ -142,7 +163,9 @@ async function readArguments({ parts, request }: Exchange, match: Match, search:
 function refuseFields(body: Record<string, unknown>): void {
   const names = Object.keys(body);
   if (!names.length) return;
-  throw validationFailed(names.map((field) => ({ field, code: 'unknown_field', detail: 'is not a field of this body' })));
+  throw validationFailed(
+    names.map((field) => ({ field, code: 'unknown_field', detail: 'is not a field of this body' })),
+  );
 }
 
 async function run(exchange: Exchange, match: Match, path: string, args: Record<string, unknown>): Promise<Answer> {
@@ -174,11 +197,22 @@ async function patiently(exchange: Exchange, { operation, params }: Match, answe
   if (seconds === null || !found || answer.status === 204) return answer;
   const transitional = parts.transitional.get(typeOf(operation)) ?? [];
   ctx.gone = untilGone(response, ctx.gone);
-  const waiting = { seconds, getter: found.getter, params: paramsFor(found, params, answer.body), transitional, signal: ctx.gone };
+  const waiting = {
+    seconds,
+    getter: found.getter,
+    params: paramsFor(found, params, answer.body),
+    transitional,
+    signal: ctx.gone,
+  };
   return settledAnswer(answer, waiting, (getter, inPath) => reread(parts, ctx, getter, inPath));
 }
 
-async function reread(parts: RestParts, ctx: Context, getter: Operation, params: Record<string, string>): Promise<{ body: string; etag: string | null } | null> {
+async function reread(
+  parts: RestParts,
+  ctx: Context,
+  getter: Operation,
+  params: Record<string, string>,
+): Promise<{ body: string; etag: string | null } | null> {
   const fresh: Context = { ...ctx, loaders: new Map(), reply: { status: null, etag: null, headers: {} } };
   const args = Object.fromEntries(getter.params.map(({ name, argument }) => [argument, params[name]]));
   try {
@@ -210,11 +244,19 @@ function answerOf(ctx: Context, operation: Operation, body: string, headers: Rec
   const status = ctx.reply.status ?? operation.status;
   if (!operation.statuses.includes(status)) throw new Error(`${operation.id} may not answer ${status}`);
   const etag = ctx.reply.etag ?? bodyTag(operation, body);
-  return { status, body: status === 204 ? '' : body, headers: etag && status !== 204 ? { ...headers, ETag: etag } : headers };
+  return {
+    status,
+    body: status === 204 ? '' : body,
+    headers: etag && status !== 204 ? { ...headers, ETag: etag } : headers,
+  };
 }
 
 function send({ request, response, ctx }: Exchange, operation: Operation, answer: Answer): void {
-  const headers: Record<string, string | number> = { 'X-Request-Id': ctx.request_id, ...answer.headers, ...ctx.reply.headers };
+  const headers: Record<string, string | number> = {
+    'X-Request-Id': ctx.request_id,
+    ...answer.headers,
+    ...ctx.reply.headers,
+  };
   if (operation.method === 'GET' && notModified(request.headers['if-none-match'], answer.headers.ETag)) {
     if (ctx.identity) ctx.limiter.give(ctx.identity.account_id, operation.field.budget, 1);
     response.writeHead(304, headers).end();
@@ -236,7 +278,13 @@ function sendDocument({ parts, request, response, ctx }: Exchange, path: string)
     response.writeHead(405, { 'X-Request-Id': ctx.request_id, Allow: 'GET, HEAD', 'Content-Length': 0 }).end();
     return true;
   }
-  response.writeHead(200, { 'X-Request-Id': ctx.request_id, 'Content-Type': found.type, 'Content-Length': Buffer.byteLength(found.body), 'Cache-Control': 'no-cache', ...found.headers });
+  response.writeHead(200, {
+    'X-Request-Id': ctx.request_id,
+    'Content-Type': found.type,
+    'Content-Length': Buffer.byteLength(found.body),
+    'Cache-Control': 'no-cache',
+    ...found.headers,
+  });
   response.end(request.method === 'HEAD' ? undefined : found.body);
   return true;
 }
@@ -255,11 +303,31 @@ function refuse(exchange: Exchange, error: unknown): void {
   const failure = asProblem(error);
   if (!response.headersSent) {
     const instance = (request.url ?? '/').split('?')[0] as string;
-    writeProblem(response, failure, { base_url: parts.config.baseUrl, request_id: ctx.request_id, instance, head: request.method === 'HEAD', headers: ctx.reply.headers });
+    writeProblem(response, failure, {
+      base_url: parts.config.baseUrl,
+      request_id: ctx.request_id,
+      instance,
+      head: request.method === 'HEAD',
+      headers: ctx.reply.headers,
+    });
   }
   finish(exchange, failure.code, failure === error ? null : error);
 }
 
-function finish({ parts, request, started, response, ctx, operation }: Exchange, code: ErrorCode | null, cause: unknown = null): void {
-  parts.done({ request, started, request_id: ctx.request_id, operation: operation?.id ?? null, status: response.statusCode, identity: ctx.identity, project: ctx.project, code, cause });
+function finish(
+  { parts, request, started, response, ctx, operation }: Exchange,
+  code: ErrorCode | null,
+  cause: unknown = null,
+): void {
+  parts.done({
+    request,
+    started,
+    request_id: ctx.request_id,
+    operation: operation?.id ?? null,
+    status: response.statusCode,
+    identity: ctx.identity,
+    project: ctx.project,
+    code,
+    cause,
+  });
 }

@@ -4,7 +4,15 @@
 // the answer into a Response only for us to take it out again.
 // The untyped seams of sofa-api 0.18 (`__routes`, `execute`) are used only here.
 import { getDirective, mapSchema, MapperKind } from '@graphql-tools/utils';
-import { GraphQLObjectType, Kind, visit, type DocumentNode, type FieldNode, type GraphQLFieldConfigArgumentMap, type GraphQLSchema } from 'graphql';
+import {
+  GraphQLObjectType,
+  Kind,
+  visit,
+  type DocumentNode,
+  type FieldNode,
+  type GraphQLFieldConfigArgumentMap,
+  type GraphQLSchema,
+} from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import { useSofa } from 'sofa-api';
 import type { Context } from '../core/context';
@@ -53,7 +61,9 @@ export function facadeSchema(schema: GraphQLSchema, table: OperationTable): Grap
     [MapperKind.ROOT_OBJECT]: (type) => {
       if (type.name === schema.getSubscriptionType()?.name) return null;
       const config = type.toConfig();
-      const bound = table.operations.filter((operation) => (operation.field.kind === 'query') === (type.name === schema.getQueryType()?.name));
+      const bound = table.operations.filter(
+        (operation) => (operation.field.kind === 'query') === (type.name === schema.getQueryType()?.name),
+      );
       const fields = bound.map((operation) => {
         const field = config.fields[operation.field.name] as (typeof config.fields)[string];
         return [operation.key, { ...field, args: argumentsOf(operation, field.args ?? {}) }] as const;
@@ -64,12 +74,16 @@ export function facadeSchema(schema: GraphQLSchema, table: OperationTable): Grap
 }
 
 function argumentsOf(operation: Operation, args: GraphQLFieldConfigArgumentMap): GraphQLFieldConfigArgumentMap {
-  const names = [...operation.params.map((param) => param.argument), ...operation.query.map((argument) => argument.name)];
+  const names = [
+    ...operation.params.map((param) => param.argument),
+    ...operation.query.map((argument) => argument.name),
+  ];
   if (operation.field.body) names.push(operation.field.body.argument);
   return Object.fromEntries(names.map((name) => [name, args[name] as GraphQLFieldConfigArgumentMap[string]]));
 }
 
-const routeKey = (operation: Operation): string => `${operation.field.kind === 'query' ? 'Query' : 'Mutation'}.${operation.key}`;
+const routeKey = (operation: Operation): string =>
+  `${operation.field.kind === 'query' ? 'Query' : 'Mutation'}.${operation.key}`;
 
 // SOFA finds the path's variables by the names of arguments; our own router keeps the public names.
 function route(operation: Operation): { method: Operation['method']; path: string; responseStatus: number } {

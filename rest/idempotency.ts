@@ -32,7 +32,12 @@ export function idempotencyKey(header: string | string[] | undefined): string | 
  * Runs the effect once per key, project, operation and path; a repetition gets the stored answer.
  * @throws idempotency_in_progress while the first is under way, idempotency_key_reused with another body
  */
-export async function once(ctx: Context, store: AnswerStore, request: { key: string; operation: Operation; path: string; body: unknown }, effect: () => Promise<Answer>): Promise<Answer> {
+export async function once(
+  ctx: Context,
+  store: AnswerStore,
+  request: { key: string; operation: Operation; path: string; body: unknown },
+  effect: () => Promise<Answer>,
+): Promise<Answer> {
   // The project too: on a short path the header selects it, and the same key may be used in two projects.
   const scope = digest([ctx.identity?.id, ctx.project?.id, request.operation.id, request.path, request.key]);
   const fingerprint = digest([request.path, canonical(request.body)]);

@@ -25,7 +25,13 @@ export async function stream(response: ServerResponse, given: Stream): Promise<v
   try {
     // Whatever is wrong with the request shows before the first byte.
     await given.reader.read(given.args, given.ctx, given.after);
-    response.writeHead(200, { 'X-Request-Id': given.ctx.request_id, ...given.ctx.reply.headers, 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
+    response.writeHead(200, {
+      'X-Request-Id': given.ctx.request_id,
+      ...given.ctx.reply.headers,
+      'Content-Type': 'text/event-stream',
+      'Cache-Control': 'no-store',
+      'X-Accel-Buffering': 'no',
+    });
     await write(response, 'retry: 1000\n\n', given.signal);
     await send(response, given);
     response.end();
@@ -41,7 +47,13 @@ export async function stream(response: ServerResponse, given: Stream): Promise<v
 /** Counts a stream of the account. @throws rate_limited */
 export function enter(account: string): () => void {
   const count = open.get(account) ?? 0;
-  if (count >= limits.streamsPerAccount) throw problem('rate_limited', `An account may have ${limits.streamsPerAccount} streams open in one process.`, {}, { 'Retry-After': '10' });
+  if (count >= limits.streamsPerAccount)
+    throw problem(
+      'rate_limited',
+      `An account may have ${limits.streamsPerAccount} streams open in one process.`,
+      {},
+      { 'Retry-After': '10' },
+    );
   open.set(account, count + 1);
   return () => {
     const left = (open.get(account) ?? 1) - 1;

@@ -27,7 +27,11 @@ export interface OpenApiInput {
  */
 export function openapiDocument({ table, schema, transitional, baseUrl, version }: OpenApiInput): OpenApiDocument {
   const book = openBook(schema, table, transitional);
-  book.use('securitySchemes', 'bearer', () => ({ type: 'http', scheme: 'bearer', description: 'A personal key (`svc_…`) or a project key (`svc_proj_…`).' }));
+  book.use('securitySchemes', 'bearer', () => ({
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A personal key (`svc_…`) or a project key (`svc_proj_…`).',
+  }));
   const paths = pathsOf(book);
   const used = new Set(table.operations.map((operation) => operation.group));
   return {
@@ -57,7 +61,10 @@ function pathsOf(book: Book): OpenApiDocument['paths'] {
 
 function sorted(book: Book): OpenApiDocument['components'] {
   const entries = Object.entries(book.components).filter(([, parts]) => Object.keys(parts).length);
-  const byName = entries.map(([kind, parts]) => [kind, Object.fromEntries(Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1)))]);
+  const byName = entries.map(([kind, parts]) => [
+    kind,
+    Object.fromEntries(Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1))),
+  ]);
   return Object.fromEntries(byName) as OpenApiDocument['components'];
 }
 

@@ -9,8 +9,18 @@ export function asProblem(error: unknown): Problem {
 }
 
 /** Writes the problem document; HEAD gets the headers only. */
-export function writeProblem(response: ServerResponse, failure: Problem, place: { base_url: string; request_id: string; instance: string; head: boolean; headers?: Record<string, string> }): void {
+export function writeProblem(
+  response: ServerResponse,
+  failure: Problem,
+  place: { base_url: string; request_id: string; instance: string; head: boolean; headers?: Record<string, string> },
+): void {
   const text = JSON.stringify(toDocument(failure, place));
-  const headers = { 'X-Request-Id': place.request_id, ...place.headers, ...failure.headers, 'Content-Type': 'application/problem+json', 'Cache-Control': 'no-store' };
+  const headers = {
+    'X-Request-Id': place.request_id,
+    ...place.headers,
+    ...failure.headers,
+    'Content-Type': 'application/problem+json',
+    'Cache-Control': 'no-store',
+  };
   writeText(response, failure.status, headers, text, place.head);
 }

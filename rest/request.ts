@@ -75,7 +75,10 @@ function boolean(name: string, text: string): boolean {
  * The JSON object of the body, {} where none was sent. A larger one is not read to its end.
  * @throws unsupported_media_type, payload_too_large, malformed_json, request_timeout
  */
-export async function parseBody(request: IncomingMessage, bytesMax: number = limits.bodyBytesMax): Promise<Record<string, unknown>> {
+export async function parseBody(
+  request: IncomingMessage,
+  bytesMax: number = limits.bodyBytesMax,
+): Promise<Record<string, unknown>> {
   requirePlain(request.headers['content-encoding']);
   const text = await readBody(request, bytesMax);
   if (text === '') return {};
@@ -86,12 +89,14 @@ export async function parseBody(request: IncomingMessage, bytesMax: number = lim
   } catch {
     throw problem('malformed_json');
   }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw problem('malformed_json', 'The body must be a JSON object.');
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw problem('malformed_json', 'The body must be a JSON object.');
   return body as Record<string, unknown>;
 }
 
 function requirePlain(encoding = 'identity'): void {
-  if (encoding.toLowerCase() !== 'identity') throw problem('unsupported_media_type', 'Bodies are taken as they are, without Content-Encoding.');
+  if (encoding.toLowerCase() !== 'identity')
+    throw problem('unsupported_media_type', 'Bodies are taken as they are, without Content-Encoding.');
 }
 
 function requireJson(type: string | undefined): void {
@@ -99,7 +104,8 @@ function requireJson(type: string | undefined): void {
 }
 
 function readBody(request: IncomingMessage, bytesMax: number): Promise<string> {
-  const tooLarge = (): Problem => problem('payload_too_large', undefined, { limit_bytes: bytesMax }, { Connection: 'close' });
+  const tooLarge = (): Problem =>
+    problem('payload_too_large', undefined, { limit_bytes: bytesMax }, { Connection: 'close' });
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) return Promise.reject(tooLarge());
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

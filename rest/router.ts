@@ -38,7 +38,10 @@ export function buildRouter(operations: Operation[]): Router {
     if (methods.includes('GET')) methods.push('HEAD');
     return methods.length ? [...methods, 'OPTIONS'] : [];
   };
-  return { allowed, match: (method, path) => find(method === 'HEAD' ? 'GET' : method, path) ?? whyNone(path, allowed(path)) };
+  return {
+    allowed,
+    match: (method, path) => find(method === 'HEAD' ? 'GET' : method, path) ?? whyNone(path, allowed(path)),
+  };
 }
 
 function whyNone(path: string, allowed: string[]): Problem {

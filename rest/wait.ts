@@ -10,7 +10,10 @@ import type { Answer } from './idempotency';
 export type Transitional = ReadonlyMap<string, readonly string[]>;
 
 /** Reads a resource once more: body and ETag as its GET would answer. Null where it is gone. */
-export type Reread = (getter: Operation, params: Record<string, string>) => Promise<{ body: string; etag: string | null } | null>;
+export type Reread = (
+  getter: Operation,
+  params: Record<string, string>,
+) => Promise<{ body: string; etag: string | null } | null>;
 
 export interface Waiting {
   seconds: number;
@@ -32,14 +35,19 @@ export function preferredWait(header: string | string[] | undefined): number | n
 }
 
 /** Prepares, for each mutation whose answer has transitional states, how to read that resource again. */
-export function rereaders(operations: Operation[], transitional: Transitional): Map<string, { getter: Operation; ownId: boolean }> {
+export function rereaders(
+  operations: Operation[],
+  transitional: Transitional,
+): Map<string, { getter: Operation; ownId: boolean }> {
   const getters = operations.filter((operation) => operation.method === 'GET' && !operation.field.list);
   const found = new Map<string, { getter: Operation; ownId: boolean }>();
   for (const operation of operations) {
     const type = typeOf(operation);
     if (operation.method === 'GET' || !transitional.get(type)?.length) continue;
     const of = getters.filter((getter) => typeOf(getter) === type);
-    const same = of.find(({ path }) => path === operation.path || path === operation.path.slice(0, operation.path.lastIndexOf('/')));
+    const same = of.find(
+      ({ path }) => path === operation.path || path === operation.path.slice(0, operation.path.lastIndexOf('/')),
+    );
     const created = of.find(({ path }) => path.endsWith('}'));
     if (same) found.set(operation.id, { getter: same, ownId: false });
     else if (created && operation.statuses.includes(201)) found.set(operation.id, { getter: created, ownId: true });
@@ -48,7 +56,11 @@ export function rereaders(operations: Operation[], transitional: Transitional): 
 }
 
 /** Path parameters of the reader: those of the request, and the id of a record that was made. */
-export function paramsFor({ getter, ownId }: { getter: Operation; ownId: boolean }, params: Record<string, string>, body: string): Record<string, string> {
+export function paramsFor(
+  { getter, ownId }: { getter: Operation; ownId: boolean },
+  params: Record<string, string>,
+  body: string,
+): Record<string, string> {
   if (!ownId) return params;
   const last = getter.params[getter.params.length - 1]?.name as string;
   return { ...params, [last]: (JSON.parse(body) as { id: string }).id };

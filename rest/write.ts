@@ -8,7 +8,13 @@ const COPIED_BYTES_MAX = 4 << 10;
  * out at its end: each write between two requests would wake a reader on this machine (a proxy, a load balancer) that has
  * begun to wait, which is half of what a refusal costs.
  */
-export function writeText(response: ServerResponse, status: number, headers: Record<string, string | number>, text: string, isHead: boolean): void {
+export function writeText(
+  response: ServerResponse,
+  status: number,
+  headers: Record<string, string | number>,
+  text: string,
+  isHead: boolean,
+): void {
   const bytes = Buffer.byteLength(text);
   headers['Content-Length'] = bytes;
   response.writeHead(status, headers);

@@ -14,7 +14,11 @@ const STAMP = path.join(DIST, '.built');
 const LOCK = path.join(ROOT, '.cache/build.lock');
 const LOCK_LIMIT_MS = 600_000;
 const SOURCE = /\.(?:ts|graphql)$/;
-const ASSETS = [['schema', /\.graphql$/], ['rest/console', /\.(?:html|css|js|svg)$/], ['drivers/builder', /\.js$/]];
+const ASSETS = [
+  ['schema', /\.graphql$/],
+  ['rest/console', /\.(?:html|css|js|svg)$/],
+  ['drivers/builder', /\.js$/],
+];
 
 if (process.argv[1] && fs.realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   process.exitCode = process.argv.includes('--force') ? rebuild() : buildIfStale();
@@ -95,7 +99,10 @@ function holderLives() {
 function build() {
   const started = new Date();
   fs.rmSync(STAMP, { force: true });
-  const { status } = spawnSync(process.execPath, [findCompiler(), '-p', 'tsconfig.json'], { cwd: ROOT, stdio: ['ignore', 2, 2] });
+  const { status } = spawnSync(process.execPath, [findCompiler(), '-p', 'tsconfig.json'], {
+    cwd: ROOT,
+    stdio: ['ignore', 2, 2],
+  });
   if (status !== 0) return 1;
   copyAssets();
   prune();
@@ -145,12 +152,15 @@ function prune() {
 
 function makeProgramsExecutable() {
   const { bin = {} } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
-  for (const file of Object.values(bin)) if (fs.existsSync(path.join(ROOT, file))) fs.chmodSync(path.join(ROOT, file), 0o755);
+  for (const file of Object.values(bin))
+    if (fs.existsSync(path.join(ROOT, file))) fs.chmodSync(path.join(ROOT, file), 0o755);
 }
 
 function walk(folder) {
   if (!fs.existsSync(folder)) return [];
-  const entries = fs.readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry) => path.join(entry.parentPath, entry.name));
+  const entries = fs
+    .readdirSync(folder, { recursive: true, withFileTypes: true })
+    .map((entry) => path.join(entry.parentPath, entry.name));
   return [folder, ...entries].map((file) => {
     const stat = fs.statSync(file);
     return { file, time: stat.mtimeMs, isFolder: stat.isDirectory() };

@@ -39,16 +39,24 @@ async function generate() {
 
 function requireTools() {
   if (existsSync(join(root, 'tools/node_modules/@graphql-codegen/core'))) return;
-  console.error('codegen: the generator is not installed. Run `npm ci --prefix tools` first, then `npm run codegen` again.');
+  console.error(
+    'codegen: the generator is not installed. Run `npm ci --prefix tools` first, then `npm run codegen` again.',
+  );
   process.exit(1);
 }
 
 /** All SDL files in one text, which the plugins want as one schema. Root types without a field are left out. */
 function readSchema() {
-  const files = readdirSync(join(root, 'schema')).filter((name) => name.endsWith('.graphql')).sort();
+  const files = readdirSync(join(root, 'schema'))
+    .filter((name) => name.endsWith('.graphql'))
+    .sort();
   const all = files.map((name) => read(join('schema', name))).join('\n');
   const used = (type) => new RegExp(`^extend type ${type}\\b`, 'm').test(all);
-  return ['Query', 'Mutation'].reduce((text, type) => (used(type) ? text : text.replace(new RegExp(`^type ${type}\\s*$`, 'm'), `type ${type} { _none: Boolean }`)), all);
+  return ['Query', 'Mutation'].reduce(
+    (text, type) =>
+      used(type) ? text : text.replace(new RegExp(`^type ${type}\\s*$`, 'm'), `type ${type} { _none: Boolean }`),
+    all,
+  );
 }
 
 /** Our directives say nothing about the types of resolvers. */
@@ -65,27 +73,36 @@ function withoutDirectives(document) {
  * name says which type it is by its kind.
  */
 function findMappers() {
-  const types = new Set(schema.definitions.filter((node) => node.kind === 'ObjectTypeDefinition').map((node) => node.name.value));
+  const types = new Set(
+    schema.definitions.filter((node) => node.kind === 'ObjectTypeDefinition').map((node) => node.name.value),
+  );
   const mappers = {};
   for (const file of readdirSync(join(root, 'models')).sort()) {
     const stem = /^(\w+)\.ts$/.exec(file)?.[1];
     if (!stem) continue;
     const source = read(join('models', file));
     const name = pascal(/^  static readonly kind = '(\w+)'/m.exec(source)?.[1] ?? stem);
-    const found = [name, pascal(stem)].find((one) => new RegExp(`^export (abstract )?class ${one}\\b`, 'm').test(source));
+    const found = [name, pascal(stem)].find((one) =>
+      new RegExp(`^export (abstract )?class ${one}\\b`, 'm').test(source),
+    );
     if (types.has(name) && found) mappers[name] = `../models/${stem}#${found} as ${name}Model`;
   }
   return mappers;
 }
 
 function pascal(name) {
-  return name.split('_').map((word) => word[0].toUpperCase() + word.slice(1)).join('');
+  return name
+    .split('_')
+    .map((word) => word[0].toUpperCase() + word.slice(1))
+    .join('');
 }
 
 function check() {
   const present = existsSync(join(root, target)) ? read(target) : '';
   if (present === text) return;
-  console.error(`codegen: ${target} is not what the schema and the models give. Run \`npm run codegen\` and commit the result.`);
+  console.error(
+    `codegen: ${target} is not what the schema and the models give. Run \`npm run codegen\` and commit the result.`,
+  );
   process.exit(1);
 }
 

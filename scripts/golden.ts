@@ -16,14 +16,19 @@ const FOLDER = path.join(ROOT, 'test/golden');
 void main();
 
 async function main(): Promise<void> {
-  const files = await withDatabase((database) => goldenFiles(buildCore(), (text) => database.query<object>(named(text), [])));
+  const files = await withDatabase((database) =>
+    goldenFiles(buildCore(), (text) => database.query<object>(named(text), [])),
+  );
   const drifted = Object.entries(files).filter(([name, text]) => present(name) !== text);
   if (!process.argv.includes('--check')) {
     for (const [name, text] of drifted) writeFileSync(path.join(FOLDER, name), text);
     for (const [name] of drifted) console.log(`wrote test/golden/${name}`);
     return;
   }
-  for (const [name, text] of drifted) console.error(`golden: test/golden/${name} is not what the sources give, from line ${firstDifference(present(name), text)} on`);
+  for (const [name, text] of drifted)
+    console.error(
+      `golden: test/golden/${name} is not what the sources give, from line ${firstDifference(present(name), text)} on`,
+    );
   if (drifted.length) console.error('Run `npm run golden`, read the differences and commit them.');
   process.exitCode = drifted.length ? 1 : 0;
 }

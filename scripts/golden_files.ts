@@ -11,13 +11,16 @@ export async function goldenFiles(core: Core, run: Run): Promise<Record<string, 
   return {
     'built.tsv': operationList(core),
     'schema.graphql': `${printSchemaWithDirectives(core.schema)}\n`,
-    'openapi.yaml': renderOpenapi(openapiDocument({ ...core, baseUrl: 'https://api.example.com', version: '0.0.0' })).yaml,
+    'openapi.yaml': renderOpenapi(openapiDocument({ ...core, baseUrl: 'https://api.example.com', version: '0.0.0' }))
+      .yaml,
     'schema.sql': await sqlSchema(run),
   };
 }
 
 function operationList({ table }: Core): string {
-  const rows = table.operations.map(({ group, id, method, path, statuses, field }) => [group, id, method, path, field.scope, statuses.join(','), field.budget, field.action ?? '-'].join('\t'));
+  const rows = table.operations.map(({ group, id, method, path, statuses, field }) =>
+    [group, id, method, path, field.scope, statuses.join(','), field.budget, field.action ?? '-'].join('\t'),
+  );
   return ['group\toperation_id\tmethod\tpath\tscope\tstatuses\tbudget\taction', ...rows.sort(), ''].join('\n');
 }
 
@@ -38,7 +41,12 @@ async function sqlSchema(run: Run): Promise<string> {
 
 function tableText({ name, unlogged, columns, constraints, indexes }: Table): string {
   const lines = [...columns, ...constraints].map((line) => `  ${line}`);
-  return [`create ${unlogged ? 'unlogged ' : ''}table ${name} (`, lines.join(',\n'), ');', ...indexes.map((line) => `${line};`)].join('\n');
+  return [
+    `create ${unlogged ? 'unlogged ' : ''}table ${name} (`,
+    lines.join(',\n'),
+    ');',
+    ...indexes.map((line) => `${line};`),
+  ].join('\n');
 }
 
 // Not-null constraints are rows of their own from PostgreSQL 18 on; the columns say it already.

@@ -15,7 +15,13 @@ function main() {
   requireName(kind);
   const kinds = values.plural ?? pluralOf(kind);
   const number = nextMigration();
-  const files = { [`schema/${kind}.graphql`]: 'schema.graphql', [`resolvers/${kind}.ts`]: 'resolver.ts', [`models/${kind}.ts`]: 'model.ts', [`migrations/${number}_${kinds}.ts`]: 'migration.ts', [`test/${kind}.test.ts`]: 'test.ts' };
+  const files = {
+    [`schema/${kind}.graphql`]: 'schema.graphql',
+    [`resolvers/${kind}.ts`]: 'resolver.ts',
+    [`models/${kind}.ts`]: 'model.ts',
+    [`migrations/${number}_${kinds}.ts`]: 'migration.ts',
+    [`test/${kind}.test.ts`]: 'test.ts',
+  };
   requireNew(kind, kinds, Object.keys(files));
   const words = {
     kind,
@@ -39,7 +45,10 @@ function main() {
 function readArguments() {
   const text = { type: 'string' };
   try {
-    const { positionals, values } = parseArgs({ allowPositionals: true, options: { group: text, prefix: text, plural: text } });
+    const { positionals, values } = parseArgs({
+      allowPositionals: true,
+      options: { group: text, prefix: text, plural: text },
+    });
     if (positionals.length !== 1) fail(USAGE);
     return { kind: positionals[0], values };
   } catch (error) {
@@ -48,12 +57,14 @@ function readArguments() {
 }
 
 function requireName(kind) {
-  if (!/^(?=.{3,40}$)[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/.test(kind)) fail(`"${kind}" is no name for a kind: take lower_snake_case in the singular, such as dns_zone`);
+  if (!/^(?=.{3,40}$)[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/.test(kind))
+    fail(`"${kind}" is no name for a kind: take lower_snake_case in the singular, such as dns_zone`);
 }
 
 /** The stem is the kind's name in every layer, so one file of that name means that it is taken. */
 function requireNew(kind, kinds, files) {
-  if (!/^[a-z][a-z0-9_]*$/.test(kinds) || kinds === kind) fail(`"${kinds}" is no name for the table: give --plural in lower_snake_case`);
+  if (!/^[a-z][a-z0-9_]*$/.test(kinds) || kinds === kind)
+    fail(`"${kinds}" is no name for the table: give --plural in lower_snake_case`);
   const taken = files.find((file) => existsSync(join(ROOT, file)));
   if (taken) fail(`the kind ${kind} exists already: ${taken}`);
   const place = new RegExp(`"/v2/${kinds}["/]|^(?:type|enum|input) ${pascal(kind)}\\b`, 'm');
@@ -68,7 +79,9 @@ function prefixOf(kind, given) {
   const prefix = given ?? kind.replaceAll('_', '').slice(0, 3);
   if (!/^[a-z]{2,4}$/.test(prefix)) fail(`"${prefix}" is no prefix for ids: give --prefix with two to four letters`);
   const taken = new RegExp(`idPrefix = '${prefix}'|mintId\\('${prefix}'\\)`);
-  const owner = ['models', 'core', 'server'].flatMap((folder) => list(folder, /\.ts$/).map((name) => `${folder}/${name}`)).find((file) => taken.test(read(file)));
+  const owner = ['models', 'core', 'server']
+    .flatMap((folder) => list(folder, /\.ts$/).map((name) => `${folder}/${name}`))
+    .find((file) => taken.test(read(file)));
   if (owner) fail(`the prefix ${prefix} is taken by ${owner}: give --prefix with two to four letters`);
   return prefix;
 }
@@ -76,10 +89,16 @@ function prefixOf(kind, given) {
 /** Given, or the one group that shares a word with the kind. */
 function groupOf(kind, given) {
   const groups = [...read('core/groups.ts').matchAll(/\{ name: '([^']+)'/g)].map(([, name]) => name);
-  if (given !== undefined && !groups.includes(given)) fail(`"${given}" is no group of core/groups.ts: ${groups.join(', ')}`);
+  if (given !== undefined && !groups.includes(given))
+    fail(`"${given}" is no group of core/groups.ts: ${groups.join(', ')}`);
   if (given !== undefined) return given;
   const words = new Set(kind.split('_').flatMap((word) => [word, pluralOf(word)]));
-  const fitting = groups.filter((name) => name.toLowerCase().split(' ').some((word) => words.has(word)));
+  const fitting = groups.filter((name) =>
+    name
+      .toLowerCase()
+      .split(' ')
+      .some((word) => words.has(word)),
+  );
   if (fitting.length !== 1) fail(`give --group, one of: ${groups.join(', ')}`);
   return fitting[0];
 }
@@ -100,7 +119,10 @@ function generateTypes() {
 }
 
 function fill(template, words) {
-  return template.replace(/\{\{(\w+)\}\}/g, (_, name) => words[name] ?? fail(`the template has an unknown word ${name}`));
+  return template.replace(
+    /\{\{(\w+)\}\}/g,
+    (_, name) => words[name] ?? fail(`the template has an unknown word ${name}`),
+  );
 }
 
 function pluralOf(word) {
@@ -109,11 +131,16 @@ function pluralOf(word) {
 }
 
 function pascal(name) {
-  return name.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  return name
+    .split('_')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('');
 }
 
 function list(folder, pattern) {
-  return readdirSync(join(ROOT, folder)).filter((name) => pattern.test(name)).sort();
+  return readdirSync(join(ROOT, folder))
+    .filter((name) => pattern.test(name))
+    .sort();
 }
 
 function read(file) {

@@ -13,7 +13,12 @@ export interface Metrics {
 export function openMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const requests = new Counter({ name: 'platform_requests_total', help: 'Finished requests', labelNames: ['operation', 'status'], registers: [registry] });
+  const requests = new Counter({
+    name: 'platform_requests_total',
+    help: 'Finished requests',
+    labelNames: ['operation', 'status'],
+    registers: [registry],
+  });
   const seconds = new Histogram({
     name: 'platform_request_seconds',
     help: 'Time to answer',
@@ -56,16 +61,24 @@ export function addWebProcesses({ registry }: Metrics, serving: () => number): v
 }
 
 /** What /metrics answers with. */
-export type Exposition = () => Pick<Registry, 'metrics' | 'contentType'> | Promise<Pick<Registry, 'metrics' | 'contentType'>>;
+export type Exposition = () =>
+  Pick<Registry, 'metrics' | 'contentType'> | Promise<Pick<Registry, 'metrics' | 'contentType'>>;
 
 /** Serves /metrics. @throws StartupError for a taken port */
-export async function listenAdmin(config: { adminHost: string; adminPort: number }, exposition: Exposition): Promise<{ port: number; close(): Promise<void> }> {
+export async function listenAdmin(
+  config: { adminHost: string; adminPort: number },
+  exposition: Exposition,
+): Promise<{ port: number; close(): Promise<void> }> {
   const server = createServer((request, response) => {
     if (request.url !== '/metrics') return void response.writeHead(404).end();
     answer(response, exposition).catch(() => void response.writeHead(500).end());
   });
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(new StartupError(`can't listen on ${config.adminHost}:${config.adminPort} (ADMIN_PORT): ${reasonOf(error)}`)));
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      reject(
+        new StartupError(`can't listen on ${config.adminHost}:${config.adminPort} (ADMIN_PORT): ${reasonOf(error)}`),
+      ),
+    );
     server.listen(config.adminPort, config.adminHost, resolve);
   });
   const { port } = server.address() as { port: number };

@@ -7,11 +7,17 @@ import type { Platform } from './platform';
  * rate_limited. Failures are counted per address: beyond the limit a wrong token meets 429, while right ones from the same
  * address (an office, a CI provider) go on working. It answers at once unless the database must be asked.
  */
-export function authenticate(platform: Platform, header: string | undefined, address: string): Identity | Problem | Promise<Identity | Problem> {
+export function authenticate(
+  platform: Platform,
+  header: string | undefined,
+  address: string,
+): Identity | Problem | Promise<Identity | Problem> {
   const token = bearerToken(header);
   if (token === null) return problem('token_missing', undefined, {}, { 'WWW-Authenticate': 'Bearer realm="platform"' });
   const found = platform.identities.ofToken(token);
-  return found instanceof Promise ? found.then((late) => counted(platform, late, address)) : counted(platform, found, address);
+  return found instanceof Promise
+    ? found.then((late) => counted(platform, late, address))
+    : counted(platform, found, address);
 }
 
 /** RFC 6750 section 2.1; the scheme's case does not matter (RFC 9110 section 11.1). */

@@ -27,7 +27,11 @@ export function backupDownload(platform: Platform): RequestHandler {
 async function send(platform: Platform, request: Request, response: Response): Promise<void> {
   const { database, secrets, config, log } = platform;
   const { expires, signature } = request.query;
-  const found = await signedBackup(database, secrets, { id: String(request.params.id), expires: String(expires), signature: String(signature) });
+  const found = await signedBackup(database, secrets, {
+    id: String(request.params.id),
+    expires: String(expires),
+    signature: String(signature),
+  });
   const { stream, file_name } = await openFile(config, found);
   response.writeHead(200, {
     'Content-Type': 'application/octet-stream',
@@ -35,7 +39,10 @@ async function send(platform: Platform, request: Request, response: Response): P
     'Cache-Control': 'private, no-store',
     'X-Content-Type-Options': 'nosniff',
   });
-  log.info({ request_id: response.getHeader('X-Request-Id'), method: request.method, backup_id: found.id }, 'backup downloaded');
+  log.info(
+    { request_id: response.getHeader('X-Request-Id'), method: request.method, backup_id: found.id },
+    'backup downloaded',
+  );
   if (request.method === 'HEAD') (stream as unknown as { destroy(): void }).destroy();
   await (request.method === 'HEAD' ? response.end() : pipeline(stream, response));
 }
@@ -49,7 +56,8 @@ async function openFile({ databaseDir: directory }: Config, { engine, server_id,
     // Reading needs only the place: this process may have no runtime.
     return await open({ directory } as PostgresqlEstate, server_id, id);
   } catch (error) {
-    if (error instanceof DriverError && error.reason === 'conflict') throw problem('not_found', 'The files of the backup are not on this host.');
+    if (error instanceof DriverError && error.reason === 'conflict')
+      throw problem('not_found', 'The files of the backup are not on this host.');
     throw error;
   }
 }
@@ -60,5 +68,10 @@ function refuse({ config, log }: Platform, request: Request, response: Response,
   if (!(error instanceof Problem) && !gone) log.error({ err: error, request_id }, 'request failed');
   // A client that went away, or a file that broke off: whoever reads must not take it for the whole.
   if (response.headersSent) return void response.destroy();
-  writeProblem(response, asProblem(error), { base_url: config.baseUrl, request_id, instance: request.path, head: request.method === 'HEAD' });
+  writeProblem(response, asProblem(error), {
+    base_url: config.baseUrl,
+    request_id,
+    instance: request.path,
+    head: request.method === 'HEAD',
+  });
 }

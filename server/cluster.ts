@@ -22,16 +22,27 @@ export function startCluster(platform: Platform): Promise<Service & Running> {
 
 async function open(platform: Platform, opened: Opened): Promise<Omit<Service & Running, 'close'>> {
   const poolSize = await fittingPool(platform.database, platform.config);
-  if (poolSize < platform.config.databasePoolSize) platform.log.warn({ pool_size: poolSize }, 'a process that serves keeps fewer connections than DATABASE_POOL_SIZE: PostgreSQL has no more');
+  if (poolSize < platform.config.databasePoolSize)
+    platform.log.warn(
+      { pool_size: poolSize },
+      'a process that serves keeps fewer connections than DATABASE_POOL_SIZE: PostgreSQL has no more',
+    );
   await openWorker(platform, opened);
   const sum = metricSum();
-  const webs = await openWebs({ ...platform.config, settings: settingsOfWeb(platform, poolSize), log: platform.log, ended: sum.keep });
+  const webs = await openWebs({
+    ...platform.config,
+    settings: settingsOfWeb(platform, poolSize),
+    log: platform.log,
+    ended: sum.keep,
+  });
   opened.push(() => webs.stop());
   platform.config = withPort(platform.config, webs.port);
   const own = openMetrics();
   addWorkerLag(own, () => platform.workerLag());
   addWebProcesses(own, () => webs.serving());
-  const admin = await listenAdmin(platform.config, async () => sum.of([await own.registry.getMetricsAsJSON(), ...(await webs.metrics())]));
+  const admin = await listenAdmin(platform.config, async () =>
+    sum.of([await own.registry.getMetricsAsJSON(), ...(await webs.metrics())]),
+  );
   opened.push(() => admin.close());
   return { config: platform.config, adminPort: admin.port, failed: webs.failed };
 }

@@ -19,7 +19,10 @@ type Pools = Pick<Config, 'webConcurrency' | 'databasePoolSize'>;
 
 /** Arguments of an embedded server that has to have more connections than by default. */
 export function connectionFlags(config: Pools): string[] {
-  const wanted = config.webConcurrency > 1 ? forHost(config) + config.webConcurrency * (config.databasePoolSize + BESIDE_POOL_OF_WEB) + RESERVED : 0;
+  const wanted =
+    config.webConcurrency > 1
+      ? forHost(config) + config.webConcurrency * (config.databasePoolSize + BESIDE_POOL_OF_WEB) + RESERVED
+      : 0;
   return wanted > MAX_CONNECTIONS ? ['-c', `max_connections=${wanted}`] : [];
 }
 
@@ -33,7 +36,9 @@ export async function fittingPool(sql: Sql, config: Pools): Promise<number> {
   const each = Math.floor((room - forHost(config)) / config.webConcurrency) - BESIDE_POOL_OF_WEB;
   if (each >= POOL_MIN) return Math.min(each, config.databasePoolSize);
   const least = forHost(config) + config.webConcurrency * (POOL_MIN + BESIDE_POOL_OF_WEB);
-  throw new StartupError(`WEB_CONCURRENCY=${config.webConcurrency} needs ${least} connections at least, PostgreSQL has ${room}: lower it or DATABASE_POOL_SIZE, or raise max_connections`);
+  throw new StartupError(
+    `WEB_CONCURRENCY=${config.webConcurrency} needs ${least} connections at least, PostgreSQL has ${room}: lower it or DATABASE_POOL_SIZE, or raise max_connections`,
+  );
 }
 
 function forHost({ databasePoolSize }: Pools): number {
@@ -41,4 +46,6 @@ function forHost({ databasePoolSize }: Pools): number {
 }
 
 // reserved_connections is known since PostgreSQL 16.
-const ROOM = named(`select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int - coalesce(current_setting('reserved_connections', true), '0')::int as room`);
+const ROOM = named(
+  `select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int - coalesce(current_setting('reserved_connections', true), '0')::int as room`,
+);

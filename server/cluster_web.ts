@@ -18,7 +18,9 @@ const RETRY_MS = 1_000;
 
 run().catch((error: Error) => {
   if (!(error instanceof StartupError)) process.stderr.write(`platform-api: ${error.stack}\n`);
-  process.send?.({ kind: 'failed', reason: error.message.split('\n')[0] as string } satisfies FromWeb, () => process.exit(1));
+  process.send?.({ kind: 'failed', reason: error.message.split('\n')[0] as string } satisfies FromWeb, () =>
+    process.exit(1),
+  );
 });
 
 async function run(): Promise<void> {

@@ -75,14 +75,30 @@ export async function openWebs(options: WebsOptions): Promise<Webs> {
     throw port;
   }
   state.phase = 'running';
-  const failed = new Promise<Error>((resolve) => (state.settle = (outcome) => void (outcome instanceof Error && resolve(outcome))));
+  const failed = new Promise<Error>(
+    (resolve) => (state.settle = (outcome) => void (outcome instanceof Error && resolve(outcome))),
+  );
   const serving = (): Web[] => [...state.webs].filter((web) => web.port !== null);
-  return { port, failed, serving: () => serving().length, metrics: () => askAll(state, serving()), stop: () => stop(state) };
+  return {
+    port,
+    failed,
+    serving: () => serving().length,
+    metrics: () => askAll(state, serving()),
+    stop: () => stop(state),
+  };
 }
 
 function start(state: State, shortLives: number): void {
   const worker = cluster.fork(state.settings);
-  const web: Web = { worker, begun: performance.now(), shortLives, port: null, reason: null, metrics: [], closeHanded: watchHandover(worker) };
+  const web: Web = {
+    worker,
+    begun: performance.now(),
+    shortLives,
+    port: null,
+    reason: null,
+    metrics: [],
+    closeHanded: watchHandover(worker),
+  };
   state.webs.add(web);
   worker.on('message', (message: FromWeb) => hear(state, web, message));
   worker.on('exit', (code, signal) => end(state, web, code, signal));
@@ -115,11 +131,16 @@ function end(state: State, web: Web, code: number | null, signal: string | null)
   if (state.phase === 'stopping') return;
   state.log.error({ web: web.worker.id, code, signal, reason: web.reason }, 'a web process ended');
   const why = web.reason ?? signal ?? `exit code ${code}`;
-  if (state.phase === 'starting') return state.settle(new StartupError(web.reason ?? `a web process ended while it started: ${why}`));
+  if (state.phase === 'starting')
+    return state.settle(new StartupError(web.reason ?? `a web process ended while it started: ${why}`));
   const short = code !== 0 && performance.now() - web.begun < SHORT_LIFE_MS;
   const shortLives = short ? web.shortLives + 1 : 0;
-  if (shortLives === SHORT_LIVES_MAX) return state.settle(new StartupError(`web processes end again and again: ${why}`));
-  setTimeout(() => state.phase === 'running' && start(state, shortLives), shortLives < 2 ? 0 : PAUSE_MS * 2 ** (shortLives - 2));
+  if (shortLives === SHORT_LIVES_MAX)
+    return state.settle(new StartupError(`web processes end again and again: ${why}`));
+  setTimeout(
+    () => state.phase === 'running' && start(state, shortLives),
+    shortLives < 2 ? 0 : PAUSE_MS * 2 ** (shortLives - 2),
+  );
 }
 
 async function askAll(state: State, webs: Web[]): Promise<MetricList[]> {

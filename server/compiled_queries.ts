@@ -2,7 +2,19 @@
 // of walking the document anew for each row (docs/PERFORMANCE.md). The first time it is walked, because to compile costs
 // more than one run: a client that never asks the same twice makes nothing be compiled.
 import type { ApolloServerOptionsWithGateway } from '@apollo/server';
-import { BREAK, execute, getOperationAST, getVariableValues, GraphQLError, Source, visit, type DocumentNode, type ExecutionResult, type GraphQLSchema, type SourceLocation } from 'graphql';
+import {
+  BREAK,
+  execute,
+  getOperationAST,
+  getVariableValues,
+  GraphQLError,
+  Source,
+  visit,
+  type DocumentNode,
+  type ExecutionResult,
+  type GraphQLSchema,
+  type SourceLocation,
+} from 'graphql';
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
 import type { Context } from '../core/context';
 
@@ -44,12 +56,19 @@ export function executor(schema: GraphQLSchema): (asked: Asked) => Promise<Execu
     const key = `${operationName ?? ''}\n${source}`;
     const way = next(schema, document, operationName, source, known.get(key));
     keep(known, key, way);
-    if (typeof way === 'function' && areSound(schema, document, operationName, variables)) return withErrors(await way(undefined, context, variables ?? {}), source);
+    if (typeof way === 'function' && areSound(schema, document, operationName, variables))
+      return withErrors(await way(undefined, context, variables ?? {}), source);
     return execute({ schema, document, operationName, contextValue: context, variableValues: variables });
   };
 }
 
-function next(schema: GraphQLSchema, document: DocumentNode, operationName: string | undefined, source: string, before: Known | undefined): Known {
+function next(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operationName: string | undefined,
+  source: string,
+  before: Known | undefined,
+): Known {
   if (before === undefined) return source.length > SOURCE_LENGTH_MAX || !isCompilable(document) ? 'plain' : 'seen';
   if (before !== 'seen') return before;
   const compiled = compileQuery(schema, document, operationName, { disableLeafSerialization: true }); // as rest/facade.ts
@@ -57,7 +76,12 @@ function next(schema: GraphQLSchema, document: DocumentNode, operationName: stri
 }
 
 // What is wrong with variables is said by graphql-js, in its words.
-function areSound(schema: GraphQLSchema, document: DocumentNode, operationName: string | undefined, variables: Record<string, unknown> = {}): boolean {
+function areSound(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operationName: string | undefined,
+  variables: Record<string, unknown> = {},
+): boolean {
   const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
   return definitions.length === 0 || getVariableValues(schema, definitions, variables).errors === undefined;
 }
@@ -69,7 +93,12 @@ function withErrors(result: ExecutionResult, source: string): ExecutionResult {
 }
 
 function whole({ message, locations, path, originalError }: GraphQLError, text: string): GraphQLError {
-  return new GraphQLError(message, { source: new Source(text), positions: locations?.map((location) => offsetOf(text, location)), path, originalError });
+  return new GraphQLError(message, {
+    source: new Source(text),
+    positions: locations?.map((location) => offsetOf(text, location)),
+    path,
+    originalError,
+  });
 }
 
 function offsetOf(text: string, { line, column }: SourceLocation): number {

@@ -10,7 +10,12 @@ const NOTIFY = named(`select pg_notify('forget', $1)`);
 const RETRY_PAUSE_MS = 50;
 
 /** The context of one HTTP request before anybody is known. */
-export function requestContext(platform: Platform, face: 'rest' | 'graphql', request: IncomingMessage, requestId: string): Context {
+export function requestContext(
+  platform: Platform,
+  face: 'rest' | 'graphql',
+  request: IncomingMessage,
+  requestId: string,
+): Context {
   const header = request.headers['x-svc-project'];
   return makeContext(platform, {
     face,
@@ -128,6 +133,12 @@ async function forgetNow(platform: Platform, sql: Sql, what: Parameters<Context[
 export function clientAddress(request: IncomingMessage, proxies: number): string {
   const direct = request.socket.remoteAddress ?? '';
   if (!proxies) return direct;
-  const chain = [...String(request.headers['x-forwarded-for'] ?? '').split(',').map((entry) => entry.trim()).filter(Boolean), direct];
+  const chain = [
+    ...String(request.headers['x-forwarded-for'] ?? '')
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter(Boolean),
+    direct,
+  ];
   return chain[Math.max(0, chain.length - 1 - proxies)] ?? direct;
 }

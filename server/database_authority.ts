@@ -18,11 +18,23 @@ export function databaseAuthorityFile(platform: Platform): RequestHandler {
   return async (request, response) => {
     try {
       known ??= await certificateOf(platform);
-      response.set({ 'Content-Type': 'application/x-pem-file', 'Cache-Control': CACHED, ETag: tagOf(known), 'X-Content-Type-Options': 'nosniff' }).send(known);
+      response
+        .set({
+          'Content-Type': 'application/x-pem-file',
+          'Cache-Control': CACHED,
+          ETag: tagOf(known),
+          'X-Content-Type-Options': 'nosniff',
+        })
+        .send(known);
     } catch (error) {
       const request_id = String(response.getHeader('X-Request-Id'));
       platform.log.error({ err: error, request_id }, 'request failed');
-      writeProblem(response, problem('internal_error'), { base_url: platform.config.baseUrl, request_id, instance: request.path, head: request.method === 'HEAD' });
+      writeProblem(response, problem('internal_error'), {
+        base_url: platform.config.baseUrl,
+        request_id,
+        instance: request.path,
+        head: request.method === 'HEAD',
+      });
     }
   };
 }

@@ -59,9 +59,16 @@ async function run(parts: DatabaseShipperParts, signal: AbortSignal): Promise<vo
 async function round(parts: DatabaseShipperParts, signal: AbortSignal): Promise<void> {
   const sources = [...(await serversOf(parts)), ...(await endpointsOf(parts))];
   if (!sources.length) return;
-  const positions = await logPositions(parts.database, sources.map(({ key }) => key));
+  const positions = await logPositions(
+    parts.database,
+    sources.map(({ key }) => key),
+  );
   for (let start = 0; start < sources.length && !signal.aborted; start += ABREAST) {
-    await Promise.all(sources.slice(start, start + ABREAST).map((source) => copy(parts, source, positions.get(source.key) ?? null, signal)));
+    await Promise.all(
+      sources
+        .slice(start, start + ABREAST)
+        .map((source) => copy(parts, source, positions.get(source.key) ?? null, signal)),
+    );
   }
 }
 
@@ -70,7 +77,13 @@ async function serversOf({ database, engines }: DatabaseShipperParts): Promise<S
   return servers.flatMap((server) => {
     const driver = engines.get(server.engine as EngineId);
     if (!driver) return [];
-    return [{ key: `${server.server_id}.log`, read: (position) => driver.readLog(server.server_id, position), line: (text) => serverLine(server, text) } satisfies Source];
+    return [
+      {
+        key: `${server.server_id}.log`,
+        read: (position) => driver.readLog(server.server_id, position),
+        line: (text) => serverLine(server, text),
+      } satisfies Source,
+    ];
   });
 }
 
@@ -79,19 +92,31 @@ async function endpointsOf({ database, endpoints }: DatabaseShipperParts): Promi
   const found = await loggedEndpoints(database);
   return found.map(({ id, pooled, ...place }) => {
     const driver = pooled ? endpoints.pool : endpoints.spread;
-    return { key: `${id}.server`, read: (position) => driver.readLog(id, position), line: (text) => ({ ...place, source: 'pooler', level: levelOf(text), message: text }) };
+    return {
+      key: `${id}.server`,
+      read: (position) => driver.readLog(id, position),
+      line: (text) => ({ ...place, source: 'pooler', level: levelOf(text), message: text }),
+    };
   });
 }
 
-async function copy({ database, log }: DatabaseShipperParts, { key, read, line }: Source, from: string | null, signal: AbortSignal): Promise<void> {
-  for (let position = from; !signal.aborted; ) {
+async function copy(
+  { database, log }: DatabaseShipperParts,
+  { key, read, line }: Source,
+  from: string | null,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let position = from; !signal.aborted;) {
     const chunk = await read(position).catch((error: unknown) => void log.debug({ err: error, unit: key }, 'no log'));
     if (!chunk || chunk.position === (position ?? '')) return;
     const { lines, position: to, more } = chunk;
     const before = position;
     await database.transaction(async (sql) => {
       await moveLogPositions(sql, [{ unit_id: key, from: before, to }]);
-      await appendDatabaseLines(sql, lines.map(({ text }) => line(text)));
+      await appendDatabaseLines(
+        sql,
+        lines.map(({ text }) => line(text)),
+      );
     });
     if (!more) return;
     position = to;

@@ -6,7 +6,18 @@ import pg from 'pg';
 import { StartupError } from '../core/startup_error';
 import { type Cluster, prepareCluster } from './embedded/cluster';
 import { engineUser } from './embedded/engine_user';
-import { clearSockets, isKept, lastPort, type Place, type Postmaster, runningServer, socketFolder, type Start, startServer, takeHold } from './embedded/keeper';
+import {
+  clearSockets,
+  isKept,
+  lastPort,
+  type Place,
+  type Postmaster,
+  runningServer,
+  socketFolder,
+  type Start,
+  startServer,
+  takeHold,
+} from './embedded/keeper';
 
 export interface EmbeddedOptions {
   /** Everything lies in its subfolder `postgres`. Made when missing. */
@@ -48,10 +59,15 @@ const STOP_SEEN_MS = 300;
  * major version, server does not start.
  */
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
-  if (process.platform === 'win32') throw new StartupError('the embedded PostgreSQL needs Linux or macOS: set DATABASE_URL');
+  if (process.platform === 'win32')
+    throw new StartupError('the embedded PostgreSQL needs Linux or macOS: set DATABASE_URL');
   try {
     const engine = engineUser(options.user ?? (process.env.PLATFORM_POSTGRES_USER || 'nobody'));
-    const cluster = await prepareCluster(options.dataDir, engine, options.binaries ?? (process.env.PG_BIN || undefined));
+    const cluster = await prepareCluster(
+      options.dataDir,
+      engine,
+      options.binaries ?? (process.env.PG_BIN || undefined),
+    );
     const flags = options.flags ?? [];
     const { server, hold } = await attachOrStart(cluster, { flags });
     const stopWatch = options.restarted ? lookAfter(cluster, { flags, place: server }, options.restarted) : undefined;
@@ -72,7 +88,11 @@ interface Wanted {
  * The pipe outlives the server and its keeper, so what holds one holds the next too. Where several processes start one at once,
  * the lock of the folder lets one succeed, and the others attach to it.
  */
-function lookAfter(cluster: Cluster, wanted: Wanted & { place: Place }, restarted: (error: Error | null) => void): () => Promise<void> {
+function lookAfter(
+  cluster: Cluster,
+  wanted: Wanted & { place: Place },
+  restarted: (error: Error | null) => void,
+): () => Promise<void> {
   const closing = new AbortController();
   const { signal } = closing;
   const restartUnlessKept = async (): Promise<void> => {
@@ -80,7 +100,11 @@ function lookAfter(cluster: Cluster, wanted: Wanted & { place: Place }, restarte
       if (isKept(cluster.fifo)) return;
       const { server, hold } = await attachOrStart(cluster, { ...wanted, signal });
       fs.closeSync(hold);
-      restarted(server.port === wanted.place.port ? null : new Error(`another process has started it at port ${server.port} in place of ${wanted.place.port}`));
+      restarted(
+        server.port === wanted.place.port
+          ? null
+          : new Error(`another process has started it at port ${server.port} in place of ${wanted.place.port}`),
+      );
     } catch (error) {
       if (!signal.aborted) restarted(error as Error);
     }
@@ -142,7 +166,8 @@ async function choosePlace(cluster: Cluster): Promise<Place> {
 function giveUpUnlessBlocked(cluster: Cluster, { failures }: Attempt): void {
   const words = lastWords(cluster.log);
   const blocked = /lock file|shared memory block/.test(words);
-  if (!blocked || failures >= FAILED_STARTS_BESIDE_THE_DEAD) throw new StartupError(`PostgreSQL does not start: ${words}`);
+  if (!blocked || failures >= FAILED_STARTS_BESIDE_THE_DEAD)
+    throw new StartupError(`PostgreSQL does not start: ${words}`);
 }
 
 interface Attached {
@@ -192,7 +217,9 @@ async function answers(url: string, cluster: Cluster): Promise<boolean> {
     return true;
   } catch (error) {
     if ((error as { code?: string }).code !== '28P01') return false;
-    throw new StartupError(`the database does not accept the password in ${cluster.passwordFile}: restore the file that belongs to ${cluster.data}`);
+    throw new StartupError(
+      `the database does not accept the password in ${cluster.passwordFile}: restore the file that belongs to ${cluster.data}`,
+    );
   } finally {
     await client.end().catch(() => {});
   }
@@ -214,7 +241,8 @@ async function letGo(cluster: Cluster, hold: number, stopWatch?: () => Promise<v
     if (Date.now() > seen) return; // others hold it
     await sleep(POLL_MS);
   }
-  for (const until = Date.now() + STOP_LIMIT_MS; runningServer(cluster.data) && Date.now() < until; ) await sleep(POLL_MS);
+  for (const until = Date.now() + STOP_LIMIT_MS; runningServer(cluster.data) && Date.now() < until;)
+    await sleep(POLL_MS);
 }
 
 /** @param wanted taken where it is free */
@@ -229,7 +257,13 @@ function freePort(wanted = 0): Promise<number> {
 }
 
 function lastWords(log: string): string {
-  const fatal = fs.existsSync(log) && fs.readFileSync(log, 'utf8').split('\n').filter((line) => /FATAL|PANIC/.test(line)).pop();
+  const fatal =
+    fs.existsSync(log) &&
+    fs
+      .readFileSync(log, 'utf8')
+      .split('\n')
+      .filter((line) => /FATAL|PANIC/.test(line))
+      .pop();
   return fatal ? `${fatal.replace(/^.*?(FATAL|PANIC):\s*/, '')} (${log})` : `see ${log}`;
 }
 

@@ -1,7 +1,12 @@
 // The GraphQL face: Apollo Server with the same keys, rules and errors as REST, and sessions for the dashboard. Express has the
 // explorer and the streams.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { ApolloServer, type ApolloServerPlugin, type GraphQLRequest, type GraphQLRequestContextWillSendResponse } from '@apollo/server';
+import {
+  ApolloServer,
+  type ApolloServerPlugin,
+  type GraphQLRequest,
+  type GraphQLRequestContextWillSendResponse,
+} from '@apollo/server';
 import { ApolloServerPluginCacheControlDisabled } from '@apollo/server/plugin/disabled';
 import express, { type ErrorRequestHandler, type RequestHandler, type Response, type Router } from 'express';
 import { getIntrospectionQuery, GraphQLError, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
@@ -46,7 +51,12 @@ export interface GraphqlFace {
  * Routes of /graphql: GET is the explorer, POST runs one operation.
  * @param done called once for each POST, for the log and the metrics
  */
-export async function graphqlFace(platform: Platform, schema: GraphQLSchema, explorer: Page, done: (entry: RestEntry) => void = () => {}): Promise<GraphqlFace> {
+export async function graphqlFace(
+  platform: Platform,
+  schema: GraphQLSchema,
+  explorer: Page,
+  done: (entry: RestEntry) => void = () => {},
+): Promise<GraphqlFace> {
   const apollo = new ApolloServer<Context>({
     gateway: compiling(schema),
     introspection: true,
@@ -60,11 +70,26 @@ export async function graphqlFace(platform: Platform, schema: GraphQLSchema, exp
     logger: platform.log.child({}, { level: 'error' }),
   });
   await apollo.start();
-  const walk = queryLimits(schema, getIntrospectionQuery({ specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true }));
+  const walk = queryLimits(
+    schema,
+    getIntrospectionQuery({
+      specifiedByUrl: true,
+      directiveIsRepeatable: true,
+      schemaDescription: true,
+      inputValueDeprecation: true,
+      oneOf: true,
+    }),
+  );
   const router = express.Router();
   router.get('/', explore(explorer));
-  router.post('/', requireAdmitted, subscriptions(schema, (error) => toldAndLogged(platform, error)));
-  router.all('/', (_, response) => refuse(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })));
+  router.post(
+    '/',
+    requireAdmitted,
+    subscriptions(schema, (error) => toldAndLogged(platform, error)),
+  );
+  router.all('/', (_, response) =>
+    refuse(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })),
+  );
   router.use(refuseErrors(platform));
   return { router, gate: (behind) => gate(platform, { apollo, walk, done }, behind), stop: () => apollo.stop() };
 }
@@ -75,7 +100,16 @@ const localsOf = (response: ServerResponse): Partial<Locals> => ((response as Re
 /** The explorer is for browsers, which say that they take HTML. A query in the address is never run. */
 function explore(page: Page): RequestHandler {
   return (request, response) => {
-    if (!/\btext\/html\b/i.test(request.headers.accept ?? '')) return refuse(response, problem('method_not_allowed', 'Queries are sent with POST. A browser finds the explorer here.', {}, { Allow: 'POST' }));
+    if (!/\btext\/html\b/i.test(request.headers.accept ?? ''))
+      return refuse(
+        response,
+        problem(
+          'method_not_allowed',
+          'Queries are sent with POST. A browser finds the explorer here.',
+          {},
+          { Allow: 'POST' },
+        ),
+      );
     const { type, body, headers } = page();
     response.set({ 'Content-Type': type, 'Cache-Control': 'no-cache', Vary: 'Accept', ...headers }).send(body);
   };
@@ -107,14 +141,29 @@ function gate(platform: Platform, { apollo, walk, done }: Parts, behind: Request
     }
     behind(request, response);
   };
-  return (request, response) => (request.method === 'POST' && PATH.test(request.url as string) ? void handle(request, response) : behind(request, response));
+  return (request, response) =>
+    request.method === 'POST' && PATH.test(request.url as string)
+      ? void handle(request, response)
+      : behind(request, response);
 }
 
-async function answer(apollo: ApolloServer<Context>, asked: GraphQLRequest, ctx: Context, response: ServerResponse, type: string): Promise<void> {
+async function answer(
+  apollo: ApolloServer<Context>,
+  asked: GraphQLRequest,
+  ctx: Context,
+  response: ServerResponse,
+  type: string,
+): Promise<void> {
   const { http, body } = await apollo.executeOperation(asked, { contextValue: ctx });
   if (body.kind !== 'single') throw new Error('an answer in parts: nothing here makes one');
   const { errors: found, data, extensions } = body.singleResult;
-  writeText(response, http.status ?? 200, { ...Object.fromEntries(http.headers), 'content-type': `${type}; charset=utf-8` }, JSON.stringify({ errors: found, data, extensions }), false);
+  writeText(
+    response,
+    http.status ?? 200,
+    { ...Object.fromEntries(http.headers), 'content-type': `${type}; charset=utf-8` },
+    JSON.stringify({ errors: found, data, extensions }),
+    false,
+  );
 }
 
 /** As Express and Apollo find it. */
@@ -125,7 +174,12 @@ const requireAdmitted: RequestHandler = (_, response, next) => {
   next();
 };
 
-function contextOf(platform: Platform, request: IncomingMessage, response: ServerResponse, done: (entry: RestEntry) => void): Context {
+function contextOf(
+  platform: Platform,
+  request: IncomingMessage,
+  response: ServerResponse,
+  done: (entry: RestEntry) => void,
+): Context {
   const ctx = requestContext(platform, 'graphql', request, String(response.getHeader('X-Request-Id')));
   const started = performance.now();
   localsOf(response).ctx = ctx;
@@ -136,11 +190,25 @@ function contextOf(platform: Platform, request: IncomingMessage, response: Serve
 function entryOf(request: IncomingMessage, response: ServerResponse, ctx: Context, started: number): RestEntry {
   const { request_id, identity } = ctx;
   const { code, project } = outcomes.get(ctx.reply) ?? { code: null, project: null };
-  return { request, started, request_id, operation: 'graphql', status: response.statusCode, identity, project, code, cause: null };
+  return {
+    request,
+    started,
+    request_id,
+    operation: 'graphql',
+    status: response.statusCode,
+    identity,
+    project,
+    code,
+    cause: null,
+  };
 }
 
 /** Who is calling, before anything of the body is read; null for a stranger. */
-async function identify(platform: Platform, request: IncomingMessage, address: string): Promise<Identity | Problem | null> {
+async function identify(
+  platform: Platform,
+  request: IncomingMessage,
+  address: string,
+): Promise<Identity | Problem | null> {
   const { authorization, cookie } = request.headers;
   if (authorization !== undefined) return authenticate(platform, authorization, address);
   const secret = readSessionCookie(platform.config, cookie);
@@ -164,16 +232,27 @@ function requireJson({ headers }: IncomingMessage): void {
 }
 
 /** The size and shape of the query; Apollo sees only what passed. */
-function admitQuery(walk: QueryLimits, { query, variables, operationName, extensions }: Record<string, unknown>): GraphQLRequest {
-  if (typeof query !== 'string' || query.trim() === '') throw problem('graphql_invalid', 'The body must be a JSON object with a query.');
-  if (operationName != null && typeof operationName !== 'string') throw problem('graphql_invalid', 'operationName must be a string.');
+function admitQuery(
+  walk: QueryLimits,
+  { query, variables, operationName, extensions }: Record<string, unknown>,
+): GraphQLRequest {
+  if (typeof query !== 'string' || query.trim() === '')
+    throw problem('graphql_invalid', 'The body must be a JSON object with a query.');
+  if (operationName != null && typeof operationName !== 'string')
+    throw problem('graphql_invalid', 'operationName must be a string.');
   if (!isObject(variables)) throw problem('graphql_invalid', 'variables must be a JSON object.');
   if (!isObject(extensions)) throw problem('graphql_invalid', 'extensions must be a JSON object.');
   walk(query, variables ?? {});
-  return { query, variables: variables ?? undefined, operationName: operationName ?? undefined, extensions: extensions ?? undefined };
+  return {
+    query,
+    variables: variables ?? undefined,
+    operationName: operationName ?? undefined,
+    extensions: extensions ?? undefined,
+  };
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> | null | undefined => value == null || (typeof value === 'object' && !Array.isArray(value));
+const isObject = (value: unknown): value is Record<string, unknown> | null | undefined =>
+  value == null || (typeof value === 'object' && !Array.isArray(value));
 
 type Ready = GraphQLRequestContextWillSendResponse<Context>;
 
@@ -181,11 +260,14 @@ function replies({ log }: Platform): ApolloServerPlugin<Context> {
   return {
     requestDidStart: async () => ({
       async didEncounterErrors({ errors: found, contextValue }) {
-        for (const error of found) if (problemOf(error).code === 'internal_error') log.error({ err: error.originalError ?? error, request_id: contextValue.request_id }, 'request failed');
+        for (const error of found)
+          if (problemOf(error).code === 'internal_error')
+            log.error({ err: error.originalError ?? error, request_id: contextValue.request_id }, 'request failed');
       },
       async willSendResponse(ready) {
         ready.response.http.headers.set('cache-control', 'no-store');
-        for (const [name, value] of Object.entries(ready.contextValue.reply.headers)) ready.response.http.headers.set(name.toLowerCase(), value);
+        for (const [name, value] of Object.entries(ready.contextValue.reply.headers))
+          ready.response.http.headers.set(name.toLowerCase(), value);
         if (ready.errors?.length) tellErrors(ready, ready.errors);
       },
     }),
@@ -198,7 +280,10 @@ const STATUSES = new Set([401, 429, 500, 503]);
 function tellErrors({ response, contextValue }: Ready, found: readonly GraphQLError[]): void {
   if (response.body.kind !== 'single') return;
   const result = response.body.singleResult;
-  result.errors = result.errors?.map((error) => ({ ...error, extensions: { ...error.extensions, request_id: contextValue.request_id } }));
+  result.errors = result.errors?.map((error) => ({
+    ...error,
+    extensions: { ...error.extensions, request_id: contextValue.request_id },
+  }));
   const first = problemOf(found[0] as GraphQLError);
   outcomes.set(contextValue.reply, { code: first.code, project: contextValue.project });
   if (!result.data && STATUSES.has(first.status)) {
@@ -213,7 +298,9 @@ function tellErrors({ response, contextValue }: Ready, found: readonly GraphQLEr
 function problemOf(error: GraphQLError): Problem {
   const cause = error.originalError ?? error;
   if (cause instanceof Problem) return cause;
-  const own = cause instanceof GraphQLError && /^(GRAPHQL_|BAD_USER_INPUT|BAD_REQUEST|OPERATION_)/.test(String(error.extensions?.code ?? ''));
+  const own =
+    cause instanceof GraphQLError &&
+    /^(GRAPHQL_|BAD_USER_INPUT|BAD_REQUEST|OPERATION_)/.test(String(error.extensions?.code ?? ''));
   return own ? problem('graphql_invalid', error.message) : problem('internal_error');
 }
 
@@ -225,7 +312,8 @@ function formatError(error: unknown): GraphQLFormattedError {
 
 function toldAndLogged({ log }: Platform, error: unknown): GraphQLFormattedError {
   const cause = error as GraphQLError;
-  if (problemOf(cause).code === 'internal_error') log.error({ err: cause.originalError ?? cause }, 'a subscription failed');
+  if (problemOf(cause).code === 'internal_error')
+    log.error({ err: cause.originalError ?? cause }, 'a subscription failed');
   return formatError(error);
 }
 
@@ -238,8 +326,16 @@ function refuse(response: ServerResponse, failure: Problem): void {
   const request_id = response.getHeader('X-Request-Id');
   const { ctx } = localsOf(response);
   if (ctx) outcomes.set(ctx.reply, { code: failure.code, project: null });
-  const text = JSON.stringify({ errors: [{ message: failure.detail, extensions: { ...extensionsOf(failure), request_id } }] });
-  writeText(response, failure.status, { ...ctx?.reply.headers, ...failure.headers, 'Content-Type': 'application/json; charset=utf-8' }, text, response.req.method === 'HEAD');
+  const text = JSON.stringify({
+    errors: [{ message: failure.detail, extensions: { ...extensionsOf(failure), request_id } }],
+  });
+  writeText(
+    response,
+    failure.status,
+    { ...ctx?.reply.headers, ...failure.headers, 'Content-Type': 'application/json; charset=utf-8' },
+    text,
+    response.req.method === 'HEAD',
+  );
 }
 
 /** So much of a refused body is read, so that the connection goes on: a new one costs more. */
@@ -253,6 +349,7 @@ function refuseError({ log }: Platform, error: unknown, request: IncomingMessage
   const failure = asProblem(error);
   if (failure !== error) log.error({ err: error, request_id: response.getHeader('X-Request-Id') }, 'request failed');
   if (response.headersSent) return;
-  if (!request.complete && Number(request.headers['content-length'] ?? Infinity) > READ_ANYWAY_BYTES) response.setHeader('Connection', 'close');
+  if (!request.complete && Number(request.headers['content-length'] ?? Infinity) > READ_ANYWAY_BYTES)
+    response.setHeader('Connection', 'close');
   refuse(response, failure);
 }

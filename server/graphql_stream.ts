@@ -1,7 +1,17 @@
 // Subscriptions of the GraphQL face over server-sent events (GraphQL over SSE, distinct connections mode), beside Apollo,
 // which does not carry them. Same callers, same limits on the query, same errors.
 import type { RequestHandler } from 'express';
-import { execute, getOperationAST, GraphQLError, parse, subscribe, validate, type ExecutionResult, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
+import {
+  execute,
+  getOperationAST,
+  GraphQLError,
+  parse,
+  subscribe,
+  validate,
+  type ExecutionResult,
+  type GraphQLFormattedError,
+  type GraphQLSchema,
+} from 'graphql';
 import { createHandler } from 'graphql-sse/lib/use/express';
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
@@ -9,9 +19,17 @@ import { untilGone } from '../rest/gone';
 import { enter } from '../rest/live';
 
 /** Handles what asks for a stream, and nothing else comes here. @param format what a client may know of an error */
-export function subscriptions(schema: GraphQLSchema, format: (error: unknown) => GraphQLFormattedError): RequestHandler {
+export function subscriptions(
+  schema: GraphQLSchema,
+  format: (error: unknown) => GraphQLFormattedError,
+): RequestHandler {
   const handler = createHandler({
-    onSubscribe: (request, { query, variables, operationName }) => run(schema, format, (request.context.res.locals as { ctx: Context }).ctx, { query: String(query), variables, operationName }),
+    onSubscribe: (request, { query, variables, operationName }) =>
+      run(schema, format, (request.context.res.locals as { ctx: Context }).ctx, {
+        query: String(query),
+        variables,
+        operationName,
+      }),
   });
   return async (request, response) => {
     const { ctx } = response.locals as { ctx: Context };
@@ -30,7 +48,12 @@ interface Asked {
 
 type Results = ExecutionResult | AsyncGenerator<ExecutionResult, void>;
 
-async function run(schema: GraphQLSchema, format: (error: unknown) => GraphQLFormattedError, contextValue: Context, asked: Asked): Promise<Results> {
+async function run(
+  schema: GraphQLSchema,
+  format: (error: unknown) => GraphQLFormattedError,
+  contextValue: Context,
+  asked: Asked,
+): Promise<Results> {
   const document = parse(asked.query);
   const wrong = validate(schema, document);
   if (wrong.length) return clean({ errors: wrong }, format);
@@ -40,13 +63,18 @@ async function run(schema: GraphQLSchema, format: (error: unknown) => GraphQLFor
   return Symbol.asyncIterator in result ? cleanAll(result, format) : clean(result, format);
 }
 
-async function* cleanAll(results: AsyncGenerator<ExecutionResult, void>, format: (error: unknown) => GraphQLFormattedError): AsyncGenerator<ExecutionResult, void> {
+async function* cleanAll(
+  results: AsyncGenerator<ExecutionResult, void>,
+  format: (error: unknown) => GraphQLFormattedError,
+): AsyncGenerator<ExecutionResult, void> {
   for await (const result of results) yield clean(result, format);
 }
 
 // graphql-sse takes what names no data for arguments, which it would then execute.
 function clean(result: ExecutionResult, format: (error: unknown) => GraphQLFormattedError): ExecutionResult {
-  return result.errors ? { ...result, data: result.data, errors: result.errors.map((error) => format(ofRequest(error))) as never } : result;
+  return result.errors
+    ? { ...result, data: result.data, errors: result.errors.map((error) => format(ofRequest(error))) as never }
+    : result;
 }
 
 /** What graphql-js finds wrong before it runs anything has no path: it is the client's, as Apollo would say. */

@@ -61,7 +61,13 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   });
   opened.push(() => runtime.close());
   const { allowHttpGit, allowLocalGit, allowPrivateAddresses, sourceSizeMb } = config;
-  const source = await openSource({ directory: config.runtimeDir, sizeMb: sourceSizeMb, allowHttpGit, allowLocalGit, allowPrivateAddresses });
+  const source = await openSource({
+    directory: config.runtimeDir,
+    sizeMb: sourceSizeMb,
+    allowHttpGit,
+    allowLocalGit,
+    allowPrivateAddresses,
+  });
   const shipper = startShipper({ database, runtime, log });
   opened.push(() => shipper.stop());
   const sampler = startSampler({ database, runtime, ingress, log });
@@ -72,19 +78,41 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const endpoints = openEndpoints(config, runtime, platform.facts);
   const databaseShipper = startDatabaseShipper({ database, engines: databases, endpoints, log });
   opened.push(() => databaseShipper.stop());
-  const drivers: HostDrivers = { source, builder: openBuilder(), runtime, ingress, databases, endpoints, directories, shipper, facts: platform.facts };
+  const drivers: HostDrivers = {
+    source,
+    builder: openBuilder(),
+    runtime,
+    ingress,
+    databases,
+    endpoints,
+    directories,
+    shipper,
+    facts: platform.facts,
+  };
   const tending = tendHost(platform, drivers);
   opened.push(() => tending.close());
   return drivers;
 }
 
-async function bind({ config, database, secrets }: Platform, lines: RouterLines, opened: Closing[]): Promise<IngressDriver> {
+async function bind(
+  { config, database, secrets }: Platform,
+  lines: RouterLines,
+  opened: Closing[],
+): Promise<IngressDriver> {
   const operators = operatorCertificate(config, () => void ingress?.forgetCertificate(null));
   if (operators) opened.push(() => operators.close());
-  const certificate = async (host: string): Promise<Certificate | null> => (await certificateOf(database, secrets, host)) ?? operators?.of(host) ?? null;
+  const certificate = async (host: string): Promise<Certificate | null> =>
+    (await certificateOf(database, secrets, host)) ?? operators?.of(host) ?? null;
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
-  const ingress: IngressDriver = await openIngress({ host, port, tlsPort, trustProxy, parts: { certificate, challenge: (token) => challengeOf(database, token), line: lines.line } }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EADDRINUSE') throw new PortTaken(`can't listen on ${host}:${port} (INGRESS_PORT): the port is taken`);
+  const ingress: IngressDriver = await openIngress({
+    host,
+    port,
+    tlsPort,
+    trustProxy,
+    parts: { certificate, challenge: (token) => challengeOf(database, token), line: lines.line },
+  }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EADDRINUSE')
+      throw new PortTaken(`can't listen on ${host}:${port} (INGRESS_PORT): the port is taken`);
     throw new StartupError(`can't listen on ${host}:${port} (INGRESS_PORT): ${error.code ?? error.message}`);
   });
   opened.push(() => ingress.close(config.shutdownGraceSeconds * 1000));

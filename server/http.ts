@@ -1,5 +1,12 @@
 // The one HTTP server: /v2 goes to the REST face on plain node http, everything else to Express.
-import { createServer, STATUS_CODES, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  STATUS_CODES,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import { mintRequestId } from '../core/ids';
 import { limits } from '../core/limits';
@@ -37,7 +44,11 @@ const DRAIN_LOOK_MS = 50;
 /** Listens. @throws StartupError for a taken port or an address that is not this machine's */
 export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: Faces): Promise<HttpServer> {
   // Node would refuse a request without Host itself, with an empty answer.
-  const server = createServer({ maxHeaderSize: limits.headerBytesMax, requireHostHeader: false, connectionsCheckingInterval: SLOW_CLIENTS_LOOK_MS });
+  const server = createServer({
+    maxHeaderSize: limits.headerBytesMax,
+    requireHostHeader: false,
+    connectionsCheckingInterval: SLOW_CLIENTS_LOOK_MS,
+  });
   server.headersTimeout = limits.headersTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveTimeoutMs;
@@ -54,7 +65,9 @@ export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: F
     handle(request, response);
   });
   server.on('checkExpectation', handle);
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket as Socket, open.get(socket as Socket), faces.baseUrl()));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
+    refuse(error, socket as Socket, open.get(socket as Socket), faces.baseUrl()),
+  );
   await bind(server, config);
   const { port } = server.address() as { port: number };
   return { port, close: (graceSeconds) => drain(server, graceSeconds) };
@@ -65,7 +78,8 @@ function dispatch(request: IncomingMessage, response: ServerResponse, requestId:
   // The REST face writes all headers at once, which is much faster than one by one.
   const rest = isRest(url);
   if (!rest) response.setHeader('X-Request-Id', requestId);
-  if (!request.headers.host && request.httpVersion === '1.1') refuseHostless(request, response, faces.baseUrl(), requestId);
+  if (!request.headers.host && request.httpVersion === '1.1')
+    refuseHostless(request, response, faces.baseUrl(), requestId);
   else if (url === '*' && request.method === 'OPTIONS') response.writeHead(204).end();
   else if (rest) void faces.rest(request, response, requestId);
   else faces.others(request, response);
@@ -83,21 +97,41 @@ function isRest(url: string): boolean {
   return url.startsWith('/v2/') || url === '/v2' || url.startsWith('/v2?');
 }
 
-function refuseHostless(request: IncomingMessage, response: ServerResponse, base_url: string, request_id: string): void {
-  writeProblem(response, problem('malformed_request', 'The header Host is missing.', {}, { Connection: 'close' }), { base_url, request_id, instance: request.url ?? '/', head: request.method === 'HEAD' });
+function refuseHostless(
+  request: IncomingMessage,
+  response: ServerResponse,
+  base_url: string,
+  request_id: string,
+): void {
+  writeProblem(response, problem('malformed_request', 'The header Host is missing.', {}, { Connection: 'close' }), {
+    base_url,
+    request_id,
+    instance: request.url ?? '/',
+    head: request.method === 'HEAD',
+  });
 }
 
 /** @param last of this connection */
 function refuse(error: NodeJS.ErrnoException, socket: Socket, last: Exchange | undefined, baseUrl: string): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
-  const code = error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_timeout' : 'malformed_request';
+  const code =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? 'headers_too_large'
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? 'request_timeout'
+        : 'malformed_request';
   const open = last?.response;
   if (!open || open.writableFinished) return refuseUnknown(socket, problem(code), baseUrl);
   // The request that is being answered came whole: what is broken is the next one, and an answer here would be taken for its own.
   if (open.req.complete || open.headersSent) return void open.once('close', () => socket.destroy());
   const request_id = last.requestId;
   const instance = (open.req.url ?? '/').split('?')[0] as string;
-  writeProblem(open, problem(code, undefined, {}, { Connection: 'close' }), { base_url: baseUrl, request_id, instance, head: open.req.method === 'HEAD' });
+  writeProblem(open, problem(code, undefined, {}, { Connection: 'close' }), {
+    base_url: baseUrl,
+    request_id,
+    instance,
+    head: open.req.method === 'HEAD',
+  });
   open.once('close', () => socket.destroy());
 }
 
@@ -107,15 +141,26 @@ function refuseUnknown(socket: Socket, failure: Problem, baseUrl: string): void 
   const lines: string[] = [];
   const headers = { 'X-Request-Id': request_id, Connection: 'close' };
   const response = {
-    writeHead: (status: number, more: object) => lines.push(`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...Object.entries({ ...headers, ...more }).map(([name, value]) => `${name}: ${value}`)),
+    writeHead: (status: number, more: object) =>
+      lines.push(
+        `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+        ...Object.entries({ ...headers, ...more }).map(([name, value]) => `${name}: ${value}`),
+      ),
     end: (text?: string) => socket.end(`${lines.join('\r\n')}\r\n\r\n${text ?? ''}`),
   };
-  writeProblem(response as unknown as ServerResponse, failure, { base_url: baseUrl, request_id, instance: '/', head: false });
+  writeProblem(response as unknown as ServerResponse, failure, {
+    base_url: baseUrl,
+    request_id,
+    instance: '/',
+    head: false,
+  });
 }
 
 function bind(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(new StartupError(`can't listen on ${host}:${port}: ${reasonOf(error)}`)));
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      reject(new StartupError(`can't listen on ${host}:${port}: ${reasonOf(error)}`)),
+    );
     server.listen(port, host, resolve);
   });
 }

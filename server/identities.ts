@@ -34,7 +34,8 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
   const flush = async (): Promise<void> => {
     const ids = [...used];
     used.clear();
-    if (ids.length) await markUsed(sql, ids).catch((error: unknown) => log.warn({ err: error }, 'last use of keys not noted'));
+    if (ids.length)
+      await markUsed(sql, ids).catch((error: unknown) => log.warn({ err: error }, 'last use of keys not noted'));
   };
   const valid = (identity: Identity | null): Identity | Problem => {
     if (!identity) return invalidToken();
@@ -56,10 +57,23 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
       if (identity) used.add(identity.id);
       return identity;
     },
-    access: async (identity, projectId) => accesses.get(`${identity.user?.id ?? identity.id} ${projectId}`, () => projectAccess(sql, identity, projectId)),
+    access: async (identity, projectId) =>
+      accesses.get(`${identity.user?.id ?? identity.id} ${projectId}`, () => projectAccess(sql, identity, projectId)),
     forget({ key_id, user_id, project_id }) {
-      identities.drop((_, identity) => !identity || [identity.id, identity.user?.id, identity.project_id].some((id) => id && (id === key_id || id === user_id || id === project_id)));
-      accesses.drop((key) => Boolean((user_id && key.startsWith(`${user_id} `)) || (project_id && key.endsWith(` ${project_id}`)) || (key_id && key.startsWith(`${key_id} `))));
+      identities.drop(
+        (_, identity) =>
+          !identity ||
+          [identity.id, identity.user?.id, identity.project_id].some(
+            (id) => id && (id === key_id || id === user_id || id === project_id),
+          ),
+      );
+      accesses.drop((key) =>
+        Boolean(
+          (user_id && key.startsWith(`${user_id} `)) ||
+          (project_id && key.endsWith(` ${project_id}`)) ||
+          (key_id && key.startsWith(`${key_id} `)),
+        ),
+      );
     },
     close: () => {
       clearInterval(timer);
@@ -69,7 +83,12 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
 }
 
 function invalidToken(): Problem {
-  return problem('token_invalid', undefined, {}, { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' });
+  return problem(
+    'token_invalid',
+    undefined,
+    {},
+    { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' },
+  );
 }
 
 interface Cache<T> {

@@ -12,7 +12,12 @@ const RETRY_MS = 1_000;
  * Calls `handlers[channel]` with the payload of each notification. A lost connection is made again every second.
  * @param listening called whenever a connection begins to listen: what was said before is lost
  */
-export function listen(url: string, handlers: Record<string, (payload: string) => void>, log: Logger, listening?: () => void): Listener {
+export function listen(
+  url: string,
+  handlers: Record<string, (payload: string) => void>,
+  log: Logger,
+  listening?: () => void,
+): Listener {
   let client: Client | null = null;
   let closed = false;
   let timer: NodeJS.Timeout | undefined;
@@ -21,7 +26,12 @@ export function listen(url: string, handlers: Record<string, (payload: string) =
     if (!closed) timer = setTimeout(() => void connect(), RETRY_MS).unref();
   };
   const connect = async (): Promise<void> => {
-    const fresh = new Client({ connectionString: url, application_name: 'platform-api listener', keepAlive: true, connectionTimeoutMillis: 5_000 });
+    const fresh = new Client({
+      connectionString: url,
+      application_name: 'platform-api listener',
+      keepAlive: true,
+      connectionTimeoutMillis: 5_000,
+    });
     let lost = false;
     fresh.on('error', () => {
       if (!lost) again();

@@ -9,7 +9,10 @@ import type * as OfService from './service';
 const load = createRequire(__filename);
 
 runProgram('npm start', async (platform) => {
-  const start = platform.config.webConcurrency > 1 ? (load('./cluster') as typeof OfCluster).startCluster : (load('./service') as typeof OfService).startService;
+  const start =
+    platform.config.webConcurrency > 1
+      ? (load('./cluster') as typeof OfCluster).startCluster
+      : (load('./service') as typeof OfService).startService;
   const service = await start(platform);
   const { firstBoot, firstBootText } = load('./first_boot') as typeof OfFirstBoot;
   const first = await firstBoot(platform);

@@ -58,8 +58,17 @@ export async function openPlatform(config: Config, log: Logger = createLog(confi
 }
 
 function openOwn(config: Config, log: Logger): Promise<Engine> {
-  const restarted = (error: Error | null): void => (error ? log.error({ err: error }, 'the database server has ended and could not be started again') : log.warn('the database server had ended and was started again'));
-  return openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined, flags: connectionFlags(config), restarted });
+  const restarted = (error: Error | null): void =>
+    error
+      ? log.error({ err: error }, 'the database server has ended and could not be started again')
+      : log.warn('the database server had ended and was started again');
+  return openEmbedded({
+    dataDir: config.dataDir,
+    user: config.postgresUser,
+    binaries: config.pgBin ?? undefined,
+    flags: connectionFlags(config),
+    restarted,
+  });
 }
 
 /**
@@ -76,7 +85,12 @@ interface Engine {
 }
 
 /** @param prepare brings the schema up to date, or refuses */
-async function onEngine(config: Config, log: Logger, engine: Engine, prepare: (database: Database) => Promise<void>): Promise<Platform> {
+async function onEngine(
+  config: Config,
+  log: Logger,
+  engine: Engine,
+  prepare: (database: Database) => Promise<void>,
+): Promise<Platform> {
   const database = openDatabase(engine.url, { poolSize: config.databasePoolSize });
   try {
     await prepare(database);
@@ -89,11 +103,25 @@ async function onEngine(config: Config, log: Logger, engine: Engine, prepare: (d
   const secrets = secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir }));
   const identities = openIdentities(database, log);
   const parts = assemble(config, log, database, secrets, identities);
-  const listener = listen(engine.url, { forget: (text) => identities.forget(JSON.parse(text)), logs: (key) => parts.news.tell('logs', key) }, log);
-  return { ...parts, databaseUrl: engine.url, close: () => closeAll([listener, identities, parts.refusals, database, engine]) };
+  const listener = listen(
+    engine.url,
+    { forget: (text) => identities.forget(JSON.parse(text)), logs: (key) => parts.news.tell('logs', key) },
+    log,
+  );
+  return {
+    ...parts,
+    databaseUrl: engine.url,
+    close: () => closeAll([listener, identities, parts.refusals, database, engine]),
+  };
 }
 
-function assemble(config: Config, log: Logger, database: Database, secrets: SecretBox, identities: Identities): Omit<Platform, 'close' | 'databaseUrl'> {
+function assemble(
+  config: Config,
+  log: Logger,
+  database: Database,
+  secrets: SecretBox,
+  identities: Identities,
+): Omit<Platform, 'close' | 'databaseUrl'> {
   const tables = allJobs().map((job) => job.table);
   return {
     config,
@@ -136,7 +164,10 @@ const COUNT = named(`insert into rate_windows as w (bucket, window_start, used) 
 
 async function requireUpToDate(database: Database): Promise<void> {
   const pending = await pendingMigrations(database, MIGRATIONS);
-  if (pending.length) throw new StartupError(`the program on the disk is newer than the one that runs (${pending.join(', ')} is pending): start it again`);
+  if (pending.length)
+    throw new StartupError(
+      `the program on the disk is newer than the one that runs (${pending.join(', ')} is pending): start it again`,
+    );
 }
 
 /** On connections of its own, since a migration may take longer than any request. */

@@ -10,18 +10,31 @@ import { openSource } from '../drivers/source/git';
 /** Opens nothing yet: the folder for sources is made when a repository is first asked. */
 export function openProbes(config: Config): Probes {
   let driver: Promise<SourceDriver> | null = null;
-  const source = (): Promise<SourceDriver> => (driver ??= openSources(config).catch((error: unknown) => {
-    driver = null;
-    throw error;
-  }));
+  const source = (): Promise<SourceDriver> =>
+    (driver ??= openSources(config).catch((error: unknown) => {
+      driver = null;
+      throw error;
+    }));
   return {
     dns: dnsQuestions({ resolvers: [...config.dnsResolvers] }),
     source: { look: async (remote, wanted) => look(await source(), remote, wanted) },
   };
 }
 
-function openSources({ runtimeDir, sourceSizeMb, allowHttpGit, allowLocalGit, allowPrivateAddresses }: Config): Promise<SourceDriver> {
-  return openSource({ directory: runtimeDir, sizeMb: sourceSizeMb, allowHttpGit, allowLocalGit, allowPrivateAddresses });
+function openSources({
+  runtimeDir,
+  sourceSizeMb,
+  allowHttpGit,
+  allowLocalGit,
+  allowPrivateAddresses,
+}: Config): Promise<SourceDriver> {
+  return openSource({
+    directory: runtimeDir,
+    sizeMb: sourceSizeMb,
+    allowHttpGit,
+    allowLocalGit,
+    allowPrivateAddresses,
+  });
 }
 
 async function look(source: SourceDriver, remote: GitRemote, wanted: Wanted): Promise<SourceAnswer> {

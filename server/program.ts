@@ -32,12 +32,18 @@ export function runProgram(command: string, start: (platform: Platform) => Promi
 async function run(command: string, start: (platform: Platform) => Promise<Running>): Promise<void> {
   const words = process.argv.slice(2);
   if (words.includes('--help') || words.includes('-h')) return void process.stdout.write(helpText());
-  if (words.length) throw new StartupError(`unknown argument ${words[0]}; settings are environment variables, see ${command} -- --help`);
+  if (words.length)
+    throw new StartupError(
+      `unknown argument ${words[0]}; settings are environment variables, see ${command} -- --help`,
+    );
   const config = loadConfig(process.env);
   leaveOnSignal();
   // Not before: a start that goes no further should not wait for all there is.
   const { openPlatform } = load('./platform') as typeof OfPlatform;
-  const platform = await openPlatform(config, createLog(config.logLevel, config.webConcurrency > 1 ? sharedOutput() : undefined));
+  const platform = await openPlatform(
+    config,
+    createLog(config.logLevel, config.webConcurrency > 1 ? sharedOutput() : undefined),
+  );
   try {
     stopOnSignal(platform, await start(platform));
   } catch (error) {

@@ -1,7 +1,26 @@
 // Refuses a hostile GraphQL query before anything is validated or executed: one walk over the parsed text.
 import {
-  getNamedType, getNullableType, GraphQLError, introspectionTypes, isInterfaceType, isListType, isObjectType, Kind, parse, SchemaMetaFieldDef, TypeMetaFieldDef, valueFromASTUntyped,
-  type DocumentNode, type FieldNode, type FragmentDefinitionNode, type GraphQLField, type GraphQLNamedType, type GraphQLSchema, type OperationTypeNode, type SelectionNode, type SelectionSetNode,
+  getNamedType,
+  getNullableType,
+  GraphQLError,
+  introspectionTypes,
+  isInterfaceType,
+  isListType,
+  isObjectType,
+  Kind,
+  parse,
+  SchemaMetaFieldDef,
+  TypeMetaFieldDef,
+  valueFromASTUntyped,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLField,
+  type GraphQLNamedType,
+  type GraphQLSchema,
+  type OperationTypeNode,
+  type SelectionNode,
+  type SelectionSetNode,
 } from 'graphql';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
@@ -52,7 +71,10 @@ function parseText(query: string): DocumentNode {
     return parse(query, { maxTokens: limits.graphqlTokensMax });
   } catch (error) {
     if (!(error instanceof GraphQLError)) throw problem('query_too_complex', 'The query is nested too deeply.');
-    if (/ tokens\. Parsing aborted/.test(error.message)) throw problem('query_too_complex', `The query has more than ${limits.graphqlTokensMax} tokens.`, { limit: limits.graphqlTokensMax });
+    if (/ tokens\. Parsing aborted/.test(error.message))
+      throw problem('query_too_complex', `The query has more than ${limits.graphqlTokensMax} tokens.`, {
+        limit: limits.graphqlTokensMax,
+      });
     throw problem('graphql_invalid', error.message);
   }
 }
@@ -67,7 +89,12 @@ function requireModest(weight: Weight, introspectionMax: number): void {
 }
 
 function requireWithin(what: string, value: number, limit: number): void {
-  if (value > limit) throw problem('query_too_complex', `The query has ${value > 1e9 ? 'far too many' : value} ${what}, at most ${limit} are allowed.`, { limit });
+  if (value > limit)
+    throw problem(
+      'query_too_complex',
+      `The query has ${value > 1e9 ? 'far too many' : value} ${what}, at most ${limit} are allowed.`,
+      { limit },
+    );
 }
 
 /**
@@ -76,11 +103,14 @@ function requireWithin(what: string, value: number, limit: number): void {
  */
 function weightsOf(schema: GraphQLSchema, document: DocumentNode, variables: Variables): Weight[] {
   const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const node of document.definitions) if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
+  for (const node of document.definitions)
+    if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
   const scale = openScale({ schema, fragments, variables });
   return document.definitions.flatMap((node) => {
     if (node.kind === Kind.FRAGMENT_DEFINITION) return [{ ...scale.fragment(node.name.value), width: 0 }];
-    return node.kind === Kind.OPERATION_DEFINITION ? [scale.set(node.selectionSet, rootOf(schema, node.operation))] : [];
+    return node.kind === Kind.OPERATION_DEFINITION
+      ? [scale.set(node.selectionSet, rootOf(schema, node.operation))]
+      : [];
   });
 }
 
@@ -106,13 +136,15 @@ function openScale(subject: Subject): Scale {
   const known = new Map<string, Weight>();
   const open = new Set<string>();
   const scale: Scale = {
-    set: (set, parent) => set.selections.reduce((sum, node) => add(sum, weightOf(node, parent, subject, scale)), NOTHING),
+    set: (set, parent) =>
+      set.selections.reduce((sum, node) => add(sum, weightOf(node, parent, subject, scale)), NOTHING),
     fragment(name) {
       const fragment = subject.fragments.get(name);
       if (!fragment) return NOTHING;
       if (open.has(name)) throw problem('graphql_invalid', `The fragment ${name} spreads itself.`);
       open.add(name);
-      const weight = known.get(name) ?? scale.set(fragment.selectionSet, subject.schema.getType(fragment.typeCondition.name.value));
+      const weight =
+        known.get(name) ?? scale.set(fragment.selectionSet, subject.schema.getType(fragment.typeCondition.name.value));
       open.delete(name);
       known.set(name, weight);
       return weight;
@@ -149,13 +181,21 @@ function definitionOf(parent: Maybe<GraphQLNamedType>, name: string): Maybe<Grap
 /** Rows of a list of a type's or a field's parts, about as many as they have. */
 const SCHEMA_ROWS = 8;
 
-function rowsOf(node: FieldNode, parent: Maybe<GraphQLNamedType>, definition: Maybe<GraphQLField<unknown, unknown>>, { schema, variables }: Subject): number {
+function rowsOf(
+  node: FieldNode,
+  parent: Maybe<GraphQLNamedType>,
+  definition: Maybe<GraphQLField<unknown, unknown>>,
+  { schema, variables }: Subject,
+): number {
   if (!definition) return 1;
-  if (isOfIntrospection(parent) && isListType(getNullableType(definition.type))) return parent?.name === '__Schema' ? Object.keys(schema.getTypeMap()).length : SCHEMA_ROWS;
+  if (isOfIntrospection(parent) && isListType(getNullableType(definition.type)))
+    return parent?.name === '__Schema' ? Object.keys(schema.getTypeMap()).length : SCHEMA_ROWS;
   const argument = definition.args.find(({ name }) => name === 'limit');
   if (!argument) return 1;
   const given = node.arguments?.find(({ name }) => name.value === 'limit')?.value;
-  const value = (given && valueFromASTUntyped(given, variables)) ?? (given?.kind === Kind.VARIABLE ? undefined : argument.defaultValue);
+  const value =
+    (given && valueFromASTUntyped(given, variables)) ??
+    (given?.kind === Kind.VARIABLE ? undefined : argument.defaultValue);
   // What is no number yet, like a variable that was not sent, counts as the largest page.
   return typeof value === 'number' ? Math.min(Math.max(value, 1), limits.pageSizeMax) : limits.pageSizeMax;
 }

@@ -21,7 +21,10 @@ export function requireFlat(text: string): void {
       depth += 1;
       if (letter === '{') braces += 1;
       if (depth > NESTING_MAX) throw problem('query_too_complex', 'The query is nested too deeply.');
-      if (braces > BRACES_MAX) throw problem('query_too_complex', `The query has more than ${BRACES_MAX} selections and objects.`, { limit: BRACES_MAX });
+      if (braces > BRACES_MAX)
+        throw problem('query_too_complex', `The query has more than ${BRACES_MAX} selections and objects.`, {
+          limit: BRACES_MAX,
+        });
     } else if (letter === '}' || letter === ']' || letter === ')') depth -= 1;
   }
 }

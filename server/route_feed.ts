@@ -39,7 +39,12 @@ export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
     state.changed.add(id);
     void work(state);
   };
-  const listener = listen(parts.databaseUrl, { routes: told, certificates: (host) => parts.ingress.forgetCertificate(host) }, parts.log, everything);
+  const listener = listen(
+    parts.databaseUrl,
+    { routes: told, certificates: (host) => parts.ingress.forgetCertificate(host) },
+    parts.log,
+    everything,
+  );
   const timer = setInterval(everything, ALL_AGAIN_MS);
   return {
     async close() {

@@ -35,7 +35,16 @@ interface State {
 
 /** Writes at least every half second. */
 export function openRouterLines({ database, log }: { database: Database; log: Logger }): RouterLines {
-  const state: State = { database, log, waiting: [], taken: new Map(), lost: new Map(), origins: new Map(), writing: Promise.resolve(), away: false };
+  const state: State = {
+    database,
+    log,
+    waiting: [],
+    taken: new Map(),
+    lost: new Map(),
+    origins: new Map(),
+    writing: Promise.resolve(),
+    away: false,
+  };
   const timer = setInterval(() => {
     state.taken.clear();
     if (state.waiting.length || state.lost.size) state.writing = state.writing.then(() => writeAll(state));
@@ -86,18 +95,30 @@ function forget(lost: Map<string, number>, id: string, count: number): void {
 
 async function write(state: State, batch: readonly AccessLine[], lost: ReadonlyMap<string, number>): Promise<void> {
   await learn(state, batch, lost);
-  const lines = [...batch.map((line) => routerLine(state, line)), ...[...lost].map(([id, count]) => lossLine(state, id, count))];
-  await appendLogLines(state.database, lines.filter((line) => line !== null));
+  const lines = [
+    ...batch.map((line) => routerLine(state, line)),
+    ...[...lost].map(([id, count]) => lossLine(state, id, count)),
+  ];
+  await appendLogLines(
+    state.database,
+    lines.filter((line) => line !== null),
+  );
 }
 
 /** Whose lines they are, asked once for each instance and application. */
-async function learn({ database, origins }: State, batch: readonly AccessLine[], lost: ReadonlyMap<string, number>): Promise<void> {
+async function learn(
+  { database, origins }: State,
+  batch: readonly AccessLine[],
+  lost: ReadonlyMap<string, number>,
+): Promise<void> {
   if (origins.size > ORIGINS_MAX) origins.clear();
-  const missing = (ids: Iterable<string | null>): string[] => [...new Set(ids)].filter((id): id is string => id !== null && !origins.has(id));
+  const missing = (ids: Iterable<string | null>): string[] =>
+    [...new Set(ids)].filter((id): id is string => id !== null && !origins.has(id));
   const instances = missing(batch.map(({ instance_id }) => instance_id));
   const applications = missing([...batch.map(({ application_id }) => application_id), ...lost.keys()]);
   if (instances.length) for (const [id, origin] of await originsOfUnits(database, instances)) origins.set(id, origin);
-  if (applications.length) for (const [id, origin] of await originsOfApplications(database, applications)) origins.set(id, origin);
+  if (applications.length)
+    for (const [id, origin] of await originsOfApplications(database, applications)) origins.set(id, origin);
 }
 
 /** Null for an application that is gone. */
@@ -106,7 +127,13 @@ function routerLine({ origins }: State, line: AccessLine): LogLineInput | null {
   if (!application) return null;
   const instance = line.instance_id === null ? undefined : origins.get(line.instance_id);
   const origin = instance ?? { ...application, preview_id: line.preview_id, instance_id: line.instance_id };
-  return { ...origin, at: line.at, source: 'router', level: line.status >= 500 ? 'error' : 'info', message: messageOf(line) };
+  return {
+    ...origin,
+    at: line.at,
+    source: 'router',
+    level: line.status >= 500 ? 'error' : 'info',
+    message: messageOf(line),
+  };
 }
 
 function messageOf(line: AccessLine): string {

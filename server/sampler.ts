@@ -82,11 +82,15 @@ async function sampleOnce(state: State, at: Date): Promise<void> {
   const { database } = state;
   const usage = await usageOf(state, await runningInstances<Handle>(database));
   const countedByHost = new Set(usage.filter(({ network }) => network).map(({ instance }) => instance.id));
-  for (const traffic of state.ingress.takeTraffic()) if (state.counted.length < WAITING_MAX) state.counted.push({ at, traffic, countedByHost });
+  for (const traffic of state.ingress.takeTraffic())
+    if (state.counted.length < WAITING_MAX) state.counted.push({ at, traffic, countedByHost });
   keep(state, usagePoints(usage, at));
   keep(state, countPoints(await countInstances(database), at));
   await placeTraffic(state);
-  await storeUsage(database, usage.map(({ instance, cpu_percent, memory_mb }) => ({ id: instance.id, cpu_percent, memory_mb })));
+  await storeUsage(
+    database,
+    usage.map(({ instance, cpu_percent, memory_mb }) => ({ id: instance.id, cpu_percent, memory_mb })),
+  );
   await write(state);
 }
 
@@ -103,13 +107,23 @@ async function usageOf(state: State, instances: readonly Instance[]): Promise<Us
     const last = before.get(id);
     const memory_mb = Math.round(usage.memory_bytes / MIB);
     // Started anew since: its counters began at zero.
-    if (!last || last.handle.pid !== handle.pid || last.handle.start_time !== handle.start_time) return [{ instance, memory_mb, cpu_percent: null, network: null }];
-    return [{ instance, memory_mb, cpu_percent: cpuPercent(last.usage, usage, at - last.at), network: networkBetween(last.usage, usage) }];
+    if (!last || last.handle.pid !== handle.pid || last.handle.start_time !== handle.start_time)
+      return [{ instance, memory_mb, cpu_percent: null, network: null }];
+    return [
+      {
+        instance,
+        memory_mb,
+        cpu_percent: cpuPercent(last.usage, usage, at - last.at),
+        network: networkBetween(last.usage, usage),
+      },
+    ];
   });
 }
 
 async function placeTraffic(state: State): Promise<void> {
-  const parts = await trafficParts(state.database, [...new Set(state.counted.map(({ traffic }) => traffic.application_id))]);
+  const parts = await trafficParts(state.database, [
+    ...new Set(state.counted.map(({ traffic }) => traffic.application_id)),
+  ]);
   for (const { at, traffic, countedByHost } of state.counted) {
     const part = parts.get(traffic.application_id);
     if (part) keep(state, trafficPoints(traffic, part, countedByHost, at));

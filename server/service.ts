@@ -45,7 +45,9 @@ export function startService(platform: Platform): Promise<Service> {
 }
 
 /** Opens part by part; closes in reverse, also what is open when a part fails. */
-export async function closable<Parts>(open: (opened: Opened) => Promise<Parts>): Promise<Parts & { close(): Promise<void> }> {
+export async function closable<Parts>(
+  open: (opened: Opened) => Promise<Parts>,
+): Promise<Parts & { close(): Promise<void> }> {
   const opened: Opened = [];
   const close = async (): Promise<void> => {
     for (const step of opened.reverse()) await step();
@@ -89,7 +91,12 @@ export const buildFaces = memoize(async (): Promise<Built> => {
 });
 
 /** The faces, on the port of the API. Answers the settings with that port. */
-export async function openWeb(platform: Platform, { core, handlers }: Built, metrics: Metrics, opened: Opened): Promise<Config> {
+export async function openWeb(
+  platform: Platform,
+  { core, handlers }: Built,
+  metrics: Metrics,
+  opened: Opened,
+): Promise<Config> {
   const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
   const faces = lazyFaces();
@@ -119,14 +126,33 @@ interface Faces {
 }
 
 function lazyFaces(): Faces {
-  const starting = (response: ServerResponse, headers = {}): void => void response.writeHead(503, { ...headers, 'Retry-After': '1' }).end();
-  return { rest: async (_, response, requestId) => starting(response, { 'X-Request-Id': requestId }), express: (_, response) => starting(response) };
+  const starting = (response: ServerResponse, headers = {}): void =>
+    void response.writeHead(503, { ...headers, 'Retry-After': '1' }).end();
+  return {
+    rest: async (_, response, requestId) => starting(response, { 'X-Request-Id': requestId }),
+    express: (_, response) => starting(response),
+  };
 }
 
-function restParts(platform: Platform, core: Core, handlers: RestParts['handlers'], done: RestParts['done']): RestParts {
+function restParts(
+  platform: Platform,
+  core: Core,
+  handlers: RestParts['handlers'],
+  done: RestParts['done'],
+): RestParts {
   const { config } = platform;
   // Made when somebody wants to read it: most starts are not for that.
-  const openapi = memoize(() => renderOpenapi(openapiDocument({ table: core.table, schema: core.schema, transitional: core.transitional, baseUrl: config.baseUrl, version })));
+  const openapi = memoize(() =>
+    renderOpenapi(
+      openapiDocument({
+        table: core.table,
+        schema: core.schema,
+        transitional: core.transitional,
+        baseUrl: config.baseUrl,
+        version,
+      }),
+    ),
+  );
   const pages = consolePages();
   return {
     config,
@@ -158,7 +184,17 @@ function noter({ log, refusals }: Platform, metrics: Metrics): (entry: RestEntry
     // By the code: GraphQL answers 200 where a part of the query failed.
     if (identity && code && errors[code].status < 500) refusals.count(identity, project, code);
     if (cause) log.error({ err: cause, request_id }, 'request failed');
-    line({ request_id, operation, method: request.method, status, ms, account: identity?.account_id, key_id: identity?.id, code: code ?? undefined, client_request_id: clientRequestId(request) });
+    line({
+      request_id,
+      operation,
+      method: request.method,
+      status,
+      ms,
+      account: identity?.account_id,
+      key_id: identity?.id,
+      code: code ?? undefined,
+      client_request_id: clientRequestId(request),
+    });
   };
 }
 
@@ -183,7 +219,12 @@ function expressApp(platform: Platform, graphql: express.Router, state: { draini
   app.get(AUTHORITY_PATH, databaseAuthorityFile(platform));
   app.use((request, response) => {
     const request_id = String(response.getHeader('X-Request-Id'));
-    writeProblem(response, problem('route_not_found'), { base_url: platform.config.baseUrl, request_id, instance: request.path, head: request.method === 'HEAD' });
+    writeProblem(response, problem('route_not_found'), {
+      base_url: platform.config.baseUrl,
+      request_id,
+      instance: request.path,
+      head: request.method === 'HEAD',
+    });
   });
   return app;
 }
@@ -195,7 +236,10 @@ async function notReady(platform: Platform): Promise<string[]> {
   try {
     const pending = await pendingMigrations(platform.database, MIGRATIONS);
     const lag = await platform.workerLag();
-    return [...(pending.length ? ['migrations are pending'] : []), ...(lag > LAG_SECONDS_MAX ? ['the worker lags behind'] : [])];
+    return [
+      ...(pending.length ? ['migrations are pending'] : []),
+      ...(lag > LAG_SECONDS_MAX ? ['the worker lags behind'] : []),
+    ];
   } catch {
     return ['the database does not answer'];
   }

@@ -55,7 +55,15 @@ const TRIM_BYTES = 4 * 1024 * 1024;
 
 /** Starts copying in the background. One process for each runtime. */
 export function startShipper(parts: ShipperParts): Shipper {
-  const state: State = { ...parts, units: new Map(), bell: openBell(), stopping: false, listedAt: -Infinity, droppedAt: performance.now(), turn: Promise.resolve() };
+  const state: State = {
+    ...parts,
+    units: new Map(),
+    bell: openBell(),
+    stopping: false,
+    listedAt: -Infinity,
+    droppedAt: performance.now(),
+    turn: Promise.resolve(),
+  };
   const ended = run(state);
   return {
     noticed() {
@@ -109,7 +117,10 @@ async function refresh(state: State): Promise<void> {
   const listedAt = performance.now();
   const present = new Set(ids);
   for (const id of state.units.keys()) if (!present.has(id)) state.units.delete(id);
-  await adopt(state, ids.filter((id) => !state.units.has(id)));
+  await adopt(
+    state,
+    ids.filter((id) => !state.units.has(id)),
+  );
   if (listedAt - state.droppedAt > DROP_MS) {
     await dropLogPositions(state.database, ids);
     state.droppedAt = listedAt;
@@ -121,7 +132,8 @@ async function adopt(state: State, ids: readonly string[]): Promise<void> {
   if (!ids.length) return;
   const origins = await originsOfUnits(state.database, ids);
   const positions = await logPositions(state.database, [...origins.keys()]);
-  for (const [id, origin] of origins) state.units.set(id, { id, origin, position: positions.get(id) ?? null, bytes: 0 });
+  for (const [id, origin] of origins)
+    state.units.set(id, { id, origin, position: positions.get(id) ?? null, bytes: 0 });
 }
 
 /** Copies a chunk of a unit that has ended. Whether it has more. */
@@ -169,7 +181,15 @@ async function readChunk({ runtime, log }: State, unit: Unit): Promise<Copied | 
 
 async function store(state: State, batch: readonly Copied[]): Promise<void> {
   const at = new Date();
-  const lines = batch.flatMap(({ unit, chunk }) => chunk.lines.map(({ text }): LogLineInput => ({ ...unit.origin, at, source: 'app', level: levelOf(text), message: text })));
+  const lines = batch.flatMap(({ unit, chunk }) =>
+    chunk.lines.map(({ text }): LogLineInput => ({
+      ...unit.origin,
+      at,
+      source: 'app',
+      level: levelOf(text),
+      message: text,
+    })),
+  );
   const moves = batch.map(({ unit, chunk }) => ({ unit_id: unit.id, from: unit.position, to: chunk.position }));
   try {
     await state.database.transaction(async (sql) => {
@@ -191,7 +211,9 @@ async function store(state: State, batch: readonly Copied[]): Promise<void> {
 async function trim({ runtime, log }: State, unit: Unit): Promise<void> {
   if (unit.bytes < TRIM_BYTES || unit.position === null) return;
   unit.bytes = 0;
-  await runtime.trimLog(unit.id, unit.position).catch((error: unknown) => log.warn({ err: error, unit: unit.id }, 'the output of a unit could not be trimmed'));
+  await runtime
+    .trimLog(unit.id, unit.position)
+    .catch((error: unknown) => log.warn({ err: error, unit: unit.id }, 'the output of a unit could not be trimmed'));
 }
 
 /** After those who asked before, whatever came of them. */

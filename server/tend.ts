@@ -12,7 +12,10 @@ const SWEEP_WITHIN_MS = 600_000;
 const TELL = { times: 20, everyMs: 250 };
 
 /** Begins at once; the first sweep runs in the background. */
-export function tendHost({ database, log }: Pick<Platform, 'database' | 'log'>, host: HostDrivers): { close(): Promise<void> } {
+export function tendHost(
+  { database, log }: Pick<Platform, 'database' | 'log'>,
+  host: HostDrivers,
+): { close(): Promise<void> } {
   const stopping = new AbortController();
   // A row that nobody woke is looked at by its job, only later.
   const tell = async (unitId: string): Promise<void> => {
@@ -21,12 +24,20 @@ export function tendHost({ database, log }: Pick<Platform, 'database' | 'log'>, 
       await sleep(TELL.everyMs, undefined, { signal: stopping.signal }).catch(() => {});
     }
   };
-  const stopWatching = host.runtime.watch((unitId) => void tell(unitId).catch((error: unknown) => log.warn({ err: error, unit: unitId }, 'the end of a unit could not be told')));
+  const stopWatching = host.runtime.watch(
+    (unitId) =>
+      void tell(unitId).catch((error: unknown) =>
+        log.warn({ err: error, unit: unitId }, 'the end of a unit could not be told'),
+      ),
+  );
   let sweeping = Promise.resolve();
   const sweep = (): void => {
     sweeping = sweeping
       .then(() => sweepHost(database, host, log, driverContext(SWEEP_WITHIN_MS, stopping.signal)))
-      .then(() => {}, (error: unknown) => void log.warn({ err: error }, 'the look for orphans did not end'));
+      .then(
+        () => {},
+        (error: unknown) => void log.warn({ err: error }, 'the look for orphans did not end'),
+      );
   };
   const timer = setInterval(sweep, SWEEP_EVERY_MS);
   sweep();

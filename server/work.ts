@@ -33,7 +33,11 @@ export interface WorkerOptions {
 export async function startWorker(platform: Platform, { whenTaken }: WorkerOptions): Promise<Worker> {
   const volumes = await openDrivers(platform.config);
   const watch = await watchHost(platform, volumes, whenTaken);
-  const loop = start(platform, { volumes, host: null, ...certificates(platform.config) }, platform.config.workerConcurrency);
+  const loop = start(
+    platform,
+    { volumes, host: null, ...certificates(platform.config) },
+    platform.config.workerConcurrency,
+  );
   return {
     ingress: () => watch.host()?.drivers.ingress.ports ?? null,
     async stop() {
@@ -48,7 +52,11 @@ interface HostWatch {
 }
 
 /** Runs the applications, at once or as soon as the process that does has gone. */
-async function watchHost(platform: Platform, volumes: VolumeDrivers, whenTaken: WorkerOptions['whenTaken']): Promise<HostWatch> {
+async function watchHost(
+  platform: Platform,
+  volumes: VolumeDrivers,
+  whenTaken: WorkerOptions['whenTaken'],
+): Promise<HostWatch> {
   const stopping = new AbortController();
   let running = await takeOver(platform, volumes).catch((error: unknown) => {
     if (!(error instanceof PortTaken)) throw error;
@@ -61,7 +69,8 @@ async function watchHost(platform: Platform, volumes: VolumeDrivers, whenTaken: 
       await sleep(STAND_BY_MS, undefined, { signal: stopping.signal }).catch(() => {});
       if (stopping.signal.aborted) return;
       running = await takeOver(platform, volumes).catch((error: unknown) => {
-        if (!(error instanceof PortTaken)) platform.log.warn({ err: error }, 'the applications could not be taken over');
+        if (!(error instanceof PortTaken))
+          platform.log.warn({ err: error }, 'the applications could not be taken over');
         return null;
       });
     }
@@ -87,13 +96,25 @@ async function takeOver(platform: Platform, volumes: VolumeDrivers): Promise<{ h
   return { host, loop: start(platform, { volumes, host: host.drivers }, HOST_STEPS) };
 }
 
-function certificates({ acmeDirectory: directory, acmeEmail: email, acmeCaFile: caFile }: Config): Pick<Drivers, 'certificates'> {
+function certificates({
+  acmeDirectory: directory,
+  acmeEmail: email,
+  acmeCaFile: caFile,
+}: Config): Pick<Drivers, 'certificates'> {
   return directory === null ? {} : { certificates: openCertificates({ directory, email, caFile }) };
 }
 
 function start(platform: Platform, drivers: Drivers, concurrency: number): Loop {
   const { config, database, databaseUrl, secrets, probes, log } = platform;
-  const parts: LoopParts = { database, config, secrets, probes, log, drivers, listen: (handlers) => listen(databaseUrl, handlers, log) };
+  const parts: LoopParts = {
+    database,
+    config,
+    secrets,
+    probes,
+    log,
+    drivers,
+    listen: (handlers) => listen(databaseUrl, handlers, log),
+  };
   const jobs = allJobs().filter((job) => Boolean(job.host) === (drivers.host !== null));
   return startLoop(parts, { concurrency, graceMs: config.shutdownGraceSeconds * 1000, jobs });
 }

@@ -16,10 +16,24 @@ beforeEach(async () => {
 });
 
 const defaults = {
-  build: { builder: 'buildpack', buildpack_builder: null, buildpacks: [], dockerfile_path: 'Dockerfile', root_directory: '.', build_command: null },
+  build: {
+    builder: 'buildpack',
+    buildpack_builder: null,
+    buildpacks: [],
+    dockerfile_path: 'Dockerfile',
+    root_directory: '.',
+    build_command: null,
+  },
   run: { release_command: null, shutdown_grace_seconds: 30 },
   http: { port: 8080, force_https: true, request_timeout_seconds: 60, sticky_sessions: false },
-  health_check: { type: 'tcp', path: null, interval_seconds: 10, timeout_seconds: 5, failure_threshold: 3, grace_period_seconds: 60 },
+  health_check: {
+    type: 'tcp',
+    path: null,
+    interval_seconds: 10,
+    timeout_seconds: 5,
+    failure_threshold: 3,
+    grace_period_seconds: 60,
+  },
   previews: { auto_create: false, expire_after_days: 7 },
   maintenance_mode: false,
   log_retention_days: 7,
@@ -40,7 +54,11 @@ async function get(): Promise<Answer['body']> {
 async function refuse(cases: [unknown, string, string][]): Promise<void> {
   for (const [body, field, code] of cases) {
     const answer = await patch(body);
-    expect([body, answer.status, answer.body.errors?.map((error: { field: string; code: string }) => [error.field, error.code])]).toEqual([body, 422, [[field, code]]]);
+    expect([
+      body,
+      answer.status,
+      answer.body.errors?.map((error: { field: string; code: string }) => [error.field, error.code]),
+    ]).toEqual([body, 422, [[field, code]]]);
   }
 }
 
@@ -49,8 +67,15 @@ it('shows every default', async () => {
 });
 
 it('merges sections field by field, replaces lists, and keeps the rest', async () => {
-  expect((await patch({ build: { buildpacks: ['one', 'two'], build_command: 'make' }, http: { port: 3000 } })).status).toBe(200);
-  const answer = await patch({ build: { buildpacks: ['three'] }, http: { sticky_sessions: true }, previews: { expire_after_days: null }, maintenance_mode: true });
+  expect(
+    (await patch({ build: { buildpacks: ['one', 'two'], build_command: 'make' }, http: { port: 3000 } })).status,
+  ).toBe(200);
+  const answer = await patch({
+    build: { buildpacks: ['three'] },
+    http: { sticky_sessions: true },
+    previews: { expire_after_days: null },
+    maintenance_mode: true,
+  });
   const wanted = {
     ...defaults,
     build: { ...defaults.build, buildpacks: ['three'], build_command: 'make' },
@@ -61,15 +86,32 @@ it('merges sections field by field, replaces lists, and keeps the rest', async (
   expect(answer.body).toMatchObject(wanted);
   expect(await get()).toEqual(wanted);
   await patch({ build: { build_command: null }, previews: { expire_after_days: 30 } });
-  expect(await get()).toMatchObject({ build: { build_command: null, buildpacks: ['three'] }, previews: { expire_after_days: 30 } });
+  expect(await get()).toMatchObject({
+    build: { build_command: null, buildpacks: ['three'] },
+    previews: { expire_after_days: 30 },
+  });
 });
 
 it('takes every field and every bound', async () => {
   const least = {
-    build: { builder: 'dockerfile', buildpack_builder: 'native', buildpacks: [], dockerfile_path: 'docker/Dockerfile.web', root_directory: 'apps/web', build_command: 'x'.repeat(2000) },
+    build: {
+      builder: 'dockerfile',
+      buildpack_builder: 'native',
+      buildpacks: [],
+      dockerfile_path: 'docker/Dockerfile.web',
+      root_directory: 'apps/web',
+      build_command: 'x'.repeat(2000),
+    },
     run: { release_command: 'npm run migrate', shutdown_grace_seconds: 0 },
     http: { port: 1, force_https: false, request_timeout_seconds: 1, sticky_sessions: true },
-    health_check: { type: 'http', path: '/healthz?deep=1', interval_seconds: 5, timeout_seconds: 1, failure_threshold: 1, grace_period_seconds: 0 },
+    health_check: {
+      type: 'http',
+      path: '/healthz?deep=1',
+      interval_seconds: 5,
+      timeout_seconds: 1,
+      failure_threshold: 1,
+      grace_period_seconds: 0,
+    },
     previews: { auto_create: true, expire_after_days: 1 },
     maintenance_mode: true,
     log_retention_days: 1,
@@ -79,7 +121,13 @@ it('takes every field and every bound', async () => {
   const most = {
     run: { shutdown_grace_seconds: 300 },
     http: { port: 65535, request_timeout_seconds: 900 },
-    health_check: { path: `/${'p'.repeat(254)}`, interval_seconds: 300, timeout_seconds: 60, failure_threshold: 10, grace_period_seconds: 900 },
+    health_check: {
+      path: `/${'p'.repeat(254)}`,
+      interval_seconds: 300,
+      timeout_seconds: 60,
+      failure_threshold: 10,
+      grace_period_seconds: 900,
+    },
     previews: { expire_after_days: 30 },
     log_retention_days: 30,
   };
@@ -103,7 +151,11 @@ it('refuses what is out of bounds', async () => {
     [{ previews: { expire_after_days: 31 } }, 'previews.expire_after_days', 'too_large'],
     [{ log_retention_days: 0 }, 'log_retention_days', 'too_small'],
     [{ build: { build_command: 'x'.repeat(2001) } }, 'build.build_command', 'too_long'],
-    [{ build: { buildpacks: Array.from({ length: 21 }, (_, index) => `pack-${index}`) } }, 'build.buildpacks', 'too_many'],
+    [
+      { build: { buildpacks: Array.from({ length: 21 }, (_, index) => `pack-${index}`) } },
+      'build.buildpacks',
+      'too_many',
+    ],
     [{ build: { buildpacks: ['a', 'a'] } }, 'build.buildpacks', 'duplicate'],
     [{ build: { root_directory: '../other' } }, 'build.root_directory', 'invalid_format'],
     [{ build: { dockerfile_path: '/etc/Dockerfile' } }, 'build.dockerfile_path', 'invalid_format'],
@@ -136,7 +188,11 @@ it('holds the rules over several fields for the merged result', async () => {
 
 it('refuses a builder that the catalog lacks', async () => {
   const answer = await patch({ build: { buildpack_builder: 'cobol' } });
-  expect([answer.status, answer.body.code, answer.body.field]).toEqual([422, 'reference_not_found', 'build.buildpack_builder']);
+  expect([answer.status, answer.body.code, answer.body.field]).toEqual([
+    422,
+    'reference_not_found',
+    'build.buildpack_builder',
+  ]);
 });
 
 it('carries the version of the application', async () => {
@@ -153,16 +209,31 @@ it('carries the version of the application', async () => {
 });
 
 it('loses none of many changes at once', async () => {
-  const changes = [{ http: { port: 4000 } }, { http: { force_https: false } }, { run: { shutdown_grace_seconds: 9 } }, { log_retention_days: 3 }, { build: { build_command: 'make' } }];
+  const changes = [
+    { http: { port: 4000 } },
+    { http: { force_https: false } },
+    { run: { shutdown_grace_seconds: 9 } },
+    { log_retention_days: 3 },
+    { build: { build_command: 'make' } },
+  ];
   const answers = await Promise.all(changes.map((change) => patch(change)));
   expect(answers.map(({ status }) => status)).toEqual(changes.map(() => 200));
-  expect(await get()).toMatchObject({ http: { port: 4000, force_https: false }, run: { shutdown_grace_seconds: 9 }, log_retention_days: 3, build: { build_command: 'make' } });
+  expect(await get()).toMatchObject({
+    http: { port: 4000, force_https: false },
+    run: { shutdown_grace_seconds: 9 },
+    log_retention_days: 3,
+    build: { build_command: 'make' },
+  });
 });
 
 it('names the changed settings in the activity, without values', async () => {
   await patch({ build: { build_command: 'echo hidden-word' }, maintenance_mode: true });
-  const rows = await service.sql(`select action, changed_fields from activity where action = 'application_settings.updated' order by id desc limit 1`);
-  expect(rows).toEqual([{ action: 'application_settings.updated', changed_fields: ['build.build_command', 'maintenance_mode'] }]);
+  const rows = await service.sql(
+    `select action, changed_fields from activity where action = 'application_settings.updated' order by id desc limit 1`,
+  );
+  expect(rows).toEqual([
+    { action: 'application_settings.updated', changed_fields: ['build.build_command', 'maintenance_mode'] },
+  ]);
 });
 
 it('is the same on GraphQL', async () => {
@@ -170,10 +241,19 @@ it('is the same on GraphQL', async () => {
   const fields = `application_id build { builder buildpack_builder buildpacks dockerfile_path root_directory build_command } run { release_command shutdown_grace_seconds }
     http { port force_https request_timeout_seconds sticky_sessions } health_check { type path interval_seconds timeout_seconds failure_threshold grace_period_seconds }
     previews { auto_create expire_after_days } maintenance_mode log_retention_days`;
-  const changed = await service.graphql(`mutation ($id: ID!) { updateApplicationSettings(id: $id, input: { previews: { expire_after_days: null }, http: { port: 5000 } }) { ${fields} } }`, { id });
+  const changed = await service.graphql(
+    `mutation ($id: ID!) { updateApplicationSettings(id: $id, input: { previews: { expire_after_days: null }, http: { port: 5000 } }) { ${fields} } }`,
+    { id },
+  );
   const read = await service.graphql(`query ($id: ID!) { getApplicationSettings(id: $id) { ${fields} } }`, { id });
   expect(changed.data.updateApplicationSettings).toEqual(read.data.getApplicationSettings);
   expect(read.data.getApplicationSettings).toEqual((await service.call('GET', path)).body);
-  const refused = await service.graphql('mutation ($id: ID!) { updateApplicationSettings(id: $id, input: { health_check: { type: http } }) { application_id } }', { id });
-  expect(refused.errors?.[0].extensions).toMatchObject({ code: 'validation_failed', errors: [{ field: 'health_check.path', code: 'depends_on' }] });
+  const refused = await service.graphql(
+    'mutation ($id: ID!) { updateApplicationSettings(id: $id, input: { health_check: { type: http } }) { application_id } }',
+    { id },
+  );
+  expect(refused.errors?.[0].extensions).toMatchObject({
+    code: 'validation_failed',
+    errors: [{ field: 'health_check.path', code: 'depends_on' }],
+  });
 });

@@ -37,29 +37,50 @@ async function begin(): Promise<void> {
 }
 
 async function newApplication(source: object | null): Promise<string> {
-  const { body } = await service.call('POST', '/v2/applications', { body: { name: `app-${(serial += 1)}`, ...(source && { source }) } });
+  const { body } = await service.call('POST', '/v2/applications', {
+    body: { name: `app-${(serial += 1)}`, ...(source && { source }) },
+  });
   return body.id;
 }
 
 const pathOf = (id = application): string => `/v2/applications/${id}/auto_deploy`;
 const get = async (options: CallOptions = {}): Promise<Answer> => service.call('GET', pathOf(), options);
-const patch = (body: object, options: CallOptions = {}, id = application): Promise<Answer> => service.call('PATCH', pathOf(id), { body, ...options });
-const deployments = async (): Promise<Answer['body'][]> => (await service.call('GET', `/v2/applications/${application}/deployments?sort=number`)).body.data;
+const patch = (body: object, options: CallOptions = {}, id = application): Promise<Answer> =>
+  service.call('PATCH', pathOf(id), { body, ...options });
+const deployments = async (): Promise<Answer['body'][]> =>
+  (await service.call('GET', `/v2/applications/${application}/deployments?sort=number`)).body.data;
 
 describe('the configuration', () => {
   beforeEach(begin);
 
-  const defaults = { enabled: false, branch: null, wait_for_checks: false, paths: [], status_reason: null, last_checked_at: null };
+  const defaults = {
+    enabled: false,
+    branch: null,
+    wait_for_checks: false,
+    paths: [],
+    status_reason: null,
+    last_checked_at: null,
+  };
 
   test('is off, and merges what is sent', async () => {
     expect((await get()).body).toEqual({ application_id: application, ...defaults });
     const changed = await patch({ enabled: true, branch: 'release', paths: ['src/**'] });
-    expect([changed.status, changed.body]).toEqual([200, { application_id: application, ...defaults, enabled: true, branch: 'release', paths: ['src/**'] }]);
-    expect((await patch({ branch: null, paths: ['docs'] })).body).toMatchObject({ enabled: true, branch: null, paths: ['docs'] });
+    expect([changed.status, changed.body]).toEqual([
+      200,
+      { application_id: application, ...defaults, enabled: true, branch: 'release', paths: ['src/**'] },
+    ]);
+    expect((await patch({ branch: null, paths: ['docs'] })).body).toMatchObject({
+      enabled: true,
+      branch: null,
+      paths: ['docs'],
+    });
     expect((await service.call('GET', `/v2/applications/${application}`)).body.auto_deploy_enabled).toBe(true);
     expect((await patch({ enabled: false })).body).toMatchObject({ enabled: false, paths: ['docs'] });
     expect((await service.call('GET', `/v2/applications/${application}`)).body.auto_deploy_enabled).toBe(false);
-    const entries = await service.sql(`select action, changed_fields from activity where resource_id = $1 and action like 'auto%' order by id`, [application]);
+    const entries = await service.sql(
+      `select action, changed_fields from activity where resource_id = $1 and action like 'auto%' order by id`,
+      [application],
+    );
     expect(entries[0]).toEqual({ action: 'auto_deploy.updated', changed_fields: ['enabled', 'branch', 'paths'] });
   });
 
@@ -70,7 +91,9 @@ describe('the configuration', () => {
     expect((await patch({ enabled: true }, { headers: { 'If-Match': etag } })).status).toBe(200);
     expect((await patch({ enabled: false }, { headers: { 'If-Match': etag } })).body.code).toBe('precondition_failed');
     const now = (await get()).headers.get('etag') as string;
-    await service.sql('update auto_deploys set observed_generation = observed_generation + 1 where id = $1', [application]);
+    await service.sql('update auto_deploys set observed_generation = observed_generation + 1 where id = $1', [
+      application,
+    ]);
     expect((await get({ headers: { 'If-None-Match': now } })).status).toBe(200);
     expect((await patch({ enabled: false }, { headers: { 'If-Match': now } })).status).toBe(200);
   });
@@ -78,28 +101,49 @@ describe('the configuration', () => {
   test('needs a Git source to be on, and an integration for checks', async () => {
     for (const source of [null, { type: 'image', image: 'registry.example.com/shop:1' }]) {
       const bare = await newApplication(source);
-      expect((await patch({ enabled: true }, {}, bare)).body).toMatchObject({ status: 422, code: 'source_not_configured' });
+      expect((await patch({ enabled: true }, {}, bare)).body).toMatchObject({
+        status: 422,
+        code: 'source_not_configured',
+      });
       expect((await patch({ branch: 'main' }, {}, bare)).status).toBe(200);
     }
-    expect((await patch({ wait_for_checks: true })).body).toMatchObject({ status: 422, errors: [{ field: 'wait_for_checks', code: 'depends_on' }] });
+    expect((await patch({ wait_for_checks: true })).body).toMatchObject({
+      status: 422,
+      errors: [{ field: 'wait_for_checks', code: 'depends_on' }],
+    });
     expect((await patch({ wait_for_checks: false })).status).toBe(200);
   });
 
   test('refuses what breaks its rules', async () => {
     for (const [body, field, code] of [
-      [{}, '', 'required'], [{ enabled: null }, 'enabled', 'required'], [{ enabled: 'yes' }, 'enabled', 'invalid_type'], [{ branch: 'a..b' }, 'branch', 'invalid_format'],
-      [{ branch: '' }, 'branch', 'too_short'], [{ paths: null }, 'paths', 'required'], [{ paths: Array.from({ length: 51 }, (_, index) => `p${index}`) }, 'paths', 'too_many'],
-      [{ paths: ['a', 'a'] }, 'paths', 'duplicate'], [{ last_checked_at: null }, 'last_checked_at', 'immutable'],
+      [{}, '', 'required'],
+      [{ enabled: null }, 'enabled', 'required'],
+      [{ enabled: 'yes' }, 'enabled', 'invalid_type'],
+      [{ branch: 'a..b' }, 'branch', 'invalid_format'],
+      [{ branch: '' }, 'branch', 'too_short'],
+      [{ paths: null }, 'paths', 'required'],
+      [{ paths: Array.from({ length: 51 }, (_, index) => `p${index}`) }, 'paths', 'too_many'],
+      [{ paths: ['a', 'a'] }, 'paths', 'duplicate'],
+      [{ last_checked_at: null }, 'last_checked_at', 'immutable'],
     ] as const) {
       const answer = await patch(body);
-      expect([body, answer.status, answer.body.errors?.map((error: { field: string; code: string }) => [error.field, error.code])]).toEqual([body, 422, [[field, code]]]);
+      expect([
+        body,
+        answer.status,
+        answer.body.errors?.map((error: { field: string; code: string }) => [error.field, error.code]),
+      ]).toEqual([body, 422, [[field, code]]]);
     }
-    expect((await patch({ enabled: true }, { key: await service.mintKey({ scopes: ['read', 'deploy'] }) })).body).toMatchObject({ code: 'insufficient_scope', required_scope: 'write' });
+    expect(
+      (await patch({ enabled: true }, { key: await service.mintKey({ scopes: ['read', 'deploy'] }) })).body,
+    ).toMatchObject({ code: 'insufficient_scope', required_scope: 'write' });
   });
 
   test('is the same on GraphQL', async () => {
     const fields = 'application_id enabled branch wait_for_checks paths status_reason last_checked_at';
-    const changed = await service.graphql(`mutation ($id: ID!) { updateAutoDeploy(id: $id, input: { enabled: true, paths: ["a"] }) { ${fields} } }`, { id: application });
+    const changed = await service.graphql(
+      `mutation ($id: ID!) { updateAutoDeploy(id: $id, input: { enabled: true, paths: ["a"] }) { ${fields} } }`,
+      { id: application },
+    );
     expect(changed.data.updateAutoDeploy).toEqual((await get()).body);
   });
 });
@@ -111,10 +155,27 @@ describe('watching', () => {
   beforeAll(async () => {
     directory = mkdtempSync(path.join(tmpdir(), 'platform-api-sources-'));
     const { database, config, secrets, probes, log, databaseUrl } = service.platform;
-    const source = await openSource({ directory, sizeMb: 64, allowHttpGit: true, allowLocalGit: false, allowPrivateAddresses: true });
+    const source = await openSource({
+      directory,
+      sizeMb: 64,
+      allowHttpGit: true,
+      allowLocalGit: false,
+      allowPrivateAddresses: true,
+    });
     // Of all that a host has, this job takes the sources alone.
     const host = { source } as HostDrivers;
-    loop = startLoop({ database, config, secrets, probes, log, drivers: { volumes: undefined as never, host }, listen: (handlers) => listen(databaseUrl, handlers, log) }, { jobs: [job as never], pollMs: 100 });
+    loop = startLoop(
+      {
+        database,
+        config,
+        secrets,
+        probes,
+        log,
+        drivers: { volumes: undefined as never, host },
+        listen: (handlers) => listen(databaseUrl, handlers, log),
+      },
+      { jobs: [job as never], pollMs: 100 },
+    );
   });
 
   afterAll(async () => {
@@ -126,13 +187,15 @@ describe('watching', () => {
   afterEach(() => service.sql('update auto_deploys set enabled = false, generation = generation + 1, next_at = null'));
 
   const checkedAt = async (): Promise<string | null> => (await get()).body.last_checked_at;
-  const checked = (after: string | null): Promise<void> => until('another look', async () => (await checkedAt()) !== after);
+  const checked = (after: string | null): Promise<void> =>
+    until('another look', async () => (await checkedAt()) !== after);
   /** Two looks: the first may have been under way. */
   const looked = async (): Promise<void> => {
     for (let turn = 0; turn < 2; turn += 1) await checked(await checkedAt());
   };
   const push = (files: Record<string, string>, branch = 'main'): string => git.commit(repository, files, { branch });
-  const count = (wanted: number): Promise<void> => until(`${wanted} deployments`, async () => (await deployments()).length === wanted);
+  const count = (wanted: number): Promise<void> =>
+    until(`${wanted} deployments`, async () => (await deployments()).length === wanted);
 
   async function enable(body: object = {}): Promise<void> {
     const before = await checkedAt();
@@ -145,10 +208,20 @@ describe('watching', () => {
     expect(await deployments()).toEqual([]);
     const sha = push({ 'index.html': 'two' });
     await count(1);
-    expect((await deployments())[0]).toMatchObject({ number: 1, trigger: 'push', branch: 'main', commit_sha: sha, status: 'queued', created_by: { type: 'system', id: null, name: 'Platform' } });
+    expect((await deployments())[0]).toMatchObject({
+      number: 1,
+      trigger: 'push',
+      branch: 'main',
+      commit_sha: sha,
+      status: 'queued',
+      created_by: { type: 'system', id: null, name: 'Platform' },
+    });
     await looked();
     expect(await deployments()).toHaveLength(1);
-    const entries = await service.sql(`select action, actor from activity where resource_type = 'deployment' and resource_id = $1`, [(await deployments())[0].id]);
+    const entries = await service.sql(
+      `select action, actor from activity where resource_type = 'deployment' and resource_id = $1`,
+      [(await deployments())[0].id],
+    );
     expect(entries).toEqual([{ action: 'deployment.created', actor: { type: 'system', id: null, name: 'Platform' } }]);
   });
 
@@ -159,11 +232,16 @@ describe('watching', () => {
     await count(2);
     push({ 'index.html': 'three' });
     await count(3);
-    await service.sql(`update deployments set status = 'building' where application_id = $1 and number = 3`, [application]);
+    await service.sql(`update deployments set status = 'building' where application_id = $1 and number = 3`, [
+      application,
+    ]);
     push({ 'index.html': 'four' });
     await count(4);
     expect((await deployments()).map(({ status, status_reason }) => [status, status_reason])).toEqual([
-      ['queued', null], ['canceled', 'Canceled: a newer push is deployed instead (deployment 3).'], ['building', null], ['queued', null],
+      ['queued', null],
+      ['canceled', 'Canceled: a newer push is deployed instead (deployment 3).'],
+      ['building', null],
+      ['queued', null],
     ]);
     expect((await deployments())[0].id).toBe(manual.id);
   });
@@ -189,7 +267,9 @@ describe('watching', () => {
     expect((await deployments())[0]).toMatchObject({ branch: 'staging', commit_sha: sha });
     await enable({ branch: null });
     git.makeRepository(`${repository}-new`, { 'index.html': 'another' });
-    await service.call('PATCH', `/v2/applications/${application}`, { body: { source: { repository_url: git.url(`${repository}-new`) } } });
+    await service.call('PATCH', `/v2/applications/${application}`, {
+      body: { source: { repository_url: git.url(`${repository}-new`) } },
+    });
     await looked();
     expect(await deployments()).toHaveLength(1);
     git.commit(`${repository}-new`, { 'index.html': 'pushed' });
@@ -214,8 +294,15 @@ describe('watching', () => {
     git.intercept = () => ({ status: 503 });
     await until('a reason', async () => (await get()).body.status_reason !== null);
     expect((await get()).body.status_reason).toMatch(/^[A-Z].*\.$/);
-    await until('a second failure', async () => (await service.sql('select failures from auto_deploys where id = $1', [application]))[0].failures >= 2);
-    const [row] = await service.sql('select extract(epoch from next_at - now())::float8 as pause from auto_deploys where id = $1', [application]);
+    await until(
+      'a second failure',
+      async () =>
+        (await service.sql('select failures from auto_deploys where id = $1', [application]))[0].failures >= 2,
+    );
+    const [row] = await service.sql(
+      'select extract(epoch from next_at - now())::float8 as pause from auto_deploys where id = $1',
+      [application],
+    );
     expect(row.pause).toBeGreaterThan(2);
     git.intercept = null;
     push({ 'index.html': 'two' });
@@ -227,10 +314,23 @@ describe('watching', () => {
     await enable();
     git.intercept = () => ({ status: 503 });
     await service.sql('update auto_deploys set failures = 40, next_at = now() where id = $1', [application]);
-    await until('the longest pause', async () => (await service.sql('select next_at - now() between interval \'8 minutes\' and interval \'12 minutes\' as long from auto_deploys where id = $1', [application]))[0].long);
+    await until(
+      'the longest pause',
+      async () =>
+        (
+          await service.sql(
+            "select next_at - now() between interval '8 minutes' and interval '12 minutes' as long from auto_deploys where id = $1",
+            [application],
+          )
+        )[0].long,
+    );
     git.intercept = null;
     await patch({ enabled: false });
-    await until('rest', async () => (await service.sql('select next_at from auto_deploys where id = $1', [application]))[0].next_at === null);
+    await until(
+      'rest',
+      async () =>
+        (await service.sql('select next_at from auto_deploys where id = $1', [application]))[0].next_at === null,
+    );
     push({ 'index.html': 'two' });
     expect(await deployments()).toEqual([]);
   });
@@ -260,7 +360,9 @@ describe('paths', () => {
 
   test('no pattern takes long', () => {
     const begun = process.cpuUsage();
-    expect(concerns([`${'*a'.repeat(120)}b`, `${'**/a/'.repeat(40)}b`], [`${'a/'.repeat(500)}c`, 'a'.repeat(4000)])).toBe(false);
+    expect(
+      concerns([`${'*a'.repeat(120)}b`, `${'**/a/'.repeat(40)}b`], [`${'a/'.repeat(500)}c`, 'a'.repeat(4000)]),
+    ).toBe(false);
     expect(process.cpuUsage(begun).user).toBeLessThan(500_000);
   });
 });

@@ -70,7 +70,10 @@ describe('the decision', () => {
   });
 
   it('is calm under a load that swings', () => {
-    const counts = run(Array.from({ length: 200 }, (_, index) => (index % 2 ? 80 : 20)), 4);
+    const counts = run(
+      Array.from({ length: 200 }, (_, index) => (index % 2 ? 80 : 20)),
+      4,
+    );
     expect(new Set(counts)).toEqual(new Set([4]));
   });
 
@@ -80,7 +83,11 @@ describe('the decision', () => {
       let instances = 4;
       const seen: number[] = [];
       for (let look = 0; look < 120; look += 1) {
-        ({ state, instances } = decide(POLICY, state, { instances, value: load / instances, now: new Date(look * LOOK_MS) }));
+        ({ state, instances } = decide(POLICY, state, {
+          instances,
+          value: load / instances,
+          now: new Date(look * LOOK_MS),
+        }));
         seen.push(instances);
       }
       const rest = seen.slice(60);
@@ -113,12 +120,19 @@ describe('a look', () => {
 
   /** As after the request and the work of the application's job. */
   async function scaled(autoscaling: object, instances = 2): Promise<void> {
-    await service.call('POST', `/v2/applications/${application.id}/processes/${id()}/scale`, { body: { autoscaling: { ...POLICY, ...autoscaling } } });
-    await service.sql(`update processes set status = 'running', instances = $2, running_instances = $2 where id = $1`, [id(), instances]);
+    await service.call('POST', `/v2/applications/${application.id}/processes/${id()}/scale`, {
+      body: { autoscaling: { ...POLICY, ...autoscaling } },
+    });
+    await service.sql(`update processes set status = 'running', instances = $2, running_instances = $2 where id = $1`, [
+      id(),
+      instances,
+    ]);
   }
 
   async function measure(metric: string, total: number, samples: number, at: Date): Promise<void> {
-    await addMetricPoints(service.platform.database, [{ at, project_id: service.project, resource_id: application.id, part_id: id(), metric, samples, total }]);
+    await addMetricPoints(service.platform.database, [
+      { at, project_id: service.project, resource_id: application.id, part_id: id(), metric, samples, total },
+    ]);
   }
 
   /** In the minute before and in this one: whichever is the last whole one when the look comes. */
@@ -128,22 +142,45 @@ describe('a look', () => {
     await measure(metric, total, samples, new Date(at));
   }
 
-  const web = async (): Promise<{ instances: number; status: string; version: number; autoscaler: AutoscalerState | null }> =>
-    (await service.sql<{ instances: number; status: string; version: number; autoscaler: AutoscalerState | null }>('select instances, status, version, autoscaler from processes where id = $1', [id()]))[0]!;
+  const web = async (): Promise<{
+    instances: number;
+    status: string;
+    version: number;
+    autoscaler: AutoscalerState | null;
+  }> =>
+    (
+      await service.sql<{ instances: number; status: string; version: number; autoscaler: AutoscalerState | null }>(
+        'select instances, status, version, autoscaler from processes where id = $1',
+        [id()],
+      )
+    )[0]!;
 
   it('scales up by the processor share of its size, makes the application due, and says so', async () => {
     await scaled({ metric: 'cpu', target: 50 });
     // 50 percent of a core, of which the size has a half: 100 percent.
     await measure('cpu_percent', 200, 4, now());
     const before = await web();
-    const [{ generation }] = (await service.sql('select generation from applications where id = $1', [application.id])) as [{ generation: number }];
+    const [{ generation }] = (await service.sql('select generation from applications where id = $1', [
+      application.id,
+    ])) as [{ generation: number }];
     expect(await look()).toEqual({ looked: 1, changed: [] });
     expect(await web()).toEqual({ ...before, autoscaler: { above: 1, below: 0, changed_at: null } });
     expect(await look()).toEqual({ looked: 1, changed: [{ id: id(), from: 2, to: 4 }] });
-    expect(await web()).toMatchObject({ instances: 4, status: 'scaling', version: before.version + 1, autoscaler: { above: 0, below: 0, changed_at: expect.any(String) } });
-    expect(await service.sql('select generation, next_at <= now() as due from applications where id = $1', [application.id])).toEqual([{ generation: generation + 1, due: true }]);
+    expect(await web()).toMatchObject({
+      instances: 4,
+      status: 'scaling',
+      version: before.version + 1,
+      autoscaler: { above: 0, below: 0, changed_at: expect.any(String) },
+    });
+    expect(
+      await service.sql('select generation, next_at <= now() as due from applications where id = $1', [application.id]),
+    ).toEqual([{ generation: generation + 1, due: true }]);
     const { body } = await service.call('GET', `/v2/projects/${service.project}/activity?resource_id=${id()}&limit=1`);
-    expect(body.data[0]).toMatchObject({ action: 'process.autoscaled', actor: { type: 'system' }, resource: { type: 'process', name: 'web' } });
+    expect(body.data[0]).toMatchObject({
+      action: 'process.autoscaled',
+      actor: { type: 'system' },
+      resource: { type: 'process', name: 'web' },
+    });
     // On its way: nothing to look at.
     expect(await look()).toEqual({ looked: 0, changed: [] });
   });
@@ -192,11 +229,16 @@ describe('a look', () => {
     const { database } = service.platform;
     const query = database.query.bind(database);
     // The request is committed between what the look reads and what it writes.
-    const late = { ...database, query: async (...args: Parameters<typeof query>) => {
-      const rows = await query(...args);
-      await service.call('POST', `/v2/applications/${application.id}/processes/${id()}/scale`, { body: { instances: 1 } });
-      return rows;
-    } } as typeof database;
+    const late = {
+      ...database,
+      query: async (...args: Parameters<typeof query>) => {
+        const rows = await query(...args);
+        await service.call('POST', `/v2/applications/${application.id}/processes/${id()}/scale`, {
+          body: { instances: 1 },
+        });
+        return rows;
+      },
+    } as typeof database;
     expect((await autoscale(late)).changed).toEqual([]);
     expect(await web()).toMatchObject({ instances: 1, autoscaler: null });
   });

@@ -11,17 +11,56 @@ beforeAll(async () => {
 
 afterAll(() => service?.close());
 
-const get = (place: string, options = {}): Promise<Answer> => service.call('GET', `/v2/${place}`, { project: null, ...options });
+const get = (place: string, options = {}): Promise<Answer> =>
+  service.call('GET', `/v2/${place}`, { project: null, ...options });
 const rows = async (place: string): Promise<Answer['body'][]> => (await get(place)).body.data;
 
 const shapes: [place: string, key: string, fields: string[]][] = [
   ['regions', 'id', ['available', 'city', 'country', 'features', 'id', 'name']],
-  ['application_types', 'id', ['available', 'currency', 'default', 'disk_gb', 'id', 'max_instances', 'memory_mb', 'name', 'price_hourly', 'price_monthly', 'regions', 'vcpu']],
+  [
+    'application_types',
+    'id',
+    [
+      'available',
+      'currency',
+      'default',
+      'disk_gb',
+      'id',
+      'max_instances',
+      'memory_mb',
+      'name',
+      'price_hourly',
+      'price_monthly',
+      'regions',
+      'vcpu',
+    ],
+  ],
   ['buildpack_builders', 'id', ['default', 'deprecated', 'description', 'id', 'image', 'languages', 'name']],
-  ['database_packages', 'id', ['currency', 'engines', 'id', 'max_connections', 'max_storage_gb', 'memory_mb', 'name', 'nodes', 'price_hourly', 'price_monthly', 'storage_gb', 'vcpu']],
+  [
+    'database_packages',
+    'id',
+    [
+      'currency',
+      'engines',
+      'id',
+      'max_connections',
+      'max_storage_gb',
+      'memory_mb',
+      'name',
+      'nodes',
+      'price_hourly',
+      'price_monthly',
+      'storage_gb',
+      'vcpu',
+    ],
+  ],
   ['database_packages/availability', 'database_package', ['database_package', 'regions']],
   ['databases/engines', 'id', ['default_port', 'features', 'id', 'name', 'versions']],
-  ['presets', 'id', ['application_type', 'category', 'description', 'icon_url', 'id', 'image', 'name', 'requires_engine', 'variables']],
+  [
+    'presets',
+    'id',
+    ['application_type', 'category', 'description', 'icon_url', 'id', 'image', 'name', 'requires_engine', 'variables'],
+  ],
   ['dns_record_types', 'type', ['apex_allowed', 'description', 'fields', 'type']],
   ['volume_size_limits', 'region', ['default_gb', 'max_gb', 'min_gb', 'region', 'step_gb']],
 ];
@@ -40,7 +79,7 @@ describe.each(shapes)('%s', (place, key, fields) => {
     const all = (await rows(place)).map((row) => row[key]);
     for (const sort of [key, `-${key}`]) {
       const walked: string[] = [];
-      for (let cursor: string | null = ''; cursor !== null; ) {
+      for (let cursor: string | null = ''; cursor !== null;) {
         const { body } = await get(`${place}?limit=1&sort=${sort}${cursor && `&cursor=${cursor}`}`);
         walked.push(...body.data.map((row: Record<string, string>) => row[key]));
         cursor = body.next_cursor;
@@ -54,23 +93,35 @@ describe.each(shapes)('%s', (place, key, fields) => {
     const first = await get(place, { key });
     expect(first.status).toBe(200);
     expect((await get(place, { key: null })).body.code).toBe('token_missing');
-    expect((await get(place, { key: await service.mintKey({ scopes: ['deploy'] }) })).body.code).toBe('insufficient_scope');
+    expect((await get(place, { key: await service.mintKey({ scopes: ['deploy'] }) })).body.code).toBe(
+      'insufficient_scope',
+    );
     expect((await get(place, { headers: { 'If-None-Match': first.headers.get('etag') } })).status).toBe(304);
-    expect((await get(`${place}?sort=nonsense`)).body).toMatchObject({ code: 'invalid_query_parameter', parameter: 'sort' });
+    expect((await get(`${place}?sort=nonsense`)).body).toMatchObject({
+      code: 'invalid_query_parameter',
+      parameter: 'sort',
+    });
     expect((await get(`${place}?limit=0`)).body.code).toBe('invalid_query_parameter');
     expect((await get(`${place}?cursor=nonsense`)).body.code).toBe('invalid_cursor');
   });
 });
 
-const ids = async (place: string): Promise<string[]> => (await rows(place)).map((row) => row.id ?? row.database_package ?? row.region);
+const ids = async (place: string): Promise<string[]> =>
+  (await rows(place)).map((row) => row.id ?? row.database_package ?? row.region);
 
 describe('filters', () => {
   test('regions', async () => {
     expect(await ids('regions?available=true&feature=volumes')).toEqual(['fra1']);
     expect(await ids('regions?available=false')).toEqual([]);
     expect(await ids('regions?feature=registry')).toEqual([]);
-    expect((await get('regions?feature=nonsense')).body).toMatchObject({ code: 'invalid_query_parameter', parameter: 'feature' });
-    expect((await get('regions?available=yes')).body).toMatchObject({ code: 'invalid_query_parameter', parameter: 'available' });
+    expect((await get('regions?feature=nonsense')).body).toMatchObject({
+      code: 'invalid_query_parameter',
+      parameter: 'feature',
+    });
+    expect((await get('regions?available=yes')).body).toMatchObject({
+      code: 'invalid_query_parameter',
+      parameter: 'available',
+    });
   });
 
   test('by region, engine, package and category', async () => {
@@ -85,7 +136,9 @@ describe('filters', () => {
     expect(relational).not.toContain('kv-1vcpu-1gb');
     expect(await ids('database_packages?engine=nonsense')).toEqual([]);
     expect(await ids('database_packages/availability?engine=postgresql')).toEqual(relational);
-    expect(await ids('database_packages/availability?engine=postgresql&database_package=s-1vcpu-1gb')).toEqual(['s-1vcpu-1gb']);
+    expect(await ids('database_packages/availability?engine=postgresql&database_package=s-1vcpu-1gb')).toEqual([
+      's-1vcpu-1gb',
+    ]);
     expect(await ids('database_packages/availability?region=nowhere')).toEqual([]);
   });
 
@@ -97,8 +150,19 @@ describe('filters', () => {
 
 describe('what is offered is what is here', () => {
   test('the region is the one of the settings', async () => {
-    expect(await rows('regions')).toEqual([{ id: 'fra1', name: 'Frankfurt', country: 'DE', city: null, available: true, features: ['applications', 'databases', 'volumes'] }]);
-    expect(await rows('volume_size_limits')).toEqual([{ region: 'fra1', min_gb: 1, max_gb: 1000, step_gb: 1, default_gb: 10 }]);
+    expect(await rows('regions')).toEqual([
+      {
+        id: 'fra1',
+        name: 'Frankfurt',
+        country: 'DE',
+        city: null,
+        available: true,
+        features: ['applications', 'databases', 'volumes'],
+      },
+    ]);
+    expect(await rows('volume_size_limits')).toEqual([
+      { region: 'fra1', min_gb: 1, max_gb: 1000, step_gb: 1, default_gb: 10 },
+    ]);
   });
 
   test('the engines are those of the host', async () => {
@@ -106,7 +170,9 @@ describe('what is offered is what is here', () => {
     const found = (['mariadb', 'postgresql', 'redis', 'valkey'] as const).filter((engine) => facts[engine].length > 0);
     expect(engines.map(({ id }) => id)).toEqual(found);
     for (const { id, versions } of engines) {
-      expect(versions.map(({ version }: { version: string }) => version).sort()).toEqual(facts[id as 'redis'].map(({ series }) => series).sort());
+      expect(versions.map(({ version }: { version: string }) => version).sort()).toEqual(
+        facts[id as 'redis'].map(({ series }) => series).sort(),
+      );
       expect(versions.filter((one: { default: boolean }) => one.default)).toHaveLength(1);
     }
   });
@@ -114,17 +180,28 @@ describe('what is offered is what is here', () => {
   test('one application type is the default, and prices are decimal strings', async () => {
     const types = await rows('application_types');
     expect(types.filter((type) => type.default).map(({ id }) => id)).toEqual(['s-512mb']);
-    for (const { price_hourly, price_monthly, currency } of types) expect([price_hourly, price_monthly, currency]).toEqual([expect.stringMatching(/^\d+\.\d{4}$/), expect.stringMatching(/^\d+\.\d\d$/), 'EUR']);
+    for (const { price_hourly, price_monthly, currency } of types)
+      expect([price_hourly, price_monthly, currency]).toEqual([
+        expect.stringMatching(/^\d+\.\d{4}$/),
+        expect.stringMatching(/^\d+\.\d\d$/),
+        'EUR',
+      ]);
   });
 
   test('what volumes are promised is no longer free for databases', async () => {
     const before = await rows('database_packages/availability?database_package=dev-1vcpu-256mb');
-    expect(before).toEqual(catalogs.packageAvailability(facts, { memory_mb: 0, storage_gb: 0 }, 'fra1').filter((row) => row.database_package === 'dev-1vcpu-256mb'));
+    expect(before).toEqual(
+      catalogs
+        .packageAvailability(facts, { memory_mb: 0, storage_gb: 0 }, 'fra1')
+        .filter((row) => row.database_package === 'dev-1vcpu-256mb'),
+    );
     await service.sql(
       `insert into volumes (id, project_id, name, size_gb, region, created_at, updated_at) values ('vol_00000000000000000000000001', $1, 'huge', $2, 'fra1', now(), now())`,
       [service.project, Math.ceil(facts.disk_free_bytes / 2 ** 30)],
     );
-    expect(await rows('database_packages/availability?database_package=dev-1vcpu-256mb')).toEqual([{ database_package: 'dev-1vcpu-256mb', regions: [] }]);
+    expect(await rows('database_packages/availability?database_package=dev-1vcpu-256mb')).toEqual([
+      { database_package: 'dev-1vcpu-256mb', regions: [] },
+    ]);
     expect(await ids('database_packages/availability?region=fra1')).toEqual([]);
     await service.sql('update volumes set deleted_at = now()');
     expect(await rows('database_packages/availability?database_package=dev-1vcpu-256mb')).toEqual(before);
@@ -132,7 +209,25 @@ describe('what is offered is what is here', () => {
 });
 
 test('GraphQL shows the same rows', async () => {
-  const { data } = await service.graphql('{ listDatabaseEngines { data { id name default_port features versions { version default status end_of_life_on } } } listDnsRecordTypes(limit: 2) { data { type fields } next_cursor } }', {}, { project: null });
-  expect(data.listDatabaseEngines.data).toEqual((await rows('databases/engines')).map(({ id, name, default_port, features, versions }) => ({ id, name, default_port, features, versions })));
-  expect(data.listDnsRecordTypes).toEqual({ data: [{ type: 'A', fields: [] }, { type: 'AAAA', fields: [] }], next_cursor: expect.any(String) });
+  const { data } = await service.graphql(
+    '{ listDatabaseEngines { data { id name default_port features versions { version default status end_of_life_on } } } listDnsRecordTypes(limit: 2) { data { type fields } next_cursor } }',
+    {},
+    { project: null },
+  );
+  expect(data.listDatabaseEngines.data).toEqual(
+    (await rows('databases/engines')).map(({ id, name, default_port, features, versions }) => ({
+      id,
+      name,
+      default_port,
+      features,
+      versions,
+    })),
+  );
+  expect(data.listDnsRecordTypes).toEqual({
+    data: [
+      { type: 'A', fields: [] },
+      { type: 'AAAA', fields: [] },
+    ],
+    next_cursor: expect.any(String),
+  });
 });

@@ -27,30 +27,46 @@ describe('without an authority', () => {
     bench.work(null);
     await bench.active('www.none.example');
     await eventually(async () => (await bench.pause('www.none.example')) > 3_000);
-    expect((await bench.find('www.none.example')).certificate).toEqual({ status: 'none', issuer: null, expires_at: null, error: null });
+    expect((await bench.find('www.none.example')).certificate).toEqual({
+      status: 'none',
+      issuer: null,
+      expires_at: null,
+      error: null,
+    });
     expect(await bench.served('www.none.example')).toBeNull();
   });
 
   test('a wildcard says why it has none', async () => {
     bench.work({ directory: 'http://127.0.0.1:1/dir', caFile: null });
     await bench.active('*.wild.example');
-    expect((await bench.until('*.wild.example', { status: 'failed' })).certificate.error).toMatch(/wildcard has to be proven in the DNS/);
+    expect((await bench.until('*.wild.example', { status: 'failed' })).certificate.error).toMatch(
+      /wildcard has to be proven in the DNS/,
+    );
   });
 
   test('challenges are answered for tokens alone', async () => {
     const { database } = bench.service.platform;
-    for (const token of ['unknown', '\0', '../../x', 'a'.repeat(1000)]) expect(await challengeOf(database, token)).toBeNull();
+    for (const token of ['unknown', '\0', '../../x', 'a'.repeat(1000)])
+      expect(await challengeOf(database, token)).toBeNull();
   });
 
   test('an authority that asks to wait is heeded, and quoted', async () => {
-    const answer = JSON.stringify({ type: 'urn:ietf:params:acme:error:rateLimited', detail: 'too many certificates already issued', status: 429 });
-    const busy = createServer((_, response) => response.writeHead(429, { 'Retry-After': '7200', 'Content-Type': 'application/problem+json' }).end(answer));
+    const answer = JSON.stringify({
+      type: 'urn:ietf:params:acme:error:rateLimited',
+      detail: 'too many certificates already issued',
+      status: 429,
+    });
+    const busy = createServer((_, response) =>
+      response.writeHead(429, { 'Retry-After': '7200', 'Content-Type': 'application/problem+json' }).end(answer),
+    );
     await new Promise<void>((resolve) => busy.listen(0, '127.0.0.1', resolve));
     try {
       bench.work({ directory: `http://127.0.0.1:${(busy.address() as AddressInfo).port}/dir`, caFile: null });
       await bench.active('www.busy.example');
       const { certificate } = await bench.until('www.busy.example', { status: 'failed' });
-      expect(certificate.error).toBe('The certificate authority takes no more requests for now: too many certificates already issued.');
+      expect(certificate.error).toBe(
+        'The certificate authority takes no more requests for now: too many certificates already issued.',
+      );
       expect(Math.round((await bench.pause('www.busy.example')) / 60)).toBe(120);
     } finally {
       busy.close();
@@ -71,12 +87,14 @@ withPebble('with an authority (needs pebble and openssl)', () => {
 
   afterAll(() => pebble?.close());
 
-  const serialOf = async (hostname: string): Promise<string> => new X509Certificate((await bench.served(hostname))?.chain ?? '').serialNumber;
+  const serialOf = async (hostname: string): Promise<string> =>
+    new X509Certificate((await bench.served(hostname))?.chain ?? '').serialNumber;
 
   test('a domain that becomes active gets a certificate, and a TLS client sees it', async () => {
     const told = bench.heard();
     const before = await bench.active('www.shop.example');
-    const stateOf = async (): Promise<{ version: number; observed_generation: number }> => (await bench.service.sql('select version, observed_generation from domains where id = $1', [before.id]))[0];
+    const stateOf = async (): Promise<{ version: number; observed_generation: number }> =>
+      (await bench.service.sql('select version, observed_generation from domains where id = $1', [before.id]))[0];
     const first = await stateOf();
     bench.work(pebble);
     const domain = await bench.until('www.shop.example', { status: 'issued', error: null });
@@ -88,16 +106,26 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     expect(await bench.service.sql('select 1 from acme_challenges')).toEqual([]);
     // Observed, not desired: the ETag moves, the version and its time do not.
     const last = await stateOf();
-    expect([last.version, last.observed_generation > first.observed_generation, domain.updated_at]).toEqual([first.version, true, before.updated_at]);
+    expect([last.version, last.observed_generation > first.observed_generation, domain.updated_at]).toEqual([
+      first.version,
+      true,
+      before.updated_at,
+    ]);
     expect(told.names).toEqual(['www.shop.example']);
     await told.close();
   });
 
   test('no private key stands in a row or in the log', async () => {
-    const rows = await bench.service.sql<{ row: string }>('select c::text as row from certificates c union all select a::text from acme_accounts a union all select d::text from domains d');
+    const rows = await bench.service.sql<{ row: string }>(
+      'select c::text as row from certificates c union all select a::text from acme_accounts a union all select d::text from domains d',
+    );
     expect(rows.filter(({ row }) => row.includes('CERTIFICATE'))).toHaveLength(1);
     expect(rows.filter(({ row }) => /PRIVATE KEY|MIGHAgEA/.test(row))).toEqual([]);
-    expect(await bench.service.sql(`select 1 from acme_accounts where authority = $1 and key like 'v1.%'`, [pebble.directory])).toHaveLength(1);
+    expect(
+      await bench.service.sql(`select 1 from acme_accounts where authority = $1 and key like 'v1.%'`, [
+        pebble.directory,
+      ]),
+    ).toHaveLength(1);
     const key = (await bench.served('www.shop.example'))?.key ?? '';
     expect(key).toContain('BEGIN PRIVATE KEY');
     const secret = key.split('\n')[1] as string;
@@ -107,15 +135,23 @@ withPebble('with an authority (needs pebble and openssl)', () => {
   test('it is renewed after two thirds of its lifetime, and not before', async () => {
     const first = await serialOf('www.shop.example');
     bench.work(pebble);
-    await bench.due('www.shop.example', `issued_at = now() - interval '4 days', expires_at = now() + interval '3 days'`);
+    await bench.due(
+      'www.shop.example',
+      `issued_at = now() - interval '4 days', expires_at = now() + interval '3 days'`,
+    );
     await eventually(async () => (await bench.pause('www.shop.example')) > 3_600);
     expect(await serialOf('www.shop.example')).toBe(first);
-    await bench.due('www.shop.example', `issued_at = now() - interval '5 days', expires_at = now() + interval '2 days'`);
+    await bench.due(
+      'www.shop.example',
+      `issued_at = now() - interval '5 days', expires_at = now() + interval '2 days'`,
+    );
     await eventually(async () => (await serialOf('www.shop.example')) !== first);
     await bench.until('www.shop.example', { status: 'issued', error: null });
     // The ingress was told to forget the old one.
     const serial = await serialOf('www.shop.example');
-    await eventually(async () => (await bench.handshake('www.shop.example', await pebble.root())).serialNumber === serial);
+    await eventually(
+      async () => (await bench.handshake('www.shop.example', await pebble.root())).serialNumber === serial,
+    );
   });
 
   test('an authority that is away: a reason, growing pauses, and all well when it is back', async () => {
@@ -123,7 +159,9 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     bench.work(pebble);
     await bench.active('www.away.example');
     const { certificate } = await bench.until('www.away.example', { status: 'failed' });
-    expect(certificate.error).toBe('The certificate authority does not answer as it should (ECONNREFUSED). The platform tries again.');
+    expect(certificate.error).toBe(
+      'The certificate authority does not answer as it should (ECONNREFUSED). The platform tries again.',
+    );
     expect(Math.round((await bench.pause('www.away.example')) / 60)).toBe(1);
     await bench.due('www.away.example');
     await eventually(async () => (await bench.pause('www.away.example')) > 100);
@@ -131,13 +169,18 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     await pebble.start();
     await bench.due('www.away.example');
     await bench.until('www.away.example', { status: 'issued', error: null });
-    expect(await bench.service.sql(`select attempts from certificates where id = 'www.away.example'`)).toEqual([{ attempts: 0 }]);
+    expect(await bench.service.sql(`select attempts from certificates where id = 'www.away.example'`)).toEqual([
+      { attempts: 0 },
+    ]);
   });
 
   test('while a renewal fails the old one is served and shown, until its end', async () => {
     await pebble.stop();
     bench.work(pebble);
-    await bench.due('www.away.example', `issued_at = now() - interval '5 days', expires_at = now() + interval '2 days'`);
+    await bench.due(
+      'www.away.example',
+      `issued_at = now() - interval '5 days', expires_at = now() + interval '2 days'`,
+    );
     await bench.until('www.away.example', { status: 'issued', error: expect.stringContaining('ECONNREFUSED') });
     await bench.due('www.away.example', `expires_at = now() - interval '1 minute'`);
     await bench.until('www.away.example', { status: 'failed', error: expect.stringContaining('ECONNREFUSED') });
@@ -154,7 +197,9 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     try {
       bench.work(pebble);
       const { certificate } = await bench.until('www.astray.example', { status: 'failed' });
-      expect(certificate.error).toMatch(/^The certificate authority got another answer at the host name than the one of the platform: .*somebody else/);
+      expect(certificate.error).toMatch(
+        /^The certificate authority got another answer at the host name than the one of the platform: .*somebody else/,
+      );
     } finally {
       bench.dns.set('ingress.example.net', 'A', ['127.0.0.1']);
       elsewhere.close();
@@ -173,14 +218,18 @@ withPebble('with an authority (needs pebble and openssl)', () => {
 
   test('another authority issues anew', async () => {
     const first = await serialOf('www.shop.example');
-    await bench.service.sql(`update certificates set authority = 'https://staging.example.net/dir' where id = 'www.shop.example'`);
+    await bench.service.sql(
+      `update certificates set authority = 'https://staging.example.net/dir' where id = 'www.shop.example'`,
+    );
     bench.work(pebble);
     await bench.due('www.shop.example');
     await eventually(async () => (await serialOf('www.shop.example')) !== first);
   });
 
   test('a sealed key opens at its own host name alone', async () => {
-    await bench.service.sql(`update certificates c set chain = o.chain, key = o.key from certificates o where c.id = 'www.none.example' and o.id = 'www.shop.example'`);
+    await bench.service.sql(
+      `update certificates c set chain = o.chain, key = o.key from certificates o where c.id = 'www.none.example' and o.id = 'www.shop.example'`,
+    );
     await expect(bench.served('www.none.example')).rejects.toThrow(/altered, or belongs elsewhere/);
   });
 
@@ -193,12 +242,18 @@ withPebble('with an authority (needs pebble and openssl)', () => {
   test('a removed domain takes its certificate along', async () => {
     const told = bench.heard();
     const { id } = await bench.find('www.shop.example');
-    await bench.service.sql(`insert into acme_challenges (token, key_authorization, certificate_id) values ('left', 'left.over', 'www.shop.example')`);
+    await bench.service.sql(
+      `insert into acme_challenges (token, key_authorization, certificate_id) values ('left', 'left.over', 'www.shop.example')`,
+    );
     bench.work(pebble);
     await bench.service.call('DELETE', domainsPath(bench.application, id));
     await eventually(() => told.names.length > 0);
     expect(told.names).toEqual(['www.shop.example']);
-    expect(await bench.service.sql(`select id from certificates where id = 'www.shop.example' union all select token from acme_challenges`)).toEqual([]);
+    expect(
+      await bench.service.sql(
+        `select id from certificates where id = 'www.shop.example' union all select token from acme_challenges`,
+      ),
+    ).toEqual([]);
     await told.close();
   });
 });

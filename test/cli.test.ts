@@ -29,7 +29,7 @@ beforeAll(async () => {
   let said = '';
   service.stdout?.on('data', (chunk: Buffer) => (said += chunk));
   service.stderr?.on('data', (chunk: Buffer) => (said += chunk));
-  for (const until = Date.now() + START_LIMIT_MS; !said.includes('"msg":"ready"'); ) {
+  for (const until = Date.now() + START_LIMIT_MS; !said.includes('"msg":"ready"');) {
     if (Date.now() > until || service.exitCode !== null) throw new Error(`the service does not start:\n${said}`);
     await sleep(50);
   }
@@ -39,18 +39,31 @@ beforeAll(async () => {
 
 afterAll(async () => {
   service.kill('SIGTERM');
-  for (const until = Date.now() + 20_000; service.exitCode === null && Date.now() < until; ) await sleep(50);
+  for (const until = Date.now() + 20_000; service.exitCode === null && Date.now() < until;) await sleep(50);
   await kill(service);
   rmSync(dataDir, { recursive: true, force: true });
 });
 
 function environment(settings: Record<string, string>): NodeJS.ProcessEnv {
   const { PATH, HOME } = process.env;
-  return { PATH, HOME, PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', VOLUME_DRIVER: 'directory', SHUTDOWN_GRACE_SECONDS: '2', ...settings };
+  return {
+    PATH,
+    HOME,
+    PLATFORM_DATA_DIR: dataDir,
+    PORT: '0',
+    ADMIN_PORT: '0',
+    INGRESS_PORT: '0',
+    VOLUME_DRIVER: 'directory',
+    SHUTDOWN_GRACE_SECONDS: '2',
+    ...settings,
+  };
 }
 
 function start(file: string, args: string[], settings: Record<string, string> = {}): ChildProcess {
-  return spawn(process.execPath, ['--require', HOOK, path.join(ROOT, file), ...args], { cwd: ROOT, env: environment(settings) });
+  return spawn(process.execPath, ['--require', HOOK, path.join(ROOT, file), ...args], {
+    cwd: ROOT,
+    env: environment(settings),
+  });
 }
 
 function run(args: string[], options: { input?: string; settings?: Record<string, string> } = {}): Promise<Result> {
@@ -70,7 +83,10 @@ async function json(args: string[], input?: string): Promise<any> {
 }
 
 async function get(place: string, key: string, project?: string): Promise<number> {
-  const headers: Record<string, string> = { Authorization: `Bearer ${key}`, ...(project && { 'X-Svc-Project': project }) };
+  const headers: Record<string, string> = {
+    Authorization: `Bearer ${key}`,
+    ...(project && { 'X-Svc-Project': project }),
+  };
   return (await fetch(first.base_url + place, { headers })).status;
 }
 
@@ -91,7 +107,9 @@ test('the first user gets a password from standard input and can log in', async 
   const [{ email }] = (await json(['user', 'list'])).data;
   expect(email).toBe('owner@example.com');
   expect(await logIn(email, 'correct horse battery')).toBe('credentials_invalid');
-  expect((await run(['user', 'password', '--email', email, '--password-stdin'], { input: 'correct horse battery\n' })).out).not.toContain('correct horse');
+  expect(
+    (await run(['user', 'password', '--email', email, '--password-stdin'], { input: 'correct horse battery\n' })).out,
+  ).not.toContain('correct horse');
   expect(await logIn(email, 'correct horse battery')).toBeUndefined();
   const short = await run(['user', 'password', '--email', email, '--password-stdin'], { input: 'short\n' });
   expect([short.code, short.err]).toEqual([1, 'platform: the password must have at least 12 characters\n']);
@@ -99,20 +117,42 @@ test('the first user gets a password from standard input and can log in', async 
 });
 
 test('a new user gets a password that is shown once, and owns a new project', async () => {
-  const { data: [user], password } = await json(['user', 'create', '--email', 'Second@Example.com', '--name', 'Second']);
+  const {
+    data: [user],
+    password,
+  } = await json(['user', 'create', '--email', 'Second@Example.com', '--name', 'Second']);
   expect(user).toMatchObject({ email: 'second@example.com', name: 'Second', id: expect.stringMatching(/^usr_/) });
   expect(await logIn('second@example.com', password)).toBeUndefined();
   const again = await run(['user', 'create', '--email', 'second@example.com']);
   expect([again.code, again.err]).toEqual([1, 'platform: there is a user second@example.com already\n']);
-  const { data: [project] } = await json(['project', 'create', '--user', 'second@example.com', '--name', 'Web shop']);
+  const {
+    data: [project],
+  } = await json(['project', 'create', '--user', 'second@example.com', '--name', 'Web shop']);
   expect(project).toMatchObject({ name: 'Web shop', account_id: user.account_id });
   all.projects.push(project.id);
-  expect((await json(['project', 'list'])).data.map(({ id }: { id: string }) => id)).toEqual([first.project_id, project.id]);
+  expect((await json(['project', 'list'])).data.map(({ id }: { id: string }) => id)).toEqual([
+    first.project_id,
+    project.id,
+  ]);
   expect(JSON.stringify(await json(['user', 'list']))).not.toContain('scrypt');
 });
 
 test('keys of users work in the running service until they are revoked there', async () => {
-  const { data: [key], token } = await json(['key', 'create', '--user', 'second@example.com', '--scopes', 'read', '--expires', '30d', '--projects', all.projects[0] as string]);
+  const {
+    data: [key],
+    token,
+  } = await json([
+    'key',
+    'create',
+    '--user',
+    'second@example.com',
+    '--scopes',
+    'read',
+    '--expires',
+    '30d',
+    '--projects',
+    all.projects[0] as string,
+  ]);
   expect(key).toMatchObject({ kind: 'personal', scopes: ['read'], project_ids: all.projects });
   expect(Date.parse(key.expires_at)).toBeGreaterThan(Date.now() + 29 * 86_400_000);
   expect(await get('/v2/volumes', token, all.projects[0])).toBe(200);
@@ -124,7 +164,10 @@ test('keys of users work in the running service until they are revoked there', a
 });
 
 test('keys of projects too, and the list shows no values', async () => {
-  const { data: [key], token } = await json(['key', 'create', '--project', first.project_id, '--name', 'CI']);
+  const {
+    data: [key],
+    token,
+  } = await json(['key', 'create', '--project', first.project_id, '--name', 'CI']);
   expect(key).toMatchObject({ kind: 'project', name: 'CI', project_id: first.project_id });
   expect(await get('/v2/volumes', token)).toBe(200);
   const { out } = await run(['key', 'list', '--project', first.project_id]);
@@ -137,8 +180,14 @@ test.each([
   [['key', 'create', '--user', 'nobody@example.com'], 'there is no user nobody@example.com'],
   [['key', 'create', '--project', 'prj_none'], 'there is no project prj_none'],
   [['key', 'create', '--user', 'owner@example.com', '--scopes', 'read,root'], 'scopes.1 must be one of'],
-  [['key', 'create', '--user', 'owner@example.com', '--projects', 'prj_none'], 'The key can only be restricted to projects'],
-  [['project', 'create', '--user', 'owner@example.com', '--name', 'x', '--region', 'moon'], 'names no available region'],
+  [
+    ['key', 'create', '--user', 'owner@example.com', '--projects', 'prj_none'],
+    'The key can only be restricted to projects',
+  ],
+  [
+    ['project', 'create', '--user', 'owner@example.com', '--name', 'x', '--region', 'moon'],
+    'names no available region',
+  ],
 ])('%j can not be done: one line, exit code 1', async (args, reason) => {
   const { code, out, err } = await run(args);
   expect([code, out]).toEqual([1, '']);
@@ -164,21 +213,42 @@ test.each([
 test('help names every command', async () => {
   const { code, out } = await run(['--help']);
   expect(code).toBe(0);
-  for (const name of ['user create', 'user list', 'key create', 'key list', 'key revoke', 'project create', 'project list', 'routes', 'doctor']) expect(out).toContain(`  ${name} `);
+  for (const name of [
+    'user create',
+    'user list',
+    'key create',
+    'key list',
+    'key revoke',
+    'project create',
+    'project list',
+    'routes',
+    'doctor',
+  ])
+    expect(out).toContain(`  ${name} `);
   expect((await run([])).out).toBe(out);
   expect((await run(['key', 'create', '--help'])).out).toContain('--scopes <list>');
 });
 
 test('routes lists the operations without a database', async () => {
-  const { code, out } = await run(['routes', '--json'], { settings: { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' } });
+  const { code, out } = await run(['routes', '--json'], {
+    settings: { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' },
+  });
   expect(code).toBe(0);
-  expect(JSON.parse(out).data).toContainEqual({ method: 'GET', path: '/v2/volumes/{id}', operation: 'getVolume', scope: 'read', group: 'Volumes' });
+  expect(JSON.parse(out).data).toContainEqual({
+    method: 'GET',
+    path: '/v2/volumes/{id}',
+    operation: 'getVolume',
+    scope: 'read',
+    group: 'Volumes',
+  });
 });
 
 test('doctor finds everything in order beside the running service', async () => {
   const { port } = new URL(first.base_url);
   const { code, out } = await run(['doctor', '--json'], { settings: { PORT: port } });
-  const found = Object.fromEntries(JSON.parse(out).data.map(({ check, status, detail }: Record<string, string>) => [check, { status, detail }]));
+  const found = Object.fromEntries(
+    JSON.parse(out).data.map(({ check, status, detail }: Record<string, string>) => [check, { status, detail }]),
+  );
   expect(found).toMatchObject({
     settings: { status: 'ok' },
     'data directory': { status: 'ok' },
@@ -191,14 +261,24 @@ test('doctor finds everything in order beside the running service', async () => 
 });
 
 test('doctor says what is wrong, and its exit code too', async () => {
-  const database = await run(['doctor', '--json'], { settings: { DATABASE_URL: 'postgres://nobody:hush@127.0.0.1:1/none' } });
+  const database = await run(['doctor', '--json'], {
+    settings: { DATABASE_URL: 'postgres://nobody:hush@127.0.0.1:1/none' },
+  });
   expect(database.code).toBe(1);
-  expect(JSON.parse(database.out).data).toContainEqual({ check: 'database', status: 'failed', detail: expect.any(String) });
+  expect(JSON.parse(database.out).data).toContainEqual({
+    check: 'database',
+    status: 'failed',
+    detail: expect.any(String),
+  });
   expect(database.out).not.toContain('hush');
   const other = path.join(dataDir, 'other');
   const malformed = await run(['doctor', '--json'], { settings: { PLATFORM_DATA_DIR: writeKey(other, 'not a key') } });
   expect(malformed.code).toBe(1);
-  expect(JSON.parse(malformed.out).data).toContainEqual({ check: 'secret key', status: 'failed', detail: expect.stringContaining('is malformed') });
+  expect(JSON.parse(malformed.out).data).toContainEqual({
+    check: 'secret key',
+    status: 'failed',
+    detail: expect.stringContaining('is malformed'),
+  });
   const unknown = await run(['doctor'], { settings: { PLATFORM_NONSENSE: '1' } });
   expect([unknown.code, unknown.err]).toEqual([1, 'platform: PLATFORM_NONSENSE is not a setting\n']);
 });
@@ -210,7 +290,9 @@ function writeKey(directory: string, text: string): string {
 }
 
 test('an unreachable database is one line', async () => {
-  const { code, out, err } = await run(['user', 'list'], { settings: { DATABASE_URL: 'postgres://nobody:hush@127.0.0.1:1/none' } });
+  const { code, out, err } = await run(['user', 'list'], {
+    settings: { DATABASE_URL: 'postgres://nobody:hush@127.0.0.1:1/none' },
+  });
   expect([code, out]).toEqual([1, '']);
   expect(err).toBe('platform: the database does not answer: connect ECONNREFUSED 127.0.0.1:1\n');
 });

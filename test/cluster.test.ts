@@ -32,11 +32,21 @@ let first: { key: string; project_id: string };
 async function settingsOf(name: string) {
   const database = await createTestDatabase();
   databases.push(database);
-  return { DATABASE_URL: database.url, PLATFORM_DATA_DIR: path.join(home, name), WEB_CONCURRENCY: '2', SHUTDOWN_GRACE_SECONDS: '20' };
+  return {
+    DATABASE_URL: database.url,
+    PLATFORM_DATA_DIR: path.join(home, name),
+    WEB_CONCURRENCY: '2',
+    SHUTDOWN_GRACE_SECONDS: '20',
+  };
 }
 
 beforeAll(async () => {
-  const settings = { ...(await settingsOf('one')), RATE_LIMIT_READ: '1000000', RATE_LIMIT_WRITE: String(WRITES), RATE_LIMIT_FAILED_AUTH: String(ATTEMPTS) };
+  const settings = {
+    ...(await settingsOf('one')),
+    RATE_LIMIT_READ: '1000000',
+    RATE_LIMIT_WRITE: String(WRITES),
+    RATE_LIMIT_FAILED_AUTH: String(ATTEMPTS),
+  };
   program = startProgram(settings);
   doomed = startProgram({ ...(await settingsOf('doomed')), WORKER: 'separate' });
   base = await program.ready();
@@ -72,13 +82,27 @@ interface Answer {
   body: any; // eslint-disable-line @typescript-eslint/no-explicit-any -- whatever the service sends
 }
 
-function ask(place: string, { method = 'GET', key = first.key, body, cookie, agent = false }: Asked = {}): Promise<Answer> {
-  const headers = { 'X-Svc-Project': first.project_id, ...(key && { Authorization: `Bearer ${key}` }), ...(cookie && { Cookie: cookie }), ...(body !== undefined && { 'Content-Type': 'application/json' }) };
+function ask(
+  place: string,
+  { method = 'GET', key = first.key, body, cookie, agent = false }: Asked = {},
+): Promise<Answer> {
+  const headers = {
+    'X-Svc-Project': first.project_id,
+    ...(key && { Authorization: `Bearer ${key}` }),
+    ...(cookie && { Cookie: cookie }),
+    ...(body !== undefined && { 'Content-Type': 'application/json' }),
+  };
   return new Promise((resolve, reject) => {
     const request = http.request(base + place, { method, headers, agent, timeout: 60_000 }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject);
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: JSON.parse(Buffer.concat(chunks).toString() || 'null') }));
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: JSON.parse(Buffer.concat(chunks).toString() || 'null'),
+        }),
+      );
     });
     request.on('timeout', () => request.destroy(new Error('no answer')));
     request.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body));
@@ -94,18 +118,32 @@ interface Line {
   operation?: string;
 }
 
-const linesOf = (one: Program): Line[] => one.out().split('\n').filter((line) => line.startsWith('{') && line.endsWith('}')).map((line) => JSON.parse(line) as Line);
+const linesOf = (one: Program): Line[] =>
+  one
+    .out()
+    .split('\n')
+    .filter((line) => line.startsWith('{') && line.endsWith('}'))
+    .map((line) => JSON.parse(line) as Line);
 const lines = (): Line[] => linesOf(program);
 
 /** The process that gave an answer, as the log has it. */
 async function webOf({ headers }: Answer): Promise<number> {
-  const found = (): Line | undefined => lines().find((line) => line.msg === 'request' && line.request_id === headers['x-request-id']);
+  const found = (): Line | undefined =>
+    lines().find((line) => line.msg === 'request' && line.request_id === headers['x-request-id']);
   await until(() => found() !== undefined);
   return found()?.web as number;
 }
 
-const pidsOf = (one: Program): Map<number, number> => new Map(linesOf(one).filter(({ msg }) => msg === 'a web process serves').map(({ web, pid }) => [web as number, pid as number]));
-const childrenOf = (one: Program): number[] => processesWith('cluster_web').filter(({ parent }) => parent === one.pid).map(({ pid }) => pid);
+const pidsOf = (one: Program): Map<number, number> =>
+  new Map(
+    linesOf(one)
+      .filter(({ msg }) => msg === 'a web process serves')
+      .map(({ web, pid }) => [web as number, pid as number]),
+  );
+const childrenOf = (one: Program): number[] =>
+  processesWith('cluster_web')
+    .filter(({ parent }) => parent === one.pid)
+    .map(({ pid }) => pid);
 
 function isAlive(pid: number): boolean {
   try {
@@ -133,7 +171,8 @@ async function metrics(): Promise<string> {
   return (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
 }
 
-const countOf = (text: string, name: string): number => Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
+const countOf = (text: string, name: string): number =>
+  Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
 
 test('all of them answer, one other does the work, and metrics are their sum', async () => {
   const answers = await Promise.all(Array.from({ length: 12 }, () => ask('/v2/me')));
@@ -152,19 +191,34 @@ test('all of them answer, one other does the work, and metrics are their sum', a
 });
 
 test('a session and a revocation hold in all of them', async () => {
-  const [user] = (await sql.query<{ id: string; email: string }>('update users set password_hash = $1 returning id, email', [storedPassword('a long enough password')])).rows;
+  const [user] = (
+    await sql.query<{ id: string; email: string }>('update users set password_hash = $1 returning id, email', [
+      storedPassword('a long enough password'),
+    ])
+  ).rows;
   const [[, one], [other, two]] = [...(await connections())] as [[number, http.Agent], [number, http.Agent]];
-  const graphql = (agent: http.Agent, query: string, variables: object, cookie?: string): Promise<Answer> => ask('/graphql', { method: 'POST', key: null, body: { query, variables }, cookie, agent });
-  const login = await graphql(one, 'mutation ($input: LoginInput!) { login(input: $input) { user { id } } }', { input: { email: user?.email, password: 'a long enough password' } });
+  const graphql = (agent: http.Agent, query: string, variables: object, cookie?: string): Promise<Answer> =>
+    ask('/graphql', { method: 'POST', key: null, body: { query, variables }, cookie, agent });
+  const login = await graphql(one, 'mutation ($input: LoginInput!) { login(input: $input) { user { id } } }', {
+    input: { email: user?.email, password: 'a long enough password' },
+  });
   const cookie = String(login.headers['set-cookie']).split(';')[0];
-  const made = await graphql(two, 'mutation ($input: CreatePersonalKeyInput!) { createPersonalKey(input: $input) { key { id } token } }', { input: { name: 'CI', scopes: ['read'] } }, cookie);
+  const made = await graphql(
+    two,
+    'mutation ($input: CreatePersonalKeyInput!) { createPersonalKey(input: $input) { key { id } token } }',
+    { input: { name: 'CI', scopes: ['read'] } },
+    cookie,
+  );
   const { key, token } = made.body.data.createPersonalKey;
   for (const agent of [one, two]) expect((await ask('/v2/me', { key: token, agent })).status).toBe(200);
-  expect((await graphql(one, 'mutation ($id: ID!) { revokePersonalKey(id: $id) }', { id: key.id }, cookie)).body).toEqual({ data: { revokePersonalKey: true } });
+  expect(
+    (await graphql(one, 'mutation ($id: ID!) { revokePersonalKey(id: $id) }', { id: key.id }, cookie)).body,
+  ).toEqual({ data: { revokePersonalKey: true } });
   const revoked = performance.now();
   expect((await ask('/v2/me', { key: token, agent: one })).status).toBe(401);
   let last = await ask('/v2/me', { key: token, agent: two });
-  while (last.status === 200 && performance.now() - revoked < limits.identityCacheMs + 1_000) last = await sleep(20).then(() => ask('/v2/me', { key: token, agent: two }));
+  while (last.status === 200 && performance.now() - revoked < limits.identityCacheMs + 1_000)
+    last = await sleep(20).then(() => ask('/v2/me', { key: token, agent: two }));
   expect(last.status).toBe(401);
   expect(await webOf(last)).toBe(other);
   for (const agent of [one, two]) agent.destroy();
@@ -178,7 +232,9 @@ async function withinOneMinute(): Promise<void> {
 
 test('they share the budgets of an account and of an address', async () => {
   await withinOneMinute();
-  const writes = await Promise.all(Array.from({ length: WRITES + 20 }, () => ask('/v2/volumes', { method: 'POST', body: {} })));
+  const writes = await Promise.all(
+    Array.from({ length: WRITES + 20 }, () => ask('/v2/volumes', { method: 'POST', body: {} })),
+  );
   const admitted = writes.filter(({ status }) => status === 422).length;
   expect(new Set(writes.map(({ status }) => status))).toEqual(new Set([422, 429]));
   expect(admitted).toBeLessThanOrEqual(WRITES);
@@ -200,7 +256,10 @@ test('one that is killed takes with it what it had in hand, and is replaced', as
   const failures: string[] = [];
   const run = async (): Promise<void> => {
     while (pidsOf(program).size < 3) {
-      await ask('/v2/me').then(({ status }) => (status === 200 ? (answered += 1) : failures.push(`status ${status}`)), (error: Error) => failures.push(error.message));
+      await ask('/v2/me').then(
+        ({ status }) => (status === 200 ? (answered += 1) : failures.push(`status ${status}`)),
+        (error: Error) => failures.push(error.message),
+      );
       await sleep(5);
     }
   };
@@ -215,7 +274,9 @@ test('one that is killed takes with it what it had in hand, and is replaced', as
   expect(isAlive(pid)).toBe(false);
   const text = await metrics();
   expect(countOf(text, 'platform_web_processes')).toBe(2);
-  expect(countOf(text, 'platform_requests_total\\{operation="getMe",status="200"\\}')).toBeGreaterThanOrEqual(before + answered);
+  expect(countOf(text, 'platform_requests_total\\{operation="getMe",status="200"\\}')).toBeGreaterThanOrEqual(
+    before + answered,
+  );
   for (const agent of (await connections()).values()) agent.destroy();
 });
 
@@ -225,9 +286,23 @@ test('SIGTERM lets all of them finish, and leaves none', async () => {
   await blocker.query('begin; lock table activity in access exclusive mode');
   // Two that come to a process at once share a connection, where one waits behind the other.
   const slow = Array.from({ length: 4 }, () => ask(`/v2/projects/${first.project_id}/activity`));
-  await until(async () => Number((await sql.query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%activity%'`)).rowCount) >= 2);
+  await until(
+    async () =>
+      Number(
+        (
+          await sql.query(
+            `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%activity%'`,
+          )
+        ).rowCount,
+      ) >= 2,
+  );
   program.signal('SIGTERM');
-  await until(() => ask('/healthz').then(() => false, () => true));
+  await until(() =>
+    ask('/healthz').then(
+      () => false,
+      () => true,
+    ),
+  );
   await blocker.query('commit');
   await blocker.end();
   expect((await Promise.all(slow)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
@@ -242,7 +317,10 @@ test('processes that end again and again end the service, with one line', async 
     signalAll(childrenOf(doomed));
     return over;
   });
-  expect([await doomed.ended, doomed.err()]).toEqual([1, expect.stringMatching(/^platform-api: web processes end again and again: SIGKILL\n$/)]);
+  expect([await doomed.ended, doomed.err()]).toEqual([
+    1,
+    expect.stringMatching(/^platform-api: web processes end again and again: SIGKILL\n$/),
+  ]);
 });
 
 test('kill -9 of the first process leaves none, also while they start', async () => {
@@ -259,7 +337,10 @@ test('a taken port is one line', async () => {
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
   const { port } = holder.address() as AddressInfo;
   const taken = startProgram({ ...(await settingsOf('refused')), WORKER: 'separate', PORT: String(port) });
-  expect([await taken.ended, taken.err()]).toEqual([1, `platform-api: can't listen on 127.0.0.1:${port}: the port is taken\n`]);
+  expect([await taken.ended, taken.err()]).toEqual([
+    1,
+    `platform-api: can't listen on 127.0.0.1:${port}: the port is taken\n`,
+  ]);
   await new Promise((resolve) => holder.close(resolve));
 });
 
@@ -268,7 +349,10 @@ test('the setting is a number or auto; several processes count in PostgreSQL unl
   expect(loadConfig({ WEB_CONCURRENCY: 'auto' }).webConcurrency).toBe(Math.min(availableParallelism(), 128));
   expect(loadConfig({ WEB_CONCURRENCY: '3' })).toMatchObject({ webConcurrency: 3, rateLimitStore: 'postgres' });
   expect(loadConfig({ WEB_CONCURRENCY: '3', RATE_LIMIT_STORE: 'memory' }).rateLimitStore).toBe('memory');
-  for (const wrong of ['0', '129', 'all', '1.5']) expect(() => loadConfig({ WEB_CONCURRENCY: wrong })).toThrow(`WEB_CONCURRENCY is malformed: "${wrong}" (expected auto or integer from 1 to 128)`);
+  for (const wrong of ['0', '129', 'all', '1.5'])
+    expect(() => loadConfig({ WEB_CONCURRENCY: wrong })).toThrow(
+      `WEB_CONCURRENCY is malformed: "${wrong}" (expected auto or integer from 1 to 128)`,
+    );
 });
 
 describe('connections to PostgreSQL', () => {
@@ -280,7 +364,9 @@ describe('connections to PostgreSQL', () => {
     // 24 are the first process's and spare ones; each of the eight has one beside its pool.
     expect(await fittingPool(server(97), config)).toBe(8);
     expect(await fittingPool(server(48), config)).toBe(2);
-    await expect(fittingPool(server(47), config)).rejects.toThrow('WEB_CONCURRENCY=8 needs 48 connections at least, PostgreSQL has 47');
+    await expect(fittingPool(server(47), config)).rejects.toThrow(
+      'WEB_CONCURRENCY=8 needs 48 connections at least, PostgreSQL has 47',
+    );
   });
 
   test('are enough on an embedded server, which is told', async () => {
@@ -293,7 +379,9 @@ describe('connections to PostgreSQL', () => {
   test('of a real server are known', async () => {
     const { url } = databases[0] as TestDatabase;
     const database = openDatabase(url, { poolSize: 2 });
-    await expect(fittingPool(database, { ...config, webConcurrency: 128 })).rejects.toThrow(/needs 408 connections at least, PostgreSQL has \d+:/);
+    await expect(fittingPool(database, { ...config, webConcurrency: 128 })).rejects.toThrow(
+      /needs 408 connections at least, PostgreSQL has \d+:/,
+    );
     await database.close();
   });
 });

@@ -53,7 +53,8 @@ async function openPage(): Promise<{ page: Page; complaints: string[] }> {
   });
   page.on('pageerror', (error) => complaints.push(error.message));
   page.on('request', (request) => {
-    if (!request.url().startsWith(service.url) && !request.url().startsWith('data:')) complaints.push(`request to ${request.url()}`);
+    if (!request.url().startsWith(service.url) && !request.url().startsWith('data:'))
+      complaints.push(`request to ${request.url()}`);
   });
   return { page, complaints };
 }
@@ -65,7 +66,10 @@ async function execute(page: Page, group: string, operation: string): Promise<{ 
   await page.locator(`${block} button.execute`).click();
   const answer = `${block} .live-responses-table .response`;
   await page.locator(answer).waitFor();
-  return { status: await page.locator(`${answer} .response-col_status`).innerText(), body: await page.locator(`${answer} .response-col_description .microlight >> nth=0`).innerText() };
+  return {
+    status: await page.locator(`${answer} .response-col_status`).innerText(),
+    body: await page.locator(`${answer} .response-col_description .microlight >> nth=0`).innerText(),
+  };
 }
 
 describe('the pages', () => {
@@ -96,39 +100,47 @@ describe('the pages', () => {
 });
 
 describe('in a browser', () => {
-  inBrowser(`the console keeps key and project, and executes a GET and a prefilled POST${reason}`, async () => {
-    const { page, complaints } = await openPage();
-    await page.goto(`${service.url}/v2/docs`);
-    await page.locator('#key').fill(service.key);
-    await page.locator('#project').fill(service.project);
-    await page.locator('#access button[type=submit]').click();
+  inBrowser(
+    `the console keeps key and project, and executes a GET and a prefilled POST${reason}`,
+    async () => {
+      const { page, complaints } = await openPage();
+      await page.goto(`${service.url}/v2/docs`);
+      await page.locator('#key').fill(service.key);
+      await page.locator('#project').fill(service.project);
+      await page.locator('#access button[type=submit]').click();
 
-    const created = await execute(page, 'Volumes', 'createVolume');
-    expect(created.status).toMatch(/^201/);
-    expect(JSON.parse(created.body)).toMatchObject({ name: 'uploads', project_id: service.project });
+      const created = await execute(page, 'Volumes', 'createVolume');
+      expect(created.status).toMatch(/^201/);
+      expect(JSON.parse(created.body)).toMatchObject({ name: 'uploads', project_id: service.project });
 
-    await page.reload();
-    await page.locator('.opblock >> nth=0').waitFor();
-    expect(await page.locator('#project').inputValue()).toBe(service.project);
-    const listed = await execute(page, 'Volumes', 'listVolumes');
-    expect(listed.status).toMatch(/^200/);
-    expect(JSON.parse(listed.body)).toMatchObject({ data: [{ name: 'uploads' }], next_cursor: null });
-    const own = await execute(page, 'Projects', 'getProject');
-    expect(own.status).toMatch(/^200/);
-    expect(complaints).toEqual([]);
-  }, 60_000);
+      await page.reload();
+      await page.locator('.opblock >> nth=0').waitFor();
+      expect(await page.locator('#project').inputValue()).toBe(service.project);
+      const listed = await execute(page, 'Volumes', 'listVolumes');
+      expect(listed.status).toMatch(/^200/);
+      expect(JSON.parse(listed.body)).toMatchObject({ data: [{ name: 'uploads' }], next_cursor: null });
+      const own = await execute(page, 'Projects', 'getProject');
+      expect(own.status).toMatch(/^200/);
+      expect(complaints).toEqual([]);
+    },
+    60_000,
+  );
 
-  inBrowser(`GraphiQL reads the schema and runs a query${reason}`, async () => {
-    const { page, complaints } = await openPage();
-    await page.goto(`${service.url}/v2/docs`);
-    await page.locator('#key').fill(service.key);
-    await page.locator('#project').fill(service.project);
-    await page.locator('#access button[type=submit]').click();
-    await page.goto(`${service.url}/graphql`);
-    await page.locator('.graphiql-execute-button').click();
-    await page.waitForFunction(`document.querySelector('.result-window')?.innerText.includes('next_cursor')`);
-    await page.locator('button[aria-label="Show Documentation Explorer"]').click();
-    await page.locator('.graphiql-doc-explorer-content >> text=Mutation >> nth=0').waitFor();
-    expect(complaints).toEqual([]);
-  }, 60_000);
+  inBrowser(
+    `GraphiQL reads the schema and runs a query${reason}`,
+    async () => {
+      const { page, complaints } = await openPage();
+      await page.goto(`${service.url}/v2/docs`);
+      await page.locator('#key').fill(service.key);
+      await page.locator('#project').fill(service.project);
+      await page.locator('#access button[type=submit]').click();
+      await page.goto(`${service.url}/graphql`);
+      await page.locator('.graphiql-execute-button').click();
+      await page.waitForFunction(`document.querySelector('.result-window')?.innerText.includes('next_cursor')`);
+      await page.locator('button[aria-label="Show Documentation Explorer"]').click();
+      await page.locator('.graphiql-doc-explorer-content >> text=Mutation >> nth=0').waitFor();
+      expect(complaints).toEqual([]);
+    },
+    60_000,
+  );
 });

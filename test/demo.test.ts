@@ -25,7 +25,11 @@ afterAll(() => fs.rmSync(temporary, { recursive: true, force: true }));
 /** @param interruptAt text after which it gets SIGINT */
 function demo(env: Record<string, string> = {}, interruptAt?: string): Promise<Ran> {
   const { PATH, HOME } = process.env;
-  const child = spawn(process.execPath, ['scripts/start.mjs', 'demo/main.js'], { cwd: ROOT, env: { PATH, HOME, TMPDIR: temporary, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, ['scripts/start.mjs', 'demo/main.js'], {
+    cwd: ROOT,
+    env: { PATH, HOME, TMPDIR: temporary, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let output = '';
   let isInterrupted = false;
   for (const stream of [child.stdout, child.stderr]) {
@@ -63,31 +67,50 @@ describe('the demo', () => {
   const hasGit = spawnSync('git', ['--version']).status === 0;
   const withGit = hasGit ? it : it.skip;
 
-  withGit('shows a first deployment, scaling, a new version, a broken one, the way back and the end (needs git)', async () => {
-    const ran = await demo();
-    expect(ran).toMatchObject({ code: 0 });
-    expect(ran.output).toMatch(/deployment 1 is active[^]*all three answer[^]*deployment 2 is active[^]*deployment 3 is failed: .*did not listen on PORT \d+ within 10 seconds[^]*deployment 4 is active[^]*0 processes, 0 open ports, 0 directories[^]*All was as expected/);
-    expect(ran.output.match(/[1-9]\d* requests meanwhile, 0 failed/g)).toHaveLength(4);
-    expectNothingLeft(ran);
-  }, LIMIT_MS);
+  withGit(
+    'shows a first deployment, scaling, a new version, a broken one, the way back and the end (needs git)',
+    async () => {
+      const ran = await demo();
+      expect(ran).toMatchObject({ code: 0 });
+      expect(ran.output).toMatch(
+        /deployment 1 is active[^]*all three answer[^]*deployment 2 is active[^]*deployment 3 is failed: .*did not listen on PORT \d+ within 10 seconds[^]*deployment 4 is active[^]*0 processes, 0 open ports, 0 directories[^]*All was as expected/,
+      );
+      expect(ran.output.match(/[1-9]\d* requests meanwhile, 0 failed/g)).toHaveLength(4);
+      expectNothingLeft(ran);
+    },
+    LIMIT_MS,
+  );
 
-  withGit('clears up when it is interrupted (needs git)', async () => {
-    const ran = await demo({}, 'It is scaled');
-    expect(ran).toMatchObject({ code: 130 });
-    expect(ran.output).toContain('Interrupted: clearing up');
-    expectNothingLeft(ran);
-  }, LIMIT_MS);
+  withGit(
+    'clears up when it is interrupted (needs git)',
+    async () => {
+      const ran = await demo({}, 'It is scaled');
+      expect(ran).toMatchObject({ code: 130 });
+      expect(ran.output).toContain('Interrupted: clearing up');
+      expectNothingLeft(ran);
+    },
+    LIMIT_MS,
+  );
 
-  withGit('ends with 1 where something is not as expected, and clears up (needs git)', async () => {
-    const ran = await demo({ PATH: `${gitThatFailsAt('Second')}:${process.env.PATH}` });
-    expect(ran).toMatchObject({ code: 1 });
-    expect(ran.output).toMatch(/all three answer[^]*NOT AS EXPECTED: Command failed: git commit[^]*its directory is gone/);
-    expectNothingLeft(ran);
-  }, LIMIT_MS);
+  withGit(
+    'ends with 1 where something is not as expected, and clears up (needs git)',
+    async () => {
+      const ran = await demo({ PATH: `${gitThatFailsAt('Second')}:${process.env.PATH}` });
+      expect(ran).toMatchObject({ code: 1 });
+      expect(ran.output).toMatch(
+        /all three answer[^]*NOT AS EXPECTED: Command failed: git commit[^]*its directory is gone/,
+      );
+      expectNothingLeft(ran);
+    },
+    LIMIT_MS,
+  );
 
   it('goes on from an expectation only where it holds', () => {
     const said: string[] = [];
-    const show = openShow((text) => said.push(text), () => 0);
+    const show = openShow(
+      (text) => said.push(text),
+      () => 0,
+    );
     show.expect(true, 'the sun shines');
     expect(() => show.expect(false, 'it rains')).toThrow('it rains');
     expect(said).toEqual(['  0.0 s    ok: the sun shines\n']);
@@ -99,6 +122,10 @@ function gitThatFailsAt(word: string): string {
   const folder = path.join(temporary, 'bin');
   const real = spawnSync('/bin/sh', ['-c', 'command -v git'], { encoding: 'utf8' }).stdout.trim();
   fs.mkdirSync(folder, { recursive: true });
-  fs.writeFileSync(path.join(folder, 'git'), `#!/bin/sh\ncase "$*" in *commit*${word}*) exit 9;; esac\nexec ${real} "$@"\n`, { mode: 0o755 });
+  fs.writeFileSync(
+    path.join(folder, 'git'),
+    `#!/bin/sh\ncase "$*" in *commit*${word}*) exit 9;; esac\nexec ${real} "$@"\n`,
+    { mode: 0o755 },
+  );
   return folder;
 }

@@ -7,24 +7,45 @@ describe('the way from nothing to a domain', () => {
 
   afterAll(() => service?.close());
 
-  tour('runs as it stands (needs bash, curl and git)', async () => {
-    service = await startTour({ ALLOW_LOCAL_GIT: '1' });
-    const outputs = await service.run('docs/DEPLOYING.md');
-    const [, , first, logs, settings, worker, scaled, bounds, bad, back, preview, auto, volume, maintenance, domain, cleared] = outputs;
-    expect(outputs).toHaveLength(16);
-    expect(first).toBe('active\nHello from version 1\n');
-    expect(logs).toMatch(/Deployment 1 is active\.[^]*"message":"listening on \d+"/);
-    expect(settings).toBe('/\nGREETING\nrunning\nGood morning from version 1\n');
-    expect(worker).toBe('migrated\nGood morning from version 2\n');
-    expect(scaled).toMatch(/^1\n2\n +2 "process_type":"web"\n +1 "process_type":"worker"\n$/);
-    expect(bounds).toBe('3\nrunning\n');
-    expect(bad).toMatch(/did not listen on PORT \d+ within 10 seconds[^]*\nGood morning from version 2\n$/);
-    expect(back).toBe('active\nGood morning from version 1\n');
-    expect(preview).toBe('Good morning from an idea\n');
-    expect(auto).toBe('true\n');
-    expect(volume).toBe('/data\n');
-    expect(maintenance).toMatch(/^true\n.*under maintenance.*\n+false\n$/);
-    expect(domain).toMatch(/"type":"CNAME","name":"hello\.example\.com"[^]*"type":"TXT"/);
-    expect(cleared).toMatch(/HTTP status 204[^]*HTTP status 204/);
-  }, 300_000);
+  tour(
+    'runs as it stands (needs bash, curl and git)',
+    async () => {
+      service = await startTour({ ALLOW_LOCAL_GIT: '1' });
+      const outputs = await service.run('docs/DEPLOYING.md');
+      const [
+        ,
+        ,
+        first,
+        logs,
+        settings,
+        worker,
+        scaled,
+        bounds,
+        bad,
+        back,
+        preview,
+        auto,
+        volume,
+        maintenance,
+        domain,
+        cleared,
+      ] = outputs;
+      expect(outputs).toHaveLength(16);
+      expect(first).toBe('active\nHello from version 1\n');
+      expect(logs).toMatch(/Deployment 1 is active\.[^]*"message":"listening on \d+"/);
+      expect(settings).toBe('/\nGREETING\nrunning\nGood morning from version 1\n');
+      expect(worker).toBe('migrated\nGood morning from version 2\n');
+      expect(scaled).toMatch(/^1\n2\n +2 "process_type":"web"\n +1 "process_type":"worker"\n$/);
+      expect(bounds).toBe('3\nrunning\n');
+      expect(bad).toMatch(/did not listen on PORT \d+ within 10 seconds[^]*\nGood morning from version 2\n$/);
+      expect(back).toBe('active\nGood morning from version 1\n');
+      expect(preview).toBe('Good morning from an idea\n');
+      expect(auto).toBe('true\n');
+      expect(volume).toBe('/data\n');
+      expect(maintenance).toMatch(/^true\n.*under maintenance.*\n+false\n$/);
+      expect(domain).toMatch(/"type":"CNAME","name":"hello\.example\.com"[^]*"type":"TXT"/);
+      expect(cleared).toMatch(/HTTP status 204[^]*HTTP status 204/);
+    },
+    300_000,
+  );
 });

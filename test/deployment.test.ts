@@ -30,18 +30,28 @@ beforeEach(async () => {
   application = await newApplication();
 });
 
-async function newApplication(source: object | null = { type: 'git', repository_url: git.url('shop') }, options: CallOptions = {}): Promise<string> {
-  const { status, body } = await service.call('POST', '/v2/applications', { body: { name: `shop-${(serial += 1)}`, ...(source && { source }) }, ...options });
+async function newApplication(
+  source: object | null = { type: 'git', repository_url: git.url('shop') },
+  options: CallOptions = {},
+): Promise<string> {
+  const { status, body } = await service.call('POST', '/v2/applications', {
+    body: { name: `shop-${(serial += 1)}`, ...(source && { source }) },
+    ...options,
+  });
   expect(status).toBe(201);
   return body.id;
 }
 
 const pathOf = (id = application, rest = ''): string => `/v2/applications/${id}/deployments${rest}`;
-const deploy = (body: object = {}, id = application, options: CallOptions = {}): Promise<Answer> => service.call('POST', pathOf(id), { body, ...options });
-const get = async (id: string): Promise<Answer['body']> => (await service.call('GET', pathOf(application, `/${id}`))).body;
+const deploy = (body: object = {}, id = application, options: CallOptions = {}): Promise<Answer> =>
+  service.call('POST', pathOf(id), { body, ...options });
+const get = async (id: string): Promise<Answer['body']> =>
+  (await service.call('GET', pathOf(application, `/${id}`))).body;
 const cancel = (id: string, of = application): Promise<Answer> => service.call('POST', pathOf(of, `/${id}/cancel`));
-const rollBack = (deployment_id: string, of = application): Promise<Answer> => service.call('POST', `/v2/applications/${of}/rollback`, { body: { deployment_id } });
-const list = async (query = '', of = application): Promise<Answer['body'][]> => (await service.call('GET', `${pathOf(of)}?${query}`)).body.data;
+const rollBack = (deployment_id: string, of = application): Promise<Answer> =>
+  service.call('POST', `/v2/applications/${of}/rollback`, { body: { deployment_id } });
+const list = async (query = '', of = application): Promise<Answer['body'][]> =>
+  (await service.call('GET', `${pathOf(of)}?${query}`)).body.data;
 
 async function deployed(body: object = {}): Promise<Answer['body']> {
   const answer = await deploy(body);
@@ -50,10 +60,20 @@ async function deployed(body: object = {}): Promise<Answer['body']> {
 }
 
 /** As the job leaves a row. */
-const become = (id: string, columns: string): Promise<unknown> => service.sql(`update deployments set ${columns} where id = $1`, [id]);
-const wasActive = (id: string): Promise<unknown> => become(id, `status = 'superseded', activated_at = now(), finished_at = now(), artifact_kept = true, commit_message = 'Two', commit_author = 'Ada', plan = '{"processes": {}, "release_command": null}'`);
+const become = (id: string, columns: string): Promise<unknown> =>
+  service.sql(`update deployments set ${columns} where id = $1`, [id]);
+const wasActive = (id: string): Promise<unknown> =>
+  become(
+    id,
+    `status = 'superseded', activated_at = now(), finished_at = now(), artifact_kept = true, commit_message = 'Two', commit_author = 'Ada', plan = '{"processes": {}, "release_command": null}'`,
+  );
 
-async function expectProblem(answer: Answer | Promise<Answer>, status: number, code: string, members: object = {}): Promise<Answer['body']> {
+async function expectProblem(
+  answer: Answer | Promise<Answer>,
+  status: number,
+  code: string,
+  members: object = {},
+): Promise<Answer['body']> {
   const { body, ...rest } = await answer;
   expect({ status: rest.status, ...body }).toMatchObject({ status, code, ...members });
   return body;
@@ -64,24 +84,63 @@ describe('create', () => {
     const { status, body, headers } = await deploy();
     expect(status).toBe(201);
     expect(body).toEqual({
-      id: expect.stringMatching(/^dep_/), project_id: service.project, application_id: application, preview_id: null, number: 1, branch: 'main', commit_sha: head, image: null,
-      clear_cache: false, trigger: 'manual', source_deployment_id: null, commit_message: null, commit_author: null, status: 'queued', status_reason: null,
-      rollback_possible: false, created_by: { type: 'user', id: expect.stringMatching(/^usr_/), name: expect.any(String) }, started_at: null, finished_at: null,
-      created_at: expect.any(String), updated_at: expect.any(String),
+      id: expect.stringMatching(/^dep_/),
+      project_id: service.project,
+      application_id: application,
+      preview_id: null,
+      number: 1,
+      branch: 'main',
+      commit_sha: head,
+      image: null,
+      clear_cache: false,
+      trigger: 'manual',
+      source_deployment_id: null,
+      commit_message: null,
+      commit_author: null,
+      status: 'queued',
+      status_reason: null,
+      rollback_possible: false,
+      created_by: { type: 'user', id: expect.stringMatching(/^usr_/), name: expect.any(String) },
+      started_at: null,
+      finished_at: null,
+      created_at: expect.any(String),
+      updated_at: expect.any(String),
     });
     expect(headers.get('location')).toBe(`${service.url}${pathOf(application, `/${body.id}`)}`);
     expect(await get(body.id)).toEqual(body);
-    const [row] = await service.sql('select source, artifact_id, next_at <= now() as due from deployments where id = $1', [body.id]);
-    expect(row).toMatchObject({ source: { type: 'git', repository_url: git.url('shop') }, artifact_id: body.id, due: true });
-    const entries = await service.sql(`select action, resource_type, resource_name from activity where resource_id = $1`, [body.id]);
-    expect(entries).toEqual([{ action: 'deployment.created', resource_type: 'deployment', resource_name: `shop-${serial} #1` }]);
+    const [row] = await service.sql(
+      'select source, artifact_id, next_at <= now() as due from deployments where id = $1',
+      [body.id],
+    );
+    expect(row).toMatchObject({
+      source: { type: 'git', repository_url: git.url('shop') },
+      artifact_id: body.id,
+      due: true,
+    });
+    const entries = await service.sql(
+      `select action, resource_type, resource_name from activity where resource_id = $1`,
+      [body.id],
+    );
+    expect(entries).toEqual([
+      { action: 'deployment.created', resource_type: 'deployment', resource_name: `shop-${serial} #1` },
+    ]);
   });
 
   test('takes a branch, a commit of it, and an order to build anew', async () => {
-    expect(await deployed({ branch: 'feature/basket' })).toMatchObject({ branch: 'feature/basket', commit_sha: feature });
+    expect(await deployed({ branch: 'feature/basket' })).toMatchObject({
+      branch: 'feature/basket',
+      commit_sha: feature,
+    });
     expect(await deployed({ commit_sha: first })).toMatchObject({ branch: 'main', commit_sha: first });
-    expect(await deployed({ commit_sha: first.slice(0, 7).toUpperCase(), clear_cache: true })).toMatchObject({ commit_sha: first, clear_cache: true, number: 3 });
-    expect(await deployed({ branch: 'feature/basket', commit_sha: first })).toMatchObject({ branch: 'feature/basket', commit_sha: first });
+    expect(await deployed({ commit_sha: first.slice(0, 7).toUpperCase(), clear_cache: true })).toMatchObject({
+      commit_sha: first,
+      clear_cache: true,
+      number: 3,
+    });
+    expect(await deployed({ branch: 'feature/basket', commit_sha: first })).toMatchObject({
+      branch: 'feature/basket',
+      commit_sha: first,
+    });
   });
 
   test("uses the source's branch, and what is queued stays when the source changes", async () => {
@@ -89,13 +148,22 @@ describe('create', () => {
     const made = await deployed();
     expect(made).toMatchObject({ branch: 'feature/basket', commit_sha: feature });
     await service.call('PATCH', `/v2/applications/${application}`, { body: { source: { branch: 'main' } } });
-    expect((await service.sql('select source from deployments where id = $1', [made.id]))[0].source.branch).toBe('feature/basket');
+    expect((await service.sql('select source from deployments where id = $1', [made.id]))[0].source.branch).toBe(
+      'feature/basket',
+    );
   });
 
   test('a template needs no remote', async () => {
-    application = (await service.call('POST', '/v2/applications', { body: { name: 'from-preset', preset: 'static-site' } })).body.id;
+    application = (
+      await service.call('POST', '/v2/applications', { body: { name: 'from-preset', preset: 'static-site' } })
+    ).body.id;
     expect(await deployed()).toMatchObject({ number: 1, branch: null, commit_sha: null });
-    await expectProblem(deploy({ branch: 'main', commit_sha: head }), 422, 'validation_failed', { errors: [{ field: 'branch', code: 'depends_on' }, { field: 'commit_sha', code: 'depends_on' }] });
+    await expectProblem(deploy({ branch: 'main', commit_sha: head }), 422, 'validation_failed', {
+      errors: [
+        { field: 'branch', code: 'depends_on' },
+        { field: 'commit_sha', code: 'depends_on' },
+      ],
+    });
   });
 
   test.each(['new', 'stopped', 'crashed', 'running'])('an application that is %s can be deployed', async (status) => {
@@ -106,23 +174,44 @@ describe('create', () => {
   test('an image needs a runtime that is not there, and a source is needed', async () => {
     const image = await newApplication({ type: 'image', image: 'registry.example.com/shop:1' });
     expect((await expectProblem(deploy({}, image), 409, 'engine_unavailable')).detail).toContain('OCI runtime');
-    await expectProblem(deploy({ branch: 'main' }, image), 422, 'validation_failed', { errors: [{ field: 'branch', code: 'depends_on' }] });
-    await expectProblem(deploy({ image: 'registry.example.com/shop:1' }), 422, 'validation_failed', { errors: [{ field: 'image', code: 'depends_on' }] });
+    await expectProblem(deploy({ branch: 'main' }, image), 422, 'validation_failed', {
+      errors: [{ field: 'branch', code: 'depends_on' }],
+    });
+    await expectProblem(deploy({ image: 'registry.example.com/shop:1' }), 422, 'validation_failed', {
+      errors: [{ field: 'image', code: 'depends_on' }],
+    });
     await expectProblem(deploy({}, await newApplication(null)), 422, 'source_not_configured');
   });
 
   test('says what the remote does not have', async () => {
-    await expectProblem(deploy({ branch: 'nowhere' }), 422, 'reference_not_found', { field: 'branch', detail: 'The repository has no branch nowhere.' });
+    await expectProblem(deploy({ branch: 'nowhere' }), 422, 'reference_not_found', {
+      field: 'branch',
+      detail: 'The repository has no branch nowhere.',
+    });
     await expectProblem(deploy({ commit_sha: 'abcdef0' }), 422, 'reference_not_found', { field: 'commit_sha' });
     await expectProblem(deploy({ commit_sha: feature }), 422, 'reference_not_found', { field: 'commit_sha' });
-    await expectProblem(deploy({}, await newApplication({ type: 'git', repository_url: git.url('empty') })), 422, 'reference_not_found', { field: 'source.branch' });
-    await expectProblem(deploy({}, await newApplication({ type: 'git', repository_url: git.url('shop'), branch: 'gone' })), 422, 'reference_not_found', { field: 'source.branch' });
+    await expectProblem(
+      deploy({}, await newApplication({ type: 'git', repository_url: git.url('empty') })),
+      422,
+      'reference_not_found',
+      { field: 'source.branch' },
+    );
+    await expectProblem(
+      deploy({}, await newApplication({ type: 'git', repository_url: git.url('shop'), branch: 'gone' })),
+      422,
+      'reference_not_found',
+      { field: 'source.branch' },
+    );
     expect(await list()).toEqual([]);
   });
 
   test('says that the remote can not be asked', async () => {
     for (const address of ['http://127.0.0.1:9/shop.git', git.url('absent'), 'file:///nonexistent/shop.git']) {
-      const { detail, retryable } = await expectProblem(deploy({}, await newApplication({ type: 'git', repository_url: address })), 502, 'provider_error');
+      const { detail, retryable } = await expectProblem(
+        deploy({}, await newApplication({ type: 'git', repository_url: address })),
+        502,
+        'provider_error',
+      );
       expect([detail, retryable]).toEqual([expect.stringMatching(/^[A-Z].*\.$/), true]);
     }
     git.intercept = () => ({ status: 401 });
@@ -138,11 +227,27 @@ describe('create', () => {
   test('asks the remote last', async () => {
     const before = git.requests.length;
     const reader = await service.mintKey({ scopes: ['read', 'write'] });
-    await expectProblem(deploy({}, application, { key: reader }), 403, 'insufficient_scope', { required_scope: 'deploy' });
-    await expectProblem(deploy({}, application, { key: await service.mintKey({ role: 'viewer' }) }), 403, 'role_not_permitted');
-    const bad = await expectProblem(deploy({ branch: 'a..b', commit_sha: 'xyz', image: 'UPPER', clear_cache: null, number: 3, foo: 1 }), 422, 'validation_failed');
-    expect(bad.errors.map(({ field, code }: { field: string; code: string }) => `${field} ${code}`).sort()).toEqual(
-      ['branch invalid_format', 'clear_cache required', 'commit_sha invalid_format', 'foo unknown_field', 'image invalid_format', 'number immutable']);
+    await expectProblem(deploy({}, application, { key: reader }), 403, 'insufficient_scope', {
+      required_scope: 'deploy',
+    });
+    await expectProblem(
+      deploy({}, application, { key: await service.mintKey({ role: 'viewer' }) }),
+      403,
+      'role_not_permitted',
+    );
+    const bad = await expectProblem(
+      deploy({ branch: 'a..b', commit_sha: 'xyz', image: 'UPPER', clear_cache: null, number: 3, foo: 1 }),
+      422,
+      'validation_failed',
+    );
+    expect(bad.errors.map(({ field, code }: { field: string; code: string }) => `${field} ${code}`).sort()).toEqual([
+      'branch invalid_format',
+      'clear_cache required',
+      'commit_sha invalid_format',
+      'foo unknown_field',
+      'image invalid_format',
+      'number immutable',
+    ]);
     await expectProblem(deploy({}, mintId('app')), 404, 'not_found');
     const stranger = await service.newProject({ stranger: true });
     await expectProblem(deploy({}, application, { key: stranger.key, project: stranger.id }), 404, 'not_found');
@@ -152,7 +257,9 @@ describe('create', () => {
   test('of many at once each has a number of its own, in the order of their ids', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => deploy()));
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(201));
-    const rows = answers.map(({ body }) => body as { id: string; number: number }).sort((a, b) => (a.id < b.id ? -1 : 1));
+    const rows = answers
+      .map(({ body }) => body as { id: string; number: number })
+      .sort((a, b) => (a.id < b.id ? -1 : 1));
     expect(rows.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
 
@@ -170,20 +277,40 @@ describe('create', () => {
 
   test('a project key deploys in its own name', async () => {
     const key = await service.mintKey({ kind: 'project' });
-    expect((await deploy({}, application, { key })).body.created_by).toMatchObject({ type: 'project_key', id: expect.stringMatching(/^key_/) });
+    expect((await deploy({}, application, { key })).body.created_by).toMatchObject({
+      type: 'project_key',
+      id: expect.stringMatching(/^key_/),
+    });
   });
 });
 
 describe('cancel', () => {
-  test.each(['queued', 'building', 'deploying'])('ends one that is %s at once, for the job to clear away', async (status) => {
-    const { id } = await deployed();
-    await become(id, `status = '${status}', next_at = null, attempts = 3`);
-    const answer = await cancel(id);
-    expect([answer.status, answer.body]).toMatchObject([200, { status: 'canceled', status_reason: expect.stringMatching(/^Canceled by .+\.$/), finished_at: expect.any(String) }]);
-    expect(await get(id)).toEqual(answer.body);
-    expect((await service.sql('select next_at <= now() as due, attempts, generation from deployments where id = $1', [id]))[0]).toEqual({ due: true, attempts: 0, generation: 2 });
-    await expectProblem(cancel(id), 409, 'invalid_state', { resource_status: 'canceled', allowed_statuses: ['queued', 'building', 'deploying'] });
-  });
+  test.each(['queued', 'building', 'deploying'])(
+    'ends one that is %s at once, for the job to clear away',
+    async (status) => {
+      const { id } = await deployed();
+      await become(id, `status = '${status}', next_at = null, attempts = 3`);
+      const answer = await cancel(id);
+      expect([answer.status, answer.body]).toMatchObject([
+        200,
+        {
+          status: 'canceled',
+          status_reason: expect.stringMatching(/^Canceled by .+\.$/),
+          finished_at: expect.any(String),
+        },
+      ]);
+      expect(await get(id)).toEqual(answer.body);
+      expect(
+        (
+          await service.sql('select next_at <= now() as due, attempts, generation from deployments where id = $1', [id])
+        )[0],
+      ).toEqual({ due: true, attempts: 0, generation: 2 });
+      await expectProblem(cancel(id), 409, 'invalid_state', {
+        resource_status: 'canceled',
+        allowed_statuses: ['queued', 'building', 'deploying'],
+      });
+    },
+  );
 
   test.each(['active', 'superseded', 'failed'])('refuses one that is %s', async (status) => {
     const { id } = await deployed();
@@ -213,7 +340,13 @@ describe('cancel', () => {
     const { id } = await deployed();
     await expectProblem(cancel(id, await newApplication()), 404, 'not_found');
     await expectProblem(cancel(mintId('dep')), 404, 'not_found');
-    await expectProblem(service.call('POST', pathOf(application, `/${id}/cancel`), { key: await service.mintKey({ scopes: ['read', 'write'] }) }), 403, 'insufficient_scope');
+    await expectProblem(
+      service.call('POST', pathOf(application, `/${id}/cancel`), {
+        key: await service.mintKey({ scopes: ['read', 'write'] }),
+      }),
+      403,
+      'insufficient_scope',
+    );
     expect((await get(id)).status).toBe('queued');
   });
 });
@@ -225,31 +358,72 @@ describe('rollback', () => {
     expect((await get(earlier.id)).rollback_possible).toBe(true);
     const { status, body, headers } = await rollBack(earlier.id);
     expect(status).toBe(201);
-    expect(body).toMatchObject({ number: 2, trigger: 'rollback', status: 'queued', source_deployment_id: earlier.id, branch: 'feature/basket', commit_sha: feature, commit_message: 'Two', commit_author: 'Ada' });
+    expect(body).toMatchObject({
+      number: 2,
+      trigger: 'rollback',
+      status: 'queued',
+      source_deployment_id: earlier.id,
+      branch: 'feature/basket',
+      commit_sha: feature,
+      commit_message: 'Two',
+      commit_author: 'Ada',
+    });
     expect(headers.get('location')).toBe(`${service.url}${pathOf(application, `/${body.id}`)}`);
     await wasActive(body.id);
     const again = await rollBack(body.id);
-    const rows = await service.sql('select artifact_id, plan from deployments where id = any($1)', [[body.id, again.body.id]]);
+    const rows = await service.sql('select artifact_id, plan from deployments where id = any($1)', [
+      [body.id, again.body.id],
+    ]);
     expect(rows).toEqual(Array(2).fill({ artifact_id: earlier.id, plan: { processes: {}, release_command: null } }));
-    expect(await service.sql(`select action, resource_type from activity where resource_id = $1`, [body.id])).toEqual([{ action: 'application.rolled_back', resource_type: 'deployment' }]);
+    expect(await service.sql(`select action, resource_type from activity where resource_id = $1`, [body.id])).toEqual([
+      { action: 'application.rolled_back', resource_type: 'deployment' },
+    ]);
   });
 
   test('refuses what never was active, what is not kept, and what is unknown', async () => {
     const { id } = await deployed();
-    await expectProblem(rollBack(id), 409, 'deployment_not_rollbackable', { detail: expect.stringContaining('never active') });
+    await expectProblem(rollBack(id), 409, 'deployment_not_rollbackable', {
+      detail: expect.stringContaining('never active'),
+    });
     await wasActive(id);
     await become(id, 'artifact_kept = false');
-    await expectProblem(rollBack(id), 409, 'deployment_not_rollbackable', { detail: expect.stringContaining('no longer kept') });
+    await expectProblem(rollBack(id), 409, 'deployment_not_rollbackable', {
+      detail: expect.stringContaining('no longer kept'),
+    });
     await become(id, 'artifact_kept = true');
     const other = await newApplication();
     const stranger = await service.newProject({ stranger: true });
-    const foreign = await deploy({}, await newApplication({ type: 'git', repository_url: git.url('shop') }, { key: stranger.key, project: stranger.id }), { key: stranger.key, project: stranger.id });
-    for (const [deployment, of] of [[id, other], [mintId('dep'), application], [foreign.body.id, application], ['nonsense', application]] as const) {
+    const foreign = await deploy(
+      {},
+      await newApplication(
+        { type: 'git', repository_url: git.url('shop') },
+        { key: stranger.key, project: stranger.id },
+      ),
+      { key: stranger.key, project: stranger.id },
+    );
+    for (const [deployment, of] of [
+      [id, other],
+      [mintId('dep'), application],
+      [foreign.body.id, application],
+      ['nonsense', application],
+    ] as const) {
       await expectProblem(rollBack(deployment, of), 422, 'reference_not_found', { field: 'deployment_id' });
     }
     await expectProblem(rollBack(id, mintId('app')), 404, 'not_found');
-    await expectProblem(service.call('POST', `/v2/applications/${application}/rollback`, { body: {} }), 422, 'validation_failed', { errors: [{ field: 'deployment_id', code: 'required' }] });
-    await expectProblem(service.call('POST', `/v2/applications/${application}/rollback`, { body: { deployment_id: id }, key: await service.mintKey({ scopes: ['write'] }) }), 403, 'insufficient_scope');
+    await expectProblem(
+      service.call('POST', `/v2/applications/${application}/rollback`, { body: {} }),
+      422,
+      'validation_failed',
+      { errors: [{ field: 'deployment_id', code: 'required' }] },
+    );
+    await expectProblem(
+      service.call('POST', `/v2/applications/${application}/rollback`, {
+        body: { deployment_id: id },
+        key: await service.mintKey({ scopes: ['write'] }),
+      }),
+      403,
+      'insufficient_scope',
+    );
   });
 });
 
@@ -276,25 +450,39 @@ describe('lists', () => {
   test('leave previews apart', async () => {
     const own = await deployed();
     const preview = mintId('pvw');
-    await service.sql(`insert into previews (id, created_at, updated_at, project_id, application_id, branch, hostname, created_by) values ($1, now(), now(), $2, $3, 'main', $1, '{}')`, [preview, service.project, application]);
+    await service.sql(
+      `insert into previews (id, created_at, updated_at, project_id, application_id, branch, hostname, created_by) values ($1, now(), now(), $2, $3, 'main', $1, '{}')`,
+      [preview, service.project, application],
+    );
     const { id } = await deployed();
     await become(id, `preview_id = '${preview}', activated_at = now(), artifact_kept = true`);
     expect((await list()).map((row) => row.id)).toEqual([own.id]);
     expect((await list(`preview_id=${preview}`)).map((row) => row.id)).toEqual([id]);
     expect(await list(`preview_id=${mintId('pvw')}`)).toEqual([]);
     expect(await get(id)).toMatchObject({ preview_id: preview, rollback_possible: false });
-    await expectProblem(rollBack(id), 409, 'deployment_not_rollbackable', { detail: expect.stringContaining('preview') });
+    await expectProblem(rollBack(id), 409, 'deployment_not_rollbackable', {
+      detail: expect.stringContaining('preview'),
+    });
   });
 });
 
 test('GraphQL does the same, and relates applications and deployments', async () => {
   const fields = 'id number branch commit_sha status trigger rollback_possible created_by { type } application { id }';
-  const made = await service.graphql(`mutation ($id: ID!) { createDeployment(id: $id, input: { branch: "main" }) { ${fields} } }`, { id: application });
+  const made = await service.graphql(
+    `mutation ($id: ID!) { createDeployment(id: $id, input: { branch: "main" }) { ${fields} } }`,
+    { id: application },
+  );
   expect(made.data.createDeployment).toMatchObject({ number: 1, commit_sha: head, application: { id: application } });
   const second = await deployed();
   await service.sql('update applications set current_deployment_id = $2 where id = $1', [application, second.id]);
-  const read = await service.graphql('query ($id: ID!) { getApplication(id: $id) { current_deployment { number } deployments(limit: 1) { number } } }', { id: application });
+  const read = await service.graphql(
+    'query ($id: ID!) { getApplication(id: $id) { current_deployment { number } deployments(limit: 1) { number } } }',
+    { id: application },
+  );
   expect(read.data.getApplication).toEqual({ current_deployment: { number: 2 }, deployments: [{ number: 2 }] });
-  const refused = await service.graphql('mutation ($id: ID!) { createDeployment(id: $id, input: { branch: "nowhere" }) { id } }', { id: application });
+  const refused = await service.graphql(
+    'mutation ($id: ID!) { createDeployment(id: $id, input: { branch: "nowhere" }) { id } }',
+    { id: application },
+  );
   expect(refused.errors?.[0].extensions).toMatchObject({ code: 'reference_not_found', field: 'branch' });
 });

@@ -15,47 +15,75 @@ describe('the tour of the README', () => {
 
   afterAll(() => service?.close());
 
-  tour('runs as it stands against what npm start starts (needs bash and curl)', async () => {
-    service = await startTour();
-    const outputs = await service.run('README.md');
-    const [, me, project, volume, deployed, application, domain, mistakes, twice, graphql, activity, cleared] = outputs;
-    expect(outputs).toHaveLength(12);
-    expect(me).toContain('"kind":"personal"');
-    expect(project).toContain('"resource":"volumes"');
-    expect(volume).toMatch(/"status":"available"[^]*"size_gb":2/);
-    expect(deployed).toMatch(/"value":"Hello from the tour"[^]*\nactive\nOpen http:\/\/shop-\w+\.localhost:\d+\n[^]*Hello from the tour/);
-    expect(application).toMatch(/GET \/ 200[^]*"mount_path":"\/data"/);
-    expect(domain).toMatch(/"type":"CNAME","name":"shop\.example\.com"[^]*"type":"TXT"/);
-    expect(mistakes).toMatch(/"code":"unknown_field"[^]*"code":"invalid_type"[^]*"title":"Validation failed"/);
-    expect(twice).toMatch(/"name":"logs"[^]*\nidempotent-replayed: true/i);
-    expect(JSON.parse(graphql as string).data.listVolumes.data).toEqual([
-      { name: 'logs', size_gb: 1, status: expect.any(String), application: null },
-      { name: 'uploads', size_gb: 2, status: 'in_use', application: { name: 'shop', default_hostname: expect.stringMatching(/^shop-/) } },
-    ]);
-    expect(activity).toContain('"action":"volume.created"');
-    expect(cleared).toContain('HTTP status 204');
-  }, 180_000);
+  tour(
+    'runs as it stands against what npm start starts (needs bash and curl)',
+    async () => {
+      service = await startTour();
+      const outputs = await service.run('README.md');
+      const [, me, project, volume, deployed, application, domain, mistakes, twice, graphql, activity, cleared] =
+        outputs;
+      expect(outputs).toHaveLength(12);
+      expect(me).toContain('"kind":"personal"');
+      expect(project).toContain('"resource":"volumes"');
+      expect(volume).toMatch(/"status":"available"[^]*"size_gb":2/);
+      expect(deployed).toMatch(
+        /"value":"Hello from the tour"[^]*\nactive\nOpen http:\/\/shop-\w+\.localhost:\d+\n[^]*Hello from the tour/,
+      );
+      expect(application).toMatch(/GET \/ 200[^]*"mount_path":"\/data"/);
+      expect(domain).toMatch(/"type":"CNAME","name":"shop\.example\.com"[^]*"type":"TXT"/);
+      expect(mistakes).toMatch(/"code":"unknown_field"[^]*"code":"invalid_type"[^]*"title":"Validation failed"/);
+      expect(twice).toMatch(/"name":"logs"[^]*\nidempotent-replayed: true/i);
+      expect(JSON.parse(graphql as string).data.listVolumes.data).toEqual([
+        { name: 'logs', size_gb: 1, status: expect.any(String), application: null },
+        {
+          name: 'uploads',
+          size_gb: 2,
+          status: 'in_use',
+          application: { name: 'shop', default_hostname: expect.stringMatching(/^shop-/) },
+        },
+      ]);
+      expect(activity).toContain('"action":"volume.created"');
+      expect(cleared).toContain('HTTP status 204');
+    },
+    180_000,
+  );
 });
 
 describe('the documents', () => {
   const files = documents();
 
   it('have no link to a file or heading that is not there', () => {
-    const broken = files.flatMap((file) => linksOf(file).filter((link) => !leadsSomewhere(file, link)).map((link) => `${file}: ${link}`));
+    const broken = files.flatMap((file) =>
+      linksOf(file)
+        .filter((link) => !leadsSomewhere(file, link))
+        .map((link) => `${file}: ${link}`),
+    );
     expect(broken).toEqual([]);
   });
 
   it('name only files that exist', () => {
-    const folders = fs.readdirSync(ROOT, { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    const folders = fs
+      .readdirSync(ROOT, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
     const named = new RegExp(`\`((?:${folders.join('|')})/[\\w./-]*)\``, 'g');
-    const missing = files.flatMap((file) => [...read(file).matchAll(named)].map(([, name]) => name as string).filter((name) => !isMadeUp(name) && !fs.existsSync(path.join(ROOT, name))).map((name) => `${file}: ${name}`));
+    const missing = files.flatMap((file) =>
+      [...read(file).matchAll(named)]
+        .map(([, name]) => name as string)
+        .filter((name) => !isMadeUp(name) && !fs.existsSync(path.join(ROOT, name)))
+        .map((name) => `${file}: ${name}`),
+    );
     expect(missing).toEqual([]);
   });
 
   it('show the settings as the program has them (UPDATE_DOCS=1 writes the table)', () => {
     const page = 'docs/OPERATIONS.md';
     const table = /(?<=<!-- settings -->\n)[^]*?(?=<!-- \/settings -->)/;
-    if (process.env.UPDATE_DOCS) fs.writeFileSync(path.join(ROOT, page), read(page).replace(table, () => settingsMarkdown()));
+    if (process.env.UPDATE_DOCS)
+      fs.writeFileSync(
+        path.join(ROOT, page),
+        read(page).replace(table, () => settingsMarkdown()),
+      );
     expect(table.exec(read(page))?.[0]).toBe(settingsMarkdown());
   });
 
@@ -72,14 +100,20 @@ describe('the documents', () => {
 
   it('name only npm scripts that exist', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-    const named = files.flatMap((file) => [...read(file).matchAll(/npm run ([a-z-]+)/g)].map(([, name]) => name as string));
+    const named = files.flatMap((file) =>
+      [...read(file).matchAll(/npm run ([a-z-]+)/g)].map(([, name]) => name as string),
+    );
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
 });
 
 function documents(): string[] {
-  const pages = fs.readdirSync(path.join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((file) => path.join('docs', file));
-  return ['README.md', 'STYLE.md', 'CHANGELOG.md', ...pages].filter((file) => file.endsWith('.md') && fs.existsSync(path.join(ROOT, file)));
+  const pages = fs
+    .readdirSync(path.join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .map((file) => path.join('docs', file));
+  return ['README.md', 'STYLE.md', 'CHANGELOG.md', ...pages].filter(
+    (file) => file.endsWith('.md') && fs.existsSync(path.join(ROOT, file)),
+  );
 }
 
 /** Of the example in docs/adding-a-kind.md, or made by a build or an installation. */
@@ -102,5 +136,10 @@ function leadsSomewhere(file: string, link: string): boolean {
 /** Headings as the addresses that Git hosts make of them. */
 function headingsOf(file: string): string[] {
   const headings = [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, text]) => text as string);
-  return headings.map((text) => text.toLowerCase().replace(/[^\w\- ]/g, '').replaceAll(' ', '-'));
+  return headings.map((text) =>
+    text
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
 }

@@ -10,7 +10,9 @@ let application: string;
 
 beforeAll(async () => {
   dns = await startDnsServer();
-  service = await startService({ settings: { ...INGRESS, INGRESS_IPS: `${IPV4},${IPV6}`, DNS_RESOLVERS: dns.address } });
+  service = await startService({
+    settings: { ...INGRESS, INGRESS_IPS: `${IPV4},${IPV6}`, DNS_RESOLVERS: dns.address },
+  });
   domains = domainsOf(service, dns);
   application = await domains.newApplication('shop');
 });
@@ -24,16 +26,51 @@ describe('add', () => {
   test('answers the domain with the records to create', async () => {
     const domain = await domains.added('www.added.example', application);
     expect(domain).toMatchObject({
-      project_id: service.project, application_id: application, hostname: 'www.added.example', type: 'subdomain', status: 'pending', status_reason: null,
-      certificate: { status: 'none', issuer: null, expires_at: null, error: null }, last_checked_at: null, verified_at: null,
+      project_id: service.project,
+      application_id: application,
+      hostname: 'www.added.example',
+      type: 'subdomain',
+      status: 'pending',
+      status_reason: null,
+      certificate: { status: 'none', issuer: null, expires_at: null, error: null },
+      last_checked_at: null,
+      verified_at: null,
     });
     expect(domain.id).toMatch(/^dom_[0-9a-hjkmnp-tv-z]{26}$/);
     expect(domain.dns_instructions).toEqual([
-      { purpose: 'routing', type: 'CNAME', name: 'www.added.example', value: 'ingress.example.net', priority: null, status: 'pending', observed_values: [] },
-      { purpose: 'ownership', type: 'TXT', name: '_platform-verification.www.added.example', value: expect.stringMatching(/^[0-9a-f]{32}$/), priority: null, status: 'pending', observed_values: [] },
+      {
+        purpose: 'routing',
+        type: 'CNAME',
+        name: 'www.added.example',
+        value: 'ingress.example.net',
+        priority: null,
+        status: 'pending',
+        observed_values: [],
+      },
+      {
+        purpose: 'ownership',
+        type: 'TXT',
+        name: '_platform-verification.www.added.example',
+        value: expect.stringMatching(/^[0-9a-f]{32}$/),
+        priority: null,
+        status: 'pending',
+        observed_values: [],
+      },
     ]);
     expect(Object.keys(domain).sort()).toEqual([
-      'application_id', 'certificate', 'created_at', 'dns_instructions', 'hostname', 'id', 'last_checked_at', 'project_id', 'status', 'status_reason', 'type', 'updated_at', 'verified_at',
+      'application_id',
+      'certificate',
+      'created_at',
+      'dns_instructions',
+      'hostname',
+      'id',
+      'last_checked_at',
+      'project_id',
+      'status',
+      'status_reason',
+      'type',
+      'updated_at',
+      'verified_at',
     ]);
     expect(await domains.find('www.added.example', application)).toEqual(domain);
   });
@@ -52,25 +89,52 @@ describe('add', () => {
   });
 
   test.each([
-    'localhost', 'trailing.example.', 'two..example', '-a.example', 'a_b.example', '192.0.2.1', 'a.*.example', '*.com', 'co.uk', '*.co.uk', 'http://a.example', 'a b.example', 'ａ'.repeat(64) + '.example',
-    'apps.example.net', 'shop.apps.example.net', '*.apps.example.net', '*.example.net', 'ingress.example.net', '',
+    'localhost',
+    'trailing.example.',
+    'two..example',
+    '-a.example',
+    'a_b.example',
+    '192.0.2.1',
+    'a.*.example',
+    '*.com',
+    'co.uk',
+    '*.co.uk',
+    'http://a.example',
+    'a b.example',
+    'ａ'.repeat(64) + '.example',
+    'apps.example.net',
+    'shop.apps.example.net',
+    '*.apps.example.net',
+    '*.example.net',
+    'ingress.example.net',
+    '',
   ])('refuses %j', async (hostname) => {
     const { status, body } = await domains.add(hostname, application);
-    expect([status, body.code, body.errors?.map((error: { field: string; code: string }) => [error.field, error.code])]).toEqual([422, 'validation_failed', [['hostname', 'invalid_format']]]);
+    expect([
+      status,
+      body.code,
+      body.errors?.map((error: { field: string; code: string }) => [error.field, error.code]),
+    ]).toEqual([422, 'validation_failed', [['hostname', 'invalid_format']]]);
   });
 
   test('refuses a name that leaves no room for the ownership record, and fields that are not its own', async () => {
     const long = `${Array(5).fill('a'.repeat(45)).join('.')}.example`;
-    const codes = async (body: object) => (await service.call('POST', domainsPath(application), { body })).body.errors.map((error: { field: string; code: string }) => `${error.field} ${error.code}`);
+    const codes = async (body: object) =>
+      (await service.call('POST', domainsPath(application), { body })).body.errors.map(
+        (error: { field: string; code: string }) => `${error.field} ${error.code}`,
+      );
     expect(await codes({ hostname: long })).toEqual(['hostname too_long']);
     expect(await codes({})).toEqual(['hostname required']);
-    expect(await codes({ hostname: null, status: 'active', foo: 1 })).toEqual(expect.arrayContaining(['hostname required', 'status immutable', 'foo unknown_field']));
+    expect(await codes({ hostname: null, status: 'active', foo: 1 })).toEqual(
+      expect.arrayContaining(['hostname required', 'status immutable', 'foo unknown_field']),
+    );
   });
 
   test('needs an application of the project', async () => {
     const other = await service.newProject({ stranger: true });
     const foreign = await domains.newApplication('foreign', { key: other.key, project: other.id });
-    for (const id of [foreign, mintId('app'), 'nonsense']) expect((await domains.add('www.nobody.example', id)).body.code).toBe('not_found');
+    for (const id of [foreign, mintId('app'), 'nonsense'])
+      expect((await domains.add('www.nobody.example', id)).body.code).toBe('not_found');
     expect((await service.call('GET', domainsPath(foreign))).status).toBe(404);
   });
 });
@@ -113,9 +177,16 @@ describe('move', () => {
     const domain = await domains.added('www.stays.example', application);
     const other = await service.newProject();
     const foreign = await domains.newApplication('move-foreign', { key: other.key, project: other.id });
-    expect((await domains.move(domain, { application_id: application })).body).toMatchObject({ code: 'validation_failed', errors: [{ field: 'application_id' }] });
+    expect((await domains.move(domain, { application_id: application })).body).toMatchObject({
+      code: 'validation_failed',
+      errors: [{ field: 'application_id' }],
+    });
     for (const application_id of [foreign, mintId('app'), 'nonsense']) {
-      expect((await domains.move(domain, { application_id })).body).toMatchObject({ status: 422, code: 'reference_not_found', field: 'application_id' });
+      expect((await domains.move(domain, { application_id })).body).toMatchObject({
+        status: 422,
+        code: 'reference_not_found',
+        field: 'application_id',
+      });
     }
     expect((await domains.move(domain, {})).body.errors).toMatchObject([{ field: 'application_id', code: 'required' }]);
   });
@@ -130,11 +201,16 @@ describe('an application has 100 custom domains at most', () => {
        select 'dom_' || lpad(n::text, 26, '0'), $1, $2, 'n' || n || '.full.example', 'subdomain', '{}', 'x', now(), now() from generate_series(1, 98) as n`,
       [service.project, full],
     );
-    const answers = await Promise.all([domains.move(moving, { application_id: full }), ...[1, 2, 3].map((n) => domains.add(`www.late${n}.example`, full))]);
+    const answers = await Promise.all([
+      domains.move(moving, { application_id: full }),
+      ...[1, 2, 3].map((n) => domains.add(`www.late${n}.example`, full)),
+    ]);
     const refused = answers.filter(({ status }) => status === 403);
     expect(refused).toHaveLength(2);
     expect(refused[0]?.body).toMatchObject({ code: 'quota_exceeded', resource: 'domains', used: 100, limit: 100 });
-    expect(await service.sql('select count(*) as n from domains where application_id = $1', [full])).toEqual([{ n: 100 }]);
+    expect(await service.sql('select count(*) as n from domains where application_id = $1', [full])).toEqual([
+      { n: 100 },
+    ]);
   });
 });
 
@@ -145,7 +221,8 @@ describe('list and remove', () => {
     for (const name of names) await domains.added(name, listed);
     await service.sql(`update domains set status = 'active' where hostname = 'b.list.example'`);
     const get = async (query: string) => (await service.call('GET', `${domainsPath(listed)}?${query}`)).body;
-    const hostnames = async (query: string): Promise<string[]> => (await get(query)).data.map((one: { hostname: string }) => one.hostname);
+    const hostnames = async (query: string): Promise<string[]> =>
+      (await get(query)).data.map((one: { hostname: string }) => one.hostname);
     expect(await hostnames('')).toEqual([...names].reverse());
     expect(await hostnames('sort=created_at')).toEqual(names);
     expect(await hostnames('sort=hostname')).toEqual([...names].sort());
@@ -167,7 +244,9 @@ describe('list and remove', () => {
   test('removal hides at once', async () => {
     const domain = await domains.added('www.removed.example', application);
     const path = domainsPath(application, domain.id);
-    expect((await service.call('DELETE', path, { headers: { 'If-Match': '"9-0"' } })).body.code).toBe('precondition_failed');
+    expect((await service.call('DELETE', path, { headers: { 'If-Match': '"9-0"' } })).body.code).toBe(
+      'precondition_failed',
+    );
     expect((await service.call('DELETE', path, { headers: { 'If-Match': '"1-0"' } })).status).toBe(204);
     expect((await service.call('DELETE', path)).status).toBe(404);
     expect((await domains.verify(domain)).status).toBe(404);
@@ -181,20 +260,39 @@ describe('list and remove', () => {
     await domains.verified(domain);
     await domains.move(domain, { application_id: target });
     await service.call('DELETE', domainsPath(target, domain.id));
-    const rows = await service.sql('select action, resource_type, resource_name from activity where resource_id = $1 order by id', [domain.id]);
-    expect(rows).toEqual(['domain.added', 'domain.checked', 'domain.moved', 'domain.removed'].map((action) => ({ action, resource_type: 'domain', resource_name: 'www.audited.example' })));
+    const rows = await service.sql(
+      'select action, resource_type, resource_name from activity where resource_id = $1 order by id',
+      [domain.id],
+    );
+    expect(rows).toEqual(
+      ['domain.added', 'domain.checked', 'domain.moved', 'domain.removed'].map((action) => ({
+        action,
+        resource_type: 'domain',
+        resource_name: 'www.audited.example',
+      })),
+    );
   });
 });
 
 test('GraphQL does the same', async () => {
   const fields = 'id hostname status dns_instructions { purpose type name value status } application { id name }';
-  const made = await service.graphql(`mutation ($id: ID!) { addApplicationDomain(id: $id, input: { hostname: "WWW.graph.example" }) { ${fields} } }`, { id: application });
+  const made = await service.graphql(
+    `mutation ($id: ID!) { addApplicationDomain(id: $id, input: { hostname: "WWW.graph.example" }) { ${fields} } }`,
+    { id: application },
+  );
   const domain = made.data.addApplicationDomain;
-  expect(domain).toMatchObject({ hostname: 'www.graph.example', status: 'pending', application: { id: application, name: 'shop' } });
+  expect(domain).toMatchObject({
+    hostname: 'www.graph.example',
+    status: 'pending',
+    application: { id: application, name: 'shop' },
+  });
   domain.dns_instructions.forEach(domains.obey);
   const check = `mutation ($id: ID!, $domain: ID!) { verifyApplicationDomain(id: $id, domain_id: $domain) { ${fields} } }`;
   const checked = await service.graphql(check, { id: application, domain: domain.id });
-  expect(checked.data.verifyApplicationDomain).toMatchObject({ status: 'active', dns_instructions: [{ status: 'verified' }, { status: 'verified' }] });
+  expect(checked.data.verifyApplicationDomain).toMatchObject({
+    status: 'active',
+    dns_instructions: [{ status: 'verified' }, { status: 'verified' }],
+  });
   dns.fail('_platform-verification.www.graph.example');
   const failed = await service.graphql(check, { id: application, domain: domain.id });
   expect(failed.errors?.[0]?.extensions.code).toBe('provider_error');

@@ -2,7 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { mintId } from '../core/ids';
 import { startDnsServer, type DnsServer } from './support/dns_server';
-import { domainsOf, domainsPath, INGRESS, instruction, IPV4, IPV6, type DomainBody, type Domains } from './support/domains';
+import {
+  domainsOf,
+  domainsPath,
+  INGRESS,
+  instruction,
+  IPV4,
+  IPV6,
+  type DomainBody,
+  type Domains,
+} from './support/domains';
 import { startService, type TestService } from './support/service';
 
 let dns: DnsServer;
@@ -12,7 +21,9 @@ let application: string;
 
 beforeAll(async () => {
   dns = await startDnsServer();
-  service = await startService({ settings: { ...INGRESS, INGRESS_IPS: `${IPV4},${IPV6}`, DNS_RESOLVERS: dns.address } });
+  service = await startService({
+    settings: { ...INGRESS, INGRESS_IPS: `${IPV4},${IPV6}`, DNS_RESOLVERS: dns.address },
+  });
   domains = domainsOf(service, dns);
   application = await domains.newApplication('shop');
 });
@@ -27,16 +38,24 @@ describe('verify', () => {
     const domain = await domains.added('www.both.example', application);
     const nothing = await domains.verified(domain);
     expect(nothing).toMatchObject({ status: 'pending', last_checked_at: expect.any(String), verified_at: null });
-    expect(nothing.status_reason).toBe('The CNAME record of www.both.example was not found. The TXT record of _platform-verification.www.both.example was not found.');
+    expect(nothing.status_reason).toBe(
+      'The CNAME record of www.both.example was not found. The TXT record of _platform-verification.www.both.example was not found.',
+    );
     domains.obey(instruction(domain, 'ownership'));
     const owned = await domains.verified(domain);
     expect(owned.status).toBe('pending');
-    expect([instruction(owned, 'ownership').status, instruction(owned, 'routing').status]).toEqual(['verified', 'pending']);
+    expect([instruction(owned, 'ownership').status, instruction(owned, 'routing').status]).toEqual([
+      'verified',
+      'pending',
+    ]);
     domains.obey(instruction(domain, 'routing'));
     const active = await domains.verified(domain);
     expect(active).toMatchObject({ status: 'active', status_reason: null });
     expect(active.verified_at).toBe(active.last_checked_at);
-    expect(instruction(active, 'routing')).toMatchObject({ status: 'verified', observed_values: ['ingress.example.net'] });
+    expect(instruction(active, 'routing')).toMatchObject({
+      status: 'verified',
+      observed_values: ['ingress.example.net'],
+    });
     expect(await domains.find('www.both.example', application)).toEqual(active);
     expect((await domains.verified(domain)).verified_at).toBe(active.verified_at);
   });
@@ -47,7 +66,10 @@ describe('verify', () => {
     dns.set(instruction(domain, 'ownership').name, 'TXT', ['somebody else', 'nul \u0000 inside']);
     const answer = await domains.verified(domain);
     expect(answer.status).toBe('pending');
-    expect(instruction(answer, 'ownership')).toMatchObject({ status: 'failed', observed_values: ['nul \ufffd inside', 'somebody else'] });
+    expect(instruction(answer, 'ownership')).toMatchObject({
+      status: 'failed',
+      observed_values: ['nul \ufffd inside', 'somebody else'],
+    });
     expect(answer.status_reason).toBe('The TXT record of _platform-verification.www.routed.example has another value.');
   });
 
@@ -75,7 +97,10 @@ describe('verify', () => {
   test('an apex points to the addresses, and to no other', async () => {
     const domain = await domains.added('apex.example', application);
     expect(domain.type).toBe('apex');
-    expect([instruction(domain, 'routing', 'A').value, instruction(domain, 'routing', 'AAAA').value]).toEqual([IPV4, IPV6]);
+    expect([instruction(domain, 'routing', 'A').value, instruction(domain, 'routing', 'AAAA').value]).toEqual([
+      IPV4,
+      IPV6,
+    ]);
     expect(domain.dns_instructions).toHaveLength(3);
     domains.obey(instruction(domain, 'ownership'));
     dns.set('apex.example', 'A', [IPV4, '198.51.100.7']);
@@ -86,16 +111,28 @@ describe('verify', () => {
     expect((await domains.verified(domain)).status).toBe('pending');
     dns.set('apex.example', 'AAAA', []);
     const active = await domains.verified(domain);
-    expect([active.status, instruction(active, 'routing', 'A').status, instruction(active, 'routing', 'AAAA').status]).toEqual(['active', 'verified', 'pending']);
+    expect([
+      active.status,
+      instruction(active, 'routing', 'A').status,
+      instruction(active, 'routing', 'AAAA').status,
+    ]).toEqual(['active', 'verified', 'pending']);
     dns.set('apex.example', 'AAAA', ['2001:0db8:0::10']);
     expect(instruction(await domains.verified(domain), 'routing', 'AAAA').status).toBe('verified');
   });
 
   test('a wildcard also shows the record of its certificate', async () => {
     const domain = await domains.added('*.star.example', application);
-    expect(instruction(domain, 'routing')).toMatchObject({ type: 'CNAME', name: '*.star.example', value: 'ingress.example.net' });
+    expect(instruction(domain, 'routing')).toMatchObject({
+      type: 'CNAME',
+      name: '*.star.example',
+      value: 'ingress.example.net',
+    });
     expect(instruction(domain, 'ownership').name).toBe('_platform-verification.star.example');
-    expect(instruction(domain, 'certificate')).toMatchObject({ type: 'CNAME', name: '_acme-challenge.star.example', value: expect.stringMatching(/^[0-9a-f]{32}\.acme\.ingress\.example\.net$/) });
+    expect(instruction(domain, 'certificate')).toMatchObject({
+      type: 'CNAME',
+      name: '_acme-challenge.star.example',
+      value: expect.stringMatching(/^[0-9a-f]{32}\.acme\.ingress\.example\.net$/),
+    });
     domains.obey(instruction(domain, 'routing'));
     domains.obey(instruction(domain, 'ownership'));
     const active = await domains.verified(domain);
@@ -121,7 +158,9 @@ describe('verify', () => {
     const started = Date.now();
     const waiting = domains.verify(domain);
     await sleep(300);
-    const open = await service.sql<{ open: number }>(`select count(*)::int as open from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`);
+    const open = await service.sql<{ open: number }>(
+      `select count(*)::int as open from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`,
+    );
     expect(open).toEqual([{ open: 0 }]);
     const target = await domains.newApplication('silent-target');
     expect((await domains.move(domain, { application_id: target })).status).toBe(200);
@@ -132,10 +171,15 @@ describe('verify', () => {
 
   test('does not raise the version, and makes a step of the loop void that asked earlier', async () => {
     const domain = await domains.added('www.fenced.example', application);
-    await service.sql(`update domains set lease_owner = 'worker', lease_until = now() + interval '1 minute', fence = 7 where id = $1`, [domain.id]);
+    await service.sql(
+      `update domains set lease_owner = 'worker', lease_until = now() + interval '1 minute', fence = 7 where id = $1`,
+      [domain.id],
+    );
     const { headers } = await domains.verify(domain);
     expect(headers.get('etag')).toBe('"1-1"');
-    expect(await service.sql('select fence, lease_owner, version from domains where id = $1', [domain.id])).toEqual([{ fence: 8, lease_owner: null, version: 1 }]);
+    expect(await service.sql('select fence, lease_owner, version from domains where id = $1', [domain.id])).toEqual([
+      { fence: 8, lease_owner: null, version: 1 },
+    ]);
   });
 
   test('404 for what is not there', async () => {
@@ -151,7 +195,11 @@ test('without known addresses an apex has to lead where the ingress leads', asyn
   try {
     const theirs = domainsOf(nowhere, dns);
     const domain = await theirs.added('flat.example', await theirs.newApplication('flat'));
-    expect(instruction(domain, 'routing')).toMatchObject({ type: 'ALIAS', name: 'flat.example', value: 'ingress.example.net' });
+    expect(instruction(domain, 'routing')).toMatchObject({
+      type: 'ALIAS',
+      name: 'flat.example',
+      value: 'ingress.example.net',
+    });
     theirs.obey(instruction(domain, 'ownership'));
     dns.set('ingress.example.net', 'A', ['192.0.2.77']);
     dns.set('flat.example', 'A', ['192.0.2.78']);
@@ -171,7 +219,10 @@ describe('the loop', () => {
   let own: string;
 
   beforeAll(async () => {
-    working = await startService({ worker: true, settings: { ...INGRESS, INGRESS_IPS: IPV4, DNS_RESOLVERS: dns.address } });
+    working = await startService({
+      worker: true,
+      settings: { ...INGRESS, INGRESS_IPS: IPV4, DNS_RESOLVERS: dns.address },
+    });
     ours = domainsOf(working, dns);
     own = await ours.newApplication('loop');
   });
@@ -179,7 +230,8 @@ describe('the loop', () => {
   afterAll(() => working?.close());
 
   /** Lets time pass: shifts the clocks of a domain and makes it due. */
-  const shift = (id: string, sets: string): Promise<unknown[]> => working.sql(`update domains set ${sets}, next_at = now() where id = $1`, [id]);
+  const shift = (id: string, sets: string): Promise<unknown[]> =>
+    working.sql(`update domains set ${sets}, next_at = now() where id = $1`, [id]);
 
   async function until(hostname: string, expected: object): Promise<DomainBody> {
     for (let turn = 0; turn < 100; turn += 1) {
@@ -191,10 +243,18 @@ describe('the loop', () => {
         await sleep(100);
       }
     }
-    throw new Error(`${hostname} does not become ${JSON.stringify(expected)}: ${JSON.stringify(await ours.find(hostname, own))}`);
+    throw new Error(
+      `${hostname} does not become ${JSON.stringify(expected)}: ${JSON.stringify(await ours.find(hostname, own))}`,
+    );
   }
 
-  const nextInSeconds = async (id: string): Promise<number> => (await working.sql<{ s: number }>('select extract(epoch from next_at - last_checked_at)::float8 as s from domains where id = $1', [id]))[0]?.s ?? 0;
+  const nextInSeconds = async (id: string): Promise<number> =>
+    (
+      await working.sql<{ s: number }>(
+        'select extract(epoch from next_at - last_checked_at)::float8 as s from domains where id = $1',
+        [id],
+      )
+    )[0]?.s ?? 0;
 
   test('finds the records by itself, and looks often at first', async () => {
     const domain = await ours.added('www.found.example', own);
@@ -227,7 +287,11 @@ describe('the loop', () => {
     const active = await until(domain.hostname, { status: 'active' });
     dns.set(domain.hostname, 'CNAME', []);
     await shift(domain.id, 'attempts = 0');
-    await until(domain.hostname, { status: 'active', status_reason: expect.stringContaining('CNAME'), verified_at: active.verified_at });
+    await until(domain.hostname, {
+      status: 'active',
+      status_reason: expect.stringContaining('CNAME'),
+      verified_at: active.verified_at,
+    });
     ours.obey(instruction(domain, 'routing'));
     await shift(domain.id, `missing_since = now() - interval '73 hours'`);
     await until(domain.hostname, { status: 'active', status_reason: null });
@@ -237,7 +301,9 @@ describe('the loop', () => {
     expect((await ours.verified(domain)).status).toBe('failed');
     ours.obey(instruction(domain, 'routing'));
     expect((await ours.verified(domain)).status).toBe('active');
-    expect(await working.sql('select missing_since from domains where id = $1', [domain.id])).toEqual([{ missing_since: null }]);
+    expect(await working.sql('select missing_since from domains where id = $1', [domain.id])).toEqual([
+      { missing_since: null },
+    ]);
   });
 
   test('a DNS without an answer proves nothing', async () => {
@@ -249,13 +315,20 @@ describe('the loop', () => {
     await shift(domain.id, `missing_since = now() - interval '100 hours'`);
     await sleep(2_000);
     expect(await ours.find(domain.hostname, own)).toEqual(active);
-    expect(await working.sql('select next_at > now() as waits from domains where id = $1', [domain.id])).toEqual([{ waits: true }]);
+    expect(await working.sql('select next_at > now() as waits from domains where id = $1', [domain.id])).toEqual([
+      { waits: true },
+    ]);
   });
 
   test('a removed domain is torn down, and its name is free again', async () => {
     const domain = await ours.added('www.again.example', own);
     await working.call('DELETE', domainsPath(own, domain.id));
-    for (let turn = 0; turn < 50 && (await working.sql('select 1 from domains where id = $1', [domain.id])).length; turn += 1) await sleep(100);
+    for (
+      let turn = 0;
+      turn < 50 && (await working.sql('select 1 from domains where id = $1', [domain.id])).length;
+      turn += 1
+    )
+      await sleep(100);
     expect((await ours.add('www.again.example', own)).status).toBe(201);
   });
 
@@ -263,7 +336,12 @@ describe('the loop', () => {
     const leaving = await ours.newApplication('leaving');
     await ours.added('www.leaving.example', leaving);
     expect((await working.call('DELETE', `/v2/applications/${leaving}`)).status).toBe(204);
-    for (let turn = 0; turn < 100 && (await working.sql('select 1 from applications where id = $1', [leaving])).length; turn += 1) await sleep(100);
+    for (
+      let turn = 0;
+      turn < 100 && (await working.sql('select 1 from applications where id = $1', [leaving])).length;
+      turn += 1
+    )
+      await sleep(100);
     expect(await working.sql('select 1 from applications where id = $1', [leaving])).toEqual([]);
     expect((await ours.add('www.leaving.example', own)).status).toBe(201);
   });

@@ -22,7 +22,10 @@ describe('one process', () => {
   it('starts in an empty directory, on the loopback interface, with a password that nobody else sees', async () => {
     const { url } = await open();
     const { password, hostname } = new URL(url);
-    const [row] = await query(url, `select current_setting('listen_addresses') listen, current_setting('unix_socket_directories') sockets, current_setting('server_encoding') encoding, current_setting('timezone') zone`);
+    const [row] = await query(
+      url,
+      `select current_setting('listen_addresses') listen, current_setting('unix_socket_directories') sockets, current_setting('server_encoding') encoding, current_setting('timezone') zone`,
+    );
     expect(row).toEqual({ listen: '127.0.0.1', sockets: home.data(), encoding: 'UTF8', zone: 'UTC' });
     expect(hostname).toBe('127.0.0.1');
     expect(password).toHaveLength(48);
@@ -152,11 +155,15 @@ describe('kill -9', () => {
 });
 
 describe('the npm package', () => {
-  withPackage('runs without the links of its install script, from a place of the engine\'s user', async () => {
+  withPackage("runs without the links of its install script, from a place of the engine's user", async () => {
     const hidden = path.join(home.dataDir, 'hidden');
     fs.mkdirSync(hidden, { mode: 0o700 });
     fs.copyFileSync(path.join(native!, '../package.json'), path.join(hidden, 'package.json'));
-    fs.cpSync(native!, path.join(hidden, 'native'), { recursive: true, verbatimSymlinks: true, filter: (file) => !fs.lstatSync(file).isSymbolicLink() });
+    fs.cpSync(native!, path.join(hidden, 'native'), {
+      recursive: true,
+      verbatimSymlinks: true,
+      filter: (file) => !fs.lstatSync(file).isSymbolicLink(),
+    });
     const bin = path.join(copyPackage(path.join(hidden, 'native'), path.join(home.dataDir, 'programs')), 'bin');
     fs.rmSync(hidden, { recursive: true });
     const { url } = await open({ binaries: bin });
@@ -177,7 +184,9 @@ describe('refuses with one line', () => {
   it('the data of another major version', async () => {
     fs.mkdirSync(path.join(home.dataDir, 'postgres/data-9'), { recursive: true });
     await refused(/holds the data of PostgreSQL 9, but this is PostgreSQL \d+/);
-    expect(fs.readdirSync(path.join(home.dataDir, 'postgres')).filter((name) => name.startsWith('data-'))).toEqual(['data-9']);
+    expect(fs.readdirSync(path.join(home.dataDir, 'postgres')).filter((name) => name.startsWith('data-'))).toEqual([
+      'data-9',
+    ]);
   });
 
   it('a directory that cannot be written', async () => {
@@ -193,7 +202,7 @@ describe('refuses with one line', () => {
     await expect(openEmbedded({ dataDir: path.join(home.dataDir, 'file') })).rejects.toThrow(/^can't write in .*file/);
   });
 
-  asRoot('a directory that the engine\'s user cannot reach', async () => {
+  asRoot("a directory that the engine's user cannot reach", async () => {
     fs.chmodSync(home.dataDir, 0o700);
     await refused(/^PostgreSQL runs as the user nobody, who cannot reach /);
   });
@@ -203,7 +212,8 @@ describe('refuses with one line', () => {
     await refused(/^PLATFORM_POSTGRES_USER must not be root/, { user: 'root' });
   });
 
-  it('a PG_BIN without programs', () => refused(/^PG_BIN: no PostgreSQL runs from \/nowhere/, { binaries: '/nowhere' }));
+  it('a PG_BIN without programs', () =>
+    refused(/^PG_BIN: no PostgreSQL runs from \/nowhere/, { binaries: '/nowhere' }));
 
   it('a password file of other data, which the message does not quote', async () => {
     await open();
@@ -212,10 +222,16 @@ describe('refuses with one line', () => {
     await expect(open()).rejects.not.toThrow('exchanged');
   });
 
-  it('a server that does not start, with its reason', () => refused(/^PostgreSQL does not start: unrecognized configuration parameter "no_such_setting"/, { flags: ['-c', 'no_such_setting=1'] }));
+  it('a server that does not start, with its reason', () =>
+    refused(/^PostgreSQL does not start: unrecognized configuration parameter "no_such_setting"/, {
+      flags: ['-c', 'no_such_setting=1'],
+    }));
 });
 
-async function refused(message: RegExp, options: { user?: string; binaries?: string; flags?: string[] } = {}): Promise<void> {
+async function refused(
+  message: RegExp,
+  options: { user?: string; binaries?: string; flags?: string[] } = {},
+): Promise<void> {
   const refusal = await openEmbedded({ dataDir: home.dataDir, ...options }).catch((error: unknown) => error);
   expect(refusal).toBeInstanceOf(StartupError);
   expect((refusal as Error).message).toMatch(message);

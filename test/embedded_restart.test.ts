@@ -40,7 +40,9 @@ it('an address that another program has taken meanwhile is told, and taken when 
   signalAll([before]);
   await other.ready;
   await until(() => told.length > 0);
-  expect(told[0]).toMatchObject({ message: expect.stringMatching(/^PostgreSQL does not start: could not create any TCP\/IP sockets/) });
+  expect(told[0]).toMatchObject({
+    message: expect.stringMatching(/^PostgreSQL does not start: could not create any TCP\/IP sockets/),
+  });
   await kill(other.process);
   await until(() => told.includes(null));
   expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);

@@ -11,7 +11,7 @@ import { until } from './support/runtime';
 const home = embeddedHome();
 const { open, data } = home;
 
-it('is in the folder of the data, which is the engine\'s alone', async () => {
+it("is in the folder of the data, which is the engine's alone", async () => {
   const { url } = await open();
   expect(await way(url)).toBe('socket');
   expect(new URL(url).searchParams.get('host')).toBe(data());
@@ -33,12 +33,22 @@ it('is taken away for a server that was killed', async () => {
   const { pid, port } = home.server()!;
   process.kill(pid, 'SIGKILL');
   const squatter = createServer();
-  await until(() => once(squatter.listen(port, '127.0.0.1'), 'listening').then(() => true, () => false));
+  await until(() =>
+    once(squatter.listen(port, '127.0.0.1'), 'listening').then(
+      () => true,
+      () => false,
+    ),
+  );
   const { url } = await open();
   squatter.close();
   const now = Number(new URL(url).port);
   expect(now).not.toBe(port);
-  expect(fs.readdirSync(data()).filter((name) => name.startsWith('.s.')).sort()).toEqual([`.s.PGSQL.${now}`, `.s.PGSQL.${now}.lock`]);
+  expect(
+    fs
+      .readdirSync(data())
+      .filter((name) => name.startsWith('.s.'))
+      .sort(),
+  ).toEqual([`.s.PGSQL.${now}`, `.s.PGSQL.${now}.lock`]);
 });
 
 it('that is gone is a database that does not answer', async () => {
@@ -57,7 +67,10 @@ const ask = (database: Database): Promise<unknown> => database.query(named('sele
 async function way(url: string): Promise<unknown> {
   const database = openDatabase(url, { poolSize: 1 });
   try {
-    const [row] = await database.query<{ way: string }>(named(`select coalesce(host(inet_server_addr()), 'socket') as way`), []);
+    const [row] = await database.query<{ way: string }>(
+      named(`select coalesce(host(inet_server_addr()), 'socket') as way`),
+      [],
+    );
     return row?.way;
   } finally {
     await database.close();

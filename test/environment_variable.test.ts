@@ -50,7 +50,15 @@ describe('PUT', () => {
   });
 
   it('takes every value up to 32768 bytes as it is', async () => {
-    const values = ['', ' ', 'ü'.repeat(16_384), 'line\nbreak\ttab "quotes" \\ $HOME', '\u0001\u001f', '🐘'.repeat(8192), '{"a":1}'];
+    const values = [
+      '',
+      ' ',
+      'ü'.repeat(16_384),
+      'line\nbreak\ttab "quotes" \\ $HOME',
+      '\u0001\u001f',
+      '🐘'.repeat(8192),
+      '{"a":1}',
+    ];
     for (const [index, value] of values.entries()) {
       expect((await put(`VALUE_${index}`, { value })).status).toBe(201);
       expect((await service.call('GET', `${path}?key=VALUE_${index}`)).body.data[0].value).toBe(value);
@@ -58,17 +66,25 @@ describe('PUT', () => {
   });
 
   it('takes every key of the form, case-sensitive', async () => {
-    for (const key of ['_', 'a', 'A', 'a1', 'PORTS', 'port', 'SVC', 'svc_x', 'K'.repeat(128)]) expect([key, (await put(key, { value: '' })).status]).toEqual([key, 201]);
+    for (const key of ['_', 'a', 'A', 'a1', 'PORTS', 'port', 'SVC', 'svc_x', 'K'.repeat(128)])
+      expect([key, (await put(key, { value: '' })).status]).toEqual([key, 201]);
     expect(await keys('key=a')).toEqual(['a']);
   });
 
   it('refuses bad keys, reserved keys and bad bodies', async () => {
     for (const key of ['1A', 'A-B', 'A.B', 'A%20B', '%C3%84', 'A%2FB', '%24A']) {
       const answer = await put(key, { value: '' });
-      expect([key, answer.status, answer.body.errors]).toEqual([key, 422, [expect.objectContaining({ field: 'key', code: 'invalid_format' })]]);
+      expect([key, answer.status, answer.body.errors]).toEqual([
+        key,
+        422,
+        [expect.objectContaining({ field: 'key', code: 'invalid_format' })],
+      ]);
     }
-    expect((await put('K'.repeat(129), { value: '' })).body.errors).toEqual([expect.objectContaining({ field: 'key', code: 'too_long' })]);
-    for (const key of ['PORT', 'SVC_', 'SVC_TOKEN']) expect((await put(key, { value: '' })).body).toMatchObject({ status: 422, code: 'env_key_reserved' });
+    expect((await put('K'.repeat(129), { value: '' })).body.errors).toEqual([
+      expect.objectContaining({ field: 'key', code: 'too_long' }),
+    ]);
+    for (const key of ['PORT', 'SVC_', 'SVC_TOKEN'])
+      expect((await put(key, { value: '' })).body).toMatchObject({ status: 422, code: 'env_key_reserved' });
     const bodies: [unknown, string, string][] = [
       [{}, 'value', 'required'],
       [{ value: null }, 'value', 'required'],
@@ -90,7 +106,9 @@ describe('PUT', () => {
 
   it('creates once when many put one key at once', async () => {
     for (let round = 0; round < 5; round += 1) {
-      const answers = await Promise.all(Array.from({ length: 6 }, (_, index) => put(`RACE_${round}`, { value: String(index) })));
+      const answers = await Promise.all(
+        Array.from({ length: 6 }, (_, index) => put(`RACE_${round}`, { value: String(index) })),
+      );
       expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 200, 201]);
     }
     expect(await keys()).toHaveLength(5);
@@ -104,13 +122,20 @@ describe('PUT', () => {
     );
     const answers = await Promise.all(['ONE', 'TWO', 'THREE'].map((key) => put(key, { value: '' })));
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 403, 403]);
-    expect(answers.find(({ status }) => status === 403)?.body).toMatchObject({ code: 'quota_exceeded', resource: 'environment_variables', used: 500, limit: 500 });
+    expect(answers.find(({ status }) => status === 403)?.body).toMatchObject({
+      code: 'quota_exceeded',
+      resource: 'environment_variables',
+      used: 500,
+      limit: 500,
+    });
     expect((await put('FILL_1', { value: 'new' })).status).toBe(200);
   });
 
   it('honours If-Match of the variable, not of the application', async () => {
     const etag = (await put('TAGGED', { value: '1' })).headers.get('etag') as string;
-    await service.call('PATCH', `/v2/applications/${application}`, { body: { description: 'Raises the version of the application' } });
+    await service.call('PATCH', `/v2/applications/${application}`, {
+      body: { description: 'Raises the version of the application' },
+    });
     expect((await put('TAGGED', { value: '2' }, { 'If-Match': etag })).status).toBe(200);
     expect((await put('TAGGED', { value: '3' }, { 'If-Match': etag })).status).toBe(412);
     expect((await put('ABSENT', { value: '1' }, { 'If-Match': '*' })).status).toBe(412);
@@ -120,7 +145,13 @@ describe('PUT', () => {
 
 describe('list', () => {
   it('sorts by key, filters, and walks pages', async () => {
-    for (const [key, available_at] of [['b', 'build'], ['C', 'runtime'], ['a', 'both'], ['D', 'build']]) await put(key as string, { value: '', available_at });
+    for (const [key, available_at] of [
+      ['b', 'build'],
+      ['C', 'runtime'],
+      ['a', 'both'],
+      ['D', 'build'],
+    ])
+      await put(key as string, { value: '', available_at });
     expect(await keys()).toEqual(['C', 'D', 'a', 'b']);
     expect(await keys('sort=-key')).toEqual(['b', 'a', 'D', 'C']);
     expect(await keys('sort=created_at')).toEqual(['b', 'C', 'a', 'D']);
@@ -132,7 +163,10 @@ describe('list', () => {
     const second = (await service.call('GET', `${path}?limit=3&cursor=${first.next_cursor}`)).body;
     expect([...first.data, ...second.data].map(({ key }) => key)).toEqual(['C', 'D', 'a', 'b']);
     expect(second.next_cursor).toBeNull();
-    expect((await service.call('GET', `${path}?available_at=never`)).body).toMatchObject({ status: 400, parameter: 'available_at' });
+    expect((await service.call('GET', `${path}?available_at=never`)).body).toMatchObject({
+      status: 400,
+      parameter: 'available_at',
+    });
   });
 
   it('comes in pages of 100 by default', async () => {
@@ -152,7 +186,10 @@ describe('DELETE', () => {
 
   it('leaves managed variables alone, as PUT does', async () => {
     await put('MANAGED', { value: 'theirs' });
-    await service.sql(`update environment_variables set managed_by = 'att_01h455vb4pex5vsknk084sn02q' where application_id = $1`, [application]);
+    await service.sql(
+      `update environment_variables set managed_by = 'att_01h455vb4pex5vsknk084sn02q' where application_id = $1`,
+      [application],
+    );
     const wanted = { status: 409, code: 'env_key_managed', managed_by: 'att_01h455vb4pex5vsknk084sn02q' };
     expect((await service.call('DELETE', `${path}/MANAGED`)).body).toMatchObject(wanted);
     expect((await put('MANAGED', { value: 'mine' })).body).toMatchObject(wanted);
@@ -164,11 +201,19 @@ describe('secrecy', () => {
   it('needs env:read to read and env:write to write', async () => {
     await put('KEY', { value: 'v' });
     const reader = await service.mintKey({ scopes: ['read', 'write', 'env:write'] });
-    expect((await service.call('GET', path, { key: reader })).body).toMatchObject({ status: 403, code: 'insufficient_scope', required_scope: 'env:read' });
+    expect((await service.call('GET', path, { key: reader })).body).toMatchObject({
+      status: 403,
+      code: 'insufficient_scope',
+      required_scope: 'env:read',
+    });
     expect((await service.call('PUT', `${path}/KEY`, { key: reader, body: { value: 'w' } })).status).toBe(200);
     const writer = await service.mintKey({ scopes: ['read', 'write', 'env:read'] });
-    expect((await service.call('PUT', `${path}/KEY`, { key: writer, body: { value: 'x' } })).body).toMatchObject({ required_scope: 'env:write' });
-    expect((await service.call('DELETE', `${path}/KEY`, { key: writer })).body).toMatchObject({ required_scope: 'env:write' });
+    expect((await service.call('PUT', `${path}/KEY`, { key: writer, body: { value: 'x' } })).body).toMatchObject({
+      required_scope: 'env:write',
+    });
+    expect((await service.call('DELETE', `${path}/KEY`, { key: writer })).body).toMatchObject({
+      required_scope: 'env:write',
+    });
     expect((await service.call('GET', path, { key: writer })).body.data[0].value).toBe('w');
   });
 
@@ -177,23 +222,37 @@ describe('secrecy', () => {
     await put('SECRET', { value });
     await put('TWIN', { value });
     await put('SECRET', { value });
-    const tables = await service.sql<{ name: string }>(`select table_name as name from information_schema.tables where table_schema = 'public'`);
+    const tables = await service.sql<{ name: string }>(
+      `select table_name as name from information_schema.tables where table_schema = 'public'`,
+    );
     expect(tables.map(({ name }) => name)).toContain('environment_variables');
     for (const { name } of tables) {
       const text = JSON.stringify(await service.sql(`select t::text from "${name}" t`));
-      expect([name, text.includes(value), text.includes(Buffer.from(value).toString('base64').replace(/=+$/, ''))]).toEqual([name, false, false]);
+      expect([
+        name,
+        text.includes(value),
+        text.includes(Buffer.from(value).toString('base64').replace(/=+$/, '')),
+      ]).toEqual([name, false, false]);
     }
-    const rows = await service.sql<{ value: string; value_hash: string }>('select value, value_hash from environment_variables where application_id = $1', [application]);
+    const rows = await service.sql<{ value: string; value_hash: string }>(
+      'select value, value_hash from environment_variables where application_id = $1',
+      [application],
+    );
     expect(rows.map((row) => row.value.startsWith('v1.'))).toEqual([true, true]);
     expect(new Set(rows.flatMap((row) => [row.value, row.value_hash])).size).toBe(4);
-    const activity = await service.sql(`select resource_name, changed_fields from activity where action = 'environment_variable.set' and resource_name = 'SECRET' order by id desc limit 1`);
+    const activity = await service.sql(
+      `select resource_name, changed_fields from activity where action = 'environment_variable.set' and resource_name = 'SECRET' order by id desc limit 1`,
+    );
     expect(activity).toEqual([{ resource_name: 'SECRET', changed_fields: ['value'] }]);
   });
 
   it('does not open a value that was copied into another row', async () => {
     await put('ONE', { value: 'first' });
     await put('TWO', { value: 'second' });
-    await service.sql(`update environment_variables set value = (select value from environment_variables where application_id = $1 and key = 'ONE') where application_id = $1 and key = 'TWO'`, [application]);
+    await service.sql(
+      `update environment_variables set value = (select value from environment_variables where application_id = $1 and key = 'ONE') where application_id = $1 and key = 'TWO'`,
+      [application],
+    );
     const answer = await service.call('GET', path);
     expect([answer.status, answer.body.code]).toEqual([500, 'internal_error']);
     expect(answer.text).not.toMatch(/first|sealed|altered/);
@@ -210,21 +269,40 @@ describe('tenancy and GraphQL', () => {
   it('answers 404 for the application of another project', async () => {
     await put('KEY', { value: '' });
     const { id: project, key } = await service.newProject({ stranger: true });
-    for (const [method, place] of [['GET', path], ['PUT', `${path}/KEY`], ['DELETE', `${path}/KEY`]] as const) {
-      const answer = await service.call(method, place, { key, project, ...(method === 'PUT' && { body: { value: '' } }) });
+    for (const [method, place] of [
+      ['GET', path],
+      ['PUT', `${path}/KEY`],
+      ['DELETE', `${path}/KEY`],
+    ] as const) {
+      const answer = await service.call(method, place, {
+        key,
+        project,
+        ...(method === 'PUT' && { body: { value: '' } }),
+      });
       expect([method, answer.status]).toEqual([method, 404]);
     }
   });
 
   it('is the same on both faces', async () => {
     const fields = 'application_id key value value_hash available_at managed_by created_at updated_at';
-    const set = await service.graphql(`mutation ($id: ID!) { setEnvironmentVariable(id: $id, key: "KEY", input: { value: "v", available_at: runtime }) { ${fields} } }`, { id: application });
+    const set = await service.graphql(
+      `mutation ($id: ID!) { setEnvironmentVariable(id: $id, key: "KEY", input: { value: "v", available_at: runtime }) { ${fields} } }`,
+      { id: application },
+    );
     expect((await service.call('GET', path)).body.data).toEqual([set.data.setEnvironmentVariable]);
-    const list = await service.graphql(`query ($id: ID!) { listEnvironmentVariables(id: $id) { data { ${fields} } next_cursor } }`, { id: application });
+    const list = await service.graphql(
+      `query ($id: ID!) { listEnvironmentVariables(id: $id) { data { ${fields} } next_cursor } }`,
+      { id: application },
+    );
     expect(list.data.listEnvironmentVariables).toEqual((await service.call('GET', path)).body);
-    const reserved = await service.graphql('mutation ($id: ID!) { setEnvironmentVariable(id: $id, key: "PORT", input: { value: "1" }) { key } }', { id: application });
+    const reserved = await service.graphql(
+      'mutation ($id: ID!) { setEnvironmentVariable(id: $id, key: "PORT", input: { value: "1" }) { key } }',
+      { id: application },
+    );
     expect(reserved.errors?.[0].extensions.code).toBe('env_key_reserved');
-    const deleted = await service.graphql('mutation ($id: ID!) { deleteEnvironmentVariable(id: $id, key: "KEY") }', { id: application });
+    const deleted = await service.graphql('mutation ($id: ID!) { deleteEnvironmentVariable(id: $id, key: "KEY") }', {
+      id: application,
+    });
     expect(deleted.data).toEqual({ deleteEnvironmentVariable: true });
   });
 });

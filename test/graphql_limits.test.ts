@@ -39,26 +39,56 @@ async function refusal(query: string, variables?: Record<string, unknown>): Prom
   return [status, first?.extensions.code ?? '', first?.message ?? ''];
 }
 
-const repeat = (count: number, make: (index: number) => string, between = ' '): string => Array.from({ length: count }, (_, index) => make(index)).join(between);
-const nest = (levels: number, open: string, core: string): string => `${repeat(levels, () => `${open} {`)} ${core} ${repeat(levels, () => '}')}`;
+const repeat = (count: number, make: (index: number) => string, between = ' '): string =>
+  Array.from({ length: count }, (_, index) => make(index)).join(between);
+const nest = (levels: number, open: string, core: string): string =>
+  `${repeat(levels, () => `${open} {`)} ${core} ${repeat(levels, () => '}')}`;
 
 const hostile: [string, string, RegExp][] = [
-  ['too deep by relations', `{ listVolumes { data { ${nest(7, 'application { volumes(limit: 1)', 'id')} ${'}'.repeat(7)} } } }`, /levels/],
+  [
+    'too deep by relations',
+    `{ listVolumes { data { ${nest(7, 'application { volumes(limit: 1)', 'id')} ${'}'.repeat(7)} } } }`,
+    /levels/,
+  ],
   ['deep and cheap', `{ ${nest(limits.graphqlDepthMax, 'getMe', 'id')} }`, /levels/],
   ['many aliases', `{ getMe { token { ${repeat(limits.graphqlAliasesMax + 1, (n) => `a${n}: kind`)} } } }`, /aliases/],
   ['many root fields', `{ ${repeat(limits.graphqlRootFieldsMax + 1, () => 'getMe { token { id } }')} }`, /root fields/],
-  ['many root fields in a fragment', `{ ...all } fragment all on Query { ${repeat(limits.graphqlRootFieldsMax + 1, () => 'getMe { token { id } }')} }`, /root fields/],
-  ['many root fields in an inline fragment', `{ ... { ${repeat(limits.graphqlRootFieldsMax + 1, () => 'getMe { token { id } }')} } }`, /root fields/],
+  [
+    'many root fields in a fragment',
+    `{ ...all } fragment all on Query { ${repeat(limits.graphqlRootFieldsMax + 1, () => 'getMe { token { id } }')} }`,
+    /root fields/,
+  ],
+  [
+    'many root fields in an inline fragment',
+    `{ ... { ${repeat(limits.graphqlRootFieldsMax + 1, () => 'getMe { token { id } }')} } }`,
+    /root fields/,
+  ],
   ['many fields', `{ getMe { token { ${repeat(limits.graphqlFieldsMax, () => 'kind')} } } }`, /fields/],
-  ['many fields in a fragment that nobody spreads', `{ getMe { token { id } } } fragment idle on Query { ${repeat(limits.graphqlFieldsMax + 1, () => '__typename')} }`, /fields/],
+  [
+    'many fields in a fragment that nobody spreads',
+    `{ getMe { token { id } } } fragment idle on Query { ${repeat(limits.graphqlFieldsMax + 1, () => '__typename')} }`,
+    /fields/,
+  ],
   ['lists in lists', '{ listApplications(limit: 100) { data { volumes(limit: 100) { id } } } }', /cost/],
-  ['lists in lists by the default page', `{ ${repeat(8, (n) => `a${n}: listApplications { data { volumes(limit: 31) { id } } }`)} }`, /cost/],
-  ['a limit in a variable that was not sent', 'query ($n: Int) { listApplications(limit: $n) { data { volumes(limit: 50) { id } } } }', /cost/],
+  [
+    'lists in lists by the default page',
+    `{ ${repeat(8, (n) => `a${n}: listApplications { data { volumes(limit: 31) { id } } }`)} }`,
+    /cost/,
+  ],
+  [
+    'a limit in a variable that was not sent',
+    'query ($n: Int) { listApplications(limit: $n) { data { volumes(limit: 50) { id } } } }',
+    /cost/,
+  ],
   ['tokens', `{ getMe { token { id } } ${repeat(limits.graphqlTokensMax, () => '#\n,a')} }`, /tokens/],
   ['deep values', `{ listVolumes(name: ${'['.repeat(3000)}${']'.repeat(3000)}) { next_cursor } }`, /tokens|deep/],
   ['levels beyond all reading', `${'{a'.repeat(5_000)}${'}'.repeat(5_000)}`, /deep/],
   ['selections beyond all reading', `{ ${repeat(2_000, (n) => `a${n}: getMe { kind }`)} }`, /selections/],
-  ['introspection that multiplies', `{ ${repeat(15, (n) => `a${n}: __schema { types { fields { type { fields { args { type { name kind description } } } } } } }`)} }`, /introspection/],
+  [
+    'introspection that multiplies',
+    `{ ${repeat(15, (n) => `a${n}: __schema { types { fields { type { fields { args { type { name kind description } } } } } } }`)} }`,
+    /introspection/,
+  ],
 ];
 
 test.each(hostile)('%s', async (_, query, what) => {
@@ -77,8 +107,12 @@ test.each([
   ['a block string without an end', `{ a(b: """${BRACES}`],
 ])('braces in %s are no selections', (_, text) => expect(() => requireFlat(text)).not.toThrow());
 
-test.each([['a string', `{ a(b: "x\\"") ${BRACES}`], ['a block string', `{ a(b: """x""") ${BRACES}`], ['a comment', `# x\n${BRACES}`], ['a line that a string does not leave', `{ a(b: "x\n${BRACES}`]])('braces behind %s are', (_, text) =>
-  expect(() => requireFlat(text)).toThrow(/deep/));
+test.each([
+  ['a string', `{ a(b: "x\\"") ${BRACES}`],
+  ['a block string', `{ a(b: """x""") ${BRACES}`],
+  ['a comment', `# x\n${BRACES}`],
+  ['a line that a string does not leave', `{ a(b: "x\n${BRACES}`],
+])('braces behind %s are', (_, text) => expect(() => requireFlat(text)).toThrow(/deep/));
 
 test('fragments that spread each other double at each step and are refused at once', async () => {
   const bomb = `{ ...f0 } ${repeat(60, (n) => `fragment f${n} on Query { ...f${n + 1} ...f${n + 1} }`)} fragment f60 on Query { getMe { token { id } } }`;
@@ -86,8 +120,14 @@ test('fragments that spread each other double at each step and are refused at on
 });
 
 test('fragments in a circle are refused', async () => {
-  expect((await refusal('{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }')).slice(0, 2)).toEqual([400, 'graphql_invalid']);
-  expect((await refusal('{ getMe { token { id } } } fragment a on Query { ...a }')).slice(0, 2)).toEqual([400, 'graphql_invalid']);
+  expect((await refusal('{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }')).slice(0, 2)).toEqual([
+    400,
+    'graphql_invalid',
+  ]);
+  expect((await refusal('{ getMe { token { id } } } fragment a on Query { ...a }')).slice(0, 2)).toEqual([
+    400,
+    'graphql_invalid',
+  ]);
 });
 
 test('the heaviest query that passes the limits is validated in moderate time', async () => {
@@ -103,18 +143,44 @@ test('lists count by their limit, in the query or in a variable', async () => {
   const query = 'query ($n: Int) { listApplications(limit: $n) { data { volumes(limit: 50) { id } } } }';
   expect((await service.graphql(query, { n: 20 })).errors).toBeUndefined();
   expect((await service.graphql('{ listApplications { data { volumes(limit: 50) { id } } } }')).errors).toBeUndefined();
-  expect((await service.graphql('{ listApplications(limit: null) { data { volumes(limit: 50) { id } } } }')).errors).toBeUndefined();
-  expect((await service.graphql('{ listVolumes(limit: 100) { data { id name size_gb application { id name } } next_cursor } }')).errors).toBeUndefined();
+  expect(
+    (await service.graphql('{ listApplications(limit: null) { data { volumes(limit: 50) { id } } } }')).errors,
+  ).toBeUndefined();
+  expect(
+    (
+      await service.graphql(
+        '{ listVolumes(limit: 100) { data { id name size_gb application { id name } } next_cursor } }',
+      )
+    ).errors,
+  ).toBeUndefined();
 });
 
 test('a body over the limit is refused', async () => {
-  const { status, body } = await service.graphql(`{ getMe { token { id } } } # ${'x'.repeat(limits.graphqlBodyBytesMax)}`);
-  expect([status, body.errors[0].extensions]).toMatchObject([413, { code: 'payload_too_large', limit_bytes: limits.graphqlBodyBytesMax }]);
+  const { status, body } = await service.graphql(
+    `{ getMe { token { id } } } # ${'x'.repeat(limits.graphqlBodyBytesMax)}`,
+  );
+  expect([status, body.errors[0].extensions]).toMatchObject([
+    413,
+    { code: 'payload_too_large', limit_bytes: limits.graphqlBodyBytesMax },
+  ]);
 });
 
 test('the introspection of the usual tools passes, without a key', async () => {
-  for (const options of [{}, { specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true }]) {
-    const { status, data, errors } = await service.graphql(getIntrospectionQuery(options), {}, { key: null, project: null });
+  for (const options of [
+    {},
+    {
+      specifiedByUrl: true,
+      directiveIsRepeatable: true,
+      schemaDescription: true,
+      inputValueDeprecation: true,
+      oneOf: true,
+    },
+  ]) {
+    const { status, data, errors } = await service.graphql(
+      getIntrospectionQuery(options),
+      {},
+      { key: null, project: null },
+    );
     expect([status, errors]).toEqual([200, undefined]);
     expect(data.__schema.queryType.name).toBe('Query');
   }
@@ -123,7 +189,9 @@ test('the introspection of the usual tools passes, without a key', async () => {
 test('each root field costs a point, also where it fails, and no more', async () => {
   await withinOneMinute();
   const before = await pointsLeft();
-  const both = await service.graphql('{ a: getMe { token { id } } b: getMe { token { id } } c: listVolumes { data { id application { id } } } }');
+  const both = await service.graphql(
+    '{ a: getMe { token { id } } b: getMe { token { id } } c: listVolumes { data { id application { id } } } }',
+  );
   expect(Number(both.headers.get('ratelimit-remaining'))).toBe(before - 3);
   await service.graphql('{ a: getMe { token { id } } getVolume(id: "vol_nobody") { id } }');
   expect(await pointsLeft()).toBe(before - 6);
@@ -138,7 +206,11 @@ test('a used-up budget is 429, with Retry-After', async () => {
   await service.platform.limiter.take(owner?.id ?? '', 'read', (await pointsLeft()) - 1);
   expect((await service.graphql('{ getMe { token { id } } }')).status).toBe(200);
   const { status, headers, errors, data } = await service.graphql('{ listVolumes { data { id } } }');
-  expect([status, data, errors?.[0].extensions]).toMatchObject([429, null, { code: 'rate_limited', status: 429, retryable: true }]);
+  expect([status, data, errors?.[0].extensions]).toMatchObject([
+    429,
+    null,
+    { code: 'rate_limited', status: 429, retryable: true },
+  ]);
   expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
   expect([headers.get('ratelimit-limit'), headers.get('ratelimit-remaining')]).toEqual([String(BUDGET), '0']);
   const rest = await service.call('GET', '/v2/volumes');

@@ -15,11 +15,19 @@ afterAll(() => service.close());
 const PORT_OF = 'select port from instances where application_id = $1 and port is not null';
 
 test('who takes the port that an instance was given does not get its requests', async () => {
-  const victim = await service.application({ Procfile: 'web: node server.js\n', 'server.js': `setTimeout(() => {}, 60000)` }, GIVEN_UP_SOON);
+  const victim = await service.application(
+    { Procfile: 'web: node server.js\n', 'server.js': `setTimeout(() => {}, 60000)` },
+    GIVEN_UP_SOON,
+  );
   const { id } = await victim.ask();
-  const { port } = (await eventually('a port', async () => (await service.sql<{ port: number }>(PORT_OF, [victim.id]))[0] ?? null));
+  const { port } = await eventually(
+    'a port',
+    async () => (await service.sql<{ port: number }>(PORT_OF, [victim.id]))[0] ?? null,
+  );
   let asked = 0;
-  const thief = http.createServer((_request, response) => void response.end('stolen')).on('connection', () => (asked += 1));
+  const thief = http
+    .createServer((_request, response) => void response.end('stolen'))
+    .on('connection', () => (asked += 1));
   await new Promise<void>((resolve) => thief.listen(port, '127.0.0.1', resolve));
   try {
     const ended = await victim.ended(id);
@@ -34,8 +42,17 @@ test('who takes the port that an instance was given does not get its requests', 
 
 test('a build cannot read the keys of the platform, and neither can what it links to', async () => {
   const { dataDir } = service.platform.config;
-  const links = Object.fromEntries(['first-key.json', 'secret-key', 'postgres/password'].map((name, i) => [`link-${i}`, { mode: '120000' as const, content: path.join(dataDir, name) }]));
-  const files = { ...nodeApp('1'), ...links, Procfile: 'web: node server.js\nrelease: cat link-0 link-1 link-2; ls / -la; ls -a /proc/1/fd; echo looked\n' };
+  const links = Object.fromEntries(
+    ['first-key.json', 'secret-key', 'postgres/password'].map((name, i) => [
+      `link-${i}`,
+      { mode: '120000' as const, content: path.join(dataDir, name) },
+    ]),
+  );
+  const files = {
+    ...nodeApp('1'),
+    ...links,
+    Procfile: 'web: node server.js\nrelease: cat link-0 link-1 link-2; ls / -la; ls -a /proc/1/fd; echo looked\n',
+  };
   const app = await service.application(files);
   const { id, status } = await app.deploy();
   expect(status).toBe('active');
@@ -47,14 +64,27 @@ test('a build cannot read the keys of the platform, and neither can what it link
 });
 
 test('a pull request leaves nothing in the cache that the application is built with', async () => {
-  const build = (word: string): object => ({ name: 'cached', version: '1.0.0', scripts: { build: `cat "$HOME/word"; echo ${word} > "$HOME/word"`, start: 'node server.js' } });
-  const app = await service.application({ ...nodeApp('1'), 'package.json': JSON.stringify(build('of the application')) });
+  const build = (word: string): object => ({
+    name: 'cached',
+    version: '1.0.0',
+    scripts: { build: `cat "$HOME/word"; echo ${word} > "$HOME/word"`, start: 'node server.js' },
+  });
+  const app = await service.application({
+    ...nodeApp('1'),
+    'package.json': JSON.stringify(build('of the application')),
+  });
   await app.deploy();
-  const [{ name }] = await service.sql<{ name: string }>('select name from applications where id = $1', [app.id]) as [{ name: string }];
+  const [{ name }] = (await service.sql<{ name: string }>('select name from applications where id = $1', [app.id])) as [
+    { name: string },
+  ];
   service.git.commit(name, { 'package.json': JSON.stringify(build('of a stranger')) }, { branch: 'stranger' });
   const made = await service.call('POST', `/v2/applications/${app.id}/previews`, { body: { branch: 'stranger' } });
   expect(made.status).toBe(201);
-  await eventually('the preview', async () => (await app.get(`/previews/${made.body.id}`)).status === 'running', 40_000);
+  await eventually(
+    'the preview',
+    async () => (await app.get(`/previews/${made.body.id}`)).status === 'running',
+    40_000,
+  );
   const { id, status } = await app.deploy();
   expect(status).toBe('active');
   const log = await app.log(id);
@@ -63,7 +93,9 @@ test('a pull request leaves nothing in the cache that the application is built w
 });
 
 test('a health check asks for any path that the API takes', async () => {
-  const app = await service.application(nodeApp('1'), { health_check: { ...QUICK.health_check, type: 'http', path: '/\u2603\u0001?a=\u00e9' } });
+  const app = await service.application(nodeApp('1'), {
+    health_check: { ...QUICK.health_check, type: 'http', path: '/\u2603\u0001?a=\u00e9' },
+  });
   expect((await app.deploy()).status).toBe('active');
 });
 
@@ -76,7 +108,13 @@ test('an application goes although its cache cannot be written, nor its paths be
   writeFileSync(path.join(locked, 'name\nof two lines'), '');
   chmodSync(locked, 0o500);
   const long = 'd'.repeat(200);
-  spawnSync('sh', ['-c', `i=0; while [ $i -lt 30 ]; do mkdir ${long} && cd ${long} || exit 1; i=$((i + 1)); done`], { cwd: cache });
+  spawnSync('sh', ['-c', `i=0; while [ $i -lt 30 ]; do mkdir ${long} && cd ${long} || exit 1; i=$((i + 1)); done`], {
+    cwd: cache,
+  });
   expect((await service.call('DELETE', `/v2/applications/${app.id}`)).status).toBeLessThan(300);
-  await eventually('the end of the application', async () => (await service.sql('select 1 from applications where id = $1', [app.id])).length === 0, 30_000);
+  await eventually(
+    'the end of the application',
+    async () => (await service.sql('select 1 from applications where id = $1', [app.id])).length === 0,
+    30_000,
+  );
 });

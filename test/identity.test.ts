@@ -17,8 +17,15 @@ describe('getMe', () => {
     expect(status).toBe(200);
     expect(body).toEqual({
       token: {
-        id: expect.stringMatching(/^key_/), kind: 'personal', name: expect.any(String), prefix: service.key.slice(0, 12),
-        scopes: Object.keys(scopes), project_ids: null, created_at: time, expires_at: null, last_used_at: body.token.last_used_at,
+        id: expect.stringMatching(/^key_/),
+        kind: 'personal',
+        name: expect.any(String),
+        prefix: service.key.slice(0, 12),
+        scopes: Object.keys(scopes),
+        project_ids: null,
+        created_at: time,
+        expires_at: null,
+        last_used_at: body.token.last_used_at,
       },
       user: { id: expect.stringMatching(/^usr_/), name: expect.any(String), email: 'owner@example.com' },
       project: null,
@@ -26,8 +33,15 @@ describe('getMe', () => {
   });
 
   it('describes a project key and its project', async () => {
-    const { body } = await service.call('GET', '/v2/me', { key: await service.mintKey({ kind: 'project' }), project: null });
-    expect(body).toMatchObject({ token: { kind: 'project', scopes: null, project_ids: null, prefix: expect.stringMatching(/^svc_proj_/) }, user: null, project: { id: service.project } });
+    const { body } = await service.call('GET', '/v2/me', {
+      key: await service.mintKey({ kind: 'project' }),
+      project: null,
+    });
+    expect(body).toMatchObject({
+      token: { kind: 'project', scopes: null, project_ids: null, prefix: expect.stringMatching(/^svc_proj_/) },
+      user: null,
+      project: { id: service.project },
+    });
   });
 
   it('answers whatever the scopes are, and shows restriction and end', async () => {
@@ -50,7 +64,10 @@ describe('getMe', () => {
     const key = await service.mintKey({ expires_at: new Date(Date.now() + 400).toISOString() });
     expect((await service.call('GET', '/v2/me', { key })).status).toBe(200);
     await new Promise((resolve) => setTimeout(resolve, 500));
-    expect(await service.call('GET', '/v2/me', { key })).toMatchObject({ status: 401, body: { code: 'token_expired' } });
+    expect(await service.call('GET', '/v2/me', { key })).toMatchObject({
+      status: 401,
+      body: { code: 'token_expired' },
+    });
   });
 });
 
@@ -59,18 +76,27 @@ describe('listMyProjects', () => {
     const other = await service.newProject();
     const { body } = await service.call('GET', '/v2/me/projects', { project: null });
     expect(body).toEqual({
-      data: [{ id: other.id, name: 'Other project', role: 'owner', created_at: time }, { id: service.project, name: expect.any(String), role: 'owner', created_at: time }],
+      data: [
+        { id: other.id, name: 'Other project', role: 'owner', created_at: time },
+        { id: service.project, name: expect.any(String), role: 'owner', created_at: time },
+      ],
       next_cursor: null,
     });
     const viewer = await service.mintKey({ role: 'viewer' });
-    expect((await service.call('GET', '/v2/me/projects', { key: viewer })).body.data).toMatchObject([{ id: service.project, role: 'viewer' }]);
+    expect((await service.call('GET', '/v2/me/projects', { key: viewer })).body.data).toMatchObject([
+      { id: service.project, role: 'viewer' },
+    ]);
   });
 
   it('shows a restricted key its projects only, and a project key its one', async () => {
     const restricted = await service.mintKey({ project_ids: [service.project] });
-    expect((await service.call('GET', '/v2/me/projects', { key: restricted })).body.data).toMatchObject([{ id: service.project, role: 'owner' }]);
+    expect((await service.call('GET', '/v2/me/projects', { key: restricted })).body.data).toMatchObject([
+      { id: service.project, role: 'owner' },
+    ]);
     const own = await service.mintKey({ kind: 'project' });
-    expect((await service.call('GET', '/v2/me/projects', { key: own, project: null })).body.data).toEqual([{ id: service.project, name: expect.any(String), role: null, created_at: time }]);
+    expect((await service.call('GET', '/v2/me/projects', { key: own, project: null })).body.data).toEqual([
+      { id: service.project, name: expect.any(String), role: null, created_at: time },
+    ]);
   });
 });
 
@@ -81,24 +107,40 @@ describe('error codes', () => {
     const { body } = await get('/v2/errors');
     expect(body.next_cursor).toBeNull();
     expect(body.data.map(({ code }: { code: string }) => code)).toEqual(Object.keys(errors).sort());
-    for (const entry of body.data) expect(entry).toEqual({ code: entry.code, ...errors[entry.code as keyof typeof errors] });
+    for (const entry of body.data)
+      expect(entry).toEqual({ code: entry.code, ...errors[entry.code as keyof typeof errors] });
   });
 
   it('are filtered and sorted by status', async () => {
     const { body } = await get('/v2/errors?status=401');
-    expect(body.data.map(({ code }: { code: string }) => code)).toEqual(['credentials_invalid', 'session_required', 'token_expired', 'token_invalid', 'token_missing', 'two_factor_required']);
+    expect(body.data.map(({ code }: { code: string }) => code)).toEqual([
+      'credentials_invalid',
+      'session_required',
+      'token_expired',
+      'token_invalid',
+      'token_missing',
+      'two_factor_required',
+    ]);
     const statuses = (await get('/v2/errors?sort=-status')).body.data.map(({ status }: { status: number }) => status);
     expect(statuses).toEqual([...statuses].sort((a, b) => b - a));
   });
 
   it('are found one by one', async () => {
-    for (const code of Object.keys(errors)) expect(await get(`/v2/errors/${code}`)).toMatchObject({ status: 200, body: { code } });
+    for (const code of Object.keys(errors))
+      expect(await get(`/v2/errors/${code}`)).toMatchObject({ status: 200, body: { code } });
     expect(await get('/v2/errors/no_such_code')).toMatchObject({ status: 404, body: { code: 'not_found' } });
     expect(await get('/v2/errors/toString')).toMatchObject({ status: 404, body: { code: 'not_found' } });
   });
 
   it('are public over GraphQL too', async () => {
-    const { data } = await service.graphql('{ getError(code: "rate_limited") { status retryable } listErrors(limit: 1) { data { code } } }', {}, { key: null, project: null });
-    expect(data).toMatchObject({ getError: { status: 429, retryable: true }, listErrors: { data: [{ code: expect.any(String) }] } });
+    const { data } = await service.graphql(
+      '{ getError(code: "rate_limited") { status retryable } listErrors(limit: 1) { data { code } } }',
+      {},
+      { key: null, project: null },
+    );
+    expect(data).toMatchObject({
+      getError: { status: 429, retryable: true },
+      listErrors: { data: [{ code: expect.any(String) }] },
+    });
   });
 });

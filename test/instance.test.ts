@@ -18,8 +18,17 @@ beforeAll(async () => {
     `insert into previews (id, project_id, application_id, branch, hostname, created_by, created_at, updated_at) values ($1, $2, $3, 'feature', 'feature.localhost', '{}', now(), now())`,
     [preview, service.project, application.id],
   );
-  ids.web = await instanceOf(service, application, 'web', { cpu_percent: 12.5, memory_mb: 84, started_at: '2026-01-31T09:30:00.000Z', restart_count: 2, port: 20001 });
-  ids.starting = await instanceOf(service, application, 'web', { status: 'starting', status_reason: 'Waits for its health check.' });
+  ids.web = await instanceOf(service, application, 'web', {
+    cpu_percent: 12.5,
+    memory_mb: 84,
+    started_at: '2026-01-31T09:30:00.000Z',
+    restart_count: 2,
+    port: 20001,
+  });
+  ids.starting = await instanceOf(service, application, 'web', {
+    status: 'starting',
+    status_reason: 'Waits for its health check.',
+  });
   ids.worker = await instanceOf(service, application, 'worker', { status: 'crashed' });
   ids.preview = await instanceOf(service, application, 'web', { preview_id: preview });
 });
@@ -36,23 +45,25 @@ it('shows everything that is promised, and nothing of the loop', async () => {
   const { body } = await service.call('GET', `/v2/applications/${application.id}/instances?status=running`);
   expect(body).toEqual({
     next_cursor: null,
-    data: [{
-      id: ids.web,
-      project_id: service.project,
-      application_id: application.id,
-      process_id: application.processes.web,
-      process_type: 'web',
-      deployment_id: application.deployment,
-      preview_id: null,
-      status: 'running',
-      status_reason: null,
-      restart_count: 2,
-      cpu_percent: 12.5,
-      memory_mb: 84,
-      started_at: '2026-01-31T09:30:00.000Z',
-      created_at: expect.any(String),
-      updated_at: expect.any(String),
-    }],
+    data: [
+      {
+        id: ids.web,
+        project_id: service.project,
+        application_id: application.id,
+        process_id: application.processes.web,
+        process_type: 'web',
+        deployment_id: application.deployment,
+        preview_id: null,
+        status: 'running',
+        status_reason: null,
+        restart_count: 2,
+        cpu_percent: 12.5,
+        memory_mb: 84,
+        started_at: '2026-01-31T09:30:00.000Z',
+        created_at: expect.any(String),
+        updated_at: expect.any(String),
+      },
+    ],
   });
 });
 
@@ -67,7 +78,11 @@ it('filters by process type and status', async () => {
   expect(await list(`process_id=${application.processes.web}&preview_id=${preview}`)).toEqual(['preview']);
   expect(await list('status=crashed')).toEqual(['worker']);
   expect(await list('status=stopping')).toEqual([]);
-  expect((await service.call('GET', `/v2/applications/${application.id}/instances?status=gone`)).body).toMatchObject({ status: 400, code: 'invalid_query_parameter', parameter: 'status' });
+  expect((await service.call('GET', `/v2/applications/${application.id}/instances?status=gone`)).body).toMatchObject({
+    status: 400,
+    code: 'invalid_query_parameter',
+    parameter: 'status',
+  });
 });
 
 it('pages in both directions, each cursor for its filters', async () => {
@@ -76,17 +91,28 @@ it('pages in both directions, each cursor for its filters', async () => {
   const second = (await service.call('GET', `${path}&cursor=${first.next_cursor}`)).body;
   expect([...first.data, ...second.data].map(({ id }) => id)).toEqual([ids.web, ids.starting, ids.worker]);
   expect(second.next_cursor).toBeNull();
-  expect((await service.call('GET', `${path}&preview_id=${preview}&cursor=${first.next_cursor}`)).body.code).toBe('invalid_cursor');
+  expect((await service.call('GET', `${path}&preview_id=${preview}&cursor=${first.next_cursor}`)).body.code).toBe(
+    'invalid_cursor',
+  );
 });
 
 it('belongs to its project', async () => {
   const stranger = await service.newProject({ stranger: true });
-  expect((await service.call('GET', `/v2/applications/${application.id}/instances`, { key: stranger.key, project: stranger.id })).status).toBe(404);
+  expect(
+    (
+      await service.call('GET', `/v2/applications/${application.id}/instances`, {
+        key: stranger.key,
+        project: stranger.id,
+      })
+    ).status,
+  ).toBe(404);
   expect((await service.call('GET', `/v2/applications/${mintId('app')}/instances`)).status).toBe(404);
 });
 
 it('is a relation of its application, and leads to its process type', async () => {
-  const { data, errors } = await service.graphql(`{ getApplication(id: "${application.id}") { instances(limit: 10) { id preview_id process { type } } } }`);
+  const { data, errors } = await service.graphql(
+    `{ getApplication(id: "${application.id}") { instances(limit: 10) { id preview_id process { type } } } }`,
+  );
   expect(errors).toBeUndefined();
   expect(data.getApplication.instances).toEqual([
     { id: ids.web, preview_id: null, process: { type: 'web' } },

@@ -17,26 +17,35 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 async function fresh(name: string): Promise<DeployedApplication> {
-  const { body, status } = await service.call('POST', '/v2/applications', { body: { name, source: { type: 'template', template: 'static-site' } } });
+  const { body, status } = await service.call('POST', '/v2/applications', {
+    body: { name, source: { type: 'template', template: 'static-site' } },
+  });
   expect([status, body.code]).toEqual([201, undefined]);
   return deployed(service, body.id);
 }
 
 const write = (lines: Partial<LogLineInput>[], of = application): Promise<void> =>
-  appendLogLines(service.platform.database, lines.map((line) => ({ project_id: service.project, application_id: of.id, source: 'app', message: 'x', ...line })));
+  appendLogLines(
+    service.platform.database,
+    lines.map((line) => ({ project_id: service.project, application_id: of.id, source: 'app', message: 'x', ...line })),
+  );
 const ago = (seconds: number): Date => new Date(Date.now() - seconds * 1000);
 
-async function read(query = '', of = application): Promise<{ data: { message: string; timestamp: string }[]; next_cursor: string | null }> {
+async function read(
+  query = '',
+  of = application,
+): Promise<{ data: { message: string; timestamp: string }[]; next_cursor: string | null }> {
   const { status, body } = await service.call('GET', `/v2/applications/${of.id}/logs?${query}`);
   expect([status, body.code]).toEqual([200, undefined]);
   return body;
 }
-const messages = async (query = '', of = application): Promise<string[]> => (await read(query, of)).data.map(({ message }) => message);
+const messages = async (query = '', of = application): Promise<string[]> =>
+  (await read(query, of)).data.map(({ message }) => message);
 
 /** All lines, page by page. */
 async function walk(query: string, of: DeployedApplication): Promise<string[]> {
   const found: string[] = [];
-  for (let cursor: string | null = ''; cursor !== null; ) {
+  for (let cursor: string | null = ''; cursor !== null;) {
     const page: Awaited<ReturnType<typeof read>> = await read(`${query}${cursor && `&cursor=${cursor}`}`, of);
     found.push(...page.data.map(({ message }) => message));
     cursor = page.next_cursor;
@@ -49,7 +58,10 @@ describe('pages', () => {
     const many = await fresh('pages');
     const at = ago(10);
     const wanted = Array.from({ length: 25 }, (_, index) => `line ${index}`);
-    await write(wanted.map((message, index) => ({ message, at: index < 20 ? at : ago(5) })), many);
+    await write(
+      wanted.map((message, index) => ({ message, at: index < 20 ? at : ago(5) })),
+      many,
+    );
     expect(await walk('limit=7&order=asc', many)).toEqual(wanted);
     expect(await walk('limit=7', many)).toEqual([...wanted].reverse());
     expect(await walk('limit=25', many)).toHaveLength(25);
@@ -57,7 +69,14 @@ describe('pages', () => {
 
   it('stay as they are while lines come', async () => {
     const busy = await fresh('busy');
-    await write([{ message: 'a', at: ago(3) }, { message: 'b', at: ago(2) }, { message: 'c', at: ago(1) }], busy);
+    await write(
+      [
+        { message: 'a', at: ago(3) },
+        { message: 'b', at: ago(2) },
+        { message: 'c', at: ago(1) },
+      ],
+      busy,
+    );
     const first = await read('limit=2', busy);
     await write([{ message: 'd' }], busy);
     expect(first.data.map(({ message }) => message)).toEqual(['c', 'b']);
@@ -68,15 +87,25 @@ describe('pages', () => {
     const one = await fresh('cursor');
     await write([{ at: ago(2) }, {}], one);
     const { next_cursor } = await read('limit=1', one);
-    for (const [id, query] of [[one.id, 'order=asc'], [one.id, 'level=info'], [application.id, '']]) {
-      const { status, body } = await service.call('GET', `/v2/applications/${id}/logs?limit=1&${query}&cursor=${next_cursor}`);
+    for (const [id, query] of [
+      [one.id, 'order=asc'],
+      [one.id, 'level=info'],
+      [application.id, ''],
+    ]) {
+      const { status, body } = await service.call(
+        'GET',
+        `/v2/applications/${id}/logs?limit=1&${query}&cursor=${next_cursor}`,
+      );
       expect([status, body.code]).toEqual([400, 'invalid_cursor']);
     }
   });
 
   it('have up to 1000 lines, 100 without a limit', async () => {
     const long = await fresh('long');
-    await write(Array.from({ length: 1100 }, (_, index) => ({ message: String(index) })), long);
+    await write(
+      Array.from({ length: 1100 }, (_, index) => ({ message: String(index) })),
+      long,
+    );
     expect((await read('', long)).data).toHaveLength(100);
     expect((await read('limit=2000', long)).data).toHaveLength(1000);
     expect((await service.call('GET', `/v2/applications/${long.id}/logs?limit=0`)).status).toBe(400);
@@ -92,14 +121,17 @@ describe('filters', () => {
     one = await fresh('filters');
     instance = await instanceOf(service, one, 'web');
     preview = mintId('pvw');
-    await write([
-      { message: 'app', instance_id: instance, deployment_id: one.deployment, process_type: 'web', at: ago(60) },
-      { message: 'router 50%_\\ done', source: 'router', process_type: 'web', at: ago(50) },
-      { message: 'system', source: 'system', level: 'error', at: ago(40) },
-      { message: 'other', process_type: 'worker', level: 'debug', deployment_id: mintId('dep'), at: ago(30) },
-      { message: 'preview', preview_id: preview, at: ago(20) },
-      { message: 'built', deployment_id: one.deployment, step: 'build', at: ago(10) },
-    ], one);
+    await write(
+      [
+        { message: 'app', instance_id: instance, deployment_id: one.deployment, process_type: 'web', at: ago(60) },
+        { message: 'router 50%_\\ done', source: 'router', process_type: 'web', at: ago(50) },
+        { message: 'system', source: 'system', level: 'error', at: ago(40) },
+        { message: 'other', process_type: 'worker', level: 'debug', deployment_id: mintId('dep'), at: ago(30) },
+        { message: 'preview', preview_id: preview, at: ago(20) },
+        { message: 'built', deployment_id: one.deployment, step: 'build', at: ago(10) },
+      ],
+      one,
+    );
   });
 
   it.each<[string, () => string, string[]]>([
@@ -128,7 +160,10 @@ describe('filters', () => {
   });
 
   it('of an enum refuse other words', async () => {
-    for (const query of ['source=stdout', 'level=warn', 'order=up', 'since=yesterday']) expect((await service.call('GET', `/v2/applications/${one.id}/logs?${query}`)).body.code).toBe('invalid_query_parameter');
+    for (const query of ['source=stdout', 'level=warn', 'order=up', 'since=yesterday'])
+      expect((await service.call('GET', `/v2/applications/${one.id}/logs?${query}`)).body.code).toBe(
+        'invalid_query_parameter',
+      );
   });
 
   it('a preview of another application shows nothing', async () => {
@@ -138,8 +173,16 @@ describe('filters', () => {
   it('the lines of a deployment stand in its own log', async () => {
     const place = `/v2/applications/${one.id}/deployments/${one.deployment}/logs`;
     const { status, body } = await service.call('GET', place);
-    expect([status, body]).toEqual([200, { data: [{ timestamp: expect.any(String), source: 'app', level: 'info', message: 'built', step: 'build' }], next_cursor: null }]);
-    expect((await service.call('GET', `/v2/applications/${application.id}/deployments/${one.deployment}/logs`)).status).toBe(404);
+    expect([status, body]).toEqual([
+      200,
+      {
+        data: [{ timestamp: expect.any(String), source: 'app', level: 'info', message: 'built', step: 'build' }],
+        next_cursor: null,
+      },
+    ]);
+    expect(
+      (await service.call('GET', `/v2/applications/${application.id}/deployments/${one.deployment}/logs`)).status,
+    ).toBe(404);
     expect((await service.call('GET', `${place}?search=xyz`)).body.data).toEqual([]);
   });
 });
@@ -148,7 +191,9 @@ describe('access', () => {
   it('needs logs:read', async () => {
     const key = await service.mintKey({ scopes: ['read', 'write'] });
     for (const place of ['logs', `deployments/${application.deployment}/logs`]) {
-      expect((await service.call('GET', `/v2/applications/${application.id}/${place}`, { key })).body.code).toBe('insufficient_scope');
+      expect((await service.call('GET', `/v2/applications/${application.id}/${place}`, { key })).body.code).toBe(
+        'insufficient_scope',
+      );
     }
     const reader = await service.mintKey({ scopes: ['logs:read'] });
     expect((await service.call('GET', `/v2/applications/${application.id}/logs`, { key: reader })).status).toBe(200);
@@ -156,14 +201,24 @@ describe('access', () => {
 
   it('ends at the project', async () => {
     const other = await service.newProject({ stranger: true });
-    expect((await service.call('GET', `/v2/applications/${application.id}/logs`, { key: other.key, project: other.id })).status).toBe(404);
+    expect(
+      (await service.call('GET', `/v2/applications/${application.id}/logs`, { key: other.key, project: other.id }))
+        .status,
+    ).toBe(404);
   });
 });
 
 describe('keeping', () => {
   it('ends for each application after its days', async () => {
     const old = await fresh('keeping');
-    await write([{ message: 'eight days', at: ago(8 * 86_400) }, { message: 'six days', at: ago(6 * 86_400) }, { message: 'too old for anybody', at: ago(40 * 86_400) }], old);
+    await write(
+      [
+        { message: 'eight days', at: ago(8 * 86_400) },
+        { message: 'six days', at: ago(6 * 86_400) },
+        { message: 'too old for anybody', at: ago(40 * 86_400) },
+      ],
+      old,
+    );
     expect(await messages('', old)).toEqual(['six days']);
     await service.call('PATCH', `/v2/applications/${old.id}/settings`, { body: { log_retention_days: 30 } });
     expect(await messages('', old)).toEqual(['six days', 'eight days']);
@@ -172,9 +227,13 @@ describe('keeping', () => {
 
   it('makes days ahead and drops those that are over', async () => {
     const { database } = service.platform;
-    const days = (): Promise<{ name: string }[]> => service.sql(`select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'log_lines'::regclass order by 1`);
+    const days = (): Promise<{ name: string }[]> =>
+      service.sql(
+        `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'log_lines'::regclass order by 1`,
+      );
     await service.sql('select make_observation_day(current_date - 40)');
-    const name = (offset: number): string => `log_lines_${new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '')}`;
+    const name = (offset: number): string =>
+      `log_lines_${new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '')}`;
     expect((await days()).map((day) => day.name)).toContain(name(-40));
     expect(await turnDays(database)).toEqual({ dropped: 2, kept: 0 });
     const left = (await days()).map((day) => day.name);
@@ -197,7 +256,11 @@ describe('keeping', () => {
     const { database } = service.platform;
     const at = ago(20 * 86_400);
     await Promise.all(Array.from({ length: 5 }, () => write([{ at }])));
-    await expect(database.query({ name: 'count20', text: 'select count(*)::int as n from log_lines where at = $1' }, [at.toISOString()])).resolves.toEqual([{ n: 5 }]);
+    await expect(
+      database.query({ name: 'count20', text: 'select count(*)::int as n from log_lines where at = $1' }, [
+        at.toISOString(),
+      ]),
+    ).resolves.toEqual([{ n: 5 }]);
   });
 });
 
@@ -213,8 +276,21 @@ describe('messages', () => {
   });
 
   it.each([
-    ['ERROR: no', 'error'], ['[warn] careful', 'warning'], ['2026-01-31T09:30:00.123Z ERROR no', 'error'], ['2026/01/31 09:30:00 [error] 12#12: no', 'error'], ['level=debug msg=x', 'debug'], ['INFO ready', 'info'],
-    ['{"level":"warn","msg":"x"}', 'warning'], ['{"time":1,"level":50,"msg":"x"}', 'error'], ['{"level":20}', 'debug'], ['{"severity":"CRITICAL"}', 'error'], ['{"msg":"level"}', 'info'],
-    ['Errors: 0', 'info'], ['an error in the middle', 'info'], ['warnings were found', 'info'], ['', 'info'], ['GET / 500', 'info'],
+    ['ERROR: no', 'error'],
+    ['[warn] careful', 'warning'],
+    ['2026-01-31T09:30:00.123Z ERROR no', 'error'],
+    ['2026/01/31 09:30:00 [error] 12#12: no', 'error'],
+    ['level=debug msg=x', 'debug'],
+    ['INFO ready', 'info'],
+    ['{"level":"warn","msg":"x"}', 'warning'],
+    ['{"time":1,"level":50,"msg":"x"}', 'error'],
+    ['{"level":20}', 'debug'],
+    ['{"severity":"CRITICAL"}', 'error'],
+    ['{"msg":"level"}', 'info'],
+    ['Errors: 0', 'info'],
+    ['an error in the middle', 'info'],
+    ['warnings were found', 'info'],
+    ['', 'info'],
+    ['GET / 500', 'info'],
   ])('%j is of level %s', (text, level) => expect(levelOf(text)).toBe(level));
 });

@@ -17,7 +17,9 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 async function fresh(name: string): Promise<DeployedApplication> {
-  const { body } = await service.call('POST', '/v2/applications', { body: { name, source: { type: 'template', template: 'static-site' } } });
+  const { body } = await service.call('POST', '/v2/applications', {
+    body: { name, source: { type: 'template', template: 'static-site' } },
+  });
   await service.call('POST', `/v2/applications/${body.id}/processes`, { body: { type: 'worker', command: 'work' } });
   return deployed(service, body.id);
 }
@@ -26,20 +28,46 @@ async function fresh(name: string): Promise<DeployedApplication> {
 const HOUR = Math.floor(Date.now() / 3_600_000) * 3_600_000 - 2 * 3_600_000;
 const at = (minutes: number): string => new Date(HOUR + minutes * 60_000).toISOString();
 
-function point(of: DeployedApplication, type: string, minutes: number, metric: string, total: number, more: Partial<MetricPointInput> = {}): MetricPointInput {
-  return { at: new Date(at(minutes)), project_id: service.project, resource_id: of.id, part_id: of.processes[type]!, metric, samples: 1, total, ...more };
+function point(
+  of: DeployedApplication,
+  type: string,
+  minutes: number,
+  metric: string,
+  total: number,
+  more: Partial<MetricPointInput> = {},
+): MetricPointInput {
+  return {
+    at: new Date(at(minutes)),
+    project_id: service.project,
+    resource_id: of.id,
+    part_id: of.processes[type]!,
+    metric,
+    samples: 1,
+    total,
+    ...more,
+  };
 }
 const add = (...points: MetricPointInput[]): Promise<void> => addMetricPoints(service.platform.database, points);
 
-interface Series { metric: string; unit: string; labels: { name: string; value: string }[]; points: { timestamp: string; value: number }[] }
+interface Series {
+  metric: string;
+  unit: string;
+  labels: { name: string; value: string }[];
+  points: { timestamp: string; value: number }[];
+}
 
-async function get(query: string, of = application): Promise<{ from: string; to: string; resolution_seconds: number; series: Series[] }> {
+async function get(
+  query: string,
+  of = application,
+): Promise<{ from: string; to: string; resolution_seconds: number; series: Series[] }> {
   const { status, body } = await service.call('GET', `/v2/applications/${of.id}/metrics?${query}`);
   expect([status, body.code]).toEqual([200, undefined]);
   return body;
 }
 const values = (series: Series[], metric: string, type = 'web'): [string, number][] =>
-  series.find((one) => one.metric === metric && one.labels.some(({ value }) => value === type))!.points.map(({ timestamp, value }) => [timestamp, value]);
+  series
+    .find((one) => one.metric === metric && one.labels.some(({ value }) => value === type))!
+    .points.map(({ timestamp, value }) => [timestamp, value]);
 
 const hour = (): string => `from=${at(0)}&to=${at(60)}`;
 
@@ -48,21 +76,52 @@ describe('series', () => {
     const { series, resolution_seconds } = await get('', await fresh('empty'));
     expect(resolution_seconds).toBe(60);
     expect(series.filter(({ points }) => points.length)).toEqual([]);
-    const names = series.map(({ metric, labels }) => `${metric} ${labels.find(({ name }) => name === 'process_type')?.value}`);
+    const names = series.map(
+      ({ metric, labels }) => `${metric} ${labels.find(({ name }) => name === 'process_type')?.value}`,
+    );
     expect(names).toEqual([
-      'cpu_percent web', 'cpu_percent worker', 'memory_mb web', 'memory_mb worker', 'network_in_bytes web', 'network_in_bytes worker', 'network_out_bytes web', 'network_out_bytes worker',
-      'instances web', 'instances worker', 'requests web', 'response_time_p50_ms web', 'response_time_p95_ms web', 'response_time_p99_ms web',
-      'responses_2xx web', 'responses_3xx web', 'responses_4xx web', 'responses_5xx web',
+      'cpu_percent web',
+      'cpu_percent worker',
+      'memory_mb web',
+      'memory_mb worker',
+      'network_in_bytes web',
+      'network_in_bytes worker',
+      'network_out_bytes web',
+      'network_out_bytes worker',
+      'instances web',
+      'instances worker',
+      'requests web',
+      'response_time_p50_ms web',
+      'response_time_p95_ms web',
+      'response_time_p99_ms web',
+      'responses_2xx web',
+      'responses_3xx web',
+      'responses_4xx web',
+      'responses_5xx web',
     ]);
   });
 
   it('are means of what was sampled and sums of what was counted', async () => {
     const one = await fresh('sums');
-    await add(point(one, 'web', 0, 'cpu_percent', 10), point(one, 'web', 0, 'cpu_percent', 30), point(one, 'web', 3, 'cpu_percent', 50));
-    await add(point(one, 'web', 0, 'cpu_percent', 20), point(one, 'web', 1, 'requests', 3, { samples: 0 }), point(one, 'web', 4, 'requests', 4, { samples: 0 }));
+    await add(
+      point(one, 'web', 0, 'cpu_percent', 10),
+      point(one, 'web', 0, 'cpu_percent', 30),
+      point(one, 'web', 3, 'cpu_percent', 50),
+    );
+    await add(
+      point(one, 'web', 0, 'cpu_percent', 20),
+      point(one, 'web', 1, 'requests', 3, { samples: 0 }),
+      point(one, 'web', 4, 'requests', 4, { samples: 0 }),
+    );
     const minutes = (await get(`${hour()}&resolution_seconds=60`, one)).series;
-    expect(values(minutes, 'cpu_percent')).toEqual([[at(0), 20], [at(3), 50]]);
-    expect(values(minutes, 'requests')).toEqual([[at(1), 3], [at(4), 4]]);
+    expect(values(minutes, 'cpu_percent')).toEqual([
+      [at(0), 20],
+      [at(3), 50],
+    ]);
+    expect(values(minutes, 'requests')).toEqual([
+      [at(1), 3],
+      [at(4), 4],
+    ]);
     const fives = (await get(`${hour()}&resolution_seconds=300`, one)).series;
     expect(values(fives, 'cpu_percent')).toEqual([[at(0), 27.5]]);
     expect(values(fives, 'requests')).toEqual([[at(0), 7]]);
@@ -71,10 +130,22 @@ describe('series', () => {
 
   it('count zero requests while the application ran, and nothing while it did not', async () => {
     const one = await fresh('zeros');
-    await add(point(one, 'web', 0, 'instances', 1), point(one, 'web', 1, 'instances', 1), point(one, 'web', 1, 'requests', 2, { samples: 0 }), point(one, 'web', 2, 'instances', 0), point(one, 'worker', 0, 'instances', 1));
+    await add(
+      point(one, 'web', 0, 'instances', 1),
+      point(one, 'web', 1, 'instances', 1),
+      point(one, 'web', 1, 'requests', 2, { samples: 0 }),
+      point(one, 'web', 2, 'instances', 0),
+      point(one, 'worker', 0, 'instances', 1),
+    );
     const { series } = await get(`${hour()}&metrics=requests,responses_5xx`, one);
-    expect(values(series, 'requests')).toEqual([[at(0), 0], [at(1), 2]]);
-    expect(values(series, 'responses_5xx')).toEqual([[at(0), 0], [at(1), 0]]);
+    expect(values(series, 'requests')).toEqual([
+      [at(0), 0],
+      [at(1), 2],
+    ]);
+    expect(values(series, 'responses_5xx')).toEqual([
+      [at(0), 0],
+      [at(1), 0],
+    ]);
     expect(series).toHaveLength(2);
   });
 
@@ -83,23 +154,39 @@ describe('series', () => {
     await add(point(one, 'worker', 0, 'memory_mb', 64));
     await service.sql('delete from processes where id = $1', [one.processes.worker]);
     const { series } = await get(`${hour()}&metrics=memory_mb`, one);
-    expect(series.map(({ labels, points }) => [labels.map(({ name }) => name), points.length])).toEqual([[['process_id', 'process_type'], 0], [['process_id'], 1]]);
+    expect(series.map(({ labels, points }) => [labels.map(({ name }) => name), points.length])).toEqual([
+      [['process_id', 'process_type'], 0],
+      [['process_id'], 1],
+    ]);
   });
 
   it('are of one process type where it is named', async () => {
     const { series } = await get(`process_id=${application.processes.worker}`);
-    expect(new Set(series.map(({ metric }) => metric))).toEqual(new Set(['cpu_percent', 'memory_mb', 'network_in_bytes', 'network_out_bytes', 'instances']));
+    expect(new Set(series.map(({ metric }) => metric))).toEqual(
+      new Set(['cpu_percent', 'memory_mb', 'network_in_bytes', 'network_out_bytes', 'instances']),
+    );
     expect((await get(`process_id=${mintId('prc')}`)).series).toEqual([]);
     expect((await get('process_id=x')).series).toEqual([]);
   });
 });
 
 describe('response times', () => {
-  const histogram = (entries: Record<number, number>): number[] => [...LATENCY_BOUNDS_MS, Infinity].map((bound) => entries[bound] ?? 0);
+  const histogram = (entries: Record<number, number>): number[] =>
+    [...LATENCY_BOUNDS_MS, Infinity].map((bound) => entries[bound] ?? 0);
 
   it('are percentiles of all that was merged', async () => {
     const one = await fresh('times');
-    const write = (minutes: number, buckets: number[]): Promise<void> => add(point(one, 'web', minutes, 'response_time', buckets.reduce((sum, count) => sum + count, 0), { samples: 0, buckets }));
+    const write = (minutes: number, buckets: number[]): Promise<void> =>
+      add(
+        point(
+          one,
+          'web',
+          minutes,
+          'response_time',
+          buckets.reduce((sum, count) => sum + count, 0),
+          { samples: 0, buckets },
+        ),
+      );
     await write(0, histogram({ 10: 50 }));
     await write(0, histogram({ 10: 40, 100: 5 }));
     await write(1, histogram({ 1000: 5 }));
@@ -107,7 +194,10 @@ describe('response times', () => {
     const { series } = await get(`${hour()}&resolution_seconds=300`, one);
     const p = (share: number): [string, number][] => values(series, `response_time_p${share}_ms`);
     // 90 within 5 to 10 ms, 5 within 50 to 100, 5 within 500 to 1000.
-    expect(p(50)).toEqual([[at(0), Math.round((5 + 5 * (50 / 90)) * 100) / 100], [at(5), 60_000]]);
+    expect(p(50)).toEqual([
+      [at(0), Math.round((5 + 5 * (50 / 90)) * 100) / 100],
+      [at(5), 60_000],
+    ]);
     expect(p(95)[0]).toEqual([at(0), 100]);
     expect(p(99)[0]).toEqual([at(0), 900]);
   });
@@ -160,7 +250,9 @@ describe('the span', () => {
   });
 
   it('is as wide as points are kept', async () => {
-    const { series, resolution_seconds } = await get(`from=${new Date(Date.now() - limits.observationDaysMax * 86_400_000 + 60_000).toISOString()}`);
+    const { series, resolution_seconds } = await get(
+      `from=${new Date(Date.now() - limits.observationDaysMax * 86_400_000 + 60_000).toISOString()}`,
+    );
     expect([resolution_seconds, series.length > 0]).toEqual([3600, true]);
   });
 });
@@ -177,7 +269,9 @@ describe('access', () => {
 
   it('needs read, and the project', async () => {
     const place = `/v2/applications/${application.id}/metrics`;
-    expect((await service.call('GET', place, { key: await service.mintKey({ scopes: ['logs:read'] }) })).body.code).toBe('insufficient_scope');
+    expect(
+      (await service.call('GET', place, { key: await service.mintKey({ scopes: ['logs:read'] }) })).body.code,
+    ).toBe('insufficient_scope');
     const other = await service.newProject({ stranger: true });
     expect((await service.call('GET', place, { key: other.key, project: other.id })).status).toBe(404);
   });
@@ -186,9 +280,20 @@ describe('access', () => {
 describe('writing', () => {
   it('many at once lose nothing', async () => {
     const one = await fresh('writers');
-    await Promise.all(Array.from({ length: 20 }, () => add(point(one, 'web', 0, 'requests', 1, { samples: 0 }), point(one, 'web', 1, 'requests', 2, { samples: 0 }), point(one, 'worker', 0, 'memory_mb', 5))));
+    await Promise.all(
+      Array.from({ length: 20 }, () =>
+        add(
+          point(one, 'web', 0, 'requests', 1, { samples: 0 }),
+          point(one, 'web', 1, 'requests', 2, { samples: 0 }),
+          point(one, 'worker', 0, 'memory_mb', 5),
+        ),
+      ),
+    );
     const { series } = await get(hour(), one);
-    expect(values(series, 'requests')).toEqual([[at(0), 20], [at(1), 40]]);
+    expect(values(series, 'requests')).toEqual([
+      [at(0), 20],
+      [at(1), 40],
+    ]);
     expect(values(series, 'memory_mb', 'worker')).toEqual([[at(0), 5]]);
   });
 });

@@ -33,7 +33,10 @@ function asking(handle: Knex): Pick<Sql, 'query'> {
 }
 
 it('lets four processes start together on an empty database', async () => {
-  step('0001_first', `await knex.schema.createTable('first', (t) => t.text('a')); await knex.raw('select pg_sleep(0.2)');`);
+  step(
+    '0001_first',
+    `await knex.schema.createTable('first', (t) => t.text('a')); await knex.raw('select pg_sleep(0.2)');`,
+  );
   step('0002_second', `await knex.schema.createTable('second', (t) => t.text('a'));`);
   await Promise.all([1, 2, 3, 4].map(() => migrate(connect(), directory)));
   expect(await applied()).toEqual(['0001_first', '0002_second']);
@@ -42,7 +45,8 @@ it('lets four processes start together on an empty database', async () => {
 it('applies only what is missing, by name, without extension', async () => {
   step('0002_second', `await knex('log').insert({ step: 2 });`);
   step('0001_first', `await knex.schema.createTable('log', (t) => t.integer('step'));`);
-  for (const other of ['0001_first.d.ts', '0001_first.js.map', 'README.md', 'columns.ts']) fs.writeFileSync(path.join(directory, other), 'not a migration');
+  for (const other of ['0001_first.d.ts', '0001_first.js.map', 'README.md', 'columns.ts'])
+    fs.writeFileSync(path.join(directory, other), 'not a migration');
   expect(await pendingMigrations(asking(connect()), directory)).toEqual(['0001_first', '0002_second']);
   await migrate(connect(), directory);
   step('0003_third', `await knex('log').insert({ step: 3 });`);
@@ -97,7 +101,11 @@ it.each([
   ['in its transaction', '', false],
   ['outside of transactions, which leaves a dead lock', 'exports.config = { transaction: false };', true],
 ])('makes good a migrator that was killed %s', async (_where, config, deadLock) => {
-  step('0001_first', `await knex.raw('create table if not exists first (a text)'); await new Promise((resolve) => setTimeout(resolve, 60000));`, config);
+  step(
+    '0001_first',
+    `await knex.raw('create table if not exists first (a text)'); await new Promise((resolve) => setTimeout(resolve, 60000));`,
+    config,
+  );
   child = spawnProgram(
     `const knex = require('knex'); require('./models/migrate.ts').migrate(knex({ client: 'pg', connection: process.argv[1] }), process.argv[2])`,
     [database.url, directory],
@@ -139,10 +147,13 @@ async function isLocked(): Promise<boolean> {
 
 /** The other process has run the statement of its step, and waits. */
 async function isMigrating(): Promise<boolean> {
-  const { rows } = await connect().raw<{ rows: unknown[] }>(`select from pg_stat_activity where datname = current_database() and query like 'create table if not exists first%' and state like 'idle%'`);
+  const { rows } = await connect().raw<{ rows: unknown[] }>(
+    `select from pg_stat_activity where datname = current_database() and query like 'create table if not exists first%' and state like 'idle%'`,
+  );
   return rows.length > 0;
 }
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 10_000; !(await condition()); await sleep(50)) if (Date.now() > end) throw new Error('waited in vain');
+  for (const end = Date.now() + 10_000; !(await condition()); await sleep(50))
+    if (Date.now() > end) throw new Error('waited in vain');
 }

@@ -5,7 +5,23 @@ import * as path from 'node:path';
 import { createEmptyDatabase, type TestDatabase } from './support/database';
 
 const ROOT = path.resolve(__dirname, '..');
-const SOURCES = ['schema', 'resolvers', 'models', 'jobs', 'drivers', 'rest', 'core', 'server', 'migrations', 'cli', 'bench', 'demo', 'scripts', 'test/support', 'tools/package.json'];
+const SOURCES = [
+  'schema',
+  'resolvers',
+  'models',
+  'jobs',
+  'drivers',
+  'rest',
+  'core',
+  'server',
+  'migrations',
+  'cli',
+  'bench',
+  'demo',
+  'scripts',
+  'test/support',
+  'tools/package.json',
+];
 const SETTINGS = ['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js'];
 // The generator of resolver types is a development tool of its own; the service and its tests do without it.
 const hasTools = fs.existsSync(path.join(ROOT, 'tools/node_modules'));
@@ -24,7 +40,8 @@ beforeAll(() => {
   fs.mkdirSync(path.join(ROOT, '.cache'), { recursive: true });
   copy = fs.mkdtempSync(path.join(ROOT, '.cache/new-'));
   for (const name of [...SOURCES, ...SETTINGS]) {
-    if (fs.existsSync(path.join(ROOT, name))) fs.cpSync(path.join(ROOT, name), path.join(copy, name), { recursive: true });
+    if (fs.existsSync(path.join(ROOT, name)))
+      fs.cpSync(path.join(ROOT, name), path.join(copy, name), { recursive: true });
   }
   if (hasTools) fs.symlinkSync(path.join(ROOT, 'tools/node_modules'), path.join(copy, 'tools/node_modules'));
   before = contents();
@@ -44,7 +61,11 @@ function run(...words: string[]): Outcome {
 
 function contents(): Record<string, string> {
   const files = fs.readdirSync(copy, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  return Object.fromEntries(files.map(({ parentPath, name }) => path.join(parentPath, name)).map((file) => [path.relative(copy, file), fs.readFileSync(file, 'utf8')]));
+  return Object.fromEntries(
+    files
+      .map(({ parentPath, name }) => path.join(parentPath, name))
+      .map((file) => [path.relative(copy, file), fs.readFileSync(file, 'utf8')]),
+  );
 }
 
 test('it writes the five files of a kind and changes no other, the generated types apart', () => {
@@ -52,7 +73,9 @@ test('it writes the five files of a kind and changes no other, the generated typ
   const after = contents();
   const migration = Object.keys(after).find((name) => /^migrations\/\d{4}_widgets\.ts$/.test(name));
   const written = Object.keys(after).filter((name) => !(name in before));
-  expect(written.sort()).toEqual([migration, 'models/widget.ts', 'resolvers/widget.ts', 'schema/widget.graphql', 'test/widget.test.ts'].sort());
+  expect(written.sort()).toEqual(
+    [migration, 'models/widget.ts', 'resolvers/widget.ts', 'schema/widget.graphql', 'test/widget.test.ts'].sort(),
+  );
   const changed = Object.keys(before).filter((name) => after[name] !== before[name]);
   expect(changed).toEqual(hasTools ? ['schema/types.ts'] : []);
 });
@@ -75,16 +98,25 @@ test.each([
   expect(Object.keys(contents())).toEqual(files);
 });
 
-(hasTools ? test : test.skip)('what it wrote type-checks (needs npm ci --prefix tools)', () => {
-  const compiler = path.join(ROOT, 'node_modules/typescript/bin/tsc');
-  // What was found of all other files is known from the last check of the sources.
-  const known = path.join(ROOT, '.cache/test.tsbuildinfo');
-  if (fs.existsSync(known)) fs.cpSync(known, path.join(copy, '.cache/test.tsbuildinfo'));
-  expect(run(compiler, '-p', 'tsconfig.test.json')).toEqual({ status: 0, output: '' });
-}, 120_000);
+(hasTools ? test : test.skip)(
+  'what it wrote type-checks (needs npm ci --prefix tools)',
+  () => {
+    const compiler = path.join(ROOT, 'node_modules/typescript/bin/tsc');
+    // What was found of all other files is known from the last check of the sources.
+    const known = path.join(ROOT, '.cache/test.tsbuildinfo');
+    if (fs.existsSync(known)) fs.cpSync(known, path.join(copy, '.cache/test.tsbuildinfo'));
+    expect(run(compiler, '-p', 'tsconfig.test.json')).toEqual({ status: 0, output: '' });
+  },
+  120_000,
+);
 
 test('the test that it wrote passes but for the one that says what to fill in', () => {
-  const { status, output } = run(path.join(ROOT, 'node_modules/jest/bin/jest.js'), 'test/widget.test.ts', '--reporters', 'default');
+  const { status, output } = run(
+    path.join(ROOT, 'node_modules/jest/bin/jest.js'),
+    'test/widget.test.ts',
+    '--reporters',
+    'default',
+  );
   expect(output).toMatch(/This kind has only a name yet/);
   expect(output).toMatch(/Tests: +1 failed, 2 passed, 3 total/);
   expect(status).toBe(1);
@@ -98,8 +130,20 @@ describe('the service with the new kind', () => {
   beforeAll(async () => {
     database = await createEmptyDatabase();
     const dataDir = path.join(copy, 'data');
-    const env = { PATH: process.env.PATH, DATABASE_URL: database.url, PLATFORM_DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', VOLUME_DRIVER: 'directory' };
-    service = spawn(process.execPath, ['--require', './test/support/typescript.js', 'server/main.ts'], { cwd: copy, env, stdio: ['ignore', 'pipe', 'inherit'] });
+    const env = {
+      PATH: process.env.PATH,
+      DATABASE_URL: database.url,
+      PLATFORM_DATA_DIR: dataDir,
+      PORT: '0',
+      ADMIN_PORT: '0',
+      INGRESS_PORT: '0',
+      VOLUME_DRIVER: 'directory',
+    };
+    service = spawn(process.execPath, ['--require', './test/support/typescript.js', 'server/main.ts'], {
+      cwd: copy,
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     await ready(service);
     first = JSON.parse(fs.readFileSync(path.join(dataDir, 'first-key.json'), 'utf8')) as typeof first;
   }, 60_000);
@@ -111,21 +155,34 @@ describe('the service with the new kind', () => {
   });
 
   async function post(place: string, body: unknown): Promise<{ status: number; body: Record<string, unknown> }> {
-    const headers = { Authorization: `Bearer ${first.key}`, 'X-Svc-Project': first.project_id, 'Content-Type': 'application/json' };
+    const headers = {
+      Authorization: `Bearer ${first.key}`,
+      'X-Svc-Project': first.project_id,
+      'Content-Type': 'application/json',
+    };
     const answer = await fetch(first.base_url + place, { method: 'POST', headers, body: JSON.stringify(body) });
     return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
   }
 
   it('answers over REST and over GraphQL', async () => {
     const widget = await post('/v2/widgets', { name: 'first' });
-    expect(widget).toMatchObject({ status: 201, body: { id: expect.stringMatching(/^wid_/), name: 'first', project_id: first.project_id } });
+    expect(widget).toMatchObject({
+      status: 201,
+      body: { id: expect.stringMatching(/^wid_/), name: 'first', project_id: first.project_id },
+    });
     const read = await post('/graphql', { query: '{ listWidgets { data { id name } } }' });
     expect(read.body).toEqual({ data: { listWidgets: { data: [{ id: widget.body.id, name: 'first' }] } } });
   });
 
   it('describes its operations', async () => {
-    const document = (await (await fetch(`${first.base_url}/v2/openapi.json`)).json()) as { paths: Record<string, object> };
-    const places = Object.entries(document.paths).flatMap(([place, item]) => Object.keys(item).filter((method) => /^(get|post|patch|delete)$/.test(method)).map((method) => `${method} ${place}`));
+    const document = (await (await fetch(`${first.base_url}/v2/openapi.json`)).json()) as {
+      paths: Record<string, object>;
+    };
+    const places = Object.entries(document.paths).flatMap(([place, item]) =>
+      Object.keys(item)
+        .filter((method) => /^(get|post|patch|delete)$/.test(method))
+        .map((method) => `${method} ${place}`),
+    );
     expect(places.filter((place) => place.includes('widgets')).sort()).toEqual([
       'delete /v2/widgets/{id}',
       'get /v2/projects/{id}/widgets',

@@ -14,7 +14,13 @@ import type { OpenApiDocument, OperationObject, Ref, Response, Schema } from '..
 import { responseChecker, type SeenAnswer } from './support/openapi_check';
 
 const core = buildCore();
-const document = openapiDocument({ table: core.table, schema: core.schema, transitional: core.transitional, baseUrl: 'http://127.0.0.1:8080', version: '0.1.0' });
+const document = openapiDocument({
+  table: core.table,
+  schema: core.schema,
+  transitional: core.transitional,
+  baseUrl: 'http://127.0.0.1:8080',
+  version: '0.1.0',
+});
 const rendered = renderOpenapi(document);
 
 function found(operation: Operation): OperationObject {
@@ -24,7 +30,10 @@ function found(operation: Operation): OperationObject {
 function resolved<Part>(part: Part | Ref): Part {
   const { $ref } = part as Ref;
   if (!$ref) return part as Part;
-  return $ref.slice(2).split('/').reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], document) as Part;
+  return $ref
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], document) as Part;
 }
 
 /** Every object inside a value, with the path to it. */
@@ -36,7 +45,9 @@ function* objectsIn(value: unknown, at = ''): Generator<[string, Record<string, 
 
 describe('the OpenAPI document', () => {
   it('holds exactly the operations of the table', () => {
-    const listed = Object.values(document.paths).flatMap((item) => Object.values(item).map((operation) => operation.operationId));
+    const listed = Object.values(document.paths).flatMap((item) =>
+      Object.values(item).map((operation) => operation.operationId),
+    );
     expect(listed.sort()).toEqual(core.table.operations.map((operation) => operation.id).sort());
   });
 
@@ -45,17 +56,26 @@ describe('the OpenAPI document', () => {
     expect(rendered.yaml).not.toMatch(/: &a\d/);
   });
 
-  it.each(core.table.operations.map((operation) => [operation.id, operation] as const))('describes %s completely', (_, operation) => {
-    const described = found(operation);
-    expect(described).toMatchObject({ summary: operation.summary, tags: [operation.group], 'x-required-scope': operation.field.scope });
-    expect(described.description).toBeTruthy();
-    expect(Object.keys(described.responses)).toEqual(expect.arrayContaining(operation.statuses.map(String)));
-    expect(Boolean(described.requestBody)).toBe(Boolean(operation.field.body));
-    const parameters = (described.parameters ?? []).map((parameter) => resolved(parameter));
-    for (const { name } of operation.params) expect(parameters).toContainEqual(expect.objectContaining({ name, in: 'path', required: true }));
-    for (const { name } of operation.query) expect(parameters).toContainEqual(expect.objectContaining({ name, in: 'query' }));
-    for (const parameter of parameters) expect(parameter.description).toBeTruthy();
-  });
+  it.each(core.table.operations.map((operation) => [operation.id, operation] as const))(
+    'describes %s completely',
+    (_, operation) => {
+      const described = found(operation);
+      expect(described).toMatchObject({
+        summary: operation.summary,
+        tags: [operation.group],
+        'x-required-scope': operation.field.scope,
+      });
+      expect(described.description).toBeTruthy();
+      expect(Object.keys(described.responses)).toEqual(expect.arrayContaining(operation.statuses.map(String)));
+      expect(Boolean(described.requestBody)).toBe(Boolean(operation.field.body));
+      const parameters = (described.parameters ?? []).map((parameter) => resolved(parameter));
+      for (const { name } of operation.params)
+        expect(parameters).toContainEqual(expect.objectContaining({ name, in: 'path', required: true }));
+      for (const { name } of operation.query)
+        expect(parameters).toContainEqual(expect.objectContaining({ name, in: 'query' }));
+      for (const parameter of parameters) expect(parameter.description).toBeTruthy();
+    },
+  );
 
   it('demands the key of every operation that needs one', () => {
     for (const operation of core.table.operations) {
@@ -67,7 +87,9 @@ describe('the OpenAPI document', () => {
   it('lists the codes of each problem as an enum', () => {
     for (const operation of core.table.operations) {
       for (const code of operation.field.errors) {
-        const response = resolved<Response>(found(operation).responses[errors[code as keyof typeof errors].status] as Response);
+        const response = resolved<Response>(
+          found(operation).responses[errors[code as keyof typeof errors].status] as Response,
+        );
         const schema = response.content?.['application/problem+json']?.schema as Schema;
         expect(schema.allOf?.[1]?.properties?.code?.enum).toContain(code);
       }
@@ -88,7 +110,9 @@ describe('the OpenAPI document', () => {
       const { body } = operation.field;
       if (!body) continue;
       const { example } = found(operation).requestBody?.content['application/json'] as { example: unknown };
-      const args = Object.fromEntries(operation.params.map(({ name, argument }) => [argument, pathExample(operation, name)]));
+      const args = Object.fromEntries(
+        operation.params.map(({ name, argument }) => [argument, pathExample(operation, name)]),
+      );
       expect(() => core.validators.get(operation.field.name)?.({ ...args, [body.argument]: example })).not.toThrow();
     }
   });
@@ -99,7 +123,8 @@ describe('the OpenAPI document', () => {
     for (const [name, schema] of Object.entries(document.components.schemas)) {
       for (const [field, { examples = [] }] of Object.entries(schema.properties ?? {})) {
         const fits = ajv.compile({ $ref: `openapi#/components/schemas/${name}/properties/${field}` });
-        for (const example of examples) expect({ name, field, example, fits: fits(example) }).toEqual({ name, field, example, fits: true });
+        for (const example of examples)
+          expect({ name, field, example, fits: fits(example) }).toEqual({ name, field, example, fits: true });
       }
     }
   });
@@ -114,7 +139,9 @@ describe('the OpenAPI document', () => {
 
   it('hides relations that REST does not show', () => {
     for (const schema of Object.values(document.components.schemas)) {
-      expect(Object.values(schema.properties ?? {}).some((property) => JSON.stringify(property).includes('List"'))).toBe(false);
+      expect(
+        Object.values(schema.properties ?? {}).some((property) => JSON.stringify(property).includes('List"')),
+      ).toBe(false);
     }
   });
 
@@ -133,7 +160,9 @@ describe('the OpenAPI document', () => {
 });
 
 function pathExample(operation: Operation, name: string): unknown {
-  const parameter = (found(operation).parameters ?? []).map((entry) => resolved(entry)).find((entry) => entry.name === name);
+  const parameter = (found(operation).parameters ?? [])
+    .map((entry) => resolved(entry))
+    .find((entry) => entry.name === name);
   return parameter?.example ?? 'x';
 }
 
@@ -141,7 +170,13 @@ describe('the response checker', () => {
   const check = responseChecker(JSON.parse(rendered.json) as OpenApiDocument);
   const id = (prefix: string): string => `${prefix}_01h455vb4pex5vsknk084sn02q`;
   const limit = { id: id('req') };
-  const error = { code: 'not_found', status: 404, title: 'Resource not found', description: 'Nothing is there.', retryable: false };
+  const error = {
+    code: 'not_found',
+    status: 404,
+    title: 'Resource not found',
+    description: 'Nothing is there.',
+    retryable: false,
+  };
 
   function answer(status: number, body: unknown, headers: Record<string, string> = {}): SeenAnswer {
     const type = status < 400 ? 'application/json' : 'application/problem+json';
@@ -150,7 +185,16 @@ describe('the response checker', () => {
   }
 
   function problemBody(code: string, status: number): object {
-    return { type: `http://127.0.0.1:8080/v2/errors/${code}`, title: 'T', status, detail: 'D', instance: '/v2/x', code, request_id: limit.id, retryable: false };
+    return {
+      type: `http://127.0.0.1:8080/v2/errors/${code}`,
+      title: 'T',
+      status,
+      detail: 'D',
+      instance: '/v2/x',
+      code,
+      request_id: limit.id,
+      retryable: false,
+    };
   }
 
   it('takes what is documented', () => {
@@ -175,8 +219,12 @@ describe('the response checker', () => {
   });
 
   it('wants the rate limit on answers to a key, and Allow on a wrong method', () => {
-    expect(check('GET', '/v2/volumes', answer(200, { data: [], next_cursor: null }))).toContain('RateLimit-Limit is missing');
-    expect(check('POST', '/v2/errors', answer(405, problemBody('method_not_allowed', 405)))).toEqual(['Allow is missing']);
+    expect(check('GET', '/v2/volumes', answer(200, { data: [], next_cursor: null }))).toContain(
+      'RateLimit-Limit is missing',
+    );
+    expect(check('POST', '/v2/errors', answer(405, problemBody('method_not_allowed', 405)))).toEqual([
+      'Allow is missing',
+    ]);
   });
 });
 
@@ -185,16 +233,22 @@ const installed = existsSync(path.resolve(__dirname, '../tools/node_modules/@red
 const outside = installed || process.env.CI ? it : it.skip;
 
 describe('outside checkers', () => {
-  outside('linters find no error and no warning, generated clients compile (needs: npm ci --prefix tools)', async () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'openapi-'));
-    try {
-      const file = path.join(folder, 'openapi.yaml');
-      writeFileSync(file, rendered.yaml);
-      const output = await new Promise<string>((done) => execFile(process.execPath, [checker, file], (_, stdout, stderr) => done(stdout + stderr)));
-      expect(output.split('\n').filter((line) => line.startsWith('ok'))).toHaveLength(4);
-      expect(output).not.toContain('FAILED');
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
-  }, 120_000);
+  outside(
+    'linters find no error and no warning, generated clients compile (needs: npm ci --prefix tools)',
+    async () => {
+      const folder = mkdtempSync(path.join(tmpdir(), 'openapi-'));
+      try {
+        const file = path.join(folder, 'openapi.yaml');
+        writeFileSync(file, rendered.yaml);
+        const output = await new Promise<string>((done) =>
+          execFile(process.execPath, [checker, file], (_, stdout, stderr) => done(stdout + stderr)),
+        );
+        expect(output.split('\n').filter((line) => line.startsWith('ok'))).toHaveLength(4);
+        expect(output).not.toContain('FAILED');
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    },
+    120_000,
+  );
 });

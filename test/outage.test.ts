@@ -31,14 +31,27 @@ let project: string;
 /** The server of this test alone. It listens where it did before. */
 async function startEngine(): Promise<string> {
   const port = url ? ['-p', new URL(url).port] : [];
-  const engine = await openEmbedded({ dataDir: home, flags: ['-c', 'fsync=off', '-c', 'deadlock_timeout=600ms', ...port] });
+  const engine = await openEmbedded({
+    dataDir: home,
+    flags: ['-c', 'fsync=off', '-c', 'deadlock_timeout=600ms', ...port],
+  });
   engines.push(engine);
   return engine.url;
 }
 
 beforeAll(async () => {
   url = await startEngine();
-  const settings = { DATABASE_URL: url, PLATFORM_DATA_DIR: home, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', LOG_LEVEL: 'silent', VOLUME_DRIVER: 'directory', SHUTDOWN_GRACE_SECONDS: '1', DATABASE_POOL_SIZE: '4' };
+  const settings = {
+    DATABASE_URL: url,
+    PLATFORM_DATA_DIR: home,
+    PORT: '0',
+    ADMIN_PORT: '0',
+    INGRESS_PORT: '0',
+    LOG_LEVEL: 'silent',
+    VOLUME_DRIVER: 'directory',
+    SHUTDOWN_GRACE_SECONDS: '1',
+    DATABASE_POOL_SIZE: '4',
+  };
   const config = loadConfig(settings);
   platform = await openPlatform(config, createLog(config.logLevel));
   service = await startService(platform);
@@ -56,16 +69,33 @@ afterAll(async () => {
 interface Answer {
   status: number;
   headers: Headers;
-  body: { code?: string; id?: string; status?: string; reasons?: string[]; errors?: { extensions: { code: string } }[]; data?: { id: string }[] };
+  body: {
+    code?: string;
+    id?: string;
+    status?: string;
+    reasons?: string[];
+    errors?: { extensions: { code: string } }[];
+    data?: { id: string }[];
+  };
   ms: number;
 }
 
 async function call(method: string, place: string, body?: object, token = key): Promise<Answer> {
   const begun = performance.now();
   const headers = { Authorization: `Bearer ${token}`, 'X-Svc-Project': project, 'Content-Type': 'application/json' };
-  const response = await fetch(service.config.baseUrl + place, { method, headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(20_000) });
+  const response = await fetch(service.config.baseUrl + place, {
+    method,
+    headers,
+    body: body && JSON.stringify(body),
+    signal: AbortSignal.timeout(20_000),
+  });
   const text = await response.text();
-  return { status: response.status, headers: response.headers, body: text ? JSON.parse(text) : {}, ms: performance.now() - begun };
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text ? JSON.parse(text) : {},
+    ms: performance.now() - begun,
+  };
 }
 
 const list = (): Promise<Answer> => call('GET', '/v2/volumes');
@@ -74,7 +104,10 @@ let serial = 0;
 const create = (): Promise<Answer> => call('POST', '/v2/volumes', { name: `outage-${(serial += 1)}`, size_gb: 1 });
 
 function expectUnavailable(answer: Answer): void {
-  expect([answer.status, answer.body.code ?? answer.body.errors?.[0]?.extensions.code]).toEqual([503, 'service_unavailable']);
+  expect([answer.status, answer.body.code ?? answer.body.errors?.[0]?.extensions.code]).toEqual([
+    503,
+    'service_unavailable',
+  ]);
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
   expect(answer.ms).toBeLessThan(ANSWER_MS);
 }
@@ -108,7 +141,10 @@ async function expectBack(): Promise<void> {
   await until('ready', async () => (await call('GET', '/readyz')).status === 200);
   const made = await create();
   expect(made.status).toBe(201);
-  await until('the loop makes the volume', async () => (await call('GET', `/v2/volumes/${made.body.id}`)).body.status === 'available');
+  await until(
+    'the loop makes the volume',
+    async () => (await call('GET', `/v2/volumes/${made.body.id}`)).body.status === 'available',
+  );
   expect((await query()).body.errors).toBeUndefined();
   await until('NOTIFY is heard', notifyIsHeard);
 }
@@ -117,7 +153,10 @@ async function expectBack(): Promise<void> {
 async function notifyIsHeard(): Promise<boolean> {
   const sql = await connect();
   try {
-    const { rows } = await sql.query<{ id: string }>(`update api_keys set revoked_at = null where hash = $1 returning id`, [sha256(key)]);
+    const { rows } = await sql.query<{ id: string }>(
+      `update api_keys set revoked_at = null where hash = $1 returning id`,
+      [sha256(key)],
+    );
     await until('the key works', async () => (await list()).status === 200);
     await sql.query('update api_keys set revoked_at = now() where hash = $1', [sha256(key)]);
     await sql.query(`select pg_notify('forget', $1)`, [JSON.stringify({ key_id: rows[0]?.id })]);
@@ -131,12 +170,20 @@ async function notifyIsHeard(): Promise<boolean> {
   }
 }
 
-const postgres = (): number[] => processesWith(path.join(home, 'postgres')).filter(({ args }) => /^\S+\/bin\/postgres /.test(args)).map(({ pid }) => pid);
+const postgres = (): number[] =>
+  processesWith(path.join(home, 'postgres'))
+    .filter(({ args }) => /^\S+\/bin\/postgres /.test(args))
+    .map(({ pid }) => pid);
 
 /** The server and all its backends. */
 function family(): number[] {
   const [root] = postgres();
-  return [root as number, ...processesWith('postgres').filter(({ parent }) => parent === root).map(({ pid }) => pid)];
+  return [
+    root as number,
+    ...processesWith('postgres')
+      .filter(({ parent }) => parent === root)
+      .map(({ pid }) => pid),
+  ];
 }
 
 test('all connections are cut and new ones refused for a while', async () => {
@@ -144,7 +191,10 @@ test('all connections are cut and new ones refused for a while', async () => {
   const sql = await connect();
   const open = [list(), create(), query()];
   await sql.query('update pg_database set datallowconn = false where datname = current_database()');
-  await sql.query('select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = $1', ['client backend']);
+  await sql.query(
+    'select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = $1',
+    ['client backend'],
+  );
   for (const { status } of await Promise.all(open)) expect([200, 201, 503]).toContain(status);
   await expectAway();
   await sql.query('update pg_database set datallowconn = true where datname = current_database()');
@@ -187,7 +237,8 @@ test('deadlocks are no errors of the client nor of the server', async () => {
   const ids: string[] = [];
   for (let turn = 0; turn < 2; turn += 1) ids.push((await create()).body.id as string);
   // Else the loop would meet the trigger too.
-  for (const id of ids) await until('the loop is done', async () => (await call('GET', `/v2/volumes/${id}`)).body.status === 'available');
+  for (const id of ids)
+    await until('the loop is done', async () => (await call('GET', `/v2/volumes/${id}`)).body.status === 'available');
   const sql = await connect();
   // This session holds the second row and then wants the first, which a request holds that waits for the second.
   await sql.query(`set deadlock_timeout = '10s'`);
@@ -196,7 +247,10 @@ test('deadlocks are no errors of the client nor of the server', async () => {
   await sql.query('create trigger deadlock after update on volumes for each row execute function wait_for_other()');
   await sql.query(`begin; select 1 from volumes where id = '${ids[1]}' for update`);
   const change = call('PATCH', `/v2/volumes/${ids[0]}`, { name: 'dead-locked' });
-  await until('the request waits', async () => (await sql.query(`select from pg_stat_activity where wait_event_type = 'Lock'`)).rowCount === 1);
+  await until(
+    'the request waits',
+    async () => (await sql.query(`select from pg_stat_activity where wait_event_type = 'Lock'`)).rowCount === 1,
+  );
   const mine = sql.query(`select 1 from volumes where id = '${ids[0]}' for update`);
   await mine.catch(() => {});
   await sql.query('rollback');

@@ -19,7 +19,15 @@ beforeAll(async () => {
   git.setRef('shop', 'refs/merge-requests/8/head', feature);
   git.makeRepository('empty', {});
   const quotas = '{"applications": 1000, "previews": 1000}';
-  service = await startService({ settings: { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', QUOTAS: quotas, APPS_DOMAIN: 'apps.example.com', INGRESS_PORT: '8000' } });
+  service = await startService({
+    settings: {
+      ALLOW_HTTP_GIT: '1',
+      ALLOW_PRIVATE_ADDRESSES: '1',
+      QUOTAS: quotas,
+      APPS_DOMAIN: 'apps.example.com',
+      INGRESS_PORT: '8000',
+    },
+  });
 });
 
 afterAll(async () => {
@@ -32,15 +40,19 @@ beforeEach(async () => {
   application = await newApplication();
 });
 
-async function newApplication(body: Record<string, unknown> = { source: { type: 'git', repository_url: git.url('shop') } }): Promise<string> {
+async function newApplication(
+  body: Record<string, unknown> = { source: { type: 'git', repository_url: git.url('shop') } },
+): Promise<string> {
   const made = await service.call('POST', '/v2/applications', { body: { name: `shop-${(serial += 1)}`, ...body } });
   if (made.status !== 201) throw new Error(made.text);
   return made.body.id;
 }
 
 const place = (rest = '', id = application): string => `/v2/applications/${id}/previews${rest}`;
-const post = (body: object, options: CallOptions = {}): Promise<Answer> => service.call('POST', place(), { body, ...options });
-const become = (id: string, status: string): Promise<unknown> => service.sql('update previews set status = $2, status_reason = $3 where id = $1', [id, status, 'As it was.']);
+const post = (body: object, options: CallOptions = {}): Promise<Answer> =>
+  service.call('POST', place(), { body, ...options });
+const become = (id: string, status: string): Promise<unknown> =>
+  service.sql('update previews set status = $2, status_reason = $3 where id = $1', [id, status, 'As it was.']);
 
 async function created(body: object = { branch: 'main' }): Promise<Answer['body']> {
   const answer = await post(body);
@@ -48,10 +60,24 @@ async function created(body: object = { branch: 'main' }): Promise<Answer['body'
   return answer.body;
 }
 
-interface DeploymentRow { preview_id: string; branch: string; commit_sha: string; trigger: string; status: string; created_by: object; number: number }
-const deployments = (): Promise<DeploymentRow[]> => service.sql('select * from deployments where application_id = $1 order by number', [application]);
+interface DeploymentRow {
+  preview_id: string;
+  branch: string;
+  commit_sha: string;
+  trigger: string;
+  status: string;
+  created_by: object;
+  number: number;
+}
+const deployments = (): Promise<DeploymentRow[]> =>
+  service.sql('select * from deployments where application_id = $1 order by number', [application]);
 
-async function expectProblem(answer: Answer | Promise<Answer>, status: number, code: string, members: object = {}): Promise<Answer['body']> {
+async function expectProblem(
+  answer: Answer | Promise<Answer>,
+  status: number,
+  code: string,
+  members: object = {},
+): Promise<Answer['body']> {
   const { body, ...rest } = await answer;
   expect({ status: rest.status, ...body }).toMatchObject({ status, code, ...members });
   return body;
@@ -70,7 +96,9 @@ describe('creation', () => {
       pull_request_number: null,
       expires_at: expect.any(String),
       commit_sha: null,
-      url: expect.stringMatching(new RegExp(`^http://feature-basket-2-shop-${serial}-[0-9a-z]{6}\\.apps\\.example\\.com:8000$`)),
+      url: expect.stringMatching(
+        new RegExp(`^http://feature-basket-2-shop-${serial}-[0-9a-z]{6}\\.apps\\.example\\.com:8000$`),
+      ),
       status: 'queued',
       status_reason: null,
       current_deployment_id: null,
@@ -79,30 +107,58 @@ describe('creation', () => {
       updated_at: body.created_at,
     });
     expect((await service.call('GET', place(`/${body.id}`))).body).toEqual(body);
-    expect(await deployments()).toEqual([expect.objectContaining({ preview_id: body.id, branch: 'feature/Basket_2', commit_sha: feature, trigger: 'pull_request', status: 'queued', number: 1, created_by: body.created_by })]);
+    expect(await deployments()).toEqual([
+      expect.objectContaining({
+        preview_id: body.id,
+        branch: 'feature/Basket_2',
+        commit_sha: feature,
+        trigger: 'pull_request',
+        status: 'queued',
+        number: 1,
+        created_by: body.created_by,
+      }),
+    ]);
     expect((await service.call('GET', `/v2/applications/${application}/deployments`)).body.data).toEqual([]);
     expect((await service.call('GET', `/v2/applications/${application}`)).body.status).toBe('new');
   });
 
-  it.each([[7, 'refs/pull/7/head'], [8, 'refs/merge-requests/8/head']])('finds pull request %i at %s', async (pull_request_number, ref) => {
+  it.each([
+    [7, 'refs/pull/7/head'],
+    [8, 'refs/merge-requests/8/head'],
+  ])('finds pull request %i at %s', async (pull_request_number, ref) => {
     const body = await created({ pull_request_number });
     expect(body).toMatchObject({ branch: ref, pull_request_number });
     expect(body.url).toMatch(new RegExp(`^http://pr-${pull_request_number}-shop-\\d+-`));
-    expect((await deployments())[0]).toMatchObject({ branch: ref, commit_sha: pull_request_number === 7 ? proposed : feature });
+    expect((await deployments())[0]).toMatchObject({
+      branch: ref,
+      commit_sha: pull_request_number === 7 ? proposed : feature,
+    });
   });
 
   it('expires as the settings say, as it is asked for, or never', async () => {
-    const days = (body: { expires_at: string; created_at: string }): number => (Date.parse(body.expires_at) - Date.parse(body.created_at)) / 86_400_000;
+    const days = (body: { expires_at: string; created_at: string }): number =>
+      (Date.parse(body.expires_at) - Date.parse(body.created_at)) / 86_400_000;
     expect(days(await created())).toBeCloseTo(7, 2);
     const expires_at = new Date(Date.now() + 2 * 3_600_000).toISOString();
     expect(await created({ branch: 'other', expires_at })).toMatchObject({ expires_at });
     expect(await created({ pull_request_number: 7, expires_at: null })).toMatchObject({ expires_at: null });
-    await service.call('PATCH', `/v2/applications/${application}/settings`, { body: { previews: { expire_after_days: null } } });
+    await service.call('PATCH', `/v2/applications/${application}/settings`, {
+      body: { previews: { expire_after_days: null } },
+    });
     expect(await created({ pull_request_number: 8 })).toMatchObject({ expires_at: null });
   });
 
-  it.each([[59 * 60_000, 'too_small'], [-1, 'too_small'], [30 * 86_400_000 + 60_000, 'too_large']])('refuses to expire in %i ms', async (ahead, code) => {
-    await expectProblem(post({ branch: 'main', expires_at: new Date(Date.now() + ahead).toISOString() }), 422, 'validation_failed', { errors: [{ field: 'expires_at', code }] });
+  it.each([
+    [59 * 60_000, 'too_small'],
+    [-1, 'too_small'],
+    [30 * 86_400_000 + 60_000, 'too_large'],
+  ])('refuses to expire in %i ms', async (ahead, code) => {
+    await expectProblem(
+      post({ branch: 'main', expires_at: new Date(Date.now() + ahead).toISOString() }),
+      422,
+      'validation_failed',
+      { errors: [{ field: 'expires_at', code }] },
+    );
   });
 
   const mistakes: [object, string, string][] = [
@@ -131,7 +187,9 @@ describe('creation', () => {
 
   it('needs a branch, or a pull request, that the remote has', async () => {
     await expectProblem(post({ branch: 'nowhere' }), 422, 'reference_not_found', { field: 'branch' });
-    const { detail } = await expectProblem(post({ pull_request_number: 99 }), 422, 'reference_not_found', { field: 'pull_request_number' });
+    const { detail } = await expectProblem(post({ pull_request_number: 99 }), 422, 'reference_not_found', {
+      field: 'pull_request_number',
+    });
     expect(detail).toContain('no pull request 99');
     application = await newApplication({ source: { type: 'git', repository_url: git.url('empty') } });
     await expectProblem(post({ branch: 'main' }), 422, 'reference_not_found', { field: 'branch' });
@@ -163,7 +221,9 @@ describe('creation', () => {
   });
 
   it('counts against the quota of the project', async () => {
-    const { used } = (await service.call('GET', `/v2/projects/${service.project}/usage`)).body.quotas.find(({ resource }: { resource: string }) => resource === 'previews');
+    const { used } = (await service.call('GET', `/v2/projects/${service.project}/usage`)).body.quotas.find(
+      ({ resource }: { resource: string }) => resource === 'previews',
+    );
     await created();
     const quotas = (await service.call('GET', `/v2/projects/${service.project}/usage`)).body.quotas;
     expect(quotas).toContainEqual({ resource: 'previews', used: used + 1, limit: 1000 });
@@ -180,13 +240,19 @@ describe('creation', () => {
 });
 
 describe('the host name', () => {
-  const branch = (name: string): { branch: string; pull_request_number: null } => ({ branch: name, pull_request_number: null });
+  const branch = (name: string): { branch: string; pull_request_number: null } => ({
+    branch: name,
+    pull_request_number: null,
+  });
 
   it.each([
     [labelOf('shop', branch('feature/Basket_2'), 'abc123'), 'feature-basket-2-shop-abc123'],
     [labelOf('shop', branch('déjà--vu!'), 'abc123'), 'deja-vu-shop-abc123'],
     [labelOf('shop', branch('日本'), 'abc123'), 'preview-shop-abc123'],
-    [labelOf('shop', { branch: 'refs/pull/2147483647/head', pull_request_number: 2_147_483_647 }, 'abc123'), 'pr-2147483647-shop-abc123'],
+    [
+      labelOf('shop', { branch: 'refs/pull/2147483647/head', pull_request_number: 2_147_483_647 }, 'abc123'),
+      'pr-2147483647-shop-abc123',
+    ],
     [labelOf('x'.repeat(40), branch('a-long-name-of-a-branch'), 'abc123'), `a-long-name-of-${'x'.repeat(40)}-abc123`],
   ])('%s', (label, wanted) => {
     expect([label, label.length <= 63]).toEqual([wanted, true]);
@@ -200,7 +266,8 @@ describe('reading', () => {
     const second = await created({ branch: 'other' });
     const third = await created({ pull_request_number: 7, expires_at: new Date(Date.now() + 4_000_000).toISOString() });
     await become(second.id, 'failed');
-    const ids = async (query: string): Promise<string[]> => (await service.call('GET', place(`?${query}`))).body.data.map(({ id }: { id: string }) => id);
+    const ids = async (query: string): Promise<string[]> =>
+      (await service.call('GET', place(`?${query}`))).body.data.map(({ id }: { id: string }) => id);
     expect(await ids('')).toEqual([third.id, second.id, first.id]);
     expect(await ids('sort=expires_at')).toEqual([third.id, second.id, first.id]);
     expect(await ids('sort=-expires_at')).toEqual([second.id, third.id, first.id]);
@@ -214,8 +281,17 @@ describe('reading', () => {
     const other = await newApplication();
     const stranger = await service.newProject({ stranger: true });
     expect((await service.call('GET', place(`/${id}`, other))).status).toBe(404);
-    for (const [method, rest] of [['GET', ''], ['GET', `/${id}`], ['DELETE', `/${id}`], ['POST', `/${id}/redeploy`]] as const) {
-      expect([method, rest, (await service.call(method, place(rest), { key: stranger.key, project: stranger.id })).status]).toEqual([method, rest, 404]);
+    for (const [method, rest] of [
+      ['GET', ''],
+      ['GET', `/${id}`],
+      ['DELETE', `/${id}`],
+      ['POST', `/${id}/redeploy`],
+    ] as const) {
+      expect([
+        method,
+        rest,
+        (await service.call(method, place(rest), { key: stranger.key, project: stranger.id })).status,
+      ]).toEqual([method, rest, 404]);
     }
     expect((await service.call('POST', place(`/${id}/redeploy`, other))).status).toBe(404);
     expect((await service.call('DELETE', place(`/${id}`, other))).status).toBe(404);
@@ -223,7 +299,12 @@ describe('reading', () => {
 
   it('is a relation of its application', async () => {
     const { id, url } = await created();
-    const { data, errors } = await service.graphql(`{ getApplication(id: "${application}") { previews(limit: 5) { id url created_by { name } application { id } } } }`);
-    expect([errors, data.getApplication.previews]).toEqual([undefined, [{ id, url, created_by: { name: expect.any(String) }, application: { id: application } }]]);
+    const { data, errors } = await service.graphql(
+      `{ getApplication(id: "${application}") { previews(limit: 5) { id url created_by { name } application { id } } } }`,
+    );
+    expect([errors, data.getApplication.previews]).toEqual([
+      undefined,
+      [{ id, url, created_by: { name: expect.any(String) }, application: { id: application } }],
+    ]);
   });
 });

@@ -26,14 +26,18 @@ beforeEach(async () => {
 });
 
 async function newApplication(): Promise<string> {
-  const made = await service.call('POST', '/v2/applications', { body: { name: `shop-${(serial += 1)}`, source: { type: 'git', repository_url: git.url('shop') } } });
+  const made = await service.call('POST', '/v2/applications', {
+    body: { name: `shop-${(serial += 1)}`, source: { type: 'git', repository_url: git.url('shop') } },
+  });
   if (made.status !== 201) throw new Error(made.text);
   return made.body.id;
 }
 
 const place = (rest = '', id = application): string => `/v2/applications/${id}/previews${rest}`;
-const redeploy = (id: string, options: CallOptions = {}): Promise<Answer> => service.call('POST', place(`/${id}/redeploy`), options);
-const become = (id: string, status: string): Promise<unknown> => service.sql('update previews set status = $2, status_reason = $3 where id = $1', [id, status, 'As it was.']);
+const redeploy = (id: string, options: CallOptions = {}): Promise<Answer> =>
+  service.call('POST', place(`/${id}/redeploy`), options);
+const become = (id: string, status: string): Promise<unknown> =>
+  service.sql('update previews set status = $2, status_reason = $3 where id = $1', [id, status, 'As it was.']);
 
 async function created(body: object = { branch: 'main' }): Promise<Answer['body']> {
   const answer = await service.call('POST', place(), { body });
@@ -41,9 +45,15 @@ async function created(body: object = { branch: 'main' }): Promise<Answer['body'
   return answer.body;
 }
 
-const deployments = (): Promise<object[]> => service.sql('select * from deployments where application_id = $1 order by number', [application]);
+const deployments = (): Promise<object[]> =>
+  service.sql('select * from deployments where application_id = $1 order by number', [application]);
 
-async function expectProblem(answer: Answer | Promise<Answer>, status: number, code: string, members: object = {}): Promise<Answer['body']> {
+async function expectProblem(
+  answer: Answer | Promise<Answer>,
+  status: number,
+  code: string,
+  members: object = {},
+): Promise<Answer['body']> {
   const { body, ...rest } = await answer;
   expect({ status: rest.status, ...body }).toMatchObject({ status, code, ...members });
   return body;
@@ -58,7 +68,13 @@ describe('redeployment', () => {
     const newer = git.commit('shop', { 'index.html': `${status} again` }, { branch });
     const answer = await redeploy(id);
     expect([answer.status, answer.body.status, answer.body.status_reason]).toEqual([202, 'queued', null]);
-    expect((await deployments())[1]).toMatchObject({ preview_id: id, commit_sha: newer, trigger: 'manual', status: 'queued', number: 2 });
+    expect((await deployments())[1]).toMatchObject({
+      preview_id: id,
+      commit_sha: newer,
+      trigger: 'manual',
+      status: 'queued',
+      number: 2,
+    });
   });
 
   it.each(['queued', 'building', 'deploying'])('of a %s preview has to wait', async (status) => {
@@ -92,13 +108,19 @@ describe('redeployment', () => {
   it('needs the scope to deploy', async () => {
     const { id } = await created();
     await become(id, 'running');
-    await expectProblem(redeploy(id, { key: await service.mintKey({ scopes: ['read', 'write'] }) }), 403, 'insufficient_scope', { required_scope: 'deploy' });
+    await expectProblem(
+      redeploy(id, { key: await service.mintKey({ scopes: ['read', 'write'] }) }),
+      403,
+      'insufficient_scope',
+      { required_scope: 'deploy' },
+    );
     expect((await redeploy(id, { key: await service.mintKey({ scopes: ['deploy'] }) })).status).toBe(202);
   });
 });
 
 describe('a push', () => {
-  const poll = (id: string, everyMs = 0): Promise<boolean> => pollPreview(service.platform.database, service.platform.probes, id, everyMs);
+  const poll = (id: string, everyMs = 0): Promise<boolean> =>
+    pollPreview(service.platform.database, service.platform.probes, id, everyMs);
 
   it.each(['running', 'failed'])('to the branch of a %s preview redeploys it, once', async (status) => {
     const branch = `pushed-${status}`;
@@ -109,7 +131,10 @@ describe('a push', () => {
     const newer = git.commit('shop', { 'index.html': `${status} again` }, { branch });
     expect((await Promise.all([poll(id), poll(id)])).sort()).toEqual([false, true]);
     expect((await service.call('GET', place(`/${id}`))).body).toMatchObject({ status: 'queued', status_reason: null });
-    expect(await deployments()).toMatchObject([{ number: 1 }, { number: 2, preview_id: id, commit_sha: newer, trigger: 'pull_request', created_by: { type: 'system' } }]);
+    expect(await deployments()).toMatchObject([
+      { number: 1 },
+      { number: 2, preview_id: id, commit_sha: newer, trigger: 'pull_request', created_by: { type: 'system' } },
+    ]);
     await become(id, 'failed');
     expect(await poll(id)).toBe(false);
   });
@@ -142,7 +167,11 @@ describe('deletion', () => {
       expect((await service.call('DELETE', place(`/${id}`))).status).toBe(204);
       expect((await service.call('GET', place(`/${id}`))).status).toBe(404);
       expect((await service.call('DELETE', place(`/${id}`))).status).toBe(404);
-      expect(await service.sql('select next_at <= now() as due from previews where id = $1 and deleted_at is not null', [id])).toEqual([{ due: true }]);
+      expect(
+        await service.sql('select next_at <= now() as due from previews where id = $1 and deleted_at is not null', [
+          id,
+        ]),
+      ).toEqual([{ due: true }]);
     }
     expect((await service.call('GET', place())).body.data).toEqual([]);
   });
@@ -151,14 +180,21 @@ describe('deletion', () => {
     const { id } = await created();
     const { headers } = await service.call('GET', place(`/${id}`));
     await service.sql('update previews set version = version + 1 where id = $1', [id]);
-    await expectProblem(service.call('DELETE', place(`/${id}`), { headers: { 'If-Match': headers.get('etag') as string } }), 412, 'precondition_failed');
+    await expectProblem(
+      service.call('DELETE', place(`/${id}`), { headers: { 'If-Match': headers.get('etag') as string } }),
+      412,
+      'precondition_failed',
+    );
   });
 
   it('comes with that of the application', async () => {
     const { id } = await created();
     expect((await service.call('DELETE', `/v2/applications/${application}`)).status).toBe(204);
-    expect(await service.sql('select deleted_at is not null as gone, next_at <= now() as due from previews where id = $1', [id])).toEqual([{ gone: true, due: true }]);
+    expect(
+      await service.sql('select deleted_at is not null as gone, next_at <= now() as due from previews where id = $1', [
+        id,
+      ]),
+    ).toEqual([{ gone: true, due: true }]);
     expect((await service.call('GET', place(`/${id}`))).status).toBe(404);
   });
 });
-

@@ -17,8 +17,11 @@ async function newApplication(): Promise<string> {
 }
 
 const place = (application: string, id = ''): string => `/v2/applications/${application}/processes${id && `/${id}`}`;
-const scale = (application: string, id: string, body: unknown): Promise<Answer> => service.call('POST', `${place(application, id)}/scale`, { body });
-const dueOf = async (application: string): Promise<number> => (await service.sql<{ generation: number }>('select generation from applications where id = $1', [application]))[0]?.generation as number;
+const scale = (application: string, id: string, body: unknown): Promise<Answer> =>
+  service.call('POST', `${place(application, id)}/scale`, { body });
+const dueOf = async (application: string): Promise<number> =>
+  (await service.sql<{ generation: number }>('select generation from applications where id = $1', [application]))[0]
+    ?.generation as number;
 
 function errorsOf(answer: Answer): [string, string][] {
   expect([answer.status, answer.body.code]).toEqual([422, 'validation_failed']);
@@ -39,20 +42,28 @@ describe('scaling', () => {
   it('is answered before it is done, and makes the application due', async () => {
     const due = await dueOf(application.id);
     const answer = await scale(application.id, id, { instances: 3 });
-    expect([answer.status, answer.body]).toEqual([202, expect.objectContaining({ instances: 3, status: 'scaling', running_instances: 0 })]);
+    expect([answer.status, answer.body]).toEqual([
+      202,
+      expect.objectContaining({ instances: 3, status: 'scaling', running_instances: 0 }),
+    ]);
     expect(await dueOf(application.id)).toBe(due + 1);
   });
 
   it('takes a new target while it is scaling', async () => {
     await scale(application.id, id, { instances: 3 });
-    expect(await scale(application.id, id, { instances: 1 })).toMatchObject({ status: 202, body: { instances: 1, status: 'scaling' } });
+    expect(await scale(application.id, id, { instances: 1 })).toMatchObject({
+      status: 202,
+      body: { instances: 1, status: 'scaling' },
+    });
   });
 
   it('takes two at a time one after the other', async () => {
     const answers = await Promise.all([1, 2, 3, 4].map((instances) => scale(application.id, id, { instances })));
     expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202]);
     const { body } = await service.call('GET', place(application.id, id));
-    const last = answers.map(({ body: { instances, updated_at } }) => ({ instances, updated_at })).sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1))[0];
+    const last = answers
+      .map(({ body: { instances, updated_at } }) => ({ instances, updated_at }))
+      .sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1))[0];
     expect([1, 2, 3, 4]).toContain(body.instances);
     expect(body.updated_at).toBe(last?.updated_at);
     const [row] = await service.sql<{ version: number }>('select version from processes where id = $1', [id]);
@@ -63,26 +74,53 @@ describe('scaling', () => {
     await service.sql('update applications set status = $2 where id = $1', [application.id, status]);
     await service.sql(`update processes set status = 'idle' where id = $1`, [id]);
     const due = await dueOf(application.id);
-    expect(await scale(application.id, id, { instances: 3 })).toMatchObject({ status: 202, body: { instances: 3, status: 'idle' } });
+    expect(await scale(application.id, id, { instances: 3 })).toMatchObject({
+      status: 202,
+      body: { instances: 3, status: 'idle' },
+    });
     expect(await dueOf(application.id)).toBe(due);
   });
 
   it('is stored for a type that no release has yet', async () => {
     const { body: worker } = await service.call('POST', place(application.id), { body: { type: 'worker' } });
-    expect(await scale(application.id, worker.id, { instances: 2 })).toMatchObject({ status: 202, body: { instances: 2, status: 'idle' } });
+    expect(await scale(application.id, worker.id, { instances: 2 })).toMatchObject({
+      status: 202,
+      body: { instances: 2, status: 'idle' },
+    });
   });
 
   it('turns autoscaling on, within its bounds, and off', async () => {
-    expect((await scale(application.id, id, { autoscaling: BOUNDS })).body).toMatchObject({ instances: 2, autoscaling: BOUNDS, status: 'scaling' });
-    await service.sql(`update processes set autoscaler = '{"above": 1, "below": 0, "changed_at": null}' where id = $1`, [id]);
-    expect((await scale(application.id, id, { autoscaling: { ...BOUNDS, min_instances: 1, max_instances: 1 } })).body).toMatchObject({ instances: 1 });
+    expect((await scale(application.id, id, { autoscaling: BOUNDS })).body).toMatchObject({
+      instances: 2,
+      autoscaling: BOUNDS,
+      status: 'scaling',
+    });
+    await service.sql(
+      `update processes set autoscaler = '{"above": 1, "below": 0, "changed_at": null}' where id = $1`,
+      [id],
+    );
+    expect(
+      (await scale(application.id, id, { autoscaling: { ...BOUNDS, min_instances: 1, max_instances: 1 } })).body,
+    ).toMatchObject({ instances: 1 });
     expect(await service.sql('select autoscaler from processes where id = $1', [id])).toEqual([{ autoscaler: null }]);
     expect((await scale(application.id, id, { instances: 0 })).body).toMatchObject({ instances: 0, autoscaling: null });
   });
 
   const mistakes: [unknown, [string, string][]][] = [
-    [{}, [['instances', 'required'], ['autoscaling', 'required']]],
-    [{ instances: 1, autoscaling: BOUNDS }, [['instances', 'mutually_exclusive'], ['autoscaling', 'mutually_exclusive']]],
+    [
+      {},
+      [
+        ['instances', 'required'],
+        ['autoscaling', 'required'],
+      ],
+    ],
+    [
+      { instances: 1, autoscaling: BOUNDS },
+      [
+        ['instances', 'mutually_exclusive'],
+        ['autoscaling', 'mutually_exclusive'],
+      ],
+    ],
     [{ instances: -1 }, [['instances', 'too_small']]],
     [{ command: 'x' }, [['command', 'immutable']]],
     [{ autoscaling: { ...BOUNDS, max_instances: 1 } }, [['autoscaling.max_instances', 'too_small']]],
@@ -93,8 +131,14 @@ describe('scaling', () => {
   });
 
   it('has the limit of the size', async () => {
-    expect((await scale(application.id, id, { instances: 11 })).body).toMatchObject({ status: 422, code: 'scale_out_of_range', max_instances: 10 });
-    expect((await scale(application.id, id, { autoscaling: { ...BOUNDS, max_instances: 11 } })).body).toMatchObject({ code: 'scale_out_of_range' });
+    expect((await scale(application.id, id, { instances: 11 })).body).toMatchObject({
+      status: 422,
+      code: 'scale_out_of_range',
+      max_instances: 10,
+    });
+    expect((await scale(application.id, id, { autoscaling: { ...BOUNDS, max_instances: 11 } })).body).toMatchObject({
+      code: 'scale_out_of_range',
+    });
   });
 
   it('stands in the activity under the name of the type', async () => {

@@ -17,7 +17,17 @@ let two: { platform: Platform; service: Service; url: string };
 const closing: (() => Promise<void>)[] = [];
 
 async function replicaOf(service: TestService, settings: Record<string, string>): Promise<typeof two> {
-  const common = { DATABASE_URL: service.platform.databaseUrl, PLATFORM_DATA_DIR: service.dataDir, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', LOG_LEVEL: 'error', VOLUME_DRIVER: 'directory', WORKER: 'separate', SHUTDOWN_GRACE_SECONDS: '1' };
+  const common = {
+    DATABASE_URL: service.platform.databaseUrl,
+    PLATFORM_DATA_DIR: service.dataDir,
+    PORT: '0',
+    ADMIN_PORT: '0',
+    INGRESS_PORT: '0',
+    LOG_LEVEL: 'error',
+    VOLUME_DRIVER: 'directory',
+    WORKER: 'separate',
+    SHUTDOWN_GRACE_SECONDS: '1',
+  };
   const platform = await openPlatform(loadConfig({ ...common, ...settings }));
   const replica = await serve(platform);
   closing.unshift(async () => {
@@ -38,7 +48,11 @@ afterAll(async () => {
 });
 
 async function statusAt(url: string, key: string, method = 'GET', place = '/v2/volumes'): Promise<number> {
-  const response = await fetch(url + place, { method, headers: { Authorization: `Bearer ${key}`, 'X-Svc-Project': one.project, 'Content-Type': 'application/json' }, body: method === 'GET' ? undefined : '{}' });
+  const response = await fetch(url + place, {
+    method,
+    headers: { Authorization: `Bearer ${key}`, 'X-Svc-Project': one.project, 'Content-Type': 'application/json' },
+    body: method === 'GET' ? undefined : '{}',
+  });
   await response.arrayBuffer();
   return response.status;
 }
@@ -59,14 +73,19 @@ async function warm(key: string): Promise<void> {
 }
 
 async function revoke(key: string): Promise<void> {
-  const [row] = await one.sql<{ id: string }>('update api_keys set revoked_at = now() where hash = $1 returning id', [sha256(key)]);
+  const [row] = await one.sql<{ id: string }>('update api_keys set revoked_at = now() where hash = $1 returning id', [
+    sha256(key),
+  ]);
   await one.sql(`select pg_notify('forget', $1)`, [JSON.stringify({ key_id: row?.id })]);
 }
 
 /** It takes them a second to come back. */
 async function cutListeners(): Promise<void> {
-  const cut = await one.sql<{ pid: number }>(`select pid, pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like '%listener'`);
-  const left = async (): Promise<unknown[]> => one.sql('select from pg_stat_activity where pid = any($1)', [cut.map(({ pid }) => pid)]);
+  const cut = await one.sql<{ pid: number }>(
+    `select pid, pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like '%listener'`,
+  );
+  const left = async (): Promise<unknown[]> =>
+    one.sql('select from pg_stat_activity where pid = any($1)', [cut.map(({ pid }) => pid)]);
   for (let turn = 0; turn < 100 && (await left()).length > 0; turn += 1) await sleep(10);
   expect([cut.length, await left()]).toEqual([2, []]);
 }
@@ -77,7 +96,12 @@ async function heard(): Promise<void> {
   expect(await listeners()).toBe(2);
 }
 
-const listeners = async (): Promise<number> => (await one.sql(`select from pg_stat_activity where datname = current_database() and application_name like '%listener' and query like 'listen %' and state = 'idle'`)).length;
+const listeners = async (): Promise<number> =>
+  (
+    await one.sql(
+      `select from pg_stat_activity where datname = current_database() and application_name like '%listener' and query like 'listen %' and state = 'idle'`,
+    )
+  ).length;
 
 describe('what one process knows of the other', () => {
   it('a revoked key stops on both almost at once', async () => {
@@ -112,7 +136,8 @@ describe('what one process knows of the other', () => {
     const key = await one.mintKey({ role: 'developer' });
     await warm(key);
     const [row] = await one.sql<{ user_id: string }>('select user_id from api_keys where hash = $1', [sha256(key)]);
-    const tell = (): Promise<unknown> => one.sql(`select pg_notify('forget', $1)`, [JSON.stringify({ user_id: row?.user_id })]);
+    const tell = (): Promise<unknown> =>
+      one.sql(`select pg_notify('forget', $1)`, [JSON.stringify({ user_id: row?.user_id })]);
     const write = (url: string) => (): Promise<number> => statusAt(url, key, 'POST');
     expect(await write(two.url)()).toBe(422);
     await one.sql(`update members set role = 'viewer' where user_id = $1`, [row?.user_id]);
@@ -131,7 +156,12 @@ async function withinOneMinute(): Promise<void> {
 }
 
 /** Calls, `width` at a time, spread over the addresses; how many were admitted. */
-async function hammer(urls: string[], key: string, calls: number, width: number): Promise<{ admitted: number; refused: number }> {
+async function hammer(
+  urls: string[],
+  key: string,
+  calls: number,
+  width: number,
+): Promise<{ admitted: number; refused: number }> {
   let sent = 0;
   const seen = { admitted: 0, refused: 0 };
   const run = async (): Promise<void> => {

@@ -31,7 +31,13 @@ beforeAll(async () => {
   database = await createTestDatabase();
   sql = new pg.Client({ connectionString: database.url });
   await sql.connect();
-  program = startProgram({ DATABASE_URL: database.url, PLATFORM_DATA_DIR: dataDir, PLATFORM_SECRET_KEY: SEALING.toString('base64'), LOG_LEVEL: 'trace', WORKER: 'in_process' });
+  program = startProgram({
+    DATABASE_URL: database.url,
+    PLATFORM_DATA_DIR: dataDir,
+    PLATFORM_SECRET_KEY: SEALING.toString('base64'),
+    LOG_LEVEL: 'trace',
+    WORKER: 'in_process',
+  });
   base = await program.ready();
   firstKey = JSON.parse(readFileSync(path.join(dataDir, 'first-key.json'), 'utf8'));
 }, 30_000);
@@ -44,10 +50,21 @@ afterAll(async () => {
 });
 
 /* eslint-disable-next-line @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
-async function send(method: string, place: string, body?: unknown, headers: Record<string, string> = {}): Promise<{ status: number; body: any }> {
+async function send(
+  method: string,
+  place: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; body: any }> {
   const raw = typeof body === 'string' ? body : body && JSON.stringify(body);
-  const auth: Record<string, string> = cookie ? { Cookie: cookie } : { Authorization: `Bearer ${firstKey.key}`, 'X-Svc-Project': firstKey.project_id };
-  const response = await fetch(base + place, { method, headers: { 'Content-Type': 'application/json', ...auth, ...headers }, body: raw as string });
+  const auth: Record<string, string> = cookie
+    ? { Cookie: cookie }
+    : { Authorization: `Bearer ${firstKey.key}`, 'X-Svc-Project': firstKey.project_id };
+  const response = await fetch(base + place, {
+    method,
+    headers: { 'Content-Type': 'application/json', ...auth, ...headers },
+    body: raw as string,
+  });
   const set = response.headers.get('set-cookie');
   if (set && !set.includes('Max-Age=0')) keepCookie(set.split(';')[0] as string);
   const text = await response.text();
@@ -72,15 +89,25 @@ async function graphql(query: string, variables: object = {}): Promise<any> {
   return body.data;
 }
 
-const totp = (secret: string, offset = 0): string => new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: Date.now() + offset * 30_000 });
+const totp = (secret: string, offset = 0): string =>
+  new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: Date.now() + offset * 30_000 });
 const LOGIN = 'mutation ($input: LoginInput!) { login(input: $input) { user { id } } }';
 
 /** A person who can log in, an owner of the first project. */
 async function addPerson(email: string): Promise<void> {
   const { rows } = await sql.query<{ account_id: string }>('select account_id from users limit 1');
   const id = mintId('usr');
-  await sql.query('insert into users (id, account_id, email, name, password_hash) values ($1, $2, $3, $4, $5)', [id, rows[0]?.account_id, email, 'Person', await hashPassword(PASSWORD)]);
-  await sql.query(`insert into members (project_id, user_id, role) values ($1, $2, 'owner')`, [firstKey.project_id, id]);
+  await sql.query('insert into users (id, account_id, email, name, password_hash) values ($1, $2, $3, $4, $5)', [
+    id,
+    rows[0]?.account_id,
+    email,
+    'Person',
+    await hashPassword(PASSWORD),
+  ]);
+  await sql.query(`insert into members (project_id, user_id, role) values ($1, $2, 'owner')`, [
+    firstKey.project_id,
+    id,
+  ]);
 }
 
 test('variables, set on both faces, wrong and right', async () => {
@@ -94,19 +121,42 @@ test('variables, set on both faces, wrong and right', async () => {
   const place = `/v2/applications/${app.id}/env`;
   expect((await send('PUT', `${place}/DB_URL`, { value: secrets.get('variable') })).status).toBe(201);
   expect((await send('PUT', `${place}/DB_URL`, { value: secrets.get('variable') })).status).toBe(200);
-  await graphql('mutation ($id: ID!, $value: String!) { setEnvironmentVariable(id: $id, key: "OTHER", input: {value: $value}) { key } }', { id: app.id, value: secrets.get('variable of GraphQL') });
-  expect((await send('GET', place)).body.data.map(({ value }: { value: string }) => value).sort()).toEqual([secrets.get('variable of GraphQL'), secrets.get('variable')].sort());
+  await graphql(
+    'mutation ($id: ID!, $value: String!) { setEnvironmentVariable(id: $id, key: "OTHER", input: {value: $value}) { key } }',
+    { id: app.id, value: secrets.get('variable of GraphQL') },
+  );
+  expect((await send('GET', place)).body.data.map(({ value }: { value: string }) => value).sort()).toEqual(
+    [secrets.get('variable of GraphQL'), secrets.get('variable')].sort(),
+  );
   const refused = secrets.get('variable that is refused') as string;
   expect((await send('PUT', `${place}/DB_URL`, { value: refused.repeat(5_000) })).status).toBe(422);
   expect((await send('PUT', `${place}/not%20a%20key`, { value: refused })).status).toBeGreaterThanOrEqual(400);
   expect((await send('PUT', `${place}/DB_URL`, `{"value": "${refused}`)).status).toBe(400);
   expect((await send('GET', `${place}?token=${refused}&limit=${refused}`)).status).toBe(400);
-  expect((await send('POST', '/graphql', { query: `mutation { setEnvironmentVariable(id: "${app.id}", key: "A", input: {value: "${refused}", oops: 1}) { key } }` })).status).toBe(400);
+  expect(
+    (
+      await send('POST', '/graphql', {
+        query: `mutation { setEnvironmentVariable(id: "${app.id}", key: "A", input: {value: "${refused}", oops: 1}) { key } }`,
+      })
+    ).status,
+  ).toBe(400);
   // An error of the inside, in the middle of a write.
-  await sql.query('alter table environment_variables rename column value_hash to away').catch(() => sql.query('alter table environment_variables rename to away'));
+  await sql
+    .query('alter table environment_variables rename column value_hash to away')
+    .catch(() => sql.query('alter table environment_variables rename to away'));
   expect((await send('PUT', `${place}/DB_URL`, { value: refused })).status).toBe(500);
-  expect((await send('POST', '/graphql', { query: 'mutation ($id: ID!, $value: String!) { setEnvironmentVariable(id: $id, key: "OTHER", input: {value: $value}) { key } }', variables: { id: app.id, value: refused } })).status).toBe(500);
-  await sql.query('alter table environment_variables rename column away to value_hash').catch(() => sql.query('alter table away rename to environment_variables'));
+  expect(
+    (
+      await send('POST', '/graphql', {
+        query:
+          'mutation ($id: ID!, $value: String!) { setEnvironmentVariable(id: $id, key: "OTHER", input: {value: $value}) { key } }',
+        variables: { id: app.id, value: refused },
+      })
+    ).status,
+  ).toBe(500);
+  await sql
+    .query('alter table environment_variables rename column away to value_hash')
+    .catch(() => sql.query('alter table away rename to environment_variables'));
   expect((await send('GET', place)).status).toBe(200);
 });
 
@@ -115,11 +165,16 @@ test('wrong tokens', async () => {
   const broken = keep('a token with a typo', `${mintToken('personal').token}x`);
   for (const token of [unknown, broken]) {
     expect((await send('GET', '/v2/me', undefined, { Authorization: `Bearer ${token}` })).status).toBe(401);
-    expect((await send('POST', '/graphql', { query: '{ getMe { user { id } } }' }, { Authorization: `Bearer ${token}` })).status).toBe(401);
+    expect(
+      (await send('POST', '/graphql', { query: '{ getMe { user { id } } }' }, { Authorization: `Bearer ${token}` }))
+        .status,
+    ).toBe(401);
     expect((await send('GET', `/v2/volumes/${token}?key=${token}`)).status).toBe(404);
     expect((await send('GET', `/nowhere/${token}`)).status).toBe(404);
   }
-  await send('GET', '/v2/me', undefined, { Authorization: `Basic ${Buffer.from(`x:${keep('basic password', 'password-of-basic-80')}`).toString('base64')}` });
+  await send('GET', '/v2/me', undefined, {
+    Authorization: `Basic ${Buffer.from(`x:${keep('basic password', 'password-of-basic-80')}`).toString('base64')}`,
+  });
 });
 
 test('log-in, keys, invitations, two-factor', async () => {
@@ -127,28 +182,52 @@ test('log-in, keys, invitations, two-factor', async () => {
   keep('password', PASSWORD);
   keep('next password', NEXT_PASSWORD);
   keep('wrong password', WRONG_PASSWORD);
-  const login = (password: string, code?: string): ReturnType<typeof send> => send('POST', '/graphql', { query: LOGIN, variables: { input: { email: 'person@example.com', password, code } } });
+  const login = (password: string, code?: string): ReturnType<typeof send> =>
+    send('POST', '/graphql', { query: LOGIN, variables: { input: { email: 'person@example.com', password, code } } });
   cookie = 'none=1';
   expect((await login(WRONG_PASSWORD)).body.errors[0].extensions.code).toBe('credentials_invalid');
   expect((await login(PASSWORD)).body.errors).toBeUndefined();
   const project = firstKey.project_id;
   const personal = await graphql('mutation { createPersonalKey(input: {name: "CI", scopes: ["read"]}) { token } }');
   keep('personal key', personal.createPersonalKey.token);
-  const ofProject = await graphql('mutation ($project: ID!) { createProjectKey(project_id: $project, input: {name: "CI"}) { token } }', { project });
+  const ofProject = await graphql(
+    'mutation ($project: ID!) { createProjectKey(project_id: $project, input: {name: "CI"}) { token } }',
+    { project },
+  );
   keep('project key', ofProject.createProjectKey.token);
-  const invited = await graphql('mutation ($project: ID!) { inviteMember(project_id: $project, input: {email: "guest@example.com", role: viewer}) { token } }', { project });
+  const invited = await graphql(
+    'mutation ($project: ID!) { inviteMember(project_id: $project, input: {email: "guest@example.com", role: viewer}) { token } }',
+    { project },
+  );
   keep('invitation', invited.inviteMember.token);
-  const { enrolTwoFactor } = await graphql('mutation ($password: String!) { enrolTwoFactor(password: $password) { secret otpauth_url } }', { password: PASSWORD });
+  const { enrolTwoFactor } = await graphql(
+    'mutation ($password: String!) { enrolTwoFactor(password: $password) { secret otpauth_url } }',
+    { password: PASSWORD },
+  );
   const secret = keep('two-factor secret', enrolTwoFactor.secret);
-  const { confirmTwoFactor } = await graphql('mutation ($code: String!) { confirmTwoFactor(code: $code) { codes } }', { code: totp(secret) });
+  const { confirmTwoFactor } = await graphql('mutation ($code: String!) { confirmTwoFactor(code: $code) { codes } }', {
+    code: totp(secret),
+  });
   for (const [index, code] of (confirmTwoFactor.codes as string[]).entries()) keep(`recovery code ${index}`, code);
-  await graphql('mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }', { input: { password: PASSWORD, new_password: NEXT_PASSWORD } });
+  await graphql('mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }', {
+    input: { password: PASSWORD, new_password: NEXT_PASSWORD },
+  });
   cookie = 'none=1';
   expect((await login(NEXT_PASSWORD)).body.errors[0].extensions.code).toBe('two_factor_required');
   expect((await login(NEXT_PASSWORD, confirmTwoFactor.codes[0])).body.errors).toBeUndefined();
-  for (const name of ['personal key', 'project key']) expect((await send('GET', '/v2/me', undefined, { Authorization: `Bearer ${secrets.get(name)}` })).status).toBe(200);
+  for (const name of ['personal key', 'project key'])
+    expect((await send('GET', '/v2/me', undefined, { Authorization: `Bearer ${secrets.get(name)}` })).status).toBe(200);
   cookie = 'none=1';
-  const accepted = await send('POST', '/graphql', { query: 'mutation ($input: AcceptInvitationInput!) { acceptInvitation(input: $input) { user { id } } }', variables: { input: { token: secrets.get('invitation'), name: 'Guest', password: keep('password of the guest', 'wren-inside-the-lighthouse-41') } } });
+  const accepted = await send('POST', '/graphql', {
+    query: 'mutation ($input: AcceptInvitationInput!) { acceptInvitation(input: $input) { user { id } } }',
+    variables: {
+      input: {
+        token: secrets.get('invitation'),
+        name: 'Guest',
+        password: keep('password of the guest', 'wren-inside-the-lighthouse-41'),
+      },
+    },
+  });
   expect(accepted.body.errors).toBeUndefined();
 });
 
@@ -157,13 +236,21 @@ function formsOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const forms = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret), bytes.toString('hex')];
   // Base64 of a longer text holds that of the secret at one of three places; the ends depend on what is beside it.
-  for (const lead of [0, 1, 2]) forms.push(Buffer.concat([Buffer.alloc(lead), bytes]).toString('base64').replace(/=+$/, '').slice(lead ? 4 : 0, -2));
+  for (const lead of [0, 1, 2])
+    forms.push(
+      Buffer.concat([Buffer.alloc(lead), bytes])
+        .toString('base64')
+        .replace(/=+$/, '')
+        .slice(lead ? 4 : 0, -2),
+    );
   return forms;
 }
 
 function found(text: string): string[] {
   const lower = text.toLowerCase();
-  return [...secrets].filter(([, secret]) => formsOf(secret).some((form) => form.length >= 8 && lower.includes(form.toLowerCase()))).map(([name]) => name);
+  return [...secrets]
+    .filter(([, secret]) => formsOf(secret).some((form) => form.length >= 8 && lower.includes(form.toLowerCase())))
+    .map(([name]) => name);
 }
 
 describe('none of it is found', () => {
@@ -178,7 +265,10 @@ describe('none of it is found', () => {
   it('in the log', async () => {
     await sleep(300);
     // The first key is told once, as text, which is no line of the log.
-    const lines = program.out().split('\n').filter((line) => line.startsWith('{'));
+    const lines = program
+      .out()
+      .split('\n')
+      .filter((line) => line.startsWith('{'));
     expect(lines.length).toBeGreaterThan(30);
     expect(lines.some((line) => line.includes('"level":"error"'))).toBe(true);
     expect(found(lines.join('\n'))).toEqual([]);
@@ -186,7 +276,9 @@ describe('none of it is found', () => {
   });
 
   it('in any table', async () => {
-    const { rows } = await sql.query<{ name: string }>(`select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'`);
+    const { rows } = await sql.query<{ name: string }>(
+      `select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'`,
+    );
     expect(rows.length).toBeGreaterThan(15);
     let size = 0;
     for (const { name } of rows) {

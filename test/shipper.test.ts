@@ -22,8 +22,10 @@ beforeEach(() => {
 afterEach(() => shipper.stop());
 afterAll(() => observed.close());
 
-const count = (lines: number): string => `i=0; while [ $i -lt ${lines} ]; do echo "line $i of $i$i$i$i$i$i"; i=$((i+1)); done`;
-const counted = (lines: number): string[] => Array.from({ length: lines }, (_, i) => `line ${i} of ${i}${i}${i}${i}${i}${i}`);
+const count = (lines: number): string =>
+  `i=0; while [ $i -lt ${lines} ]; do echo "line $i of $i$i$i$i$i$i"; i=$((i+1)); done`;
+const counted = (lines: number): string[] =>
+  Array.from({ length: lines }, (_, i) => `line ${i} of ${i}${i}${i}${i}${i}${i}`);
 
 /** Room for all that it prints: beyond it the oldest lines go. */
 const ROOM = { limits: { output_bytes: 64 << 20 } };
@@ -39,10 +41,25 @@ describe('lines', () => {
   it('are in the log soon, as those of their instance', async () => {
     const id = await start('echo ready; echo ERROR: no >&2; sleep 60');
     await until(async () => (await observed.shipped(id)).length === 2, 5_000);
-    const rows = await observed.sql('select resource_id, project_id, application_id, preview_id, deployment_id, process_type, source, step, level, message from log_lines where instance_id = $1 order by message desc', [id]);
+    const rows = await observed.sql(
+      'select resource_id, project_id, application_id, preview_id, deployment_id, process_type, source, step, level, message from log_lines where instance_id = $1 order by message desc',
+      [id],
+    );
     const { application, project } = observed;
-    const origin = { resource_id: application.id, project_id: project, application_id: application.id, preview_id: null, deployment_id: application.deployment, process_type: 'web', source: 'app', step: null };
-    expect(rows).toEqual([{ ...origin, level: 'info', message: 'ready' }, { ...origin, level: 'error', message: 'ERROR: no' }]);
+    const origin = {
+      resource_id: application.id,
+      project_id: project,
+      application_id: application.id,
+      preview_id: null,
+      deployment_id: application.deployment,
+      process_type: 'web',
+      source: 'app',
+      step: null,
+    };
+    expect(rows).toEqual([
+      { ...origin, level: 'info', message: 'ready' },
+      { ...origin, level: 'error', message: 'ERROR: no' },
+    ]);
     await observed.trial.runtime.destroy(id, driverContext(withinMs));
   });
 
@@ -50,12 +67,27 @@ describe('lines', () => {
     const { deployment } = observed.application;
     for (const step of ['build', 'release']) {
       const id = `${deployment}.${step}`;
-      await observed.trial.run(observed.trial.spec(id, `echo ${step}ing; printf 'no end'`, { kind: 'task', limits: { time_ms: 10_000 } }));
+      await observed.trial.run(
+        observed.trial.spec(id, `echo ${step}ing; printf 'no end'`, { kind: 'task', limits: { time_ms: 10_000 } }),
+      );
       await shipper.finish(id);
     }
-    const rows = await observed.sql('select step, source, message, instance_id, deployment_id from log_lines where step is not null order by seq');
-    const line = (step: string, message: string): object => ({ step, source: 'app', message, instance_id: null, deployment_id: deployment });
-    expect(rows).toEqual([line('build', 'building'), line('build', 'no end'), line('release', 'releaseing'), line('release', 'no end')]);
+    const rows = await observed.sql(
+      'select step, source, message, instance_id, deployment_id from log_lines where step is not null order by seq',
+    );
+    const line = (step: string, message: string): object => ({
+      step,
+      source: 'app',
+      message,
+      instance_id: null,
+      deployment_id: deployment,
+    });
+    expect(rows).toEqual([
+      line('build', 'building'),
+      line('build', 'no end'),
+      line('release', 'releaseing'),
+      line('release', 'no end'),
+    ]);
   });
 
   it('of a unit whose row is gone are left alone', async () => {
@@ -93,7 +125,8 @@ it('each line comes once, however often the shipper is killed', async () => {
   await shipper.stop();
   const id = await observed.instance();
   await observed.trial.start(observed.trial.spec(id, count(40_000), ROOM));
-  const known = async (): Promise<number> => (await observed.sql<{ n: number }>('select count(*)::int as n from log_lines where instance_id = $1', [id]))[0]!.n;
+  const known = async (): Promise<number> =>
+    (await observed.sql<{ n: number }>('select count(*)::int as n from log_lines where instance_id = $1', [id]))[0]!.n;
   for (const ms of [0, 7, 20, 45]) {
     const before = await known();
     const child = await startShipperProcess(observed);
@@ -144,10 +177,24 @@ it('what was copied is let go of in the files', async () => {
 
 describe('router lines', () => {
   const access = (more: object = {}): Parameters<ReturnType<typeof openRouterLines>['line']>[0] => ({
-    ...{ at: new Date(), application_id: observed.application.id, preview_id: null, instance_id: null, method: 'GET', host: 'a.example.com', path: '/orders', status: 200, duration_ms: 12.4, bytes_sent: 512 },
+    ...{
+      at: new Date(),
+      application_id: observed.application.id,
+      preview_id: null,
+      instance_id: null,
+      method: 'GET',
+      host: 'a.example.com',
+      path: '/orders',
+      status: 200,
+      duration_ms: 12.4,
+      bytes_sent: 512,
+    },
     ...{ client_address: '192.0.2.1', request_id: 'req_1', reason: null, ...more },
   });
-  const written = (): Promise<object[]> => observed.sql(`select instance_id, deployment_id, process_type, source, level, message from log_lines where source <> 'app' order by seq`);
+  const written = (): Promise<object[]> =>
+    observed.sql(
+      `select instance_id, deployment_id, process_type, source, level, message from log_lines where source <> 'app' order by seq`,
+    );
   beforeEach(() => observed.sql(`delete from log_lines where source <> 'app'`));
 
   it('say what was asked and answered', async () => {
@@ -158,8 +205,22 @@ describe('router lines', () => {
     lines.line(access({ application_id: mintId('app') }));
     await until(async () => (await written()).length === 2, 3_000);
     expect(await written()).toEqual([
-      { instance_id: instance, deployment_id: observed.application.deployment, process_type: 'web', source: 'router', level: 'info', message: 'GET /orders 200 12ms 512B host=a.example.com ip=192.0.2.1 request_id=req_1' },
-      { instance_id: null, deployment_id: null, process_type: null, source: 'router', level: 'error', message: 'GET /orders 503 12ms 512B host=a.example.com ip=192.0.2.1 request_id=req_1 reason=no_target' },
+      {
+        instance_id: instance,
+        deployment_id: observed.application.deployment,
+        process_type: 'web',
+        source: 'router',
+        level: 'info',
+        message: 'GET /orders 200 12ms 512B host=a.example.com ip=192.0.2.1 request_id=req_1',
+      },
+      {
+        instance_id: null,
+        deployment_id: null,
+        process_type: null,
+        source: 'router',
+        level: 'error',
+        message: 'GET /orders 503 12ms 512B host=a.example.com ip=192.0.2.1 request_id=req_1 reason=no_target',
+      },
     ]);
     await lines.close();
   });
@@ -170,7 +231,9 @@ describe('router lines', () => {
     await lines.close();
     const all = (await written()) as { source: string; message: string }[];
     expect(all.filter(({ source }) => source === 'router')).toHaveLength(20_000);
-    expect(all.filter(({ source }) => source === 'system').map(({ message }) => message)).toEqual(['3 router lines were left out: more requests came than lines could be stored.']);
+    expect(all.filter(({ source }) => source === 'system').map(({ message }) => message)).toEqual([
+      '3 router lines were left out: more requests came than lines could be stored.',
+    ]);
   });
 
   it('are a thousand a second of one application at most, failures apart', async () => {

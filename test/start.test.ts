@@ -35,16 +35,32 @@ async function database(empty: boolean): Promise<string> {
 }
 
 const directory = (name: string): string => path.join(home, name);
-const readFirstKey = (dir: string): { key: string; project_id: string; base_url: string } => JSON.parse(readFileSync(path.join(dir, 'first-key.json'), 'utf8'));
+const readFirstKey = (dir: string): { key: string; project_id: string; base_url: string } =>
+  JSON.parse(readFileSync(path.join(dir, 'first-key.json'), 'utf8'));
 
-async function get(base: string, place: string, key: string, project?: string): Promise<{ status: number; body: { id: string; name: string; status: string; data: { name: string }[] } }> {
-  const response = await fetch(base + place, { headers: { Authorization: `Bearer ${key}`, ...(project && { 'X-Svc-Project': project }) } });
+async function get(
+  base: string,
+  place: string,
+  key: string,
+  project?: string,
+): Promise<{ status: number; body: { id: string; name: string; status: string; data: { name: string }[] } }> {
+  const response = await fetch(base + place, {
+    headers: { Authorization: `Bearer ${key}`, ...(project && { 'X-Svc-Project': project }) },
+  });
   return { status: response.status, body: (await response.json()) as never };
 }
 
-async function postVolume(base: string, { key, project_id }: { key: string; project_id: string }, name: string): Promise<string> {
+async function postVolume(
+  base: string,
+  { key, project_id }: { key: string; project_id: string },
+  name: string,
+): Promise<string> {
   const headers = { Authorization: `Bearer ${key}`, 'X-Svc-Project': project_id, 'Content-Type': 'application/json' };
-  const response = await fetch(`${base}/v2/volumes`, { method: 'POST', headers, body: JSON.stringify({ name, size_gb: 1 }) });
+  const response = await fetch(`${base}/v2/volumes`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ name, size_gb: 1 }),
+  });
   expect(response.status).toBe(201);
   return ((await response.json()) as { id: string }).id;
 }
@@ -58,7 +74,8 @@ test('first start, kill -9, second start, stop: with the embedded database', asy
   expect(statSync(path.join(dir, 'first-key.json')).mode & 0o777).toBe(0o600);
   expect(file.base_url).toBe(base);
   const text = first.out();
-  for (const value of [`key      ${file.key}`, `project  ${file.project_id}`, `address  ${base}`]) expect(text.split(value)).toHaveLength(2);
+  for (const value of [`key      ${file.key}`, `project  ${file.project_id}`, `address  ${base}`])
+    expect(text.split(value)).toHaveLength(2);
 
   const curls = text.split('\n').filter((line) => line.trim().startsWith('curl '));
   expect(curls.length).toBeGreaterThanOrEqual(2);
@@ -92,7 +109,9 @@ test('two first starts at once agree on one key, and nothing embedded starts bes
   const url = await database(true);
   const places = [directory('one'), directory('two')];
   const secret = Buffer.alloc(32, 7).toString('base64');
-  const both = places.map((dir) => startProgram({ DATABASE_URL: url, PLATFORM_DATA_DIR: dir, PLATFORM_SECRET_KEY: secret }));
+  const both = places.map((dir) =>
+    startProgram({ DATABASE_URL: url, PLATFORM_DATA_DIR: dir, PLATFORM_SECRET_KEY: secret }),
+  );
   const bases = await Promise.all(both.map((program) => program.ready()));
   const told = both.filter((program) => program.out().includes('Welcome'));
   expect(told).toHaveLength(1);
@@ -110,7 +129,10 @@ test('a key that can not be written down is not made', async () => {
   mkdirSync(path.join(dir, 'first-key.json', 'in-the-way'), { recursive: true });
   const given = { DATABASE_URL: await database(true), PLATFORM_DATA_DIR: dir, WORKER: 'separate' };
   const first = startProgram(given);
-  expect([await first.ended, first.err()]).toEqual([1, expect.stringMatching(/^platform-api: can't write [^\n]*first-key\.json: \w+\n$/)]);
+  expect([await first.ended, first.err()]).toEqual([
+    1,
+    expect.stringMatching(/^platform-api: can't write [^\n]*first-key\.json: \w+\n$/),
+  ]);
   expect(first.out()).not.toContain('Welcome');
   rmSync(path.join(dir, 'first-key.json'), { recursive: true });
   const second = startProgram(given);
@@ -129,9 +151,21 @@ test('a stopping process answers what is open, takes nothing new, and ends with 
   await blocker.connect();
   await blocker.query('begin; lock table volumes in access exclusive mode');
   const slow = get(base, '/v2/volumes', key, project_id);
-  await until(async () => (await blocker.query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)).rowCount === 1);
+  await until(
+    async () =>
+      (
+        await blocker.query(
+          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        )
+      ).rowCount === 1,
+  );
   program.signal('SIGTERM');
-  await until(async () => fetch(`${base}/healthz`).then(() => false, () => true));
+  await until(async () =>
+    fetch(`${base}/healthz`).then(
+      () => false,
+      () => true,
+    ),
+  );
   await expect(fetch(`${base}/healthz`)).rejects.toThrow();
   const released = performance.now();
   await blocker.query('commit');
@@ -147,8 +181,13 @@ test('it can be stopped while it starts', async () => {
   const silent = createServer();
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
   const { port } = silent.address() as AddressInfo;
-  const program = startProgram({ DATABASE_URL: `postgres://nobody@127.0.0.1:${port}/x`, PLATFORM_DATA_DIR: directory('early') });
-  await new Promise<void>((resolve) => silent.once('connection', (socket) => (socket.on('error', () => {}).resume(), resolve())));
+  const program = startProgram({
+    DATABASE_URL: `postgres://nobody@127.0.0.1:${port}/x`,
+    PLATFORM_DATA_DIR: directory('early'),
+  });
+  await new Promise<void>((resolve) =>
+    silent.once('connection', (socket) => (socket.on('error', () => {}).resume(), resolve())),
+  );
   program.signal('SIGTERM');
   const begun = performance.now();
   expect([await program.ended, program.err()]).toEqual([0, '']);
@@ -167,7 +206,8 @@ test('a worker of its own does the work of an API that has none', async () => {
   expect((await get(base, `/v2/volumes/${id}`, first.key, first.project_id)).body.status).toBe('provisioning');
   const worker = startProgram(common, { entry: 'server/worker.ts' });
   await worker.ready();
-  const status = async (): Promise<string> => (await get(base, `/v2/volumes/${id}`, first.key, first.project_id)).body.status;
+  const status = async (): Promise<string> =>
+    (await get(base, `/v2/volumes/${id}`, first.key, first.project_id)).body.status;
   await until(async () => (await status()) === 'available');
   expect(await status()).toBe('available');
   for (const program of [worker, api]) program.signal('SIGTERM');
@@ -202,7 +242,10 @@ describe('what keeps it from starting: one line, exit code 1', () => {
 
   async function newer(): Promise<string> {
     const made = await database(false);
-    await ask(made, `insert into knex_migrations (name, batch, migration_time) values ('9999_from_the_future', 99, now())`);
+    await ask(
+      made,
+      `insert into knex_migrations (name, batch, migration_time) values ('9999_from_the_future', 99, now())`,
+    );
     return made;
   }
 
@@ -224,12 +267,36 @@ describe('what keeps it from starting: one line, exit code 1', () => {
     ['a taken admin port', /ADMIN_PORT.*port is taken/, () => ({ ADMIN_PORT: String(port) })],
     ['an address of another machine', /192\.0\.2\.1.*not one of this machine/, () => ({ HOST: '192.0.2.1' })],
     ['a directory that can not be made', /\/proc\/platform/, () => ({ PLATFORM_DATA_DIR: nowhere })],
-    ['a directory that can not be made, for the embedded database', /\/proc\/platform/, () => ({ DATABASE_URL: '', PLATFORM_DATA_DIR: nowhere })],
-    ['a database that is not there', /database does not answer: .*ECONNREFUSED/, () => ({ DATABASE_URL: 'postgres://someone:pw-of-someone@127.0.0.1:1/x' })],
-    ['a name that nobody has', /database does not answer: .*nowhere\.invalid/, () => ({ DATABASE_URL: 'postgres://someone:pw-of-someone@nowhere.invalid/x' })],
-    ['a wrong password', /does not answer: password authentication failed/, () => ({ DATABASE_URL: Object.assign(new URL(url), { password: 'pw-of-someone' }).href })],
-    ['a user without rights', /can not be brought up to date: .*permission denied/, async () => ({ DATABASE_URL: await stranger() })],
-    ['a database that nobody made', /does not answer: database "nothing" does not exist/, () => ({ DATABASE_URL: Object.assign(new URL(url), { pathname: '/nothing' }).href })],
+    [
+      'a directory that can not be made, for the embedded database',
+      /\/proc\/platform/,
+      () => ({ DATABASE_URL: '', PLATFORM_DATA_DIR: nowhere }),
+    ],
+    [
+      'a database that is not there',
+      /database does not answer: .*ECONNREFUSED/,
+      () => ({ DATABASE_URL: 'postgres://someone:pw-of-someone@127.0.0.1:1/x' }),
+    ],
+    [
+      'a name that nobody has',
+      /database does not answer: .*nowhere\.invalid/,
+      () => ({ DATABASE_URL: 'postgres://someone:pw-of-someone@nowhere.invalid/x' }),
+    ],
+    [
+      'a wrong password',
+      /does not answer: password authentication failed/,
+      () => ({ DATABASE_URL: Object.assign(new URL(url), { password: 'pw-of-someone' }).href }),
+    ],
+    [
+      'a user without rights',
+      /can not be brought up to date: .*permission denied/,
+      async () => ({ DATABASE_URL: await stranger() }),
+    ],
+    [
+      'a database that nobody made',
+      /does not answer: database "nothing" does not exist/,
+      () => ({ DATABASE_URL: Object.assign(new URL(url), { pathname: '/nothing' }).href }),
+    ],
     ['a newer schema', /newer than this program.*9999_from_the_future/, async () => ({ DATABASE_URL: await newer() })],
     ['a malformed setting', /DATABASE_POOL_SIZE is malformed: "many"/, () => ({ DATABASE_POOL_SIZE: 'many' })],
     ['a malformed secret', /PLATFORM_SECRET_KEY is malformed/, () => ({ PLATFORM_SECRET_KEY: 'pw-of-someone' })],
@@ -239,7 +306,10 @@ describe('what keeps it from starting: one line, exit code 1', () => {
   ];
 
   test.each(cases)('%s', async (...[name, line, given, words = []]) => {
-    const program = startProgram({ DATABASE_URL: url, PLATFORM_DATA_DIR: directory(`refused-${name.replace(/\W/g, '')}`), ...(await given()) }, { words });
+    const program = startProgram(
+      { DATABASE_URL: url, PLATFORM_DATA_DIR: directory(`refused-${name.replace(/\W/g, '')}`), ...(await given()) },
+      { words },
+    );
     expect([await program.ended, program.err()]).toEqual([1, expect.stringMatching(/^platform-api: [^\n]+\n$/)]);
     expect(program.err()).toMatch(line);
     expect(program.err() + program.out()).not.toContain('pw-of-someone');
@@ -250,14 +320,26 @@ describe('what keeps it from starting: one line, exit code 1', () => {
     const dir = mkdtempSync(path.join(home, 'plain-'));
     chmodSync(dir, 0o777);
     // Nobody may mount.
-    const program = startProgram({ DATABASE_URL: url, PLATFORM_DATA_DIR: dir, VOLUME_DRIVER: 'loop_image' }, { user: unprivileged() });
-    expect([await program.ended, program.err()]).toEqual([1, expect.stringMatching(/^platform-api: [^\n]*loop_image[^\n]+\n$/)]);
+    const program = startProgram(
+      { DATABASE_URL: url, PLATFORM_DATA_DIR: dir, VOLUME_DRIVER: 'loop_image' },
+      { user: unprivileged() },
+    );
+    expect([await program.ended, program.err()]).toEqual([
+      1,
+      expect.stringMatching(/^platform-api: [^\n]*loop_image[^\n]+\n$/),
+    ]);
   });
 
   test('a directory that is not ours', async () => {
     const closed = mkdtempSync(path.join(home, 'closed-'));
     chmodSync(closed, 0o555);
-    const program = startProgram({ DATABASE_URL: url, PLATFORM_DATA_DIR: path.join(closed, 'data') }, { user: unprivileged() });
-    expect([await program.ended, program.err()]).toEqual([1, expect.stringMatching(/^platform-api: [^\n]*closed-[^\n]+\n$/)]);
+    const program = startProgram(
+      { DATABASE_URL: url, PLATFORM_DATA_DIR: path.join(closed, 'data') },
+      { user: unprivileged() },
+    );
+    expect([await program.ended, program.err()]).toEqual([
+      1,
+      expect.stringMatching(/^platform-api: [^\n]*closed-[^\n]+\n$/),
+    ]);
   });
 });

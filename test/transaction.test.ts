@@ -19,7 +19,8 @@ afterAll(async () => {
 beforeEach(() => database.query(named('truncate notes'), []));
 
 const ADD = named('insert into notes values ($1, $2)');
-const all = async (): Promise<number[]> => (await database.query<{ id: number }>(named('select id from notes order by id'), [])).map(({ id }) => id);
+const all = async (): Promise<number[]> =>
+  (await database.query<{ id: number }>(named('select id from notes order by id'), [])).map(({ id }) => id);
 
 test('what was sent is there with the commit, in the order in which it was sent', async () => {
   await database.transaction(async (sql) => {
@@ -38,13 +39,17 @@ test('what was sent and fails, fails the transaction, with its own error and not
     await sql.query(named('select 1 as later'), []);
   });
   await expect(run).rejects.toMatchObject({ code: '23505' });
-  await expect(database.transaction(async (sql) => sql.send(ADD, ['no number', 'a']))).rejects.toMatchObject({ code: '22P02' });
+  await expect(database.transaction(async (sql) => sql.send(ADD, ['no number', 'a']))).rejects.toMatchObject({
+    code: '22P02',
+  });
   expect(await all()).toEqual([]);
 });
 
 test('what the work throws is told as it is, and nothing stays', async () => {
   const refused = problem('quota_exceeded');
-  await expect(database.transaction(async (sql) => (sql.send(ADD, [1, 'a']), Promise.reject(refused)))).rejects.toBe(refused);
+  await expect(database.transaction(async (sql) => (sql.send(ADD, [1, 'a']), Promise.reject(refused)))).rejects.toBe(
+    refused,
+  );
   expect(await all()).toEqual([]);
 });
 
@@ -74,7 +79,9 @@ test('outside of a transaction nothing is sent without waiting', () => {
 test('reads that leave together fail alone, and find their own rows', async () => {
   await database.query(named('insert into notes select n, n::text from generate_series(1, 40) n'), []);
   const read = quick('select text from notes where id = $1');
-  const answers = await Promise.allSettled(Array.from({ length: 60 }, (_, n) => database.query<{ text: string }>(read, [n % 7 === 3 ? 'no number' : n + 1])));
+  const answers = await Promise.allSettled(
+    Array.from({ length: 60 }, (_, n) => database.query<{ text: string }>(read, [n % 7 === 3 ? 'no number' : n + 1])),
+  );
   answers.forEach((answer, n) => {
     if (n % 7 === 3) expect(answer).toMatchObject({ status: 'rejected', reason: { code: '22P02' } });
     else expect(answer).toEqual({ status: 'fulfilled', value: n < 40 ? [{ text: String(n + 1) }] : [] });
@@ -89,9 +96,20 @@ describe('the same statement again', () => {
       return `${this.id}!`;
     }
   }
-  const row = { id: 1, text: 'ü "x"', nothing: null, large: 9007199254740991, data: { a: [1] }, flag: true, time: '2026-01-31T09:30:00.500Z' };
+  const row = {
+    id: 1,
+    text: 'ü "x"',
+    nothing: null,
+    large: 9007199254740991,
+    data: { a: [1] },
+    flag: true,
+    time: '2026-01-31T09:30:00.500Z',
+  };
 
-  test.each([['plain rows', named(READ)], ['instances', quick(`${READ} limit 1`, Note)]])('answers the same without a description of its columns: %s', async (_, statement) => {
+  test.each([
+    ['plain rows', named(READ)],
+    ['instances', quick(`${READ} limit 1`, Note)],
+  ])('answers the same without a description of its columns: %s', async (_, statement) => {
     await database.query(ADD, [1, row.text]);
     const answers = [];
     for (let i = 0; i < 5; i += 1) answers.push(...(await database.query<Note>(statement, [1])));

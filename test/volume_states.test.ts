@@ -20,14 +20,22 @@ const patch = (id: string, body: object): Promise<Answer> => service.call('PATCH
 const settled = (id: string): Promise<Answer['body']> => service.settle(`/v2/volumes/${id}`);
 
 async function make(body: object = {}): Promise<string> {
-  const made = await service.call('POST', '/v2/volumes', { body: { name: `volume-${(serial += 1)}`, size_gb: 1, ...body } });
+  const made = await service.call('POST', '/v2/volumes', {
+    body: { name: `volume-${(serial += 1)}`, size_gb: 1, ...body },
+  });
   expect([made.status, made.body.status]).toEqual([201, 'provisioning']);
   return made.body.id;
 }
 
 test('provisioning becomes available, with a directory and a soft limit', async () => {
   const id = await make();
-  expect(await settled(id)).toMatchObject({ status: 'available', status_reason: null, enforcement: 'soft', used_bytes: expect.any(Number), over_quota: false });
+  expect(await settled(id)).toMatchObject({
+    status: 'available',
+    status_reason: null,
+    enforcement: 'soft',
+    used_bytes: expect.any(Number),
+    over_quota: false,
+  });
   expect(existsSync(directoryOf(id))).toBe(true);
 });
 
@@ -70,7 +78,11 @@ test('its application deleted, it is available again and keeps its data', async 
   const file = path.join(directoryOf(id), 'data', 'kept');
   writeFileSync(file, 'data');
   expect((await service.call('DELETE', `/v2/applications/${doomed}`)).status).toBe(204);
-  expect((await service.call('GET', `/v2/volumes/${id}`)).body).toMatchObject({ status: 'available', application_id: null, mount_path: null });
+  expect((await service.call('GET', `/v2/volumes/${id}`)).body).toMatchObject({
+    status: 'available',
+    application_id: null,
+    mount_path: null,
+  });
   expect(existsSync(file)).toBe(true);
 });
 
@@ -82,7 +94,12 @@ test('deleted in any state, its data are gone', async () => {
     expect((await service.call('DELETE', `/v2/volumes/${id}`)).status).toBe(204);
     expect((await service.call('GET', `/v2/volumes/${id}`)).status).toBe(404);
   }
-  for (const id of [young, old]) await until(`${id} is purged`, async () => !existsSync(directoryOf(id)) && (await service.sql('select 1 from volumes where id = $1', [id])).length === 0);
+  for (const id of [young, old])
+    await until(
+      `${id} is purged`,
+      async () =>
+        !existsSync(directoryOf(id)) && (await service.sql('select 1 from volumes where id = $1', [id])).length === 0,
+    );
 });
 
 test('what the platform did stands in the activity log', async () => {
@@ -90,6 +107,8 @@ test('what the platform did stands in the activity log', async () => {
   await settled(id);
   await service.call('DELETE', `/v2/volumes/${id}`);
   const { body } = await service.call('GET', `/v2/projects/${service.project}/activity?resource_id=${id}`);
-  const entries = body.data.map(({ action, actor }: { action: string; actor: { type: string } }) => `${action} by ${actor.type}`);
+  const entries = body.data.map(
+    ({ action, actor }: { action: string; actor: { type: string } }) => `${action} by ${actor.type}`,
+  );
   expect(entries).toEqual(expect.arrayContaining(['volume.created by user', 'volume.deleted by user']));
 });

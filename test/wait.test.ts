@@ -13,7 +13,10 @@ afterAll(() => Promise.all([silent.current?.close(), working?.close()]));
 const wait = (value: string): { Prefer: string } => ({ Prefer: value });
 
 test('the settled resource is answered, with its ETag and the preference that was followed', async () => {
-  const made = await working.call('POST', '/v2/volumes', { body: { name: 'waited-for', size_gb: 1 }, headers: wait('respond-async, wait=20') });
+  const made = await working.call('POST', '/v2/volumes', {
+    body: { name: 'waited-for', size_gb: 1 },
+    headers: wait('respond-async, wait=20'),
+  });
   expect([made.status, made.body.status]).toEqual([201, 'available']);
   expect(made.headers.get('preference-applied')).toBe('wait=20');
   const read = await working.call('GET', `/v2/volumes/${made.body.id}`);
@@ -24,7 +27,10 @@ test('the settled resource is answered, with its ETag and the preference that wa
 test('a repetition with the same Idempotency-Key waits too', async () => {
   const body = { name: 'twice', size_gb: 1 };
   const first = await working.call('POST', '/v2/volumes', { body, headers: { 'Idempotency-Key': 'wait-1' } });
-  const second = await working.call('POST', '/v2/volumes', { body, headers: { 'Idempotency-Key': 'wait-1', ...wait('wait=20') } });
+  const second = await working.call('POST', '/v2/volumes', {
+    body,
+    headers: { 'Idempotency-Key': 'wait-1', ...wait('wait=20') },
+  });
   expect([second.body.id, second.body.status]).toEqual([first.body.id, 'available']);
   expect(second.headers.get('idempotent-replayed')).toBe('true');
 });
@@ -32,7 +38,10 @@ test('a repetition with the same Idempotency-Key waits too', async () => {
 test('when the time is over the answer shows the resource as it is then', async () => {
   const service = silent.current as TestService;
   const started = performance.now();
-  const made = await service.call('POST', '/v2/volumes', { body: { name: 'never', size_gb: 1 }, headers: wait('wait=1') });
+  const made = await service.call('POST', '/v2/volumes', {
+    body: { name: 'never', size_gb: 1 },
+    headers: wait('wait=1'),
+  });
   expect([made.status, made.body.status]).toEqual([201, 'provisioning']);
   expect(made.headers.get('preference-applied')).toBe('wait=1');
   expect(performance.now() - started).toBeGreaterThan(900);
@@ -40,13 +49,19 @@ test('when the time is over the answer shows the resource as it is then', async 
 
 test.each(['wait=soon', 'wait', 'await=5', 'return=minimal'])('%s is not followed, and does no harm', async (value) => {
   const service = silent.current as TestService;
-  const made = await service.call('POST', '/v2/volumes', { body: { name: `v-${Math.random().toString(36).slice(2, 8)}`, size_gb: 1 }, headers: wait(value) });
+  const made = await service.call('POST', '/v2/volumes', {
+    body: { name: `v-${Math.random().toString(36).slice(2, 8)}`, size_gb: 1 },
+    headers: wait(value),
+  });
   expect(made.status).toBe(201);
   expect(made.headers.get('preference-applied')).toBeNull();
 });
 
 test('a longer wait than a minute is cut to a minute, and operations that start no work ignore it', async () => {
-  const long = await working.call('POST', '/v2/volumes', { body: { name: 'long', size_gb: 1 }, headers: wait('wait=86400') });
+  const long = await working.call('POST', '/v2/volumes', {
+    body: { name: 'long', size_gb: 1 },
+    headers: wait('wait=86400'),
+  });
   expect(long.headers.get('preference-applied')).toBe('wait=60');
   const project = await working.call('POST', '/v2/projects', { body: { name: 'no-work' }, headers: wait('wait=5') });
   expect([project.status, project.headers.get('preference-applied')]).toEqual([201, null]);

@@ -14,16 +14,32 @@ const server = createServer((request, response) => {
   if (request.url === '/usage') return send(response, 200, usage());
   if (!keys.get(request.headers.authorization ?? '')) return send(response, 401, {});
   const status = request.method === 'POST' ? 201 : 200;
-  answer(request).then((body) => send(response, body ? status : 404, body ?? {}), (error: Error) => send(response, 500, { error: error.message }));
+  answer(request).then(
+    (body) => send(response, body ? status : 404, body ?? {}),
+    (error: Error) => send(response, 500, { error: error.message }),
+  );
 });
 announce(server);
 
 async function answer(request: IncomingMessage): Promise<object | undefined> {
   const { url: target = '/', method } = request;
   const project = String(request.headers['x-svc-project']);
-  if (method === 'POST') return createVolume(pool, project, (await readJson(request)) as { name: string; size_gb: number }, target.endsWith('?notify') ? 'notify' : 'silent');
+  if (method === 'POST')
+    return createVolume(
+      pool,
+      project,
+      (await readJson(request)) as { name: string; size_gb: number },
+      target.endsWith('?notify') ? 'notify' : 'silent',
+    );
   if (method === 'PATCH') return renameVolume(pool, project, lastOf(target), String((await readJson(request)).name));
-  if (method === 'PUT') return setVariable(pool, project, target.split('/')[3] as string, lastOf(target), String((await readJson(request)).value));
+  if (method === 'PUT')
+    return setVariable(
+      pool,
+      project,
+      target.split('/')[3] as string,
+      lastOf(target),
+      String((await readJson(request)).value),
+    );
   const query = target.indexOf('?');
   if (query < 0) return getVolume(pool, lastOf(target), project);
   return listVolumes(pool, project, Number(new URLSearchParams(target.slice(query)).get('limit')));

@@ -13,11 +13,16 @@ export const loadPackage = createRequire(path.join(FOLDER, 'package.json'));
 export function installPackages(say: (line: string) => void): boolean {
   if (isThere()) return true;
   say('Installing what the API is compared with (once): npm ci --prefix tools/bench --ignore-scripts');
-  const { status } = spawnSync('npm', ['ci', '--prefix', FOLDER, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const { status } = spawnSync(
+    'npm',
+    ['ci', '--prefix', FOLDER, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
   return status === 0 && isThere();
 }
 
-const isThere = (): boolean => ['fastify', 'postgraphile'].every((name) => existsSync(path.join(FOLDER, 'node_modules', name)));
+const isThere = (): boolean =>
+  ['fastify', 'postgraphile'].every((name) => existsSync(path.join(FOLDER, 'node_modules', name)));
 
 /** The Node.js that targets bind on; null where there is none for this machine. */
 export function bindingNode(): string | null {

@@ -5,7 +5,9 @@ import { loadPackage } from './packages';
 import { announce, usage } from './tables';
 
 interface Modules {
-  postgraphile: { postgraphile(preset: object): { createServ(grafserv: unknown): { addTo(server: Server): Promise<void> } } };
+  postgraphile: {
+    postgraphile(preset: object): { createServ(grafserv: unknown): { addTo(server: Server): Promise<void> } };
+  };
   amber: { PostGraphileAmberPreset: object };
   adaptor: { makePgService(options: object): object };
   node: { grafserv: unknown };
@@ -21,7 +23,14 @@ async function main(): Promise<void> {
     extends: [load<'amber'>('postgraphile/presets/amber').PostGraphileAmberPreset],
     // It would hide what only partial indexes find, and ours leave deleted rows out.
     disablePlugins: ['PgIndexBehaviorsPlugin'],
-    pgServices: [load<'adaptor'>('postgraphile/adaptors/pg').makePgService({ connectionString: url, schemas: ['public'], poolConfig: { max: 10 }, pubsub: false })],
+    pgServices: [
+      load<'adaptor'>('postgraphile/adaptors/pg').makePgService({
+        connectionString: url,
+        schemas: ['public'],
+        poolConfig: { max: 10 },
+        pubsub: false,
+      }),
+    ],
     grafserv: { graphqlPath: '/graphql', graphiql: false, websockets: false, watch: false },
     grafast: { explain: false },
   };
@@ -38,7 +47,9 @@ function answerUsage(server: Server): void {
   server.on('request', (request, response) => {
     if (request.url !== '/usage') return others.forEach((listener) => listener(request, response));
     const text = JSON.stringify(usage());
-    response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) }).end(text);
+    response
+      .writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) })
+      .end(text);
   });
 }
 

@@ -24,7 +24,12 @@ async function main(): Promise<void> {
     useSofa({
       basePath: '/',
       schema: facadeSchema(schema, table),
-      routes: Object.fromEntries(table.operations.map((operation) => [`${operation.field.kind === 'query' ? 'Query' : 'Mutation'}.${operation.key}`, route(operation)])),
+      routes: Object.fromEntries(
+        table.operations.map((operation) => [
+          `${operation.field.kind === 'query' ? 'Query' : 'Mutation'}.${operation.key}`,
+          route(operation),
+        ]),
+      ),
       context: (({ req }: { req: IncomingMessage }) => context(platform, req)) as never,
     }) as unknown as express.RequestHandler,
   );
@@ -32,7 +37,11 @@ async function main(): Promise<void> {
 }
 
 // SOFA finds the path's variables by the names of arguments.
-function route({ method, path, params, status }: Operation): { method: Operation['method']; path: string; responseStatus: number } {
+function route({ method, path, params, status }: Operation): {
+  method: Operation['method'];
+  path: string;
+  responseStatus: number;
+} {
   let index = 0;
   return { method, path: path.replace(/\{\w+\}/g, () => `:${params[index++]?.argument}`), responseStatus: status };
 }

@@ -6,7 +6,8 @@ import { mintId } from '../../core/ids';
 const INT8 = 20;
 pg.types.setTypeParser(INT8, Number);
 
-const VOLUME = 'id, project_id, name, size_gb, region, application_id, mount_path, status, status_reason, enforcement, used_bytes, over_quota, created_at, updated_at';
+const VOLUME =
+  'id, project_id, name, size_gb, region, application_id, mount_path, status, status_reason, enforcement, used_bytes, over_quota, created_at, updated_at';
 const VARIABLE = 'application_id, key, value, value_hash, available_at, managed_by, created_at, updated_at';
 const GET = `select ${VOLUME} from volumes where id = $1 and project_id = $2 and deleted_at is null`;
 const LIST = `select ${VOLUME} from volumes where project_id = $1 and deleted_at is null order by id desc limit $2`;
@@ -38,10 +39,19 @@ const ENTRY = `insert into activity (id, project_id, account_id, action, actor, 
   values ($1, $2, 'acc', $3, '{}', 'usr', 'key', $4, $5, $6, $7, 'req', now())`;
 
 /** The three inserts of POST /v2/volumes. @param notify also wakes the loop at the commit */
-export function createVolume(pool: pg.Pool, project: string, input: { name: string; size_gb: number }, notify: 'notify' | 'silent'): Promise<object> {
+export function createVolume(
+  pool: pg.Pool,
+  project: string,
+  input: { name: string; size_gb: number },
+  notify: 'notify' | 'silent',
+): Promise<object> {
   return transaction(pool, async (client) => {
     const id = mintId('vol');
-    const { rows } = await client.query<object>({ name: 'insert', text: INSERT, values: [id, project, input.name, input.size_gb] });
+    const { rows } = await client.query<object>({
+      name: 'insert',
+      text: INSERT,
+      values: [id, project, input.name, input.size_gb],
+    });
     await client.query({ name: 'span', text: SPAN, values: [project, id, input.size_gb] });
     await record(client, project, 'volume.created', ['volume', id, input.name], ['name', 'size_gb']);
     if (notify === 'notify') await client.query({ name: 'notify', text: `select pg_notify('due', 'volumes')` });
@@ -63,15 +73,26 @@ export function renameVolume(pool: pg.Pool, project: string, id: string, name: s
   });
 }
 
-const APPLICATION = 'select 1 from applications where id = $1 and project_id = $2 and deleted_at is null for no key update';
+const APPLICATION =
+  'select 1 from applications where id = $1 and project_id = $2 and deleted_at is null for no key update';
 const VARIABLE_HELD = 'select * from environment_variables where application_id = $1 and key = $2 for update';
 const SET = `update environment_variables set value = $2, value_hash = $2, version = version + 1, updated_at = greatest(now(), updated_at) where id = $1 returning ${VARIABLE}`;
 
 /** PUT /v2/applications/{id}/env/{key} of a variable that is there. Its value is stored as it came, not sealed. */
-export function setVariable(pool: pg.Pool, project: string, application: string, key: string, value: string): Promise<object> {
+export function setVariable(
+  pool: pg.Pool,
+  project: string,
+  application: string,
+  key: string,
+  value: string,
+): Promise<object> {
   return transaction(pool, async (client) => {
     await client.query({ name: 'application', text: APPLICATION, values: [application, project] });
-    const { rows: held } = await client.query<{ id: string }>({ name: 'variable', text: VARIABLE_HELD, values: [application, key] });
+    const { rows: held } = await client.query<{ id: string }>({
+      name: 'variable',
+      text: VARIABLE_HELD,
+      values: [application, key],
+    });
     const id = held[0]?.id;
     const { rows } = await client.query<object>({ name: 'set', text: SET, values: [id, value] });
     await record(client, project, 'environment_variable.set', ['environment_variable', id, key], ['value']);
@@ -79,7 +100,13 @@ export function setVariable(pool: pg.Pool, project: string, application: string,
   });
 }
 
-async function record(client: pg.PoolClient, project: string, action: string, resource: unknown[], fields: string[]): Promise<void> {
+async function record(
+  client: pg.PoolClient,
+  project: string,
+  action: string,
+  resource: unknown[],
+  fields: string[],
+): Promise<void> {
   await client.query({ name: 'entry', text: ENTRY, values: [mintId('act'), project, action, ...resource, fields] });
 }
 

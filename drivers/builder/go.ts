@@ -6,11 +6,17 @@ import type { SourceFiles } from './source_files';
 export const lookForGo: Look = async (files, facts) => {
   const module = await files.read('go.mod');
   if (module === null) return null;
-  if (!facts.programs.go) throw new BuildError('The source needs Go, which is not on this platform. An operator can install it.');
+  if (!facts.programs.go)
+    throw new BuildError('The source needs Go, which is not on this platform. An operator can install it.');
   const program = await programOf(files, module);
   return {
-    kind: 'go', words: [`Go ${facts.programs.go.version}`, 'go build'], steps: [{ name: 'go build', command: 'mkdir -p bin && go build -o bin/ ./...' }],
-    site: [], processes: webOf(program), env: {}, programs: ['bin'],
+    kind: 'go',
+    words: [`Go ${facts.programs.go.version}`, 'go build'],
+    steps: [{ name: 'go build', command: 'mkdir -p bin && go build -o bin/ ./...' }],
+    site: [],
+    processes: webOf(program),
+    env: {},
+    programs: ['bin'],
   };
 };
 
@@ -21,7 +27,8 @@ function webOf(program: string | null): Record<string, string> {
 /** The program of the root, or the only one of cmd/. */
 async function programOf(files: SourceFiles, module: string): Promise<string | null> {
   for (const name of await files.names('.')) {
-    if (name.endsWith('.go') && !name.endsWith('_test.go') && /^package main\b/m.test((await files.read(name)) ?? '')) return nameOf(module);
+    if (name.endsWith('.go') && !name.endsWith('_test.go') && /^package main\b/m.test((await files.read(name)) ?? ''))
+      return nameOf(module);
   }
   const commands = await files.names('cmd');
   return commands.length === 1 && /^[\w.-]+$/.test(commands[0]!) ? commands[0]! : null;

@@ -29,15 +29,25 @@ async function detect(directory: string, settings: BuildSettings, facts: HostFac
   const found = await firstFit(files, facts);
   if (found !== null) return planOf(found);
   if (await files.has(settings.dockerfile_path)) throw await noImages(files, settings.dockerfile_path, facts);
-  throw new BuildError(`Nothing in ${settings.root_directory === '.' ? 'the source' : settings.root_directory} says how to build or start it. Add a Procfile, a package.json with a start script, an index.html, a requirements.txt or a go.mod.`);
+  throw new BuildError(
+    `Nothing in ${settings.root_directory === '.' ? 'the source' : settings.root_directory} says how to build or start it. Add a Procfile, a package.json with a start script, an index.html, a requirements.txt or a go.mod.`,
+  );
 }
 
-async function custom(command: string, procfile: string | null, files: SourceFiles, facts: HostFacts): Promise<BuildPlan> {
+async function custom(
+  command: string,
+  procfile: string | null,
+  files: SourceFiles,
+  facts: HostFacts,
+): Promise<BuildPlan> {
   const step: Step = { name: 'Build command', command };
   if (procfile !== null) return { ...(await withProcfile(procfile, files, facts, [step])), kind: 'custom' };
-  const found = await firstFit(files, facts) ?? { ...nothing, ...perhapsSite() };
+  const found = (await firstFit(files, facts)) ?? { ...nothing, ...perhapsSite() };
   const site = found.site.length ? perhapsSite().site : [];
-  return { ...planOf({ ...found, words: [...found.words.slice(0, 1), 'build command'], steps: [step], site }), kind: 'custom' };
+  return {
+    ...planOf({ ...found, words: [...found.words.slice(0, 1), 'build command'], steps: [step], site }),
+    kind: 'custom',
+  };
 }
 
 async function withProcfile(text: string, files: SourceFiles, facts: HostFacts, instead?: Step[]): Promise<BuildPlan> {
@@ -45,7 +55,17 @@ async function withProcfile(text: string, files: SourceFiles, facts: HostFacts, 
   // All languages that the files speak: a Procfile may start any of them.
   const found = merged(await all(languages, files, facts));
   const words = instead ? [...found.words.slice(0, 1), 'build command'] : found.words;
-  return { ...planOf({ ...found, kind: 'procfile', words: ['Procfile', ...words], steps: instead ?? found.steps, site: [], processes }), release_command };
+  return {
+    ...planOf({
+      ...found,
+      kind: 'procfile',
+      words: ['Procfile', ...words],
+      steps: instead ?? found.steps,
+      site: [],
+      processes,
+    }),
+    release_command,
+  };
 }
 
 /** The first language that knows what to start, with what those before it have to build; the first one where none knows. */
@@ -66,23 +86,50 @@ async function all(looks: Look[], files: SourceFiles, facts: HostFacts): Promise
 }
 
 function merged(parts: Part[]): Part {
-  return parts.reduce((before, part) => ({
-    kind: part.kind, words: [...before.words, ...part.words], steps: [...before.steps, ...part.steps], site: [...before.site, ...part.site],
-    processes: { ...before.processes, ...part.processes }, env: { ...before.env, ...part.env }, programs: [...before.programs, ...part.programs],
-  }), nothing);
+  return parts.reduce(
+    (before, part) => ({
+      kind: part.kind,
+      words: [...before.words, ...part.words],
+      steps: [...before.steps, ...part.steps],
+      site: [...before.site, ...part.site],
+      processes: { ...before.processes, ...part.processes },
+      env: { ...before.env, ...part.env },
+      programs: [...before.programs, ...part.programs],
+    }),
+    nothing,
+  );
 }
 
 function planOf({ kind, words, steps, site, processes, env, programs }: Part): BuildPlan {
   const places = programs.map((directory) => `$PWD/${directory}:`).join('');
-  const write: Step[] = places === '' ? [] : [{ name: 'Profile', command: `mkdir -p .platform && echo ${quoted(`PATH="${places}$PATH"; export PATH`)} > ${profile}` }];
-  return { kind, summary: words.join(', '), steps: [...steps, ...site, ...write], processes, release_command: null, env };
+  const write: Step[] =
+    places === ''
+      ? []
+      : [
+          {
+            name: 'Profile',
+            command: `mkdir -p .platform && echo ${quoted(`PATH="${places}$PATH"; export PATH`)} > ${profile}`,
+          },
+        ];
+  return {
+    kind,
+    summary: words.join(', '),
+    steps: [...steps, ...site, ...write],
+    processes,
+    release_command: null,
+    env,
+  };
 }
 
 async function noImages(files: SourceFiles, dockerfile: string, { oci_builders }: HostFacts): Promise<BuildError> {
-  if (!(await files.has(dockerfile))) return new BuildError(`The source has no ${dockerfile}. Check build.dockerfile_path in the settings of the application.`);
+  if (!(await files.has(dockerfile)))
+    return new BuildError(
+      `The source has no ${dockerfile}. Check build.dockerfile_path in the settings of the application.`,
+    );
   const instead = 'Use the builder `buildpack` with a Procfile, or one of the languages of this platform.';
   const [found] = oci_builders;
-  if (found !== undefined) return new BuildError(`This platform has ${found}, but it cannot run images yet. ${instead}`);
+  if (found !== undefined)
+    return new BuildError(`This platform has ${found}, but it cannot run images yet. ${instead}`);
   return new BuildError(`A Dockerfile needs podman, buildah or docker, which this platform does not have. ${instead}`);
 }
 
@@ -97,8 +144,20 @@ function script({ steps }: BuildPlan): string {
 
 function environment({ cache }: BuildPlace): Record<string, string> {
   return {
-    CI: '1', HOME: `${cache}/home`, XDG_CACHE_HOME: `${cache}/xdg`,
-    npm_config_cache: `${cache}/npm`, npm_config_update_notifier: 'false', npm_config_store_dir: `${cache}/pnpm`, YARN_CACHE_FOLDER: `${cache}/yarn`, YARN_GLOBAL_FOLDER: `${cache}/yarn-global`,
-    COREPACK_HOME: `${cache}/corepack`, PIP_CACHE_DIR: `${cache}/pip`, PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_NO_INPUT: '1', GOPATH: `${cache}/go`, GOMODCACHE: `${cache}/go/pkg/mod`, GOCACHE: `${cache}/go-build`,
+    CI: '1',
+    HOME: `${cache}/home`,
+    XDG_CACHE_HOME: `${cache}/xdg`,
+    npm_config_cache: `${cache}/npm`,
+    npm_config_update_notifier: 'false',
+    npm_config_store_dir: `${cache}/pnpm`,
+    YARN_CACHE_FOLDER: `${cache}/yarn`,
+    YARN_GLOBAL_FOLDER: `${cache}/yarn-global`,
+    COREPACK_HOME: `${cache}/corepack`,
+    PIP_CACHE_DIR: `${cache}/pip`,
+    PIP_DISABLE_PIP_VERSION_CHECK: '1',
+    PIP_NO_INPUT: '1',
+    GOPATH: `${cache}/go`,
+    GOMODCACHE: `${cache}/go/pkg/mod`,
+    GOCACHE: `${cache}/go-build`,
   };
 }

@@ -18,7 +18,12 @@ export function satisfies(version: string, range: string): boolean | null {
 
 function inSet(version: Version, set: string): boolean | null {
   const hyphen = /^(\S+)\s+-\s+(\S+)$/.exec(set);
-  const words = hyphen ? [`>=${hyphen[1]}`, `<=${hyphen[2]}`] : set.replace(/([<>=~^])\s+/g, '$1').split(/\s+/).filter(Boolean);
+  const words = hyphen
+    ? [`>=${hyphen[1]}`, `<=${hyphen[2]}`]
+    : set
+        .replace(/([<>=~^])\s+/g, '$1')
+        .split(/\s+/)
+        .filter(Boolean);
   const bounds = words.map(boundsOf);
   if (bounds.includes(null)) return null;
   return bounds.every((one) => one !== null && compare(version, one.from) >= 0 && compare(version, one.below) < 0);
@@ -31,13 +36,21 @@ function boundsOf(word: string): Bounds | null {
   const from = complete(given);
   const after = next(from, given.length - 1);
   switch (sign) {
-    case '>=': return { from, below: highest };
-    case '>': return { from: after, below: highest };
-    case '<': return { from: none, below: from };
-    case '<=': return { from: none, below: after };
-    case '^': return { from, below: next(from, firstOf(from)) };
-    case '~': case '~>': return { from, below: next(from, Math.min(given.length - 1, 1)) };
-    default: return { from, below: after };
+    case '>=':
+      return { from, below: highest };
+    case '>':
+      return { from: after, below: highest };
+    case '<':
+      return { from: none, below: from };
+    case '<=':
+      return { from: none, below: after };
+    case '^':
+      return { from, below: next(from, firstOf(from)) };
+    case '~':
+    case '~>':
+      return { from, below: next(from, Math.min(given.length - 1, 1)) };
+    default:
+      return { from, below: after };
   }
 }
 

@@ -17,12 +17,14 @@ type Fields = Record<string, unknown>;
 export function readPackage(text: string): Package {
   const found = parsed(text);
   const engines = table(found, 'engines');
-  const dependencies = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'].some((name) => Object.keys(table(found, name)).length > 0);
+  const dependencies = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'].some(
+    (name) => Object.keys(table(found, name)).length > 0,
+  );
   return {
     scripts: scriptsOf(table(found, 'scripts')),
     main: typeof found.main === 'string' && found.main !== '' ? found.main : null,
     node: typeof engines.node === 'string' ? engines.node : null,
-    manager: typeof found.packageManager === 'string' ? found.packageManager.split('@')[0] ?? null : null,
+    manager: typeof found.packageManager === 'string' ? (found.packageManager.split('@')[0] ?? null) : null,
     hasDependencies: dependencies || found.workspaces !== undefined,
   };
 }
@@ -46,7 +48,7 @@ function placeOf({ message }: Error, text: string): string {
 
 function table(found: Fields, name: string): Fields {
   const value = found[name];
-  if (value === undefined || value === null || Array.isArray(value) && name === 'engines') return {};
+  if (value === undefined || value === null || (Array.isArray(value) && name === 'engines')) return {};
   if (!isTable(value)) throw new BuildError(`package.json: ${name} must be an object.`);
   return value;
 }

@@ -2,7 +2,10 @@
 import { limits } from '../../core/limits';
 import { BuildError } from '../builder';
 
-export interface Procfile { processes: Record<string, string>; release_command: string | null }
+export interface Procfile {
+  processes: Record<string, string>;
+  release_command: string | null;
+}
 
 const commandMax = 2000;
 
@@ -16,17 +19,27 @@ export function readProcfile(text: string): Procfile {
     found.set(type, command);
   });
   const { release = null, ...processes } = Object.fromEntries(found);
-  if (found.size === 0) throw new BuildError('The Procfile is empty. Write a line like `web: node server.js` into it, or remove it.');
-  if (found.size > limits.processesPerApplication) throw new BuildError(`The Procfile has more than ${limits.processesPerApplication} process types.`);
+  if (found.size === 0)
+    throw new BuildError('The Procfile is empty. Write a line like `web: node server.js` into it, or remove it.');
+  if (found.size > limits.processesPerApplication)
+    throw new BuildError(`The Procfile has more than ${limits.processesPerApplication} process types.`);
   return { processes, release_command: release };
 }
 
 function entry(line: string, number: number): [type: string, command: string] {
   const [, type = '', command = ''] = /^\s*([^:\s]+)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
   if (type === '') throw wrong(number, `${JSON.stringify(line.slice(0, 60))} is not of the form \`type: command\``);
-  if (!/^[a-z][a-z0-9_-]{0,29}$/.test(type)) throw wrong(number, `the process type ${JSON.stringify(type.slice(0, 60))} must be lower-case letters, digits, - and _, 30 at most, and begin with a letter`);
+  if (!/^[a-z][a-z0-9_-]{0,29}$/.test(type))
+    throw wrong(
+      number,
+      `the process type ${JSON.stringify(type.slice(0, 60))} must be lower-case letters, digits, - and _, 30 at most, and begin with a letter`,
+    );
   if (command === '') throw wrong(number, `the process type ${type} has no command`);
-  if (command.length > commandMax || /\p{Cc}/u.test(command.replaceAll('\t', ' '))) throw wrong(number, `the command of ${type} is longer than ${commandMax} characters or has control characters in it`);
+  if (command.length > commandMax || /\p{Cc}/u.test(command.replaceAll('\t', ' ')))
+    throw wrong(
+      number,
+      `the command of ${type} is longer than ${commandMax} characters or has control characters in it`,
+    );
   return [type, command];
 }
 

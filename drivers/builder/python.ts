@@ -12,12 +12,24 @@ export const lookForPython: Look = async (files, facts) => {
   const hasProject = requirements === null && (await files.has('pyproject.toml'));
   const main = await mainOf(files);
   if (requirements === null && !hasProject && main === null) return null;
-  if (!facts.programs.python3) throw new BuildError('The source needs Python, which is not on this platform. An operator can install python3.');
-  const wanted = (requirements ?? '').split(/\r?\n/).map((line) => line.replace(/(^|\s)#.*/, '').trim()).filter(Boolean);
+  if (!facts.programs.python3)
+    throw new BuildError('The source needs Python, which is not on this platform. An operator can install python3.');
+  const wanted = (requirements ?? '')
+    .split(/\r?\n/)
+    .map((line) => line.replace(/(^|\s)#.*/, '').trim())
+    .filter(Boolean);
   const steps = hasProject ? installSteps('.') : wanted.length ? installSteps('-r requirements.txt') : [];
   const part: Part = {
-    kind: 'python', words: [`Python ${facts.programs.python3.version}`, ...(steps.length ? [`pip install ${hasProject ? 'of pyproject.toml' : 'of requirements.txt'}`] : [])],
-    steps, site: [], processes: {}, env: { PYTHONUNBUFFERED: '1' }, programs: steps.length ? [`${environmentDirectory}/bin`] : [],
+    kind: 'python',
+    words: [
+      `Python ${facts.programs.python3.version}`,
+      ...(steps.length ? [`pip install ${hasProject ? 'of pyproject.toml' : 'of requirements.txt'}`] : []),
+    ],
+    steps,
+    site: [],
+    processes: {},
+    env: { PYTHONUNBUFFERED: '1' },
+    programs: steps.length ? [`${environmentDirectory}/bin`] : [],
   };
   const web = await webOf(files, wanted, main);
   return web === null ? part : { ...part, processes: { web } };

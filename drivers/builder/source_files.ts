@@ -19,7 +19,9 @@ export async function openFiles(source: string, rootDirectory: string): Promise<
   const whole = await realpath(source);
   const root = await within(whole, path.join(whole, rootDirectory));
   if (root === null || !(await stat(root)).isDirectory()) {
-    throw new BuildError(`The source has no directory ${rootDirectory}. Check build.root_directory in the settings of the application.`);
+    throw new BuildError(
+      `The source has no directory ${rootDirectory}. Check build.root_directory in the settings of the application.`,
+    );
   }
   const find = (name: string) => within(whole, path.join(root, name));
   return {

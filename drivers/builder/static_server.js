@@ -7,13 +7,43 @@ const http = require('node:http');
 const path = require('node:path');
 
 const types = {
-  '.html': 'text/html; charset=utf-8', '.htm': 'text/html; charset=utf-8', '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.mjs': 'text/javascript; charset=utf-8',
-  '.json': 'application/json', '.map': 'application/json', '.webmanifest': 'application/manifest+json', '.xml': 'application/xml', '.txt': 'text/plain; charset=utf-8', '.md': 'text/markdown; charset=utf-8',
-  '.csv': 'text/csv; charset=utf-8', '.ics': 'text/calendar; charset=utf-8', '.svg': 'image/svg+xml', '.png': 'image/png', '.jpg': 'image/jpeg', '.jpeg': 'image/jpeg', '.gif': 'image/gif', '.webp': 'image/webp', '.avif': 'image/avif',
-  '.ico': 'image/x-icon', '.woff': 'font/woff', '.woff2': 'font/woff2', '.ttf': 'font/ttf', '.otf': 'font/otf', '.mp3': 'audio/mpeg', '.ogg': 'audio/ogg', '.mp4': 'video/mp4', '.webm': 'video/webm',
-  '.pdf': 'application/pdf', '.zip': 'application/zip', '.wasm': 'application/wasm',
+  '.html': 'text/html; charset=utf-8',
+  '.htm': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.map': 'application/json',
+  '.webmanifest': 'application/manifest+json',
+  '.xml': 'application/xml',
+  '.txt': 'text/plain; charset=utf-8',
+  '.md': 'text/markdown; charset=utf-8',
+  '.csv': 'text/csv; charset=utf-8',
+  '.ics': 'text/calendar; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.jpg': 'image/jpeg',
+  '.jpeg': 'image/jpeg',
+  '.gif': 'image/gif',
+  '.webp': 'image/webp',
+  '.avif': 'image/avif',
+  '.ico': 'image/x-icon',
+  '.woff': 'font/woff',
+  '.woff2': 'font/woff2',
+  '.ttf': 'font/ttf',
+  '.otf': 'font/otf',
+  '.mp3': 'audio/mpeg',
+  '.ogg': 'audio/ogg',
+  '.mp4': 'video/mp4',
+  '.webm': 'video/webm',
+  '.pdf': 'application/pdf',
+  '.zip': 'application/zip',
+  '.wasm': 'application/wasm',
 };
-const encodings = [['br', '.br'], ['gzip', '.gz']];
+const encodings = [
+  ['br', '.br'],
+  ['gzip', '.gz'],
+];
 
 const root = findRoot(process.argv.slice(2));
 const server = http.createServer((request, response) => {
@@ -25,7 +55,9 @@ const server = http.createServer((request, response) => {
     else response.destroy();
   }
 });
-server.listen(Number(process.env.PORT) || 8080, process.env.HOST || '127.0.0.1', () => console.log(`Serving files on port ${server.address().port}`));
+server.listen(Number(process.env.PORT) || 8080, process.env.HOST || '127.0.0.1', () =>
+  console.log(`Serving files on port ${server.address().port}`),
+);
 
 // Open requests are finished; connections that only wait are closed.
 process.on('SIGTERM', () => {
@@ -36,12 +68,15 @@ process.on('SIGTERM', () => {
 function findRoot(directories) {
   const found = directories.find((directory) => fs.existsSync(path.join(directory, 'index.html')));
   if (found) return fs.realpathSync(found);
-  console.error(`There is no index.html in ${directories.join(', ') || 'any directory'}. To run a server of your own instead, add a Procfile.`);
+  console.error(
+    `There is no index.html in ${directories.join(', ') || 'any directory'}. To run a server of your own instead, add a Procfile.`,
+  );
   process.exit(1);
 }
 
 function answer(request, response) {
-  if (request.method !== 'GET' && request.method !== 'HEAD') return plain(response, 405, 'Method not allowed', { allow: 'GET, HEAD' });
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return plain(response, 405, 'Method not allowed', { allow: 'GET, HEAD' });
   const [rawPath, query] = split(request.url, '?');
   const wanted = decoded(rawPath);
   if (wanted === null) return plain(response, 400, 'Bad request');
@@ -117,7 +152,11 @@ function headersOf(found, { stat, encoding, varies }) {
     etag: `"${stat.size.toString(36)}-${Math.floor(stat.mtimeMs).toString(36)}${encoding ? `-${encoding}` : ''}"`,
     'last-modified': stat.mtime.toUTCString(),
     // Names with a digest in them never change what they mean.
-    'cache-control': /[.-][0-9a-zA-Z_]{8,}\.(?:js|css|woff2?|png|jpe?g|svg|webp|avif)$/.test(found.name) && /\/assets\/|\/static\/|\/_next\//.test(found.name) ? 'public, max-age=31536000, immutable' : 'public, max-age=0, must-revalidate',
+    'cache-control':
+      /[.-][0-9a-zA-Z_]{8,}\.(?:js|css|woff2?|png|jpe?g|svg|webp|avif)$/.test(found.name) &&
+      /\/assets\/|\/static\/|\/_next\//.test(found.name)
+        ? 'public, max-age=31536000, immutable'
+        : 'public, max-age=0, must-revalidate',
     'x-content-type-options': 'nosniff',
   };
   if (encoding) headers['content-encoding'] = encoding;
@@ -127,16 +166,24 @@ function headersOf(found, { stat, encoding, varies }) {
 
 /** The compressed file beside it, where the build has left one and the client takes it. */
 function compressed(request, found) {
-  const accepted = String(request.headers['accept-encoding'] || '').split(',').filter((one) => !/;\s*q=0(\.0*)?\s*$/.test(one)).map((one) => one.split(';')[0].trim());
-  const beside = encodings.map(([encoding, suffix]) => ({ encoding, found: regular(found.file + suffix) })).filter((one) => one.found);
+  const accepted = String(request.headers['accept-encoding'] || '')
+    .split(',')
+    .filter((one) => !/;\s*q=0(\.0*)?\s*$/.test(one))
+    .map((one) => one.split(';')[0].trim());
+  const beside = encodings
+    .map(([encoding, suffix]) => ({ encoding, found: regular(found.file + suffix) }))
+    .filter((one) => one.found);
   const chosen = beside.find(({ encoding }) => accepted.includes(encoding));
-  return chosen ? { ...chosen.found, encoding: chosen.encoding, varies: true } : { ...found, varies: beside.length > 0 };
+  return chosen
+    ? { ...chosen.found, encoding: chosen.encoding, varies: true }
+    : { ...found, varies: beside.length > 0 };
 }
 
 /** RFC 9110 section 13.2.2. */
 function isFresh(request, headers) {
   const tags = request.headers['if-none-match'];
-  if (tags !== undefined) return tags.trim() === '*' || tags.split(',').some((tag) => tag.trim().replace(/^W\//, '') === headers.etag);
+  if (tags !== undefined)
+    return tags.trim() === '*' || tags.split(',').some((tag) => tag.trim().replace(/^W\//, '') === headers.etag);
   const since = Date.parse(request.headers['if-modified-since'] || '');
   return since >= Date.parse(headers['last-modified']);
 }
@@ -156,5 +203,7 @@ function rangeOf(request, size, headers) {
 }
 
 function plain(response, status, text, headers = {}) {
-  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': text.length + 1, ...headers }).end(`${text}\n`);
+  response
+    .writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': text.length + 1, ...headers })
+    .end(`${text}\n`);
 }

@@ -8,13 +8,24 @@ const serverFile = '.platform/static_server.js';
 export const lookForSite: Look = async (files) => {
   const found = (await files.has('index.html')) ? '.' : (await files.has('public/index.html')) ? 'public' : null;
   if (found === null) return null;
-  return { kind: 'static', words: [found === '.' ? 'Static site' : 'Static site of public/'], steps: [], site: [serverStep()], processes: { web: command([found]) }, env: {}, programs: [] };
+  return {
+    kind: 'static',
+    words: [found === '.' ? 'Static site' : 'Static site of public/'],
+    steps: [],
+    site: [serverStep()],
+    processes: { web: command([found]) },
+    env: {},
+    programs: [],
+  };
 };
 
 /** A site that is there after the build only: the first of the directories that has an index.html then. Fails where none has. */
 export function lateSite(directories: string[]): Pick<Part, 'site' | 'processes'> {
   const tests = directories.map((directory) => `[ -f ${directory}/index.html ]`).join(' || ');
-  const none = 'The build left no index.html in ' + directories.map((directory) => (directory === '.' ? 'the root directory' : `${directory}/`)).join(', ') + '. To run a server instead, add a start script or a Procfile.';
+  const none =
+    'The build left no index.html in ' +
+    directories.map((directory) => (directory === '.' ? 'the root directory' : `${directory}/`)).join(', ') +
+    '. To run a server instead, add a start script or a Procfile.';
   const check: Step = { name: 'Static site', command: `${tests} || { echo "${none}" >&2; exit 1; }` };
   return { site: [check, serverStep()], processes: { web: command(directories) } };
 }
@@ -30,5 +41,8 @@ function command(directories: string[]): string {
 
 function serverStep(): Step {
   const server = readFileSync(path.join(__dirname, 'static_server.js'), 'utf8');
-  return { name: 'Web server for files', command: `mkdir -p .platform && cat > ${serverFile} <<'END_OF_SERVER'\n${server.trimEnd()}\nEND_OF_SERVER` };
+  return {
+    name: 'Web server for files',
+    command: `mkdir -p .platform && cat > ${serverFile} <<'END_OF_SERVER'\n${server.trimEnd()}\nEND_OF_SERVER`,
+  };
 }

@@ -42,7 +42,13 @@ export function acmeCertificates({ directory, email, roots }: Options): Certific
   };
 }
 
-async function order(acme: Acme, client: Client, { hostname }: CertificateRequest, publish: PublishChallenge, ctx: DriverContext): Promise<IssuedCertificate> {
+async function order(
+  acme: Acme,
+  client: Client,
+  { hostname }: CertificateRequest,
+  publish: PublishChallenge,
+  ctx: DriverContext,
+): Promise<IssuedCertificate> {
   checkpoint(ctx);
   const placed = await client.createOrder({ identifiers: [{ type: 'dns', value: hostname }] });
   for (const authorization of await client.getAuthorizations(placed)) await prove(client, authorization, publish);
@@ -50,7 +56,12 @@ async function order(acme: Acme, client: Client, { hostname }: CertificateReques
   if (ready.status === 'invalid') throw await whyInvalid(client, ready);
   const key = await newPrivateKey();
   const [, request] = await acme.crypto.createCsr({ altNames: [hostname] }, key);
-  const done = await settled(client, await client.finalizeOrder(ready, request), ['pending', 'ready', 'processing'], ctx);
+  const done = await settled(
+    client,
+    await client.finalizeOrder(ready, request),
+    ['pending', 'ready', 'processing'],
+    ctx,
+  );
   if (done.status === 'invalid') throw await whyInvalid(client, done);
   return read(await client.getCertificate(done), key, hostname);
 }
@@ -59,16 +70,23 @@ async function order(acme: Acme, client: Client, { hostname }: CertificateReques
 async function prove(client: Client, { status, challenges }: Authorization, publish: PublishChallenge): Promise<void> {
   if (status !== 'pending') return;
   const challenge = challenges.find(({ type }) => type === 'http-01');
-  if (!challenge) throw new DriverError('unsupported', 'The certificate authority offers no HTTP-01 challenge for this name.');
+  if (!challenge)
+    throw new DriverError('unsupported', 'The certificate authority offers no HTTP-01 challenge for this name.');
   await publish(challenge.token, await client.getChallengeKeyAuthorization(challenge));
   await client.completeChallenge(challenge);
 }
 
-async function settled(client: Client, first: Order, waiting: readonly Order['status'][], ctx: DriverContext): Promise<Order> {
+async function settled(
+  client: Client,
+  first: Order,
+  waiting: readonly Order['status'][],
+  ctx: DriverContext,
+): Promise<Order> {
   const end = performance.now() + CHECKED_WITHIN_MS;
   let found = first;
   while (waiting.includes(found.status)) {
-    if (performance.now() > end) throw new DriverError('transient', 'The certificate authority did not finish its check within a minute.');
+    if (performance.now() > end)
+      throw new DriverError('transient', 'The certificate authority did not finish its check within a minute.');
     await sleep(LOOK_EVERY_MS, undefined, { signal: ctx.signal });
     found = await client.getOrder(found);
   }
@@ -98,6 +116,8 @@ function issuerOf({ issuer }: X509Certificate): string {
 // Anything but a DriverError is a surprise. It must not be tried again at once: authorities count.
 function explained(error: unknown, ctx: DriverContext): DriverError {
   if (error instanceof DriverError) return error;
-  const message = ctx.signal.aborted ? 'the step ran out of its time' : 'The certificate could not be obtained because of an internal error.';
+  const message = ctx.signal.aborted
+    ? 'the step ran out of its time'
+    : 'The certificate could not be obtained because of an internal error.';
   return Object.assign(new DriverError('transient', message), { cause: error });
 }

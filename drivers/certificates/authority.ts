@@ -4,7 +4,10 @@ import { isIP } from 'node:net';
 import type * as x509Library from '@peculiar/x509';
 
 /** PEM; `key` is PKCS #8. */
-export interface KeyedCertificate { certificate: string; key: string }
+export interface KeyedCertificate {
+  certificate: string;
+  key: string;
+}
 
 const DAY_MS = 86_400_000;
 const AUTHORITY_DAYS = 3650;
@@ -20,7 +23,10 @@ export async function newAuthority(name: string): Promise<KeyedCertificate> {
   const x509 = await library();
   const keys = await newKeys();
   const made = await x509.X509CertificateGenerator.createSelfSigned({
-    ...lifetime(AUTHORITY_DAYS), name: `CN=${name}`, keys, signingAlgorithm: ALGORITHM,
+    ...lifetime(AUTHORITY_DAYS),
+    name: `CN=${name}`,
+    keys,
+    signingAlgorithm: ALGORITHM,
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
@@ -31,18 +37,27 @@ export async function newAuthority(name: string): Promise<KeyedCertificate> {
 }
 
 /** A certificate for a server under these host names and addresses, the authority's own behind it. @param names at least one */
-export async function issueServerCertificate(authority: KeyedCertificate, names: readonly string[]): Promise<KeyedCertificate> {
+export async function issueServerCertificate(
+  authority: KeyedCertificate,
+  names: readonly string[],
+): Promise<KeyedCertificate> {
   const x509 = await library();
   const keys = await newKeys();
   const issuer = new x509.X509Certificate(authority.certificate);
   const made = await x509.X509CertificateGenerator.create({
-    ...lifetime(SERVER_DAYS), subject: `CN=${names[0]}`, issuer: issuer.subject, publicKey: keys.publicKey,
-    signingKey: await signingKey(authority.key), signingAlgorithm: ALGORITHM,
+    ...lifetime(SERVER_DAYS),
+    subject: `CN=${names[0]}`,
+    issuer: issuer.subject,
+    publicKey: keys.publicKey,
+    signingKey: await signingKey(authority.key),
+    signingAlgorithm: ALGORITHM,
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
       new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-      new x509.SubjectAlternativeNameExtension(names.map((value) => ({ type: isIP(value) ? 'ip' as const : 'dns' as const, value }))),
+      new x509.SubjectAlternativeNameExtension(
+        names.map((value) => ({ type: isIP(value) ? ('ip' as const) : ('dns' as const), value })),
+      ),
       await x509.AuthorityKeyIdentifierExtension.create(issuer),
     ],
   });
@@ -50,10 +65,17 @@ export async function issueServerCertificate(authority: KeyedCertificate, names:
 }
 
 /** Whether a certificate is to be replaced: it nears its end, lacks one of the names, or is of another authority. */
-export function isOutdated(certificate: string, authority: string, names: readonly string[], now = Date.now()): boolean {
+export function isOutdated(
+  certificate: string,
+  authority: string,
+  names: readonly string[],
+  now = Date.now(),
+): boolean {
   const own = new X509Certificate(certificate);
   const covered = names.every((name) => (isIP(name) ? own.checkIP(name) : own.checkHost(name)) !== undefined);
-  return !covered || Date.parse(own.validTo) - now < RENEW_BEFORE_MS || !own.verify(new X509Certificate(authority).publicKey);
+  return (
+    !covered || Date.parse(own.validTo) - now < RENEW_BEFORE_MS || !own.verify(new X509Certificate(authority).publicKey)
+  );
 }
 
 // Loaded when it is first needed: it takes its time.
@@ -67,7 +89,11 @@ function newKeys(): Promise<CryptoKeyPair> {
 
 function lifetime(days: number): { serialNumber: string; notBefore: Date; notAfter: Date } {
   const now = Date.now();
-  return { serialNumber: `00${randomBytes(15).toString('hex')}`, notBefore: new Date(now - EARLIER_MS), notAfter: new Date(now + days * DAY_MS) };
+  return {
+    serialNumber: `00${randomBytes(15).toString('hex')}`,
+    notBefore: new Date(now - EARLIER_MS),
+    notAfter: new Date(now + days * DAY_MS),
+  };
 }
 
 async function keyText({ privateKey }: CryptoKeyPair): Promise<string> {

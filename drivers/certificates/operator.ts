@@ -9,8 +9,15 @@ export interface OperatorCertificate {
   close(): void;
 }
 
-interface Files { ingressCertFile: string | null; ingressKeyFile: string | null }
-interface Loaded { chain: string; key: string; leaf: X509Certificate }
+interface Files {
+  ingressCertFile: string | null;
+  ingressKeyFile: string | null;
+}
+interface Loaded {
+  chain: string;
+  key: string;
+  leaf: X509Certificate;
+}
 
 const LOOK_EVERY_MS = 60_000;
 
@@ -19,9 +26,14 @@ const LOOK_EVERY_MS = 60_000;
  * renewed: then `changed` is called, and the new ones are served once they fit together.
  * @throws StartupError for one without the other, and for files that can't be read or do not fit together
  */
-export function operatorCertificate({ ingressCertFile: certFile, ingressKeyFile: keyFile }: Files, changed: () => void, lookEveryMs = LOOK_EVERY_MS): OperatorCertificate | null {
+export function operatorCertificate(
+  { ingressCertFile: certFile, ingressKeyFile: keyFile }: Files,
+  changed: () => void,
+  lookEveryMs = LOOK_EVERY_MS,
+): OperatorCertificate | null {
   if (certFile === null && keyFile === null) return null;
-  if (certFile === null || keyFile === null) throw new StartupError('INGRESS_CERT_FILE and INGRESS_KEY_FILE need each other');
+  if (certFile === null || keyFile === null)
+    throw new StartupError('INGRESS_CERT_FILE and INGRESS_KEY_FILE need each other');
   let loaded = load(certFile, keyFile);
   const look = (): void => {
     try {
@@ -42,7 +54,8 @@ function load(certFile: string, keyFile: string): Loaded {
   const [chain, key] = [read('INGRESS_CERT_FILE', certFile), read('INGRESS_KEY_FILE', keyFile)];
   const leaf = parse('INGRESS_CERT_FILE', () => new X509Certificate(chain));
   const fits = leaf.checkPrivateKey(parse('INGRESS_KEY_FILE', () => createPrivateKey(key)));
-  if (!fits) throw new StartupError('the key in INGRESS_KEY_FILE is not that of the first certificate in INGRESS_CERT_FILE');
+  if (!fits)
+    throw new StartupError('the key in INGRESS_KEY_FILE is not that of the first certificate in INGRESS_CERT_FILE');
   return { chain, key, leaf };
 }
 

@@ -20,7 +20,8 @@ const meanings: Record<string, string> = {
   incorrectResponse: 'The certificate authority got another answer at the host name than the one of the platform',
   caa: 'A CAA record in the DNS forbids this certificate authority to issue for the host name',
   rejectedIdentifier: 'The certificate authority issues no certificates for this host name',
-  externalAccountRequired: 'The certificate authority wants an account that was agreed upon beforehand, which the platform does not support',
+  externalAccountRequired:
+    'The certificate authority wants an account that was agreed upon beforehand, which the platform does not support',
   userActionRequired: 'The certificate authority wants its new terms to be accepted by the operator',
 };
 
@@ -31,18 +32,34 @@ const meanings: Record<string, string> = {
 export function refusalOf(problem: AcmeProblem, retryAfterMs: number | null): DriverError {
   const kind = (problem.type ?? '').replace(PREFIX, '');
   const detail = detailOf(problem);
-  if (kind === 'rateLimited') return new DriverError('transient', sentence('The certificate authority takes no more requests for now', detail), retryAfterMs ?? BUSY_MS);
-  return new DriverError('invalid', sentence(meanings[kind] ?? 'The certificate authority refused', detail), retryAfterMs ?? undefined);
+  if (kind === 'rateLimited')
+    return new DriverError(
+      'transient',
+      sentence('The certificate authority takes no more requests for now', detail),
+      retryAfterMs ?? BUSY_MS,
+    );
+  return new DriverError(
+    'invalid',
+    sentence(meanings[kind] ?? 'The certificate authority refused', detail),
+    retryAfterMs ?? undefined,
+  );
 }
 
 /** The authority can't be reached, or has trouble of its own. @param what a status or the code of an error */
 export function outageOf(what: string, retryAfterMs: number | null): DriverError {
-  return new DriverError('transient', `The certificate authority does not answer as it should (${what}). The platform tries again.`, retryAfterMs ?? undefined);
+  return new DriverError(
+    'transient',
+    `The certificate authority does not answer as it should (${what}). The platform tries again.`,
+    retryAfterMs ?? undefined,
+  );
 }
 
 function detailOf({ detail, subproblems }: AcmeProblem): string {
   const text = subproblems?.find((one) => one.detail)?.detail ?? detail ?? '';
-  return String(text).replace(/\p{Cc}|\p{Surrogate}/gu, ' ').slice(0, DETAIL_CHARACTERS).trim();
+  return String(text)
+    .replace(/\p{Cc}|\p{Surrogate}/gu, ' ')
+    .slice(0, DETAIL_CHARACTERS)
+    .trim();
 }
 
 function sentence(meaning: string, detail: string): string {

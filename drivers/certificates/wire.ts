@@ -8,7 +8,11 @@ import { outageOf, refusalOf, type AcmeProblem } from './refusal';
 
 export type Wire = Extract<(typeof axios)['defaults']['adapter'], (...given: never[]) => unknown>;
 
-interface Reply { status: number; headers: http.IncomingHttpHeaders; text: string }
+interface Reply {
+  status: number;
+  headers: http.IncomingHttpHeaders;
+  text: string;
+}
 
 const ANSWER_WITHIN_MS = 15_000;
 const ANSWER_BYTES_MAX = 1 << 20;
@@ -22,7 +26,11 @@ export function openWire(roots: string | null): Wire {
   return async (config) => {
     const headers = config.headers.toJSON() as http.OutgoingHttpHeaders;
     const method = (config.method ?? 'get').toUpperCase();
-    const { status, headers: answered, text } = await send(new URL(config.url ?? ''), { method, headers, agent }, config.data as string | undefined);
+    const {
+      status,
+      headers: answered,
+      text,
+    } = await send(new URL(config.url ?? ''), { method, headers, agent }, config.data as string | undefined);
     requireSuccess(status, answered, text);
     return { data: text, status, statusText: '', headers: answered as Record<string, string>, config };
   };
@@ -32,13 +40,22 @@ function send(url: URL, options: https.RequestOptions, body: string | undefined)
   const client = url.protocol === 'https:' ? https : http;
   const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
   return new Promise<Reply>((resolve, reject) => {
-    const request = client.request(url, { ...options, agent: url.protocol === 'https:' ? options.agent : undefined, signal }, (response) => {
-      collect(response).then((text) => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }), reject);
-    });
+    const request = client.request(
+      url,
+      { ...options, agent: url.protocol === 'https:' ? options.agent : undefined, signal },
+      (response) => {
+        collect(response).then(
+          (text) => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
+          reject,
+        );
+      },
+    );
     request.on('error', reject);
     request.end(body);
   }).catch((error: NodeJS.ErrnoException) => {
-    throw Object.assign(outageOf(signal.aborted ? 'no answer in time' : error.code ?? error.name, null), { cause: error });
+    throw Object.assign(outageOf(signal.aborted ? 'no answer in time' : (error.code ?? error.name), null), {
+      cause: error,
+    });
   });
 }
 

@@ -9,7 +9,10 @@ import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
 import { absentIsNull, erase, requireName, type Estate, type Owner } from './home';
 
-export interface Backup { file: string; manifest: BackupMade['manifest'] }
+export interface Backup {
+  file: string;
+  manifest: BackupMade['manifest'];
+}
 
 const manifestName = 'manifest.json';
 
@@ -30,21 +33,38 @@ export async function requireBackup(estate: Estate, serverId: string, backupId: 
 }
 
 /** Finds the backup, or makes it: `fill` writes the file at the path that it is given and answers what the manifest should say. */
-export async function makeBackup(estate: Estate, serverId: string, backupId: string, fileName: string, fill: (file: string) => Promise<BackupMade['manifest']>, ctx: DriverContext): Promise<BackupMade> {
+export async function makeBackup(
+  estate: Estate,
+  serverId: string,
+  backupId: string,
+  fileName: string,
+  fill: (file: string) => Promise<BackupMade['manifest']>,
+  ctx: DriverContext,
+): Promise<BackupMade> {
   const known = await findBackup(estate, serverId, backupId);
   if (known !== null) return made(known);
   await removeBackup(estate, serverId, backupId, ctx);
   const directory = directoryOf(estate, serverId, backupId);
   const draft = path.join(path.dirname(directory), `.new-${backupId}-${randomBytes(6).toString('hex')}`);
   await mkdir(draft, { recursive: true, mode: 0o700 });
-  const manifest = { ...(await fill(path.join(draft, fileName))), engine: estate.engine, server_id: serverId, file: fileName };
+  const manifest = {
+    ...(await fill(path.join(draft, fileName))),
+    engine: estate.engine,
+    server_id: serverId,
+    file: fileName,
+  };
   await writeFile(path.join(draft, manifestName), JSON.stringify(manifest), { mode: 0o600, flush: true });
   await rename(draft, directory);
   return made({ manifest, file: path.join(directory, fileName) });
 }
 
 /** Takes the backup and what interrupted calls left of it away. Absent is success. */
-export async function removeBackup(estate: Estate, serverId: string, backupId: string, ctx: DriverContext): Promise<void> {
+export async function removeBackup(
+  estate: Estate,
+  serverId: string,
+  backupId: string,
+  ctx: DriverContext,
+): Promise<void> {
   const directory = directoryOf(estate, serverId, backupId);
   const place = path.dirname(directory);
   for (const entry of (await readdir(place).catch(absentIsNull)) ?? []) {
@@ -54,7 +74,11 @@ export async function removeBackup(estate: Estate, serverId: string, backupId: s
 }
 
 /** The file as a stream, and a name for it. */
-export async function openBackup(estate: Estate, serverId: string, backupId: string): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
+export async function openBackup(
+  estate: Estate,
+  serverId: string,
+  backupId: string,
+): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
   const { file } = await requireBackup(estate, serverId, backupId);
   return { stream: createReadStream(file), file_name: `${serverId}-${backupId}${path.extname(file)}` };
 }
@@ -62,7 +86,11 @@ export async function openBackup(estate: Estate, serverId: string, backupId: str
 /** Copies a file whole, without following a link that its owner may have put in its place. `owner`: whose the copy is. */
 export async function copyFile(from: string, to: string, owner: Owner | null, ctx: DriverContext): Promise<void> {
   const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW);
-  const target = await open(to, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
+  const target = await open(
+    to,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+    0o600,
+  );
   try {
     const part = Buffer.allocUnsafe(1 << 20);
     for (let { bytesRead } = await source.read(part); bytesRead > 0; { bytesRead } = await source.read(part)) {

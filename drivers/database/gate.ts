@@ -12,9 +12,16 @@ import type { DriverContext } from '../driver';
 import { giveFile, ownerOf, readNote, removeNote, writeNote, type Estate, type Home } from './home';
 
 /** `publicAddresses`: of this host, on which public endpoints are reached; null = all that are not of the loopback interface. */
-export interface GateEstate extends Estate { publicAddresses: string[] | null }
+export interface GateEstate extends Estate {
+  publicAddresses: string[] | null;
+}
 
-interface Rules { port: number; addresses: string[] | null; sources: string[]; connections: number }
+interface Rules {
+  port: number;
+  addresses: string[] | null;
+  sources: string[];
+  connections: number;
+}
 
 const fileName = 'gate.json';
 const limits = { memory_mb: 128, cpus: 1, processes: 64, time_ms: null, output_bytes: 1 << 20, disk_mb: null };
@@ -46,10 +53,21 @@ async function startGate(estate: GateEstate, home: Home, spec: ServerSpec, ctx: 
   await giveFile(path.join(directory, 'gate.js'), program, await ownerOf(home));
   await estate.runtime.destroy(unitOf(spec.id), ctx);
   const node = process.execPath;
-  await estate.runtime.start({
-    id: unitOf(spec.id), kind: 'service', directory, root_directory: '.', command: `exec ${quoted(node)} --max-old-space-size=48 gate.js ${quoted(path.join(home.conf, fileName))}`,
-    mounts: [{ source: home.conf, target: home.conf }], env: {}, tenant: spec.tenant, limits, readable: node.startsWith('/usr/') ? [] : [path.dirname(path.dirname(node))],
-  }, ctx);
+  await estate.runtime.start(
+    {
+      id: unitOf(spec.id),
+      kind: 'service',
+      directory,
+      root_directory: '.',
+      command: `exec ${quoted(node)} --max-old-space-size=48 gate.js ${quoted(path.join(home.conf, fileName))}`,
+      mounts: [{ source: home.conf, target: home.conf }],
+      env: {},
+      tenant: spec.tenant,
+      limits,
+      readable: node.startsWith('/usr/') ? [] : [path.dirname(path.dirname(node))],
+    },
+    ctx,
+  );
 }
 
 async function isRunning(estate: Estate, id: string): Promise<boolean> {
@@ -64,11 +82,18 @@ function isWanted(spec: ServerSpec): boolean {
 function rulesOf(estate: GateEstate, spec: ServerSpec): Rules {
   const wrong = spec.allowed_sources.find((source) => !ipaddr.isValidCIDR(source));
   if (wrong !== undefined) throw new DriverError('invalid', `${JSON.stringify(wrong)} is no network.`);
-  return { port: spec.port, addresses: estate.publicAddresses, sources: spec.allowed_sources, connections: spec.size.max_connections };
+  return {
+    port: spec.port,
+    addresses: estate.publicAddresses,
+    sources: spec.allowed_sources,
+    connections: spec.size.max_connections,
+  };
 }
 
 function digestOf(estate: GateEstate, spec: ServerSpec): string {
-  return createHash('sha256').update(JSON.stringify([rulesOf(estate, spec), program])).digest('hex');
+  return createHash('sha256')
+    .update(JSON.stringify([rulesOf(estate, spec), program]))
+    .digest('hex');
 }
 
 function unitOf(id: string): string {

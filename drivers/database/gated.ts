@@ -9,7 +9,13 @@ import { NotReady } from './readiness';
 import { isReplacing, putBack } from './replacement';
 import { endTask, reasonOf, stateOf } from './unit';
 
-export const nothingSeen: Omit<ServerSeen, 'state'> = { differs: null, storage_used_bytes: null, full: false, replication_lag_seconds: null, reason: null };
+export const nothingSeen: Omit<ServerSeen, 'state'> = {
+  differs: null,
+  storage_used_bytes: null,
+  full: false,
+  replication_lag_seconds: null,
+  reason: null,
+};
 
 type Stop = (estate: Estate, id: string, ctx: DriverContext) => Promise<void>;
 
@@ -23,11 +29,17 @@ export interface Bringing {
 
 /** Series of the engine on this host, each once. */
 export function versionsOf(found: readonly EngineFound[]): string[] {
-  return [...new Set(found.map(({ series }) => series))].sort((one, other) => other.localeCompare(one, 'en', { numeric: true }));
+  return [...new Set(found.map(({ series }) => series))].sort((one, other) =>
+    other.localeCompare(one, 'en', { numeric: true }),
+  );
 }
 
 /** @param seen looks at one that runs, and may throw NotReady */
-export async function observeServer(estate: Estate, spec: ServerSpec, seen: (home: Home) => Promise<ServerSeen>): Promise<ServerSeen> {
+export async function observeServer(
+  estate: Estate,
+  spec: ServerSpec,
+  seen: (home: Home) => Promise<ServerSeen>,
+): Promise<ServerSeen> {
   const home = await findHome(estate, spec.id);
   if (typeof home === 'string') return { ...nothingSeen, state: home, differs: home };
   const { state } = await stateOf(estate, spec.id);
@@ -42,10 +54,18 @@ export async function observeServer(estate: Estate, spec: ServerSpec, seen: (hom
 }
 
 /** One step from what a server is to what it should be. @throws DriverError */
-export async function ensureServer(estate: GateEstate, spec: ServerSpec, { setUp, stop, bring }: Bringing, ctx: DriverContext): Promise<{ requeueMs?: number }> {
+export async function ensureServer(
+  estate: GateEstate,
+  spec: ServerSpec,
+  { setUp, stop, bring }: Bringing,
+  ctx: DriverContext,
+): Promise<{ requeueMs?: number }> {
   const found = await findHome(estate, spec.id);
   if (found === 'absent') await endTask(estate, spec.id, 'setup', ctx);
-  const home = found === 'absent' ? await makeHome(estate, spec.id, (draft) => setUp(draft.data), ctx) : await requireHome(estate, spec.id);
+  const home =
+    found === 'absent'
+      ? await makeHome(estate, spec.id, (draft) => setUp(draft.data), ctx)
+      : await requireHome(estate, spec.id);
   if (await isReplacing(home)) {
     await stop(estate, spec.id, ctx);
     await putBack(home, ctx);

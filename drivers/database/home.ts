@@ -14,11 +14,25 @@ import type { EngineId } from '../database';
 import type { RuntimeDriver } from '../runtime';
 
 /** What a driver of an engine works with. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of tests. */
-export interface Estate { directory: string; engine: EngineId | 'pgbouncer' | 'haproxy'; runtime: RuntimeDriver; gigabyteBytes: number }
+export interface Estate {
+  directory: string;
+  engine: EngineId | 'pgbouncer' | 'haproxy';
+  runtime: RuntimeDriver;
+  gigabyteBytes: number;
+}
 
-export interface Home { id: string; path: string; data: string; conf: string; run: string }
+export interface Home {
+  id: string;
+  path: string;
+  data: string;
+  conf: string;
+  run: string;
+}
 
-export interface Owner { uid: number; gid: number }
+export interface Owner {
+  uid: number;
+  gid: number;
+}
 
 const markName = '.svc-owner';
 // Others pass through to what is theirs, and do not look around.
@@ -45,22 +59,40 @@ export async function findHome(estate: Estate, id: string): Promise<Home | 'abse
 export async function requireHome(estate: Estate, id: string): Promise<Home> {
   const home = await findHome(estate, id);
   if (typeof home !== 'string') return home;
-  throw new DriverError('conflict', home === 'absent' ? 'The server is not there.' : 'Something else has the name of this server; it was left alone.');
+  throw new DriverError(
+    'conflict',
+    home === 'absent' ? 'The server is not there.' : 'Something else has the name of this server; it was left alone.',
+  );
 }
 
 /** Makes a home: `fill` works under a temporary name, one rename makes it real. @throws DriverError conflict */
-export async function makeHome(estate: Estate, id: string, fill: (draft: Home) => Promise<void>, ctx: DriverContext): Promise<Home> {
+export async function makeHome(
+  estate: Estate,
+  id: string,
+  fill: (draft: Home) => Promise<void>,
+  ctx: DriverContext,
+): Promise<Home> {
   await mkdir(estate.directory, { recursive: true, mode: passable });
   await clearLeftOvers(estate, id, ctx);
   const name = temporaryName(estate, 'new', id);
   const at = path.join(estate.directory, name);
-  const draft: Home = { id, path: at, data: path.join(at, 'data'), conf: path.join(at, 'conf'), run: path.join(at, 'run') };
+  const draft: Home = {
+    id,
+    path: at,
+    data: path.join(at, 'data'),
+    conf: path.join(at, 'conf'),
+    run: path.join(at, 'run'),
+  };
   await mkdir(at, { mode: passable });
   for (const one of [draft.data, draft.conf, draft.run]) await mkdir(one, { mode: 0o700 });
   await fill(draft);
-  await writeFile(path.join(at, markName), JSON.stringify({ owner_id: id, driver: estate.engine }), { mode: 0o600, flush: true });
+  await writeFile(path.join(at, markName), JSON.stringify({ owner_id: id, driver: estate.engine }), {
+    mode: 0o600,
+    flush: true,
+  });
   const home = homeOf(estate, id);
-  if ((await lstat(home.path).catch(absentIsNull)) !== null) throw new DriverError('conflict', 'Something else has the name of this server; it was left alone.');
+  if ((await lstat(home.path).catch(absentIsNull)) !== null)
+    throw new DriverError('conflict', 'Something else has the name of this server; it was left alone.');
   await rename(at, home.path);
   return home;
 }
@@ -68,17 +100,20 @@ export async function makeHome(estate: Estate, id: string, fill: (draft: Home) =
 /** Takes a home and its left-overs away. Absent is success, and so is foreign, which is left alone. */
 export async function removeHome(estate: Estate, id: string, ctx: DriverContext): Promise<void> {
   const home = await findHome(estate, id);
-  if (typeof home !== 'string') await rename(home.path, path.join(estate.directory, temporaryName(estate, 'trash', id)));
+  if (typeof home !== 'string')
+    await rename(home.path, path.join(estate.directory, temporaryName(estate, 'trash', id)));
   await clearLeftOvers(estate, id, ctx);
 }
 
 /** Ids of all homes of the engine, left-overs of interrupted calls included. */
 export async function listHomes(estate: Estate): Promise<string[]> {
   const entries = (await readdir(estate.directory).catch(absentIsNull)) ?? [];
-  const ids = await Promise.all(entries.map(async (entry) => {
-    if (entry.startsWith('.')) return leftOver(estate, entry);
-    return isName(entry) && (await isMarked(homeOf(estate, entry), estate)) ? entry : null;
-  }));
+  const ids = await Promise.all(
+    entries.map(async (entry) => {
+      if (entry.startsWith('.')) return leftOver(estate, entry);
+      return isName(entry) && (await isMarked(homeOf(estate, entry), estate)) ? entry : null;
+    }),
+  );
   return [...new Set(ids.filter((id) => id !== null))];
 }
 
@@ -86,7 +121,10 @@ export async function listHomes(estate: Estate): Promise<string[]> {
 export function socketOf(home: Home): string {
   const socket = path.join(home.data, 'admin.sock');
   if (Buffer.byteLength(socket) <= socketPathMax) return socket;
-  throw new DriverError('unsupported', 'The path of the data directory is too long for the sockets of database servers. Choose a shorter DATA_DIR.');
+  throw new DriverError(
+    'unsupported',
+    'The path of the data directory is too long for the sockets of database servers. Choose a shorter DATA_DIR.',
+  );
 }
 
 /** The user whom the runtime gave the data to. */
@@ -98,7 +136,11 @@ export async function ownerOf(home: Home): Promise<Owner> {
 /** Replaces a file in a directory that may belong to another user, for that user to read: no link there is followed. */
 export async function giveFile(file: string, content: string, owner: Owner): Promise<void> {
   const draft = `${file}.${randomBytes(6).toString('hex')}`;
-  const handle = await open(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
+  const handle = await open(
+    draft,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+    0o600,
+  );
   try {
     await handle.writeFile(content);
     if (process.getuid?.() === 0) await handle.chown(owner.uid, owner.gid);
@@ -128,10 +170,17 @@ export async function removeNote(home: Home, name: string): Promise<void> {
 /** Bytes that a tree takes on its disk; what goes away meanwhile counts nothing. */
 export async function usedBytes(tree: string): Promise<number> {
   const entries = await readdir(tree, { withFileTypes: true }).catch(() => []);
-  const sizes = await Promise.all(entries.map(async (entry) => {
-    const at = path.join(tree, entry.name);
-    return entry.isDirectory() ? usedBytes(at) : lstat(at).then(({ blocks }) => blocks * 512, () => 0);
-  }));
+  const sizes = await Promise.all(
+    entries.map(async (entry) => {
+      const at = path.join(tree, entry.name);
+      return entry.isDirectory()
+        ? usedBytes(at)
+        : lstat(at).then(
+            ({ blocks }) => blocks * 512,
+            () => 0,
+          );
+    }),
+  );
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
@@ -142,7 +191,10 @@ export async function erase(tree: string, ctx: DriverContext): Promise<void> {
 }
 
 export function exists(file: string): Promise<boolean> {
-  return lstat(file).then(() => true, (error: NodeJS.ErrnoException) => absentIsNull(error) !== null);
+  return lstat(file).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => absentIsNull(error) !== null,
+  );
 }
 
 export function absentIsNull(error: NodeJS.ErrnoException): null {

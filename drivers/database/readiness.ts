@@ -17,10 +17,18 @@ const lookEveryMs = 50;
 const startWithinMs = 5_000;
 
 /** Waits until `ask` gets an answer. @throws NotReady after a while @throws DriverError transient when the server has ended */
-export async function answering(estate: Estate, id: string, ask: () => Promise<unknown>, ctx: DriverContext): Promise<void> {
+export async function answering(
+  estate: Estate,
+  id: string,
+  ask: () => Promise<unknown>,
+  ctx: DriverContext,
+): Promise<void> {
   for (const end = Date.now() + startWithinMs; ; await sleep(lookEveryMs)) {
     checkpoint(ctx);
-    const error = await ask().then(() => null, (reason: unknown) => reason);
+    const error = await ask().then(
+      () => null,
+      (reason: unknown) => reason,
+    );
     if (error === null) return;
     if (!(error instanceof NotReady)) throw error;
     if ((await stateOf(estate, id)).state.state !== 'running') throw await endedEarly(estate, id);
@@ -29,15 +37,24 @@ export async function answering(estate: Estate, id: string, ask: () => Promise<u
 }
 
 /** Waits as long as the context lasts. */
-export async function patiently(attempt: () => Promise<void>, again: () => Promise<void>, ctx: DriverContext): Promise<void> {
+export async function patiently(
+  attempt: () => Promise<void>,
+  again: () => Promise<void>,
+  ctx: DriverContext,
+): Promise<void> {
   for (let next = attempt; ; next = again) {
     checkpoint(ctx);
-    const error = await next().then(() => null, (reason: unknown) => reason);
+    const error = await next().then(
+      () => null,
+      (reason: unknown) => reason,
+    );
     if (error === null) return;
     if (!(error instanceof NotReady)) throw error;
   }
 }
 
 async function endedEarly(estate: Estate, id: string): Promise<DriverError> {
-  return Object.assign(new DriverError('transient', 'The server ended while it started.', 5_000), { cause: await lastLines(estate, unitOf(id)) });
+  return Object.assign(new DriverError('transient', 'The server ended while it started.', 5_000), {
+    cause: await lastLines(estate, unitOf(id)),
+  });
 }

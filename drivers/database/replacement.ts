@@ -25,7 +25,11 @@ export interface Replacement {
 }
 
 /** @throws DriverError invalid where the server did not start with the new data: the old ones are back */
-export async function replaceData(home: Home, { key, fill, stop, prove, goBack }: Replacement, ctx: DriverContext): Promise<void> {
+export async function replaceData(
+  home: Home,
+  { key, fill, stop, prove, goBack }: Replacement,
+  ctx: DriverContext,
+): Promise<void> {
   // Killed in its last steps, it has left some of them.
   if (await isReplaced(home, key)) return keepData(home, key, ctx);
   await prepareData(home, key, fill, stop, ctx);
@@ -38,7 +42,10 @@ export async function replaceData(home: Home, { key, fill, stop, prove, goBack }
     await stop();
     await putBack(home, ctx);
     await goBack();
-    throw Object.assign(new DriverError('invalid', 'The server did not start with the new data. The data from before are back.'), { cause: error });
+    throw Object.assign(
+      new DriverError('invalid', 'The server did not start with the new data. The data from before are back.'),
+      { cause: error },
+    );
   }
   await keepData(home, key, ctx);
 }
@@ -46,7 +53,8 @@ export async function replaceData(home: Home, { key, fill, stop, prove, goBack }
 /** The old data come back. The server is stopped. */
 export async function putBack(home: Home, ctx: DriverContext): Promise<void> {
   if (await exists(beforeOf(home))) {
-    if (await exists(home.data)) await rename(home.data, path.join(home.path, `.next-${randomBytes(6).toString('hex')}`));
+    if (await exists(home.data))
+      await rename(home.data, path.join(home.path, `.next-${randomBytes(6).toString('hex')}`));
     await rename(beforeOf(home), home.data);
   }
   await removeNote(home, noteName);
@@ -66,7 +74,13 @@ export async function dataOwner(home: Home): Promise<{ uid: number; gid: number 
 }
 
 // Unless an interrupted call for the same key has made them.
-async function prepareData(home: Home, key: string, fill: Replacement['fill'], stop: Replacement['stop'], ctx: DriverContext): Promise<void> {
+async function prepareData(
+  home: Home,
+  key: string,
+  fill: Replacement['fill'],
+  stop: Replacement['stop'],
+  ctx: DriverContext,
+): Promise<void> {
   const begun = await readNote<{ key: string }>(home, noteName);
   if (begun?.key === key) return;
   if (begun !== null && !(await isReplaced(home, begun.key))) {

@@ -12,7 +12,11 @@ const lookEveryMs = 50;
 const logBytes = 8 << 20;
 
 /** `threads`: what the server has beside one a connection. */
-export interface Program { command: string; threads: number; readable?: string[] }
+export interface Program {
+  command: string;
+  threads: number;
+  readable?: string[];
+}
 
 /** What the runtime must know of the server. */
 export type Runs = Pick<ServerSpec, 'id' | 'tenant' | 'size'>;
@@ -27,10 +31,19 @@ export async function stateOf(estate: Estate, id: string): Promise<{ state: Unit
 }
 
 /** Starts the server; one that has ended before is cleared away first. */
-export async function startServer(estate: Estate, home: Home, spec: Runs, program: Program, ctx: DriverContext): Promise<void> {
+export async function startServer(
+  estate: Estate,
+  home: Home,
+  spec: Runs,
+  program: Program,
+  ctx: DriverContext,
+): Promise<void> {
   await estate.runtime.destroy(unitOf(spec.id), ctx);
   const mounts = [home.data, home.conf].map((one) => ({ source: one, target: one }));
-  await estate.runtime.start({ ...common(spec, program), id: unitOf(spec.id), kind: 'service', directory: home.run, mounts }, ctx);
+  await estate.runtime.start(
+    { ...common(spec, program), id: unitOf(spec.id), kind: 'service', directory: home.run, mounts },
+    ctx,
+  );
 }
 
 /** Stops the server; stopped is success. Killed after the grace time: all engines take that, and recover at the next start. */
@@ -41,15 +54,31 @@ export async function stopServer(estate: Estate, id: string, graceMs: number, ct
 }
 
 /** Runs a program to its end in `directory`, which becomes its user's. @throws DriverError transient with its last line */
-export async function runTask(estate: Estate, spec: Runs, purpose: string, directory: string, program: Program, ctx: DriverContext): Promise<void> {
+export async function runTask(
+  estate: Estate,
+  spec: Runs,
+  purpose: string,
+  directory: string,
+  program: Program,
+  ctx: DriverContext,
+): Promise<void> {
   const id = `${spec.id}.${purpose}`;
   await estate.runtime.destroy(id, ctx);
-  const unit: UnitSpec = { ...common(spec, program), id, kind: 'task', directory, mounts: [{ source: directory, target: directory }] };
+  const unit: UnitSpec = {
+    ...common(spec, program),
+    id,
+    kind: 'task',
+    directory,
+    mounts: [{ source: directory, target: directory }],
+  };
   unit.limits.time_ms = Math.max(1_000, ctx.deadline - Date.now());
   const handle = await estate.runtime.start(unit, ctx);
   try {
     const end = await endOf(estate, handle, ctx);
-    if (end.code !== 0) throw Object.assign(new DriverError('transient', `The ${purpose} of the server failed.`), { cause: await lastLines(estate, id) });
+    if (end.code !== 0)
+      throw Object.assign(new DriverError('transient', `The ${purpose} of the server failed.`), {
+        cause: await lastLines(estate, id),
+      });
   } finally {
     await estate.runtime.destroy(id, ctx);
   }
@@ -69,12 +98,25 @@ export function reasonOf(end: Ended): string {
 /** The last words of a unit, for the operator. */
 export async function lastLines(estate: Estate, unitId: string): Promise<string> {
   const { lines } = await estate.runtime.readLog(unitId, null);
-  return lines.slice(-20).map(({ text }) => text).join('\n');
+  return lines
+    .slice(-20)
+    .map(({ text }) => text)
+    .join('\n');
 }
 
-function common(spec: Runs, { command, threads, readable = [] }: Program): Omit<UnitSpec, 'id' | 'kind' | 'directory' | 'mounts'> {
+function common(
+  spec: Runs,
+  { command, threads, readable = [] }: Program,
+): Omit<UnitSpec, 'id' | 'kind' | 'directory' | 'mounts'> {
   const { memory_mb, cpus, max_connections } = spec.size;
-  const limits = { memory_mb, cpus, processes: threads + max_connections, time_ms: null, output_bytes: logBytes, disk_mb: null };
+  const limits = {
+    memory_mb,
+    cpus,
+    processes: threads + max_connections,
+    time_ms: null,
+    output_bytes: logBytes,
+    disk_mb: null,
+  };
   return { command, root_directory: '.', env: {}, tenant: spec.tenant, limits, readable };
 }
 
@@ -82,7 +124,8 @@ async function endOf(estate: Estate, handle: Handle, ctx: DriverContext): Promis
   for (;;) {
     const state = await estate.runtime.inspect(handle);
     if (state.state === 'exited') return state;
-    if (state.state === 'gone') throw new DriverError('transient', 'A program of the server was taken away while it ran.');
+    if (state.state === 'gone')
+      throw new DriverError('transient', 'A program of the server was taken away while it ran.');
     checkpoint(ctx);
     await sleep(lookEveryMs);
   }

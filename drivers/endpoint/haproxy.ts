@@ -28,30 +28,59 @@ const kind: Kind<SpreadSpec> = {
   fixed: ({ allowed_sources, engine, connections }) => [isOpen(allowed_sources), engine, connections],
   told: ({ servers }) => portsOf(servers),
   rights: ({ allowed_sources }) => allowed_sources,
-  files: (home, spec) => ({ [fileNames.sources]: sourcesOf(spec).join(''), [fileNames.settings]: settings(home, spec) }),
+  files: (home, spec) => ({
+    [fileNames.sources]: sourcesOf(spec).join(''),
+    [fileNames.settings]: settings(home, spec),
+  }),
   arguments: ({ conf }) => ['-db', '-f', path.join(conf, fileNames.settings)],
   readable: () => [],
   tell: async (home, spec, sessions) => {
     await tellSources(home, spec);
-    if (sessions === 'end') await say(home, slots.map((slot) => `shutdown sessions server replicas/${slot}`).join('; '));
+    if (sessions === 'end')
+      await say(home, slots.map((slot) => `shutdown sessions server replicas/${slot}`).join('; '));
     await tellServers(home, spec);
   },
   // Server replicas/slot1 is DOWN, reason: …
-  line: (text) => (/^Server replicas\/\w+ is /.test(text) ? `${text.includes(' is DOWN') ? 'WARNING' : 'NOTICE'}: ${text}` : null),
+  line: (text) =>
+    /^Server replicas\/\w+ is /.test(text) ? `${text.includes(' is DOWN') ? 'WARNING' : 'NOTICE'}: ${text}` : null,
 };
 
 function settings(home: Home, { port, allowed_sources, engine, connections, servers }: SpreadSpec): string {
   const ports = portsOf(servers);
   return [
-    'global', `  maxconn ${connections}`, '  nbthread 1', '  noreuseport', `  stats socket ${word(socketOf(home))} mode 600 level admin`, '  log stdout format raw daemon notice',
-    'defaults', '  mode tcp', '  log global', '  timeout connect 5s', '  timeout check 5s',
+    'global',
+    `  maxconn ${connections}`,
+    '  nbthread 1',
+    '  noreuseport',
+    `  stats socket ${word(socketOf(home))} mode 600 level admin`,
+    '  log stdout format raw daemon notice',
+    'defaults',
+    '  mode tcp',
+    '  log global',
+    '  timeout connect 5s',
+    '  timeout check 5s',
     // Sessions of databases rest for long; whoever is gone is found by the kernel.
-    '  timeout client 20d', '  timeout server 20d', '  option clitcpka', '  option srvtcpka', '  option redispatch 1', '  retries 4',
-    'frontend endpoint', ...addressesOf(allowed_sources).map((address) => `  bind ${address.replace('*', String(port))}`),
-    `  acl allowed src -f ${word(path.join(home.conf, fileNames.sources))}`, '  tcp-request connection reject unless allowed', '  default_backend replicas',
-    'backend replicas', '  balance leastconn', '  option tcp-check', ...checksOf(engine),
+    '  timeout client 20d',
+    '  timeout server 20d',
+    '  option clitcpka',
+    '  option srvtcpka',
+    '  option redispatch 1',
+    '  retries 4',
+    'frontend endpoint',
+    ...addressesOf(allowed_sources).map((address) => `  bind ${address.replace('*', String(port))}`),
+    `  acl allowed src -f ${word(path.join(home.conf, fileNames.sources))}`,
+    '  tcp-request connection reject unless allowed',
+    '  default_backend replicas',
+    'backend replicas',
+    '  balance leastconn',
+    '  option tcp-check',
+    ...checksOf(engine),
     '  default-server check inter 3s fastinter 1s downinter 2s fall 2 rise 1 on-marked-down shutdown-sessions',
-    ...slots.map((slot, index) => `  server ${slot} ${ports[index] === undefined ? `${nowhere} disabled` : `127.0.0.1:${ports[index]}`}`), '',
+    ...slots.map(
+      (slot, index) =>
+        `  server ${slot} ${ports[index] === undefined ? `${nowhere} disabled` : `127.0.0.1:${ports[index]}`}`,
+    ),
+    '',
   ].join('\n');
 }
 
@@ -64,7 +93,9 @@ function checksOf(engine: SpreadSpec['engine']): string[] {
 
 function addressesOf(sources: string[]): string[] {
   if (!isOpen(sources)) return ['127.0.0.1:*'];
-  const hasIpv6 = Object.values(os.networkInterfaces()).flat().some((one) => one?.family === 'IPv6');
+  const hasIpv6 = Object.values(os.networkInterfaces())
+    .flat()
+    .some((one) => one?.family === 'IPv6');
   return ['0.0.0.0:*', ...(hasIpv6 ? ['[::]:* v6only'] : [])];
 }
 
@@ -79,7 +110,8 @@ function sourcesOf({ allowed_sources }: SpreadSpec): string[] {
 }
 
 function portsOf(servers: SpreadSpec['servers']): number[] {
-  if (servers.length > slots.length) throw new DriverError('invalid', `An endpoint leads to ${slots.length} replicas at most.`);
+  if (servers.length > slots.length)
+    throw new DriverError('invalid', `An endpoint leads to ${slots.length} replicas at most.`);
   return servers.map(({ port }) => port).sort((a, b) => a - b);
 }
 
@@ -99,14 +131,17 @@ async function tellServers(home: Home, { servers }: SpreadSpec): Promise<void> {
   const before = await slotsOf(home);
   const kept = before.filter(({ port }) => port !== null && wanted.includes(port));
   const leaving = before.filter((slot) => !kept.includes(slot));
-  for (const { name, port } of leaving) if (port !== null) await say(home, `set server replicas/${name} state maint; shutdown sessions server replicas/${name}`);
+  for (const { name, port } of leaving)
+    if (port !== null)
+      await say(home, `set server replicas/${name} state maint; shutdown sessions server replicas/${name}`);
   const coming = wanted.filter((port) => !kept.some((slot) => slot.port === port));
   for (const [index, port] of coming.entries()) {
     const name = leaving[index]?.name ?? '';
     await say(home, `set server replicas/${name} addr 127.0.0.1 port ${port}; set server replicas/${name} state ready`);
   }
   const after = (await slotsOf(home)).flatMap(({ port }) => port ?? []).sort((a, b) => a - b);
-  if (JSON.stringify(after) !== JSON.stringify(wanted)) throw new DriverError('transient', 'The endpoint did not take its replicas.');
+  if (JSON.stringify(after) !== JSON.stringify(wanted))
+    throw new DriverError('transient', 'The endpoint did not take its replicas.');
 }
 
 // Columns by their names: # be_id be_name srv_id srv_name … ("show servers state").
@@ -125,7 +160,10 @@ function say(home: Home, commands: string): Promise<string> {
     const socket = connect(socketOf(home));
     let words = '';
     socket.setEncoding('utf8').setTimeout(answerWithinMs, () => socket.destroy(new Error('no answer')));
-    socket.on('data', (text: string) => (words += text)).on('error', reject).on('close', () => resolve(words));
+    socket
+      .on('data', (text: string) => (words += text))
+      .on('error', reject)
+      .on('close', () => resolve(words));
     socket.end(`${commands}\n`);
   });
 }

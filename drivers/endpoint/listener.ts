@@ -5,7 +5,20 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProgramFound } from '../../core/host_facts';
 import type { ServerSpec } from '../database';
-import { findHome, giveFile, listHomes, makeHome, ownerOf, readNote, removeHome, removeNote, requireHome, writeNote, type Estate, type Home } from '../database/home';
+import {
+  findHome,
+  giveFile,
+  listHomes,
+  makeHome,
+  ownerOf,
+  readNote,
+  removeHome,
+  removeNote,
+  requireHome,
+  writeNote,
+  type Estate,
+  type Home,
+} from '../database/home';
 import { endTask, lastLines, reasonOf, runTask, startServer, stateOf, stopServer, unitOf } from '../database/unit';
 import { DriverError, asDriverErrors, checkpoint } from '../driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
@@ -45,9 +58,17 @@ export interface Kind<S extends ListenerSpec> {
 }
 
 /** What the running one was given, as digests. */
-interface Applied { fixed: string; told: string; rights: string[] }
+interface Applied {
+  fixed: string;
+  told: string;
+  rights: string[];
+}
 
-interface Listener<S extends ListenerSpec> { kind: Kind<S>; estate: Estate; found: ListenerOptions['found'] }
+interface Listener<S extends ListenerSpec> {
+  kind: Kind<S>;
+  estate: Estate;
+  found: ListenerOptions['found'];
+}
 
 const lookEveryMs = 25;
 const listensWithinMs = 4_000;
@@ -55,8 +76,15 @@ const noticedWithinMs = 500;
 const graceMs = 2_000;
 
 /** The driver of a program. */
-export function openListener<S extends ListenerSpec>(kind: Kind<S>, { runtime, directory, found }: ListenerOptions): EndpointDriver<S> {
-  const listener: Listener<S> = { kind, found, estate: { runtime, directory: path.resolve(directory), engine: kind.name, gigabyteBytes: 2 ** 30 } };
+export function openListener<S extends ListenerSpec>(
+  kind: Kind<S>,
+  { runtime, directory, found }: ListenerOptions,
+): EndpointDriver<S> {
+  const listener: Listener<S> = {
+    kind,
+    found,
+    estate: { runtime, directory: path.resolve(directory), engine: kind.name, gigabyteBytes: 2 ** 30 },
+  };
   return {
     name: kind.name,
     fingerprint: () => fingerprintOf(listener),
@@ -78,10 +106,18 @@ export function shellQuoted(text: string): string {
 
 async function fingerprintOf<S extends ListenerSpec>({ kind, found }: Listener<S>): Promise<Fingerprint> {
   const program = await found();
-  return { healthy: program !== null, reason: program === null ? kind.missing : null, facts: program === null ? {} : { version: program.version } };
+  return {
+    healthy: program !== null,
+    reason: program === null ? kind.missing : null,
+    facts: program === null ? {} : { version: program.version },
+  };
 }
 
-async function observe<S extends ListenerSpec>(listener: Listener<S>, r: Desired<S>, ctx: DriverContext): Promise<Observation<ListenerSeen>> {
+async function observe<S extends ListenerSpec>(
+  listener: Listener<S>,
+  r: Desired<S>,
+  ctx: DriverContext,
+): Promise<Observation<ListenerSeen>> {
   checkpoint(ctx);
   const { estate } = listener;
   const home = await findHome(estate, r.id);
@@ -89,9 +125,20 @@ async function observe<S extends ListenerSpec>(listener: Listener<S>, r: Desired
   if (home === 'foreign') return { state: 'foreign', detail: 'Something else has the name of this endpoint.' };
   const { state, handle } = await stateOf(estate, r.id);
   const running = state.state === 'running';
-  const observed: ListenerSeen = { state: running ? 'running' : state.state === 'exited' ? 'failed' : 'stopped', reason: state.state === 'exited' ? reasonOf(state) : null };
-  const diff = running && r.spec.running && handle !== null ? await differenceOf(listener, home, r.spec, await estate.runtime.listening(handle)) : wordsFor(running, r.spec);
-  return { state: 'present', observed, upToDate: diff === null && observed.state !== 'failed', ...(diff !== null && { diff }) };
+  const observed: ListenerSeen = {
+    state: running ? 'running' : state.state === 'exited' ? 'failed' : 'stopped',
+    reason: state.state === 'exited' ? reasonOf(state) : null,
+  };
+  const diff =
+    running && r.spec.running && handle !== null
+      ? await differenceOf(listener, home, r.spec, await estate.runtime.listening(handle))
+      : wordsFor(running, r.spec);
+  return {
+    state: 'present',
+    observed,
+    upToDate: diff === null && observed.state !== 'failed',
+    ...(diff !== null && { diff }),
+  };
 }
 
 function wordsFor(running: boolean, spec: ListenerSpec): string | null {
@@ -99,13 +146,23 @@ function wordsFor(running: boolean, spec: ListenerSpec): string | null {
   return running ? 'it should not run' : 'it does not run';
 }
 
-async function differenceOf<S extends ListenerSpec>({ kind }: Listener<S>, home: Home, spec: S, ports: number[] | null): Promise<string | null> {
+async function differenceOf<S extends ListenerSpec>(
+  { kind }: Listener<S>,
+  home: Home,
+  spec: S,
+  ports: number[] | null,
+): Promise<string | null> {
   const applied = await readNote<Applied>(home, 'applied');
   if (JSON.stringify(applied) !== JSON.stringify(appliedOf(kind, spec))) return 'it runs with other settings';
   return ports === null || ports.includes(spec.port) ? null : 'it does not listen';
 }
 
-async function ensure<S extends ListenerSpec>(listener: Listener<S>, r: Desired<S>, obs: Observation<ListenerSeen>, ctx: DriverContext): Promise<Ensured> {
+async function ensure<S extends ListenerSpec>(
+  listener: Listener<S>,
+  r: Desired<S>,
+  obs: Observation<ListenerSeen>,
+  ctx: DriverContext,
+): Promise<Ensured> {
   checkpoint(ctx);
   const { estate } = listener;
   const { id, spec } = r;
@@ -114,7 +171,8 @@ async function ensure<S extends ListenerSpec>(listener: Listener<S>, r: Desired<
   if (!spec.running) await stop(listener, home, ctx);
   else if (!(await isSettled(listener, home, r)) && !(await isTold(listener, home, r))) {
     // Ended since it was looked at: whoever calls should see that before it is started again.
-    if (obs.state === 'present' && obs.observed.state === 'running' && (await hasEnded(estate, id, spec.port))) return { ref, requeueMs: 0 };
+    if (obs.state === 'present' && obs.observed.state === 'running' && (await hasEnded(estate, id, spec.port)))
+      return { ref, requeueMs: 0 };
     await startAnew(listener, home, r, ctx);
   }
   checkpoint(ctx);
@@ -140,7 +198,11 @@ async function remove<S extends ListenerSpec>({ estate }: Listener<S>, id: strin
   await removeHome(estate, id, ctx);
 }
 
-async function readLog<S extends ListenerSpec>({ kind, estate }: Listener<S>, id: string, position: string | null): Promise<LogChunk> {
+async function readLog<S extends ListenerSpec>(
+  { kind, estate }: Listener<S>,
+  id: string,
+  position: string | null,
+): Promise<LogChunk> {
   const chunk = await estate.runtime.readLog(unitOf(id), position);
   const lines = chunk.lines.flatMap(({ stream, text }) => {
     const line = kind.line(text.replaceAll(path.dirname(estate.directory), ''));
@@ -150,34 +212,72 @@ async function readLog<S extends ListenerSpec>({ kind, estate }: Listener<S>, id
 }
 
 // Its first task gives the directory to the user of the unit.
-async function settleHome<S extends ListenerSpec>({ kind, estate }: Listener<S>, { id, spec }: Desired<S>, ctx: DriverContext): Promise<Home> {
+async function settleHome<S extends ListenerSpec>(
+  { kind, estate }: Listener<S>,
+  { id, spec }: Desired<S>,
+  ctx: DriverContext,
+): Promise<Home> {
   if ((await findHome(estate, id)) !== 'absent') return requireHome(estate, id);
   await endTask(estate, id, 'setup', ctx);
-  return makeHome(estate, id, (draft) => runTask(estate, { id, tenant: spec.tenant, size: kind.size }, 'setup', draft.data, { command: ':', threads: 8 }, ctx), ctx);
+  return makeHome(
+    estate,
+    id,
+    (draft) =>
+      runTask(
+        estate,
+        { id, tenant: spec.tenant, size: kind.size },
+        'setup',
+        draft.data,
+        { command: ':', threads: 8 },
+        ctx,
+      ),
+    ctx,
+  );
 }
 
-async function isSettled<S extends ListenerSpec>(listener: Listener<S>, home: Home, { id, spec }: Desired<S>): Promise<boolean> {
+async function isSettled<S extends ListenerSpec>(
+  listener: Listener<S>,
+  home: Home,
+  { id, spec }: Desired<S>,
+): Promise<boolean> {
   const { state, handle } = await stateOf(listener.estate, id);
   if (state.state !== 'running' || handle === null) return false;
   return (await differenceOf(listener, home, spec, await listener.estate.runtime.listening(handle))) === null;
 }
 
 /** Tells the running one, where that is enough. False where it has to be started anew, also because it did not listen. */
-async function isTold<S extends ListenerSpec>({ kind, estate }: Listener<S>, home: Home, { id, spec }: Desired<S>): Promise<boolean> {
+async function isTold<S extends ListenerSpec>(
+  { kind, estate }: Listener<S>,
+  home: Home,
+  { id, spec }: Desired<S>,
+): Promise<boolean> {
   const applied = await readNote<Applied>(home, 'applied');
   const wanted = appliedOf(kind, spec);
   const { state } = await stateOf(estate, id);
-  if (state.state !== 'running' || applied?.fixed !== wanted.fixed || JSON.stringify(applied) === JSON.stringify(wanted)) return false;
+  if (
+    state.state !== 'running' ||
+    applied?.fixed !== wanted.fixed ||
+    JSON.stringify(applied) === JSON.stringify(wanted)
+  )
+    return false;
   const sessions = applied.rights.every((right) => wanted.rights.includes(right)) ? 'stay' : 'end';
   // Killed in the middle, the next call starts it anew.
   await removeNote(home, 'applied');
   await writeFiles(kind, home, spec);
-  const told = await kind.tell(home, spec, sessions).then(() => true, () => false);
+  const told = await kind.tell(home, spec, sessions).then(
+    () => true,
+    () => false,
+  );
   if (told) await writeNote(home, 'applied', wanted);
   return told;
 }
 
-async function startAnew<S extends ListenerSpec>(listener: Listener<S>, home: Home, { id, spec }: Desired<S>, ctx: DriverContext): Promise<void> {
+async function startAnew<S extends ListenerSpec>(
+  listener: Listener<S>,
+  home: Home,
+  { id, spec }: Desired<S>,
+  ctx: DriverContext,
+): Promise<void> {
   const { kind, estate } = listener;
   const found = await listener.found();
   if (found === null) throw new DriverError('unsupported', kind.missing);
@@ -185,7 +285,13 @@ async function startAnew<S extends ListenerSpec>(listener: Listener<S>, home: Ho
   await writeFiles(kind, home, spec);
   const command = `exec ${[found.path, ...kind.arguments(home)].map(shellQuoted).join(' ')}`;
   const elsewhere = found.path.startsWith('/usr/') ? [] : [path.dirname(found.path)];
-  await startServer(estate, home, { id, tenant: spec.tenant, size: kind.size }, { command, threads: 16, readable: [...kind.readable(spec), ...elsewhere] }, ctx);
+  await startServer(
+    estate,
+    home,
+    { id, tenant: spec.tenant, size: kind.size },
+    { command, threads: 16, readable: [...kind.readable(spec), ...elsewhere] },
+    ctx,
+  );
   await listens(estate, id, spec.port, ctx);
   await writeNote(home, 'applied', appliedOf(kind, spec));
 }
@@ -197,7 +303,8 @@ async function stop<S extends ListenerSpec>({ estate }: Listener<S>, home: Home,
 
 async function writeFiles<S extends ListenerSpec>(kind: Kind<S>, home: Home, spec: S): Promise<void> {
   const owner = await ownerOf(home);
-  for (const [name, text] of Object.entries(kind.files(home, spec))) await giveFile(path.join(home.conf, name), text, owner);
+  for (const [name, text] of Object.entries(kind.files(home, spec)))
+    await giveFile(path.join(home.conf, name), text, owner);
 }
 
 // Its own port, and not one on which somebody else answers.
@@ -205,10 +312,12 @@ async function listens(estate: Estate, id: string, port: number, ctx: DriverCont
   for (const end = Date.now() + listensWithinMs; ; await sleep(lookEveryMs)) {
     checkpoint(ctx);
     const { state, handle } = await stateOf(estate, id);
-    if (state.state !== 'running' || handle === null) throw await notStarted(estate, id, 'The program of the endpoint ended while it started.');
+    if (state.state !== 'running' || handle === null)
+      throw await notStarted(estate, id, 'The program of the endpoint ended while it started.');
     const ports = await estate.runtime.listening(handle);
     if (ports === null || ports.includes(port)) return;
-    if (Date.now() > end) throw await notStarted(estate, id, 'The endpoint cannot listen at its port: something else does.');
+    if (Date.now() > end)
+      throw await notStarted(estate, id, 'The endpoint cannot listen at its port: something else does.');
   }
 }
 

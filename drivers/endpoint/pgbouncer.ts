@@ -9,7 +9,13 @@ import { DriverError } from '../driver';
 import type { PoolDriver, PoolSpec } from '../endpoint';
 import { openListener, type Kind, type ListenerOptions } from './listener';
 
-const fileNames = { settings: 'pgbouncer.ini', users: 'users.txt', access: 'hba.conf', certificate: 'server.crt', key: 'server.key' };
+const fileNames = {
+  settings: 'pgbouncer.ini',
+  users: 'users.txt',
+  access: 'hba.conf',
+  certificate: 'server.crt',
+  key: 'server.key',
+};
 const size = { memory_mb: 192, cpus: 1, max_connections: 0 };
 /** Clients at the same time; each takes about 20 kB with TLS. */
 const clientsMax = 1_000;
@@ -28,22 +34,35 @@ const kind: Kind<PoolSpec> = {
   name: 'pgbouncer',
   missing: 'This host has no pooler. Install the package pgbouncer.',
   size,
-  fixed: ({ allowed_sources, server, database_name }) => [addressOf(allowed_sources), server?.socket_directory, server?.socket_key, server?.port, database_name],
+  fixed: ({ allowed_sources, server, database_name }) => [
+    addressOf(allowed_sources),
+    server?.socket_directory,
+    server?.socket_key,
+    server?.port,
+    database_name,
+  ],
   told: ({ mode, size: connections, tls }) => [mode, connections, tls],
-  rights: ({ allowed_sources, server }) => [...allowed_sources, ...(server?.logins ?? []).map(({ username, verifier }) => `${username} ${verifier}`)],
+  rights: ({ allowed_sources, server }) => [
+    ...allowed_sources,
+    ...(server?.logins ?? []).map(({ username, verifier }) => `${username} ${verifier}`),
+  ],
   files: (home, spec) => ({
-    [fileNames.certificate]: spec.tls.certificate, [fileNames.key]: spec.tls.key,
-    [fileNames.access]: accessRules(spec), [fileNames.users]: users(serverOf(spec)), [fileNames.settings]: settings(home, spec),
+    [fileNames.certificate]: spec.tls.certificate,
+    [fileNames.key]: spec.tls.key,
+    [fileNames.access]: accessRules(spec),
+    [fileNames.users]: users(serverOf(spec)),
+    [fileNames.settings]: settings(home, spec),
   }),
   arguments: ({ conf }) => [path.join(conf, fileNames.settings)],
   readable: (spec) => [serverOf(spec).socket_directory],
-  tell: (home, spec, sessions) => asAdministrator(home, spec, async (say) => {
-    await say('RELOAD');
-    if (sessions === 'stay') return;
-    // Who comes between the two waits.
-    await say(`KILL ${spec.database_name}`);
-    await say(`RESUME ${spec.database_name}`);
-  }),
+  tell: (home, spec, sessions) =>
+    asAdministrator(home, spec, async (say) => {
+      await say('RELOAD');
+      if (sessions === 'stay') return;
+      // Who comes between the two waits.
+      await say(`KILL ${spec.database_name}`);
+      await say(`RESUME ${spec.database_name}`);
+    }),
   // 2026-01-31 12:00:00.123 UTC [2] WARNING C-0x55…: app/app@192.0.2.1:40000 pooler error: …
   line: (text) => {
     const [, level, words] = /^\S+ \S+ \S+ \[\d+\] (WARNING|ERROR|FATAL) (?:[CS]-0x[0-9a-f]+: )?(.*)$/.exec(text) ?? [];
@@ -54,36 +73,71 @@ const kind: Kind<PoolSpec> = {
 function settings(home: Home, spec: PoolSpec): string {
   const server = serverOf(spec);
   const { database_name: name, mode, size: connections, port, allowed_sources } = spec;
-  if (name === 'pgbouncer') throw new DriverError('invalid', 'A database called pgbouncer cannot be pooled: the pooler has one of that name.');
+  if (name === 'pgbouncer')
+    throw new DriverError('invalid', 'A database called pgbouncer cannot be pooled: the pooler has one of that name.');
   const file = (one: keyof typeof fileNames) => path.join(home.conf, fileNames[one]);
   const lines: Record<string, string | number> = {
-    listen_addr: addressOf(allowed_sources), listen_port: port, unix_socket_dir: socketDirectory(home, port), unix_socket_mode: '0700',
-    auth_type: 'hba', auth_hba_file: file('access'), auth_file: file('users'), admin_users: administrator,
-    client_tls_sslmode: 'require', client_tls_cert_file: file('certificate'), client_tls_key_file: file('key'), client_tls_protocols: 'secure',
-    server_tls_sslmode: 'disable', pool_mode: mode, max_client_conn: clientsMax, server_reset_query: 'DISCARD ALL',
+    listen_addr: addressOf(allowed_sources),
+    listen_port: port,
+    unix_socket_dir: socketDirectory(home, port),
+    unix_socket_mode: '0700',
+    auth_type: 'hba',
+    auth_hba_file: file('access'),
+    auth_file: file('users'),
+    admin_users: administrator,
+    client_tls_sslmode: 'require',
+    client_tls_cert_file: file('certificate'),
+    client_tls_key_file: file('key'),
+    client_tls_protocols: 'secure',
+    server_tls_sslmode: 'disable',
+    pool_mode: mode,
+    max_client_conn: clientsMax,
+    server_reset_query: 'DISCARD ALL',
     // Sent by common clients, and of no meaning here.
     ignore_startup_parameters: 'extra_float_digits',
     // In seconds: after a refused login the next one tries again.
-    server_login_retry: 0.2, log_connections: 0, log_disconnections: 0, log_stats: 0,
+    server_login_retry: 0.2,
+    log_connections: 0,
+    log_disconnections: 0,
+    log_stats: 0,
   };
   const database = `${name} = host=${quoted(server.socket_directory)} port=${server.port} dbname=${quoted(name)} pool_size=${connections} max_db_connections=${connections}`;
-  return `[databases]\n${database}\n[pgbouncer]\n${Object.entries(lines).map(([key, value]) => `${key} = ${lineOf(String(value))}\n`).join('')}`;
+  return `[databases]\n${database}\n[pgbouncer]\n${Object.entries(lines)
+    .map(([key, value]) => `${key} = ${lineOf(String(value))}\n`)
+    .join('')}`;
 }
 
 // The first line that fits decides, as in the pg_hba.conf of a server.
 function accessRules({ database_name, allowed_sources }: PoolSpec): string {
   const places = ['127.0.0.1/32', '::1/128', ...allowed_sources.map(requireNetwork)];
-  return [`local pgbouncer ${administrator} peer`, ...places.map((place) => `hostssl "${database_name}" all ${place} scram-sha-256`), ''].join('\n');
+  return [
+    `local pgbouncer ${administrator} peer`,
+    ...places.map((place) => `hostssl "${database_name}" all ${place} scram-sha-256`),
+    '',
+  ].join('\n');
 }
 
 // The administrator must be known, and no password gives this digest.
 function users({ logins }: PooledServer): string {
   const lines = logins.map(({ username, verifier }) => [username, verifier] as const);
-  return [[administrator, `md5${'0'.repeat(32)}`] as const, ...lines].map(([name, secret]) => `${doubled(name)} ${doubled(secret)}\n`).join('');
+  return [[administrator, `md5${'0'.repeat(32)}`] as const, ...lines]
+    .map(([name, secret]) => `${doubled(name)} ${doubled(secret)}\n`)
+    .join('');
 }
 
-async function asAdministrator(home: Home, { port }: PoolSpec, work: (say: (command: string) => Promise<unknown>) => Promise<unknown>): Promise<void> {
-  const client = new Client({ host: socketDirectory(home, port), port, user: administrator, database: 'pgbouncer', connectionTimeoutMillis: answerWithinMs, query_timeout: answerWithinMs });
+async function asAdministrator(
+  home: Home,
+  { port }: PoolSpec,
+  work: (say: (command: string) => Promise<unknown>) => Promise<unknown>,
+): Promise<void> {
+  const client = new Client({
+    host: socketDirectory(home, port),
+    port,
+    user: administrator,
+    database: 'pgbouncer',
+    connectionTimeoutMillis: answerWithinMs,
+    query_timeout: answerWithinMs,
+  });
   client.on('error', () => undefined); // the query that meets it fails
   try {
     await client.connect();
@@ -104,7 +158,10 @@ function addressOf(sources: string[]): string {
 
 function socketDirectory({ data }: Home, port: number): string {
   if (Buffer.byteLength(path.join(data, `.s.PGSQL.${port}`)) <= socketPathMax) return data;
-  throw new DriverError('unsupported', 'The path of the data directory is too long for the sockets of poolers. Choose a shorter DATA_DIR.');
+  throw new DriverError(
+    'unsupported',
+    'The path of the data directory is too long for the sockets of poolers. Choose a shorter DATA_DIR.',
+  );
 }
 
 function requireNetwork(source: string): string {

@@ -35,7 +35,13 @@ export interface AnswerReader {
   keepSeconds: number | null;
 }
 
-interface Framing { lengths: string[]; transfer: string | null; connection: string; keepSeconds: number | null; minor: number }
+interface Framing {
+  lengths: string[];
+  transfer: string | null;
+  connection: string;
+  keepSeconds: number | null;
+  minor: number;
+}
 
 const HEAD_END = Buffer.from('\r\n\r\n');
 const LINE_END = Buffer.from('\r\n');
@@ -45,7 +51,15 @@ const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HAS_CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
 const HAS_KEEP_ALIVE = /(?:^|,)\s*keep-alive\s*(?:,|$)/i;
 /** RFC 9110 section 7.6.1 and older ones of the kind. */
-const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade', 'proxy-authenticate']);
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'transfer-encoding',
+  'upgrade',
+  'proxy-authenticate',
+]);
 
 export function answerReader(): AnswerReader {
   return { mode: 'idle', held: null, left: 0, bodyless: false, keeps: false, keepSeconds: null };
@@ -71,15 +85,24 @@ export function endsWithClose(reader: AnswerReader): boolean {
 
 function step(reader: AnswerReader, sink: AnswerSink, bytes: Buffer, headBytes: number): Buffer | null {
   switch (reader.mode) {
-    case 'head': return readHead(reader, sink, bytes, headBytes);
-    case 'length': return readLength(reader, sink, bytes);
-    case 'size': return readSize(reader, bytes);
-    case 'chunk': return readChunk(reader, sink, bytes);
-    case 'chunk_end': return readChunkEnd(reader, bytes);
-    case 'trailers': return readTrailers(reader, sink, bytes, headBytes);
-    case 'until_close': return sink.received(bytes), null;
-    case 'over': return null;
-    case 'idle': throw new Error('bytes after the end of the answer');
+    case 'head':
+      return readHead(reader, sink, bytes, headBytes);
+    case 'length':
+      return readLength(reader, sink, bytes);
+    case 'size':
+      return readSize(reader, bytes);
+    case 'chunk':
+      return readChunk(reader, sink, bytes);
+    case 'chunk_end':
+      return readChunkEnd(reader, bytes);
+    case 'trailers':
+      return readTrailers(reader, sink, bytes, headBytes);
+    case 'until_close':
+      return (sink.received(bytes), null);
+    case 'over':
+      return null;
+    case 'idle':
+      throw new Error('bytes after the end of the answer');
   }
 }
 
@@ -93,8 +116,8 @@ function readHead(reader: AnswerReader, sink: AnswerSink, bytes: Buffer, headByt
   const framing: Framing = { lengths: [], transfer: null, connection: '', keepSeconds: null, minor: Number(minor) };
   const head = { status: Number(status), message, headers: readHeaders(lines, 1, framing) };
   const rest = bytes.subarray(end + HEAD_END.length);
-  if (head.status === 101) return (reader.mode = 'over'), sink.switched(head, rest), null;
-  if (head.status < 200) return sink.informed(head), rest;
+  if (head.status === 101) return ((reader.mode = 'over'), sink.switched(head, rest), null);
+  if (head.status < 200) return (sink.informed(head), rest);
   frame(reader, head.status, framing);
   sink.answeredWith(head);
   return finishEmpty(reader, sink, rest);
@@ -117,18 +140,25 @@ function readHeaders(lines: string[], from: number, framing: Framing): string[] 
 // By length first: most headers end there, without a copy in lower case.
 function isForUs(name: string, value: string, framing: Framing): boolean {
   const { length } = name;
-  if (length !== 14 && length !== 10 && length !== 17 && length !== 7 && length !== 2 && length !== 16 && length !== 18) return false;
+  if (length !== 14 && length !== 10 && length !== 17 && length !== 7 && length !== 2 && length !== 16 && length !== 18)
+    return false;
   const lower = name.toLowerCase();
   if (lower === 'content-length') return framing.lengths.push(value) > 1;
   if (lower === 'connection') framing.connection += `${framing.connection && ','}${value}`;
-  if (lower === 'transfer-encoding') framing.transfer = framing.transfer === null ? value : `${framing.transfer}, ${value}`;
+  if (lower === 'transfer-encoding')
+    framing.transfer = framing.transfer === null ? value : `${framing.transfer}, ${value}`;
   if (lower === 'keep-alive') framing.keepSeconds = Number(/timeout=(\d{1,6})/i.exec(value)?.[1] ?? NaN) || null;
   return HOP_BY_HOP.has(lower);
 }
 
 /** Headers without those that a `Connection` header names as meant for one connection. Framing is never among them. */
 export function withoutNamed(headers: string[], connection: string): string[] {
-  const named = new Set(connection.toLowerCase().split(',').map((name) => name.trim()));
+  const named = new Set(
+    connection
+      .toLowerCase()
+      .split(',')
+      .map((name) => name.trim()),
+  );
   if ([...named].every((name) => name === 'close' || name === 'keep-alive' || name === 'upgrade')) return headers;
   return headers.filter((_, index) => {
     const name = (headers[index - (index % 2)] as string).toLowerCase();
@@ -141,9 +171,12 @@ function frame(reader: AnswerReader, status: number, framing: Framing): void {
   reader.keeps = framing.minor === 1 ? !HAS_CLOSE.test(framing.connection) : HAS_KEEP_ALIVE.test(framing.connection);
   reader.keepSeconds = framing.keepSeconds;
   const [length, ...more] = framing.lengths;
-  if (length !== undefined && (!/^\d{1,15}$/.test(length) || more.some((other) => other !== length))) throw new Error('Content-Length is malformed');
-  if (framing.transfer !== null && (length !== undefined || framing.minor === 0)) throw new Error('the length of the body is ambiguous');
-  if (framing.transfer !== null && framing.transfer.toLowerCase() !== 'chunked') throw new Error('the transfer coding is unknown');
+  if (length !== undefined && (!/^\d{1,15}$/.test(length) || more.some((other) => other !== length)))
+    throw new Error('Content-Length is malformed');
+  if (framing.transfer !== null && (length !== undefined || framing.minor === 0))
+    throw new Error('the length of the body is ambiguous');
+  if (framing.transfer !== null && framing.transfer.toLowerCase() !== 'chunked')
+    throw new Error('the transfer coding is unknown');
   reader.left = length === undefined ? 0 : Number(length);
   if (reader.bodyless || status === 204 || status === 304) return setMode(reader, 'idle');
   if (framing.transfer !== null) return setMode(reader, 'size');
@@ -159,7 +192,7 @@ function finishEmpty(reader: AnswerReader, sink: AnswerSink, rest: Buffer): Buff
 function readLength(reader: AnswerReader, sink: AnswerSink, bytes: Buffer): Buffer | null {
   if (bytes.length < reader.left) {
     reader.left -= bytes.length;
-    return sink.received(bytes), null;
+    return (sink.received(bytes), null);
   }
   sink.received(bytes.length === reader.left ? bytes : bytes.subarray(0, reader.left));
   return end(reader, sink, [], bytes.subarray(reader.left));
@@ -167,7 +200,8 @@ function readLength(reader: AnswerReader, sink: AnswerSink, bytes: Buffer): Buff
 
 function readSize(reader: AnswerReader, bytes: Buffer): Buffer | null {
   const lineEnd = bytes.indexOf(LINE_END);
-  if (lineEnd < 0 ? bytes.length > CHUNK_LINE_BYTES : lineEnd > CHUNK_LINE_BYTES) throw new Error('the line of a chunk is too long');
+  if (lineEnd < 0 ? bytes.length > CHUNK_LINE_BYTES : lineEnd > CHUNK_LINE_BYTES)
+    throw new Error('the line of a chunk is too long');
   if (lineEnd < 0) return hold(reader, bytes);
   const size = /^([0-9a-f]{1,8})[ \t]*(?:;.*)?$/i.exec(bytes.toString('latin1', 0, lineEnd))?.[1];
   if (size === undefined) throw new Error('the size of a chunk is malformed');

@@ -59,5 +59,6 @@ function pass(exchange: Exchange, chunk: Buffer, chunked: boolean): void {
 function finish(exchange: Exchange, chunked: boolean): void {
   exchange.body = 'sent';
   exchange.touchedMs = performance.now();
-  if (chunked && exchange.line !== null) exchange.line.socket.write(`0\r\n${forwardedTrailers(exchange.request)}\r\n`, 'latin1');
+  if (chunked && exchange.line !== null)
+    exchange.line.socket.write(`0\r\n${forwardedTrailers(exchange.request)}\r\n`, 'latin1');
 }

@@ -53,7 +53,8 @@ export function forgetContext(store: CertificateStore, host: string | null): voi
 async function look(store: CertificateStore, host: string, entry: Entry): Promise<SecureContext | null> {
   try {
     const certificate = await store.ask(host);
-    entry.found = certificate && createSecureContext({ cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' });
+    entry.found =
+      certificate && createSecureContext({ cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' });
     entry.until = Date.now() + (entry.found === null ? ABSENT_MS : FOUND_MS);
   } catch {
     entry.found = null;

@@ -6,7 +6,12 @@ const COOKIE = 'platform_instance';
 const COOKIE_VALUE = /(?:^|;\s*)platform_instance=([A-Za-z0-9_-]{22})(?:;|$)/;
 
 /** The one with the fewest open requests, in turn among equals; null where none is left. `tried` are those that refused. */
-export function chooseUpstream(site: Site, tried: Upstream[], cookie: string | undefined, now: number): Upstream | null {
+export function chooseUpstream(
+  site: Site,
+  tried: Upstream[],
+  cookie: string | undefined,
+  now: number,
+): Upstream | null {
   const { upstreams } = site;
   const sticky = site.route.sticky ? markedUpstream(site, tried, cookie) : null;
   if (sticky !== null) return sticky;
@@ -21,7 +26,12 @@ export function chooseUpstream(site: Site, tried: Upstream[], cookie: string | u
 }
 
 /** The cookie that keeps a visitor with an instance; null where it is not wanted or there already. */
-export function stickyCookie(site: Site, upstream: Upstream, cookie: string | undefined, scheme: string): string | null {
+export function stickyCookie(
+  site: Site,
+  upstream: Upstream,
+  cookie: string | undefined,
+  scheme: string,
+): string | null {
   if (!site.route.sticky || markIn(cookie) === upstream.mark) return null;
   return `${COOKIE}=${upstream.mark}; Path=/; HttpOnly; SameSite=Lax${scheme === 'https' ? '; Secure' : ''}`;
 }
@@ -29,7 +39,9 @@ export function stickyCookie(site: Site, upstream: Upstream, cookie: string | un
 function markedUpstream(site: Site, tried: Upstream[], cookie: string | undefined): Upstream | null {
   const mark = markIn(cookie);
   if (mark === undefined) return null;
-  return site.upstreams.find((upstream) => upstream.mark === mark && !upstream.drained && !tried.includes(upstream)) ?? null;
+  return (
+    site.upstreams.find((upstream) => upstream.mark === mark && !upstream.drained && !tried.includes(upstream)) ?? null
+  );
 }
 
 function markIn(cookie: string | undefined): string | undefined {

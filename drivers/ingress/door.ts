@@ -9,7 +9,10 @@ import { pageOf, render, type Page } from './pages';
 import { isEnding, linger, makeLast, say } from './response';
 import { findSite, hostOf } from './table';
 
-interface Address { authority: string; target: string }
+interface Address {
+  authority: string;
+  target: string;
+}
 
 const CHALLENGE_PATH = '/.well-known/acme-challenge/';
 const TOKEN = /^[A-Za-z0-9_-]{1,256}$/;
@@ -23,7 +26,8 @@ export function arrive(gate: Gate, arrival: Arrival): void {
   if (malformed !== null) return turnAway(arrival, malformed);
   const address = addressOf(request);
   if (address === null) return turnAway(arrival, pageOf('malformed'));
-  if (arrival.listener === 'http' && address.target.startsWith(CHALLENGE_PATH)) return void answerChallenge(gate, arrival, address);
+  if (arrival.listener === 'http' && address.target.startsWith(CHALLENGE_PATH))
+    return void answerChallenge(gate, arrival, address);
   enter(gate, arrival, address);
 }
 
@@ -41,7 +45,8 @@ function enter(gate: Gate, arrival: Arrival, { authority, target }: Address): vo
 function admit(exchange: Exchange): void {
   const { gate, request, site } = exchange;
   if (site.route.maintenance) return say(exchange, pageOf('maintenance'));
-  if (Number(request.headers['content-length'] ?? 0) > gate.limits.bodyBytes) return say(exchange, pageOf('body_too_large'));
+  if (Number(request.headers['content-length'] ?? 0) > gate.limits.bodyBytes)
+    return say(exchange, pageOf('body_too_large'));
   dispatch(exchange);
 }
 
@@ -61,7 +66,12 @@ function redirect(exchange: Exchange): void {
   const { gate, authority, host, target } = exchange;
   const named = /:\d+$/.test(authority) && !authority.endsWith(':80');
   const port = named && gate.httpsPort !== null && gate.httpsPort !== HTTPS_DEFAULT ? `:${gate.httpsPort}` : '';
-  const page: Page = { status: 308, reason: 'https', title: 'Moved to https', detail: 'This address is served over https.' };
+  const page: Page = {
+    status: 308,
+    reason: 'https',
+    title: 'Moved to https',
+    detail: 'This address is served over https.',
+  };
   say(exchange, page, { Location: `https://${host}${port}${target === '*' ? '/' : target}` });
 }
 
@@ -72,7 +82,8 @@ function complaintAbout({ limits }: Gate, { request, upgrade }: Arrival): Page |
   const coding = headers['transfer-encoding'];
   if (request.rawHeaders.length > limits.headers * 2) return pageOf('too_many_headers');
   if (httpVersionMajor !== 1 || hostHeaders(request) > 1) return pageOf('malformed');
-  if (coding === undefined) return upgrade !== null && Number(headers['content-length'] ?? 0) > 0 ? pageOf('malformed') : null;
+  if (coding === undefined)
+    return upgrade !== null && Number(headers['content-length'] ?? 0) > 0 ? pageOf('malformed') : null;
   if (headers['content-length'] !== undefined || httpVersionMinor === 0 || upgrade !== null) return pageOf('malformed');
   return coding.toLowerCase() === 'chunked' ? null : pageOf('not_implemented');
 }
@@ -89,7 +100,8 @@ function hostHeaders({ rawHeaders }: IncomingMessage): number {
 // The host in the request line wins over the header (RFC 9112 section 3.2.2).
 function addressOf(request: IncomingMessage): Address | null {
   const target = request.url ?? '';
-  if (target.startsWith('/') || (target === '*' && request.method === 'OPTIONS')) return { authority: request.headers.host ?? '', target };
+  if (target.startsWith('/') || (target === '*' && request.method === 'OPTIONS'))
+    return { authority: request.headers.host ?? '', target };
   const [, authority, path = ''] = /^https?:\/\/([^/?#@]+)([/?].*)?$/i.exec(target) ?? [];
   if (authority === undefined) return null;
   return { authority, target: path.startsWith('/') ? path : `/${path}` };
@@ -97,12 +109,16 @@ function addressOf(request: IncomingMessage): Address | null {
 
 async function answerChallenge(gate: Gate, arrival: Arrival, address: Address): Promise<void> {
   const { response } = arrival;
-  const token = (address.target.slice(CHALLENGE_PATH.length).split('?', 1)[0]) as string;
+  const token = address.target.slice(CHALLENGE_PATH.length).split('?', 1)[0] as string;
   const answer = TOKEN.test(token) ? await gate.parts.challenge(token).catch(() => null) : null;
   if (response.destroyed) return;
   // An application may get certificates of its own.
   if (answer === null) return enter(gate, arrival, address);
-  response.writeHead(200, { 'Content-Type': 'text/plain', 'Content-Length': Buffer.byteLength(answer), 'Cache-Control': 'no-store' });
+  response.writeHead(200, {
+    'Content-Type': 'text/plain',
+    'Content-Length': Buffer.byteLength(answer),
+    'Cache-Control': 'no-store',
+  });
   response.end(answer);
 }
 

@@ -61,16 +61,51 @@ const SMALL_BYTES = 4_096;
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
 
 /** Counts the request in; `closeExchange` counts it out when the response is closed. */
-export function openExchange(gate: Gate, arrival: Arrival, place: Pick<Exchange, 'site' | 'caller' | 'host' | 'authority' | 'target'>): Exchange {
+export function openExchange(
+  gate: Gate,
+  arrival: Arrival,
+  place: Pick<Exchange, 'site' | 'caller' | 'host' | 'authority' | 'target'>,
+): Exchange {
   const now = performance.now();
   const { application_id, preview_id } = place.site.route;
   const exchange: Exchange = {
-    request: arrival.request, response: arrival.response, listener: arrival.listener, expects: arrival.expects, upgrade: arrival.upgrade,
-    gate, site: place.site, caller: place.caller, host: place.host, authority: place.authority, target: place.target,
-    at: new Date(), startedMs: now, touchedMs: now, owner: { application_id, preview_id, instance_id: null },
-    upstream: null, line: null, tried: [], attempts: 0, body: bodyOf(arrival.request), pending: null,
-    answered: false, ended: false, closed: false, receivedBytes: 0, sentBytes: 0, status: 0, reason: null,
-    connected: onConnected, informed: onInformed, switched: onSwitched, answeredWith: onAnswered, received: onReceived, settled: onSettled, finished: onFinished, drained: onDrained, broken: onBroken,
+    request: arrival.request,
+    response: arrival.response,
+    listener: arrival.listener,
+    expects: arrival.expects,
+    upgrade: arrival.upgrade,
+    gate,
+    site: place.site,
+    caller: place.caller,
+    host: place.host,
+    authority: place.authority,
+    target: place.target,
+    at: new Date(),
+    startedMs: now,
+    touchedMs: now,
+    owner: { application_id, preview_id, instance_id: null },
+    upstream: null,
+    line: null,
+    tried: [],
+    attempts: 0,
+    body: bodyOf(arrival.request),
+    pending: null,
+    answered: false,
+    ended: false,
+    closed: false,
+    receivedBytes: 0,
+    sentBytes: 0,
+    status: 0,
+    reason: null,
+    connected: onConnected,
+    informed: onInformed,
+    switched: onSwitched,
+    answeredWith: onAnswered,
+    received: onReceived,
+    settled: onSettled,
+    finished: onFinished,
+    drained: onDrained,
+    broken: onBroken,
   };
   gate.running.add(exchange);
   exchange.site.application.open += 1;
@@ -83,7 +118,8 @@ export function dispatch(exchange: Exchange): void {
   const { gate, site, request, caller, upgrade } = exchange;
   const now = performance.now();
   const upstream = chooseUpstream(site, exchange.tried, request.headers.cookie, now);
-  if (upstream === null) return say(exchange, exchange.tried.length > 0 ? pageOf('refused') : noTargetPage(site.route.state));
+  if (upstream === null)
+    return say(exchange, exchange.tried.length > 0 ? pageOf('refused') : noTargetPage(site.route.state));
   exchange.upstream = upstream;
   exchange.owner.instance_id = upstream.instanceId;
   exchange.touchedMs = now;
@@ -94,7 +130,18 @@ export function dispatch(exchange: Exchange): void {
   exchange.line = line;
   const { target, authority, expects, body } = exchange;
   if (body === 'held') holdWrites(line); // head and the beginning of the body in one packet
-  sendHead(line, request.method as string, forwardedHead(request, { target, authority, caller, trustProxy: gate.trustProxy, protocol: upgrade?.protocol ?? null, expects }));
+  sendHead(
+    line,
+    request.method as string,
+    forwardedHead(request, {
+      target,
+      authority,
+      caller,
+      trustProxy: gate.trustProxy,
+      protocol: upgrade?.protocol ?? null,
+      expects,
+    }),
+  );
   if (line.connected) beginBody(exchange);
 }
 
@@ -124,7 +171,9 @@ function onConnected(this: Exchange): void {
 function onInformed(this: Exchange, head: AnswerHead): void {
   if (head.status === 100 && this.expects) return beginBody(this, 'invited');
   if (head.status !== 103 || this.request.httpVersionMinor === 0) return;
-  const links = head.headers.filter((_, index) => index % 2 === 1 && (head.headers[index - 1] as string).toLowerCase() === 'link');
+  const links = head.headers.filter(
+    (_, index) => index % 2 === 1 && (head.headers[index - 1] as string).toLowerCase() === 'link',
+  );
   try {
     if (links.length > 0) this.response.writeEarlyHints({ link: links });
   } catch {
@@ -141,7 +190,7 @@ function onAnswered(this: Exchange, head: AnswerHead): void {
   const { response, upstream, site, gate } = this;
   const cookie = upstream && stickyCookie(site, upstream, this.request.headers.cookie, this.caller.scheme);
   if (cookie !== null) head.headers.push('Set-Cookie', cookie);
-  if (gate.closing || !this.request.complete && this.body !== 'none') makeLast(response);
+  if (gate.closing || (!this.request.complete && this.body !== 'none')) makeLast(response);
   response.writeHead(head.status, head.message, head.headers);
   this.answered = true;
   this.status = head.status;
@@ -201,5 +250,8 @@ function onBroken(this: Exchange): void {
 }
 
 function pairs(list: string[]): [string, string][] {
-  return Array.from({ length: list.length / 2 }, (_, index) => [list[2 * index] as string, list[2 * index + 1] as string]);
+  return Array.from({ length: list.length / 2 }, (_, index) => [
+    list[2 * index] as string,
+    list[2 * index + 1] as string,
+  ]);
 }

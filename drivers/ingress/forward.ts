@@ -16,16 +16,38 @@ export interface Caller {
   port: string;
 }
 
-const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'te', 'transfer-encoding', 'upgrade', 'expect']);
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authorization',
+  'te',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+]);
 const OURS = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-request-id']);
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
 const PORT = /:(\d{1,5})$/;
 
 /** `trustProxy` is the number of proxies in front whose headers are believed. */
-export function callerOf(request: IncomingMessage, authority: string, listener: 'http' | 'https', trustProxy: number): Caller {
+export function callerOf(
+  request: IncomingMessage,
+  authority: string,
+  listener: 'http' | 'https',
+  trustProxy: number,
+): Caller {
   const remote = plainAddress(request.socket.remoteAddress ?? '');
   const port = (scheme: string): string => PORT.exec(authority)?.[1] ?? (scheme === 'https' ? '443' : '80');
-  if (trustProxy === 0) return { address: remote, scheme: listener, requestId: mintRequestId(), chain: remote, host: authority, port: port(listener) };
+  if (trustProxy === 0)
+    return {
+      address: remote,
+      scheme: listener,
+      requestId: mintRequestId(),
+      chain: remote,
+      host: authority,
+      port: port(listener),
+    };
   const { headers } = request;
   const chain = headers['x-forwarded-for'] === undefined ? remote : `${String(headers['x-forwarded-for'])}, ${remote}`;
   const hops = chain.split(',');
@@ -43,7 +65,14 @@ export function callerOf(request: IncomingMessage, authority: string, listener: 
   };
 }
 
-export interface ForwardOptions { target: string; authority: string; caller: Caller; trustProxy: number; protocol: string | null; expects: boolean }
+export interface ForwardOptions {
+  target: string;
+  authority: string;
+  caller: Caller;
+  trustProxy: number;
+  protocol: string | null;
+  expects: boolean;
+}
 
 /** Request line and headers, the empty line included. */
 export function forwardedHead(request: IncomingMessage, options: ForwardOptions): string {

@@ -14,7 +14,16 @@ import { INGRESS_LIMITS, type IngressLimits } from './limits';
 import { pageOf, render } from './pages';
 import { isEnding } from './response';
 import { sweep } from './sweep';
-import { applyRoutes, hostOf, leadRoutes, markDrained, nextReading, routeTable, siteOfHost, updateRoutes } from './table';
+import {
+  applyRoutes,
+  hostOf,
+  leadRoutes,
+  markDrained,
+  nextReading,
+  routeTable,
+  siteOfHost,
+  updateRoutes,
+} from './table';
 import { takeEntries, trafficBook } from './traffic';
 import { endTunnel } from './tunnel';
 import type { Upstream } from './upstream';
@@ -40,8 +49,15 @@ const IPV6_LOOPBACK = '::1';
 export async function openIngress(options: IngressOptions): Promise<IngressDriver> {
   const gate = gateOf(options);
   const plain = http.createServer(serverOptions(gate.limits));
-  const secure = options.tlsPort === null ? null : https.createServer({ ...serverOptions(gate.limits), ...tlsOptions(gate) });
-  const servers: [http.Server, Scheme][] = secure === null ? [[plain, 'http']] : [[plain, 'http'], [secure, 'https']];
+  const secure =
+    options.tlsPort === null ? null : https.createServer({ ...serverOptions(gate.limits), ...tlsOptions(gate) });
+  const servers: [http.Server, Scheme][] =
+    secure === null
+      ? [[plain, 'http']]
+      : [
+          [plain, 'http'],
+          [secure, 'https'],
+        ];
   const sockets = new Set<Socket>();
   for (const [server, scheme] of servers) prepare(gate, server, scheme, sockets);
   const listeners: net.Server[] = [];
@@ -54,20 +70,31 @@ export async function openIngress(options: IngressOptions): Promise<IngressDrive
   }
   gate.httpsPort = secure && portOf(secure);
   const timer = setInterval(() => sweep(gate), gate.limits.sweepMs).unref();
-  return driver(gate, { http: portOf(plain), https: gate.httpsPort }, () => clearInterval(timer), { servers: servers.map(([server]) => server), listeners, sockets });
+  return driver(gate, { http: portOf(plain), https: gate.httpsPort }, () => clearInterval(timer), {
+    servers: servers.map(([server]) => server),
+    listeners,
+    sockets,
+  });
 }
 
-interface Open { servers: http.Server[]; listeners: net.Server[]; sockets: Set<Socket> }
+interface Open {
+  servers: http.Server[];
+  listeners: net.Server[];
+  sockets: Set<Socket>;
+}
 
 function driver(gate: Gate, ports: IngressDriver['ports'], stopTimer: () => void, open: Open): IngressDriver {
   return {
     ports,
     reading: () => nextReading(gate.table),
     apply: (routes, reading = nextReading(gate.table)) => applyRoutes(gate.table, routes, reading),
-    update: (applicationId, routes, reading = nextReading(gate.table)) => updateRoutes(gate.table, applicationId, routes, reading),
+    update: (applicationId, routes, reading = nextReading(gate.table)) =>
+      updateRoutes(gate.table, applicationId, routes, reading),
     lead: (applicationId, routes) => leadRoutes(gate.table, applicationId, routes),
     drain: async (instanceId, ms) => {
-      await Promise.all(markDrained(gate.table, instanceId, performance.now()).map((upstream) => emptied(gate, upstream, ms)));
+      await Promise.all(
+        markDrained(gate.table, instanceId, performance.now()).map((upstream) => emptied(gate, upstream, ms)),
+      );
     },
     takeTraffic: () => takeEntries(gate.book),
     forgetCertificate: (host) => forgetContext(gate.certificates, host === null ? null : hostOf(host)),
@@ -80,35 +107,54 @@ function driver(gate: Gate, ports: IngressDriver['ports'], stopTimer: () => void
 
 function gateOf(options: IngressOptions): Gate {
   return {
-    limits: { ...INGRESS_LIMITS, ...options.limits }, parts: options.parts, table: routeTable(), book: trafficBook(),
+    limits: { ...INGRESS_LIMITS, ...options.limits },
+    parts: options.parts,
+    table: routeTable(),
+    book: trafficBook(),
     certificates: certificateStore((host) => options.parts.certificate(host)),
-    running: new Set(), tunnels: new Set(), trustProxy: options.trustProxy ?? 0, httpsPort: null, closing: false,
+    running: new Set(),
+    tunnels: new Set(),
+    trustProxy: options.trustProxy ?? 0,
+    httpsPort: null,
+    closing: false,
   };
 }
 
 // requestTimeout would end long uploads; a client that has stopped sending is found by the sweep.
 function serverOptions(limits: IngressLimits): http.ServerOptions {
   return {
-    insecureHTTPParser: false, requireHostHeader: true, maxHeaderSize: limits.headerBytes, headersTimeout: limits.headersMs, requestTimeout: 0,
-    keepAliveTimeout: limits.keepAliveMs, noDelay: true, connectionsCheckingInterval: Math.max(limits.sweepMs, Math.min(5_000, limits.headersMs / 4)),
+    insecureHTTPParser: false,
+    requireHostHeader: true,
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headersMs,
+    requestTimeout: 0,
+    keepAliveTimeout: limits.keepAliveMs,
+    noDelay: true,
+    connectionsCheckingInterval: Math.max(limits.sweepMs, Math.min(5_000, limits.headersMs / 4)),
   };
 }
 
 // Names that lead nowhere are not asked for: strangers choose them.
 function tlsOptions(gate: Gate): https.ServerOptions {
-  const find = (name: string): Promise<SecureContext | null> => (siteOfHost(gate.table, name) === null ? Promise.resolve(null) : contextOf(gate.certificates, name));
+  const find = (name: string): Promise<SecureContext | null> =>
+    siteOfHost(gate.table, name) === null ? Promise.resolve(null) : contextOf(gate.certificates, name);
   return {
-    minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'], handshakeTimeout: gate.limits.headersMs,
+    minVersion: 'TLSv1.2',
+    ALPNProtocols: ['http/1.1'],
+    handshakeTimeout: gate.limits.headersMs,
     SNICallback: (name, answer) => void find(hostOf(name)).then((context) => answer(null, context ?? undefined)),
   };
 }
 
 function prepare(gate: Gate, server: http.Server, listener: Scheme, sockets: Set<Socket>): void {
   server.maxHeadersCount = 0; // Node would leave out what is above it, even Content-Length, and serve the rest
-  const on = (expects: boolean) => (request: IncomingMessage, response: ServerResponse) => arrive(gate, { request, response, listener, expects, upgrade: null });
+  const on = (expects: boolean) => (request: IncomingMessage, response: ServerResponse) =>
+    arrive(gate, { request, response, listener, expects, upgrade: null });
   server.on('request', on(false));
   server.on('checkContinue', on(true));
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => onUpgrade(gate, request, socket as Socket, head, listener));
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
+    onUpgrade(gate, request, socket as Socket, head, listener),
+  );
   server.on('clientError', refuse);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   server.on('connection', (socket: Socket) => {
@@ -121,7 +167,8 @@ function prepare(gate: Gate, server: http.Server, listener: Scheme, sockets: Set
 // Node hands over the bare connection for every protocol; what is no WebSocket is served as if it had not been asked,
 // for an instance that spoke e.g. h2c on it would be out of our sight.
 function onUpgrade(gate: Gate, request: IncomingMessage, socket: Socket, head: Buffer, listener: Scheme): void {
-  const protocol = request.headers.upgrade?.toLowerCase() === 'websocket' && request.method === 'GET' ? 'websocket' : null;
+  const protocol =
+    request.headers.upgrade?.toLowerCase() === 'websocket' && request.method === 'GET' ? 'websocket' : null;
   const response = new http.ServerResponse(request);
   response.shouldKeepAlive = false;
   socket.on('error', () => socket.destroy());
@@ -135,7 +182,10 @@ function onUpgrade(gate: Gate, request: IncomingMessage, socket: Socket, head: B
 function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (isEnding(socket)) return; // its answer is under way, and closes it
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
-  const statuses: Record<string, [number, string]> = { HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'], ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'] };
+  const statuses: Record<string, [number, string]> = {
+    HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
+    ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
+  };
   const [status, title] = statuses[error.code ?? ''] ?? [400, 'Bad Request'];
   const { headers, body } = render({ ...pageOf('malformed'), status, title }, null, mintRequestId());
   const lines = Object.entries({ ...headers, Connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -147,8 +197,14 @@ async function listen(server: http.Server, port: number, host: string, listeners
   await bind(server, port, host);
   listeners.push(server);
   if (host !== IPV4_LOOPBACK) return;
-  const other = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => void server.emit('connection', socket));
-  await bind(other, portOf(server), IPV6_LOOPBACK).then(() => listeners.push(other), () => undefined);
+  const other = net.createServer(
+    { allowHalfOpen: true, noDelay: true },
+    (socket) => void server.emit('connection', socket),
+  );
+  await bind(other, portOf(server), IPV6_LOOPBACK).then(
+    () => listeners.push(other),
+    () => undefined,
+  );
 }
 
 function bind(server: net.Server, port: number, host: string): Promise<void> {
@@ -178,7 +234,9 @@ async function emptied(gate: Gate, upstream: Upstream, ms: number): Promise<void
 
 async function closeAll(gate: Gate, { servers, listeners, sockets }: Open, graceMs: number): Promise<void> {
   gate.closing = true;
-  const closed = Promise.all(listeners.map((listener) => new Promise<void>((resolve) => listener.close(() => resolve()))));
+  const closed = Promise.all(
+    listeners.map((listener) => new Promise<void>((resolve) => listener.close(() => resolve()))),
+  );
   const until = performance.now() + graceMs;
   const tunnelsUntil = performance.now() + Math.min(graceMs, gate.limits.tunnelDrainMs);
   while (gate.running.size + gate.tunnels.size > 0 && performance.now() < until) {

@@ -4,8 +4,21 @@ import type { Route } from '../ingress';
 
 /** Why the ingress itself answered, as the access lines name it. */
 export type Reason =
-  | 'malformed' | 'too_many_headers' | 'unknown_host' | 'https' | 'maintenance' | 'busy' | 'body_too_large' | 'slow_client' | 'client_gone'
-  | 'no_target' | 'refused' | 'broken' | 'timeout' | 'not_implemented' | 'challenge';
+  | 'malformed'
+  | 'too_many_headers'
+  | 'unknown_host'
+  | 'https'
+  | 'maintenance'
+  | 'busy'
+  | 'body_too_large'
+  | 'slow_client'
+  | 'client_gone'
+  | 'no_target'
+  | 'refused'
+  | 'broken'
+  | 'timeout'
+  | 'not_implemented'
+  | 'challenge';
 
 export interface Page {
   status: number;
@@ -22,13 +35,40 @@ const PAGES: Record<FixedReason, Omit<Page, 'reason'>> = {
   malformed: { status: 400, title: 'Bad request', detail: 'The request is malformed.' },
   unknown_host: { status: 404, title: 'Nothing here', detail: 'There is no application at this address.' },
   slow_client: { status: 408, title: 'Request timeout', detail: 'The request took too long to arrive.' },
-  body_too_large: { status: 413, title: 'Request too large', detail: 'The body of the request is larger than this address accepts.' },
+  body_too_large: {
+    status: 413,
+    title: 'Request too large',
+    detail: 'The body of the request is larger than this address accepts.',
+  },
   too_many_headers: { status: 431, title: 'Too many headers', detail: 'The request has too many headers.' },
-  not_implemented: { status: 501, title: 'Not supported', detail: 'The transfer coding of the request is not supported.' },
-  broken: { status: 502, title: 'Bad gateway', detail: 'The application closed the connection or gave an answer that is not valid HTTP.' },
-  maintenance: { status: 503, title: 'Under maintenance', detail: 'The application is under maintenance and will be back.', retryAfter: 60 },
-  busy: { status: 503, title: 'Too busy', detail: 'The application has too many open requests. Try again in a moment.', retryAfter: 1 },
-  refused: { status: 503, title: 'Not available', detail: 'The application does not take requests at the moment. Try again in a moment.', retryAfter: 5 },
+  not_implemented: {
+    status: 501,
+    title: 'Not supported',
+    detail: 'The transfer coding of the request is not supported.',
+  },
+  broken: {
+    status: 502,
+    title: 'Bad gateway',
+    detail: 'The application closed the connection or gave an answer that is not valid HTTP.',
+  },
+  maintenance: {
+    status: 503,
+    title: 'Under maintenance',
+    detail: 'The application is under maintenance and will be back.',
+    retryAfter: 60,
+  },
+  busy: {
+    status: 503,
+    title: 'Too busy',
+    detail: 'The application has too many open requests. Try again in a moment.',
+    retryAfter: 1,
+  },
+  refused: {
+    status: 503,
+    title: 'Not available',
+    detail: 'The application does not take requests at the moment. Try again in a moment.',
+    retryAfter: 5,
+  },
   timeout: { status: 504, title: 'No answer in time', detail: 'The application did not answer in time.' },
 };
 
@@ -36,7 +76,11 @@ const NO_TARGET: Record<Route['state'], Omit<Page, 'status' | 'reason'>> = {
   new: { title: 'Nothing deployed yet', detail: 'This application has not been deployed yet.', retryAfter: 60 },
   running: { title: 'Starting', detail: 'The application is starting. Try again in a moment.', retryAfter: 5 },
   stopped: { title: 'Stopped', detail: 'The application has been stopped.', retryAfter: 60 },
-  crashed: { title: 'Not running', detail: 'The application has crashed. Its owner finds the reason in its logs.', retryAfter: 10 },
+  crashed: {
+    title: 'Not running',
+    detail: 'The application has crashed. Its owner finds the reason in its logs.',
+    retryAfter: 10,
+  },
 };
 
 export function pageOf(reason: FixedReason): Page {
@@ -48,7 +92,11 @@ export function noTargetPage(state: Route['state']): Page {
 }
 
 /** Headers and body: a page where HTML is asked for, else a problem document (RFC 9457). */
-export function render(page: Page, request: IncomingMessage | null, requestId: string): { headers: Record<string, string>; body: string } {
+export function render(
+  page: Page,
+  request: IncomingMessage | null,
+  requestId: string,
+): { headers: Record<string, string>; body: string } {
   const html = /text\/html/i.test(request?.headers.accept ?? '');
   const body = html ? htmlOf(page, requestId) : problemOf(page, requestId);
   const headers: Record<string, string> = {
@@ -63,12 +111,20 @@ export function render(page: Page, request: IncomingMessage | null, requestId: s
 }
 
 function problemOf(page: Page, requestId: string): string {
-  return JSON.stringify({ type: 'about:blank', title: page.title, status: page.status, detail: page.detail, code: page.reason, request_id: requestId });
+  return JSON.stringify({
+    type: 'about:blank',
+    title: page.title,
+    status: page.status,
+    detail: page.detail,
+    code: page.reason,
+    request_id: requestId,
+  });
 }
 
-const STYLE = 'body{margin:0;min-height:100vh;display:grid;place-items:center;font:16px/1.5 system-ui,sans-serif;background:#f6f7f9;color:#1c2430}'
-  + 'main{padding:2rem;max-width:32rem}h1{margin:.2rem 0;font-size:1.6rem}p{margin:.4rem 0}small{color:#6b7686}'
-  + '@media(prefers-color-scheme:dark){body{background:#14181f;color:#e8ebf0}}';
+const STYLE =
+  'body{margin:0;min-height:100vh;display:grid;place-items:center;font:16px/1.5 system-ui,sans-serif;background:#f6f7f9;color:#1c2430}' +
+  'main{padding:2rem;max-width:32rem}h1{margin:.2rem 0;font-size:1.6rem}p{margin:.4rem 0}small{color:#6b7686}' +
+  '@media(prefers-color-scheme:dark){body{background:#14181f;color:#e8ebf0}}';
 
 function htmlOf(page: Page, requestId: string): string {
   return `<!doctype html>

@@ -28,7 +28,8 @@ export function say(exchange: Exchange, page: Page, more: Record<string, string>
   const { response, request, caller } = exchange;
   if (exchange.closed || response.headersSent) return void response.destroy();
   const { headers, body } = render(page, request, caller.requestId);
-  if (exchange.gate.closing || exchange.body === 'waiting' || !request.complete && exchange.body !== 'none') makeLast(response);
+  if (exchange.gate.closing || exchange.body === 'waiting' || (!request.complete && exchange.body !== 'none'))
+    makeLast(response);
   exchange.status = page.status;
   exchange.reason = page.reason;
   exchange.answered = true;
@@ -118,9 +119,18 @@ function lineOf(exchange: Exchange, durationMs: number): AccessLine {
   const query = target.indexOf('?');
   const path = query < 0 ? target : target.slice(0, query);
   return {
-    at: exchange.at, application_id: owner.application_id, preview_id: owner.preview_id, instance_id: owner.instance_id,
-    method: request.method ?? '', host: exchange.host, path: path.length > PATH_LENGTH ? path.slice(0, PATH_LENGTH) : path,
-    status: exchange.status, duration_ms: Math.round(durationMs * 100) / 100, bytes_sent: exchange.sentBytes,
-    client_address: exchange.caller.address, request_id: exchange.caller.requestId, reason: exchange.reason,
+    at: exchange.at,
+    application_id: owner.application_id,
+    preview_id: owner.preview_id,
+    instance_id: owner.instance_id,
+    method: request.method ?? '',
+    host: exchange.host,
+    path: path.length > PATH_LENGTH ? path.slice(0, PATH_LENGTH) : path,
+    status: exchange.status,
+    duration_ms: Math.round(durationMs * 100) / 100,
+    bytes_sent: exchange.sentBytes,
+    client_address: exchange.caller.address,
+    request_id: exchange.caller.requestId,
+    reason: exchange.reason,
   };
 }

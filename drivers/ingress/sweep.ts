@@ -17,10 +17,12 @@ export function sweep(gate: Gate): void {
 function review(exchange: Exchange, silentMs: number): void {
   const { limits } = exchange.gate;
   const { response, request, line } = exchange;
-  if (exchange.ended || response.writableNeedDrain) return silentMs > limits.clientIdleMs ? endSlow(exchange) : undefined;
+  if (exchange.ended || response.writableNeedDrain)
+    return silentMs > limits.clientIdleMs ? endSlow(exchange) : undefined;
   if (line === null) return; // its certificate is looked up, or it is about to close
   if (!line.connected) return silentMs > limits.connectMs ? giveUpConnecting(exchange) : undefined;
-  if (exchange.body === 'flowing' && !request.isPaused() && !exchange.answered) return silentMs > limits.clientIdleMs ? giveUp(exchange, pageOf('slow_client')) : undefined;
+  if (exchange.body === 'flowing' && !request.isPaused() && !exchange.answered)
+    return silentMs > limits.clientIdleMs ? giveUp(exchange, pageOf('slow_client')) : undefined;
   if (silentMs > exchange.site.route.request_timeout_ms) giveUp(exchange, pageOf('timeout'));
 }
 

@@ -12,7 +12,11 @@ export interface Site {
 }
 
 /** What all routes of one application share, over all changes of its routes. */
-export interface ApplicationLoad { open: number; sites: Site[]; reading: number }
+export interface ApplicationLoad {
+  open: number;
+  sites: Site[];
+  reading: number;
+}
 
 export interface RouteTable {
   hosts: Map<string, Site>;
@@ -32,7 +36,14 @@ const PORT = /^(?::\d{0,5})?$/;
 const DRAINED_MS = 600_000;
 
 export function routeTable(): RouteTable {
-  return { hosts: new Map(), wildcards: new Map(), applications: new Map(), upstreams: new Map(), readings: 0, drained: new Map() };
+  return {
+    hosts: new Map(),
+    wildcards: new Map(),
+    applications: new Map(),
+    upstreams: new Map(),
+    readings: 0,
+    drained: new Map(),
+  };
 }
 
 /** The site of a `Host` header: exact, else the wildcard one label up. */
@@ -45,7 +56,9 @@ export function findSite(table: RouteTable, authority: string): Site | null {
 /** Like findSite, for a name that is lower case and without a port. */
 export function siteOfHost(table: RouteTable, host: string): Site | null {
   const dot = host.indexOf('.');
-  return table.hosts.get(host) ?? (dot > 0 && NAME.test(host) ? table.wildcards.get(host.slice(dot)) : undefined) ?? null;
+  return (
+    table.hosts.get(host) ?? (dot > 0 && NAME.test(host) ? table.wildcards.get(host.slice(dot)) : undefined) ?? null
+  );
 }
 
 /** Lower case, without port and trailing dot; empty for what is no host. */
@@ -92,10 +105,12 @@ export function leadRoutes(table: RouteTable, applicationId: string, routes: Rou
 /** Forgets what nothing needs any more. To be called now and then. */
 export function tidyTable(table: RouteTable, now: number): void {
   for (const [id, until] of table.drained) if (until < now) table.drained.delete(id);
-  for (const [id, application] of table.applications) if (application.open === 0 && application.sites.length === 0) table.applications.delete(id);
+  for (const [id, application] of table.applications)
+    if (application.open === 0 && application.sites.length === 0) table.applications.delete(id);
   for (const upstream of table.upstreams.values()) {
     closeIdle(upstream, now);
-    if (upstream.references === 0 && upstream.open === 0) table.upstreams.delete(keyOf(upstream.instanceId, upstream.port));
+    if (upstream.references === 0 && upstream.open === 0)
+      table.upstreams.delete(keyOf(upstream.instanceId, upstream.port));
   }
 }
 
@@ -149,7 +164,9 @@ function addHosts(table: RouteTable, site: Site): void {
 // A host may have gone to another application since.
 function removeHosts(table: RouteTable, site: Site): void {
   for (const host of site.route.hosts) {
-    const [map, key] = host.startsWith('*.') ? [table.wildcards, host.slice(1).toLowerCase()] as const : [table.hosts, hostOf(host)] as const;
+    const [map, key] = host.startsWith('*.')
+      ? ([table.wildcards, host.slice(1).toLowerCase()] as const)
+      : ([table.hosts, hostOf(host)] as const);
     if (map.get(key) === site) map.delete(key);
   }
 }

@@ -1,10 +1,16 @@
 // Counters per application, preview and instance, and what they are counted of: one finished request.
 import { LATENCY_BOUNDS_MS, type Traffic } from '../ingress';
 
-export interface TrafficBook { entries: Map<string, Traffic> }
+export interface TrafficBook {
+  entries: Map<string, Traffic>;
+}
 
 /** Whose traffic it is. */
-export interface TrafficOwner { application_id: string; preview_id: string | null; instance_id: string | null }
+export interface TrafficOwner {
+  application_id: string;
+  preview_id: string | null;
+  instance_id: string | null;
+}
 
 const BUCKETS = LATENCY_BOUNDS_MS.length + 1;
 
@@ -42,8 +48,14 @@ function entryOf(book: TrafficBook, owner: TrafficOwner): Traffic {
   if (known !== undefined) return known;
   const { application_id, preview_id, instance_id } = owner;
   const entry: Traffic = {
-    application_id, preview_id, instance_id, requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 },
-    received_bytes: 0, sent_bytes: 0, latency: new Array<number>(BUCKETS).fill(0),
+    application_id,
+    preview_id,
+    instance_id,
+    requests: 0,
+    responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 },
+    received_bytes: 0,
+    sent_bytes: 0,
+    latency: new Array<number>(BUCKETS).fill(0),
   };
   book.entries.set(key, entry);
   return entry;

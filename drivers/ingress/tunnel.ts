@@ -21,7 +21,12 @@ export function openTunnel(exchange: Exchange, head: AnswerHead, rest: Buffer): 
   if (upgrade === null || line === null || upstream === null) return;
   const text = headText(head, upgrade.protocol ?? '');
   response.detachSocket(upgrade.socket as Socket);
-  const tunnel: Tunnel = { exchange, client: upgrade.socket, instance: releaseSocket(line), touchedMs: performance.now() };
+  const tunnel: Tunnel = {
+    exchange,
+    client: upgrade.socket,
+    instance: releaseSocket(line),
+    touchedMs: performance.now(),
+  };
   exchange.line = null;
   exchange.status = 101;
   exchange.answered = true;

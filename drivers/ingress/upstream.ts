@@ -57,11 +57,28 @@ const IDLE_LINES = 256;
 
 export function openUpstream(target: Target): Upstream {
   const mark = createHash('sha256').update(target.instance_id).digest('base64url').slice(0, 22);
-  return { instanceId: target.instance_id, port: target.port, mark, references: 0, open: 0, drained: false, avoidUntil: 0, idle: [], tunnels: new Set(), waiting: [] };
+  return {
+    instanceId: target.instance_id,
+    port: target.port,
+    mark,
+    references: 0,
+    open: 0,
+    drained: false,
+    avoidUntil: 0,
+    idle: [],
+    tunnels: new Set(),
+    waiting: [],
+  };
 }
 
 /** A connection that is in use from now on. `repeatable`: a request that may be sent again if it breaks. */
-export function takeLine(upstream: Upstream, user: LineUser, now: number, kind: 'repeatable' | 'once' | 'new', headBytes: number): Line {
+export function takeLine(
+  upstream: Upstream,
+  user: LineUser,
+  now: number,
+  kind: 'repeatable' | 'once' | 'new',
+  headBytes: number,
+): Line {
   for (let line = upstream.idle.at(-1); line !== undefined && kind !== 'new'; line = upstream.idle.at(-1)) {
     if (kind === 'once' && now - line.idleSince > FRESH_MS) break;
     upstream.idle.pop();
@@ -87,9 +104,11 @@ export function sendHead(line: Line, method: string, head: string): void {
 export function returnLine(line: Line, now: number): void {
   const { upstream, reader } = line;
   line.user = null;
-  if (!reader.keeps || upstream.drained || upstream.references === 0 || upstream.idle.length >= IDLE_LINES) return void line.socket.destroy();
+  if (!reader.keeps || upstream.drained || upstream.references === 0 || upstream.idle.length >= IDLE_LINES)
+    return void line.socket.destroy();
   line.idleSince = now;
-  line.idleUntil = now + Math.min(IDLE_MS, reader.keepSeconds === null ? IDLE_MS : Math.max(0, reader.keepSeconds * 1000 - 1_000));
+  line.idleUntil =
+    now + Math.min(IDLE_MS, reader.keepSeconds === null ? IDLE_MS : Math.max(0, reader.keepSeconds * 1000 - 1_000));
   upstream.idle.push(line);
 }
 
@@ -125,7 +144,17 @@ export function closeIdle(upstream: Upstream, now: number): void {
 
 function openLine(upstream: Upstream, user: LineUser, headBytes: number): Line {
   const socket = connect({ port: upstream.port, host: '127.0.0.1', noDelay: true });
-  const line: Line = { upstream, socket, reader: answerReader(), user, connected: false, reused: false, heard: false, idleSince: 0, idleUntil: 0 };
+  const line: Line = {
+    upstream,
+    socket,
+    reader: answerReader(),
+    user,
+    connected: false,
+    reused: false,
+    heard: false,
+    idleSince: 0,
+    idleUntil: 0,
+  };
   let failure: Error | null = null;
   socket.on('connect', () => ((line.connected = true), line.user?.connected()));
   socket.on('data', (bytes: Buffer) => onData(line, bytes, headBytes));

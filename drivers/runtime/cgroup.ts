@@ -11,7 +11,10 @@ import { signalProcess } from './processes';
 export type Controller = 'memory' | 'cpu' | 'cpuacct' | 'pids' | 'freezer';
 
 /** Directories by controller; in version 2 all the same. Of the place for units, or of one unit: `groupOf` makes the one of the other. */
-export interface Group { version: 1 | 2; directories: Record<Controller, string> }
+export interface Group {
+  version: 1 | 2;
+  directories: Record<Controller, string>;
+}
 
 const controllers: readonly Controller[] = ['memory', 'cpu', 'cpuacct', 'pids', 'freezer'];
 const name = 'platform';
@@ -30,7 +33,9 @@ export async function findGroups(): Promise<Group | null> {
 
 /** The group of one unit, whether it is there or not. */
 export function groupOf(base: Group, unitId: string): Group {
-  const entries = controllers.map((controller) => [controller, path.join(base.directories[controller], unitId)] as const);
+  const entries = controllers.map(
+    (controller) => [controller, path.join(base.directories[controller], unitId)] as const,
+  );
   return { version: base.version, directories: Object.fromEntries(entries) as Group['directories'] };
 }
 
@@ -65,7 +70,9 @@ export function memoryEventsFile(group: Group): string {
 
 /** Host process ids in the group. Empty where there is no such group. */
 export function processesIn(group: Group): number[] {
-  const files = new Set([group.directories.pids, group.directories.memory].map((directory) => path.join(directory, 'cgroup.procs')));
+  const files = new Set(
+    [group.directories.pids, group.directories.memory].map((directory) => path.join(directory, 'cgroup.procs')),
+  );
   const all = [...files].flatMap((file) => readText(file).split('\n').filter(Boolean).map(Number));
   return [...new Set(all)].filter((pid) => pid > 0);
 }
@@ -83,7 +90,14 @@ export async function killGroup(group: Group): Promise<boolean> {
 /** Takes the group away. False while processes (or zombies) are in it. */
 export async function removeGroup(group: Group): Promise<boolean> {
   for (let round = 0; round < 20; round++) {
-    const results = await Promise.all(directoriesOf(group).map((directory) => rmdir(directory).then(() => true, (error: NodeJS.ErrnoException) => error.code === 'ENOENT')));
+    const results = await Promise.all(
+      directoriesOf(group).map((directory) =>
+        rmdir(directory).then(
+          () => true,
+          (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
+        ),
+      ),
+    );
     if (results.every(Boolean)) return true;
     await sleep(50);
   }
@@ -101,7 +115,10 @@ export async function groupUsage(group: Group): Promise<{ cpu_seconds: number; m
       readFile(path.join(memory, 'memory.stat'), 'utf8'),
     ]);
     const cpu_seconds = unified ? numberOf(cpuText, 'usage_usec') / 1e6 : Number(cpuText) / 1e9;
-    return { cpu_seconds, memory_bytes: Math.max(0, Number(used) - numberOf(stat, unified ? 'inactive_file' : 'total_inactive_file')) };
+    return {
+      cpu_seconds,
+      memory_bytes: Math.max(0, Number(used) - numberOf(stat, unified ? 'inactive_file' : 'total_inactive_file')),
+    };
   } catch {
     return null;
   }
@@ -143,11 +160,17 @@ async function works(base: Group): Promise<boolean> {
 // groups of its host by another path has them at the mount itself.
 function legacyCandidates(): Group[] {
   const own = ownGroups();
-  const places = new Map(mounts().filter(({ type }) => type === 'cgroup').flatMap(({ point, options }) => options.map((option) => [option, point])));
+  const places = new Map(
+    mounts()
+      .filter(({ type }) => type === 'cgroup')
+      .flatMap(({ point, options }) => options.map((option) => [option, point])),
+  );
   if (!controllers.every((controller) => places.has(controller))) return [];
   const at = (below: (controller: Controller) => string): Group => ({
     version: 1,
-    directories: Object.fromEntries(controllers.map((controller) => [controller, path.join(places.get(controller)!, below(controller), name)])) as Group['directories'],
+    directories: Object.fromEntries(
+      controllers.map((controller) => [controller, path.join(places.get(controller)!, below(controller), name)]),
+    ) as Group['directories'],
   });
   return [at((controller) => own.get(controller) ?? '/'), at(() => '/')];
 }
@@ -160,7 +183,10 @@ function unifiedCandidates(): Group[] {
 }
 
 function unified(directory: string): Group {
-  return { version: 2, directories: Object.fromEntries(controllers.map((controller) => [controller, directory])) as Group['directories'] };
+  return {
+    version: 2,
+    directories: Object.fromEntries(controllers.map((controller) => [controller, directory])) as Group['directories'],
+  };
 }
 
 // A group that hands controllers on may hold no processes itself, but for the root of all. In one that was delegated to
@@ -172,7 +198,8 @@ async function delegated(candidate: Group): Promise<Group | null> {
     if (!(await setIfThere(parent, 'cgroup.subtree_control', '+memory +cpu +pids'))) {
       const aside = path.join(parent, 'control');
       await mkdir(aside, { recursive: true });
-      for (const pid of readText(path.join(parent, 'cgroup.procs')).split('\n').filter(Boolean)) await setIfThere(aside, 'cgroup.procs', pid);
+      for (const pid of readText(path.join(parent, 'cgroup.procs')).split('\n').filter(Boolean))
+        await setIfThere(aside, 'cgroup.procs', pid);
       await set(parent, 'cgroup.subtree_control', '+memory +cpu +pids');
     }
     await mkdir(directory, { recursive: true });
@@ -185,17 +212,21 @@ async function delegated(candidate: Group): Promise<Group | null> {
 
 function ownGroups(): Map<string, string> {
   const lines = readText('/proc/self/cgroup').split('\n').filter(Boolean);
-  return new Map(lines.flatMap((line) => {
-    const [, names = '', ...rest] = line.split(':');
-    return names.split(',').map((one) => [one, rest.join(':')] as const);
-  }));
+  return new Map(
+    lines.flatMap((line) => {
+      const [, names = '', ...rest] = line.split(':');
+      return names.split(',').map((one) => [one, rest.join(':')] as const);
+    }),
+  );
 }
 
 function mounts(): { point: string; type: string; options: string[] }[] {
-  return readText('/proc/mounts').split('\n').map((line) => {
-    const [, point = '', type = '', options = ''] = line.split(' ');
-    return { point, type, options: options.split(',') };
-  });
+  return readText('/proc/mounts')
+    .split('\n')
+    .map((line) => {
+      const [, point = '', type = '', options = ''] = line.split(' ');
+      return { point, type, options: options.split(',') };
+    });
 }
 
 function directoriesOf(group: Group): string[] {
@@ -207,7 +238,10 @@ function set(directory: string, file: string, value: string): Promise<void> {
 }
 
 function setIfThere(directory: string, file: string, value: string): Promise<boolean> {
-  return set(directory, file, value).then(() => true, () => false);
+  return set(directory, file, value).then(
+    () => true,
+    () => false,
+  );
 }
 
 function readText(file: string): string {

@@ -8,7 +8,10 @@ import { findGroups, type Group } from './cgroup';
 import { accountFiles, cleanEnvironment, dropTo, sandboxed, systemPath } from './sandbox';
 import { languagePaths, toolchains } from './toolchains';
 
-export interface User { uid: number; gid: number }
+export interface User {
+  uid: number;
+  gid: number;
+}
 
 export interface Host {
   isRoot: boolean;
@@ -31,7 +34,12 @@ export interface Host {
   unfit: string | null;
 }
 
-export interface ProbeOptions { directory: string; sandbox: 'auto' | 'bubblewrap' | 'none'; tenantUidBase: number; limits?: 'auto' | 'poll' }
+export interface ProbeOptions {
+  directory: string;
+  sandbox: 'auto' | 'bubblewrap' | 'none';
+  tenantUidBase: number;
+  limits?: 'auto' | 'poll';
+}
 
 // Not `nobody`, whom the embedded database and others run as, unless there is no other.
 const anyone: User = { uid: 65533, gid: 65533 };
@@ -42,9 +50,18 @@ export async function probeHost({ directory, sandbox, tenantUidBase, limits }: P
   const isRoot = process.getuid?.() === 0;
   const linux = process.platform === 'linux';
   const host: Host = {
-    isRoot, bubblewrap: null, setpriv: linux ? program('setpriv') : null, unshare: null, fallocate: linux ? program('fallocate') : null,
-    lowPriority: await lowPriority(), groups: linux && limits !== 'poll' ? await findGroups() : null, users: 'own', userOf: () => null,
-    toolchains: toolchains(directory), path: systemPath, unfit: null,
+    isRoot,
+    bubblewrap: null,
+    setpriv: linux ? program('setpriv') : null,
+    unshare: null,
+    fallocate: linux ? program('fallocate') : null,
+    lowPriority: await lowPriority(),
+    groups: linux && limits !== 'poll' ? await findGroups() : null,
+    users: 'own',
+    userOf: () => null,
+    toolchains: toolchains(directory),
+    path: systemPath,
+    unfit: null,
   };
   if (isRoot) await findUsers(host, tenantUidBase);
   if (linux && sandbox !== 'none') host.bubblewrap = await workingBubblewrap(host, directory);
@@ -62,7 +79,8 @@ export function isPassable(directory: string): boolean {
 }
 
 function unfitness(host: Host, sandbox: ProbeOptions['sandbox']): string | null {
-  if (sandbox === 'bubblewrap' && host.bubblewrap === null) return 'SANDBOX is bubblewrap, but bubblewrap does not work on this host. Install it, or allow it to make namespaces.';
+  if (sandbox === 'bubblewrap' && host.bubblewrap === null)
+    return 'SANDBOX is bubblewrap, but bubblewrap does not work on this host. Install it, or allow it to make namespaces.';
   return null;
 }
 
@@ -76,7 +94,9 @@ async function findUsers(host: Host, base: number): Promise<void> {
   host.users = 'shared';
   const user = (await canBecome(host, anyone)) ? anyone : nobody;
   host.userOf = () => user;
-  if (user === nobody && !(await canBecome(host, nobody))) host.unfit = 'This host runs as root and cannot switch to another user. Install util-linux, or run the platform as a user of its own.';
+  if (user === nobody && !(await canBecome(host, nobody)))
+    host.unfit =
+      'This host runs as root and cannot switch to another user. Install util-linux, or run the platform as a user of its own.';
 }
 
 async function canBecome(host: Host, user: User): Promise<boolean> {
@@ -97,9 +117,15 @@ async function workingBubblewrap(host: Host, directory: string): Promise<string 
     const { passwd, group } = accountFiles(user ?? { uid: os.userInfo().uid, gid: os.userInfo().gid });
     writeFileSync(path.join(home, 'etc/passwd'), passwd);
     writeFileSync(path.join(home, 'etc/group'), group);
-    const shell = ['/bin/sh', '-c', 'test -d /app && echo x > /tmp/trial && echo x > /dev/shm/trial && test $$ -lt 10 && echo works'];
+    const shell = [
+      '/bin/sh',
+      '-c',
+      'test -d /app && echo x > /tmp/trial && echo x > /dev/shm/trial && test $$ -lt 10 && echo works',
+    ];
     const command = user === null ? shell : [...dropTo(host, user), ...shell];
-    const answer = await answers(sandboxed({ ...host, bubblewrap }, { home, files: path.join(home, 'files'), mounts: [], command }));
+    const answer = await answers(
+      sandboxed({ ...host, bubblewrap }, { home, files: path.join(home, 'files'), mounts: [], command }),
+    );
     return answer === 'works' ? bubblewrap : null;
   } finally {
     take(home);
@@ -109,24 +135,45 @@ async function workingBubblewrap(host: Host, directory: string): Promise<string 
 async function workingUnshare(): Promise<string | null> {
   const unshare = program('unshare');
   if (unshare === null) return null;
-  const answer = await answers([unshare, '--mount', '--propagation', 'private', '/bin/sh', '-c', 'mount --bind /tmp /tmp && echo works']);
+  const answer = await answers([
+    unshare,
+    '--mount',
+    '--propagation',
+    'private',
+    '/bin/sh',
+    '-c',
+    'mount --bind /tmp /tmp && echo works',
+  ]);
   return answer === 'works' ? unshare : null;
 }
 
 async function lowPriority(): Promise<string[]> {
   const nice = program('nice');
   const ionice = program('ionice');
-  const words = [...(nice === null ? [] : [nice, '-n', '10']), ...(ionice === null ? [] : [ionice, '-c', '2', '-n', '7', '-t'])];
+  const words = [
+    ...(nice === null ? [] : [nice, '-n', '10']),
+    ...(ionice === null ? [] : [ionice, '-c', '2', '-n', '7', '-t']),
+  ];
   return (await answers([...words, '/bin/sh', '-c', 'echo works'])) === 'works' ? words : [];
 }
 
 // Absolute, and only from the system: what these run as root no user of the host may have put there.
 function program(name: string): string | null {
-  return systemPath.split(':').map((place) => path.join(place, name)).find((file) => ((statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o111) !== 0) ?? null;
+  return (
+    systemPath
+      .split(':')
+      .map((place) => path.join(place, name))
+      .find((file) => ((statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o111) !== 0) ?? null
+  );
 }
 
 function answers([file = '', ...args]: string[]): Promise<string | null> {
   return new Promise((resolve) => {
-    execFile(file, args, { cwd: '/', env: cleanEnvironment, timeout: trialWithinMs, killSignal: 'SIGKILL' }, (error, stdout) => resolve(error === null ? stdout.trim() : null));
+    execFile(
+      file,
+      args,
+      { cwd: '/', env: cleanEnvironment, timeout: trialWithinMs, killSignal: 'SIGKILL' },
+      (error, stdout) => resolve(error === null ? stdout.trim() : null),
+    );
   });
 }

@@ -61,9 +61,16 @@ export function launch(host: Host, home: string, unit: Unit, spec: UnitSpec): Ch
     const doors = unit.group === null ? [] : entrances(unit.group);
     const events = unit.group === null ? '' : memoryEventsFile(unit.group);
     const command = commandOf(host, home, unit, spec);
-    const child = spawn('/bin/sh', ['-c', shim, 'platform-unit', home, events, String(doors.length), ...doors, ...command], {
-      cwd: '/', env: cleanEnvironment, detached: true, stdio: ['ignore', 'ignore', 'ignore', script, out, err],
-    });
+    const child = spawn(
+      '/bin/sh',
+      ['-c', shim, 'platform-unit', home, events, String(doors.length), ...doors, ...command],
+      {
+        cwd: '/',
+        env: cleanEnvironment,
+        detached: true,
+        stdio: ['ignore', 'ignore', 'ignore', script, out, err],
+      },
+    );
     child.on('error', () => undefined); // no handle will appear: the caller sees that
     child.unref();
     return child;
@@ -83,17 +90,23 @@ function commandOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string
   const shell = ['/bin/sh', '-c', innermost, 'platform-unit'];
   const user = host.userOf(spec.tenant);
   const inner = user === null ? shell : [...dropTo(host, user), ...shell];
-  return [...(spec.kind === 'task' ? host.lowPriority : []), ...sandboxed(host, { home, files: unit.directory, mounts: spec.mounts, readable: spec.readable, command: inner })];
+  return [
+    ...(spec.kind === 'task' ? host.lowPriority : []),
+    ...sandboxed(host, { home, files: unit.directory, mounts: spec.mounts, readable: spec.readable, command: inner }),
+  ];
 }
 
 function scriptOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string {
   const { files, env } = surroundings(host, home, unit);
   const variables = Object.entries({ ...env, ...spec.env });
   const bad = variables.find(([key, value]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(key) || value.includes('\0'));
-  if (bad !== undefined) throw new DriverError('invalid', `the variable ${JSON.stringify(bad[0])} cannot be given to a program`);
+  if (bad !== undefined)
+    throw new DriverError('invalid', `the variable ${JSON.stringify(bad[0])} cannot be given to a program`);
   const directory = path.posix.join(files, spec.root_directory);
   return [
-    'exec 3<&-', 'umask 022', ...(unit.group === null ? [processLimit(host, spec)] : []),
+    'exec 3<&-',
+    'umask 022',
+    ...(unit.group === null ? [processLimit(host, spec)] : []),
     `cd ${quoted(directory)} || { echo ${quoted(`The directory ${spec.root_directory} does not exist.`)} >&2; exit 126; }`,
     // What is ours around it.
     'unset LC_ALL OLDPWD',
@@ -101,7 +114,8 @@ function scriptOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string 
     ...variables.map(([key, value]) => `command export ${key}=${quoted(value)} 2>/dev/null || :`),
     // What a build has left for all that runs of it: where its programs are (drivers/builder/native.ts).
     '[ ! -r .platform/profile ] || . ./.platform/profile',
-    `exec /bin/sh -c ${quoted(spec.command)}`, '',
+    `exec /bin/sh -c ${quoted(spec.command)}`,
+    '',
   ].join('\n');
 }
 
@@ -128,7 +142,7 @@ function secretFile(home: string, text: string): number {
     rmSync(directory, { recursive: true });
     const bytes = Buffer.from(text);
     // With a position, so that the reader finds the file at its beginning.
-    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at);
+    for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at, bytes.length - at, at);
     return fd;
   } finally {
     rmSync(directory, { recursive: true, force: true });

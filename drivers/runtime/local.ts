@@ -29,7 +29,12 @@ export interface LocalRuntimeOptions {
   log?: (message: string, error: unknown) => void;
 }
 
-interface Runtime { host: Host; directory: string; monitor: Monitor; starting: Map<string, Promise<Handle>> }
+interface Runtime {
+  host: Host;
+  directory: string;
+  monitor: Monitor;
+  starting: Map<string, Promise<Handle>>;
+}
 
 /** Finds out what the host can do, and begins to watch the units that are there. */
 export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<RuntimeDriver> {
@@ -38,7 +43,12 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
   // Tenants pass through to what is theirs, but do not look around.
   await chmod(directory, 0o711);
   const host = await probeHost(options);
-  const runtime: Runtime = { host, directory, starting: new Map(), monitor: startMonitor({ directory, measureServicesEveryMs, fallocate: host.fallocate, log }) };
+  const runtime: Runtime = {
+    host,
+    directory,
+    starting: new Map(),
+    monitor: startMonitor({ directory, measureServicesEveryMs, fallocate: host.fallocate, log }),
+  };
   return {
     name: 'local',
     fingerprint: () => Promise.resolve(fingerprintOf(host)),
@@ -50,7 +60,8 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
     usage: (handles) => asDriverErrors(() => usage(runtime, handles)),
     listening: (handle) => asDriverErrors(() => listening(runtime, handle)),
     readLog: (unitId, position) => asDriverErrors(() => readLog(runtime, unitId, position)),
-    trimLog: (unitId, position) => asDriverErrors(() => trimBefore(homeOf(directory, unitId), position, host.fallocate)),
+    trimLog: (unitId, position) =>
+      asDriverErrors(() => trimBefore(homeOf(directory, unitId), position, host.fallocate)),
     freePort: (taken) => freePort(options.ports, taken),
     list: async () => [...new Set((await entriesOf(directory)).map(({ unitId }) => unitId))],
     watch: (ended) => runtime.monitor.watch(ended),
@@ -60,7 +71,11 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
 
 function fingerprintOf(host: Host): Fingerprint {
   const limits = host.groups === null ? 'poll' : `cgroup${host.groups.version}`;
-  return { healthy: host.unfit === null, reason: host.unfit, facts: { sandbox: host.bubblewrap === null ? 'none' : 'bubblewrap', limits, users: host.users } };
+  return {
+    healthy: host.unfit === null,
+    reason: host.unfit,
+    facts: { sandbox: host.bubblewrap === null ? 'none' : 'bubblewrap', limits, users: host.users },
+  };
 }
 
 async function start(runtime: Runtime, spec: UnitSpec, ctx: DriverContext): Promise<Handle> {
@@ -70,7 +85,9 @@ async function start(runtime: Runtime, spec: UnitSpec, ctx: DriverContext): Prom
 }
 
 function begin(runtime: Runtime, spec: UnitSpec): Promise<Handle> {
-  const work = startUnit(runtime.host, runtime.directory, spec, runtime.monitor.hurry).finally(() => runtime.starting.delete(spec.id));
+  const work = startUnit(runtime.host, runtime.directory, spec, runtime.monitor.hurry).finally(() =>
+    runtime.starting.delete(spec.id),
+  );
   runtime.starting.set(spec.id, work);
   // Also where nobody waits any more.
   work.then((handle) => watchIt(runtime, handle)).catch(() => undefined);
@@ -105,7 +122,10 @@ async function stop(runtime: Runtime, handle: Handle, options: StopOptions, ctx:
 async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Promise<void> {
   const { directory, host, monitor } = runtime;
   const home = homeOf(directory, unitId);
-  await during(ctx.signal, runtime.starting.get(unitId)?.catch(() => undefined));
+  await during(
+    ctx.signal,
+    runtime.starting.get(unitId)?.catch(() => undefined),
+  );
   checkpoint(ctx);
   monitor.remove(unitId);
   const unit = await readUnit(home);
@@ -119,7 +139,8 @@ async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Pr
   const group = unit?.group ?? (host.groups && groupOf(host.groups, unitId));
   if (group !== null) {
     await killGroup(group);
-    if (!(await removeGroup(group))) throw new DriverError('transient', 'The control group of the unit is still in use.');
+    if (!(await removeGroup(group)))
+      throw new DriverError('transient', 'The control group of the unit is still in use.');
   }
   checkpoint(ctx);
   await clearDrafts(directory, unitId);

@@ -13,7 +13,10 @@ import { readText, readUnit, replaceFile } from './run_directory';
 
 type Stream = 'stdout' | 'stderr';
 
-export interface Offsets { stdout: number; stderr: number }
+export interface Offsets {
+  stdout: number;
+  stderr: number;
+}
 
 const streams: readonly Stream[] = ['stdout', 'stderr'];
 const fileOf: Record<Stream, string> = { stdout: 'out', stderr: 'err' };
@@ -26,20 +29,30 @@ const punchWithinMs = 10_000;
 const reachBytesMin = 4 * 1024 * 1024;
 
 /** Lines after the position. `hasEnded`: what has no line end now will never get one. */
-export async function readLines(home: string, position: string | null, hasEnded: () => Promise<boolean>): Promise<LogChunk> {
+export async function readLines(
+  home: string,
+  position: string | null,
+  hasEnded: () => Promise<boolean>,
+): Promise<LogChunk> {
   const run = runOf(home);
   if (run === null) return nothing(position);
   const known = parsePosition(position, run);
   // The common case, asked twice a second of every unit: nothing new.
   const sizes = sizesOf(home);
-  if (sizes.stdout === known.stdout && sizes.stderr === known.stderr) return { lines: [], position: placeOf(run, known), more: false };
+  if (sizes.stdout === known.stdout && sizes.stderr === known.stderr)
+    return { lines: [], position: placeOf(run, known), more: false };
   // Before the reading: whatever is printed after this is read the next time.
   const ended = await hasEnded();
   const from = latest(latest(known, trimmedOf(home)), newestOf(sizes, await reachOf(home)));
-  const parts = await Promise.all(streams.map((stream) => readPart(path.join(home, fileOf[stream]), from[stream], ended)));
+  const parts = await Promise.all(
+    streams.map((stream) => readPart(path.join(home, fileOf[stream]), from[stream], ended)),
+  );
   const [out, err] = parts as [Part, Part];
   return {
-    lines: [...out.lines.map((text) => ({ stream: 'stdout' as const, text })), ...err.lines.map((text) => ({ stream: 'stderr' as const, text }))],
+    lines: [
+      ...out.lines.map((text) => ({ stream: 'stdout' as const, text })),
+      ...err.lines.map((text) => ({ stream: 'stderr' as const, text })),
+    ],
     position: placeOf(run, { stdout: out.next, stderr: err.next }),
     more: out.more || err.more,
   };
@@ -81,12 +94,19 @@ export async function trimToSize(home: string, bytes: number, fallocate: string 
   const kept = streams.reduce((total, stream) => total + Math.max(0, sizes[stream] - trimmed[stream]), 0);
   if (kept <= bytes) return;
   const share = (bytes * 0.75) / kept;
-  const target = (stream: Stream) => Math.max(trimmed[stream], Math.ceil(sizes[stream] - (sizes[stream] - trimmed[stream]) * share));
-  const starts = await Promise.all(streams.map((stream) => lineStartAfter(path.join(home, fileOf[stream]), target(stream))));
+  const target = (stream: Stream) =>
+    Math.max(trimmed[stream], Math.ceil(sizes[stream] - (sizes[stream] - trimmed[stream]) * share));
+  const starts = await Promise.all(
+    streams.map((stream) => lineStartAfter(path.join(home, fileOf[stream]), target(stream))),
+  );
   await letGo(home, { stdout: starts[0] as number, stderr: starts[1] as number }, fallocate, 0);
 }
 
-interface Part { lines: string[]; next: number; more: boolean }
+interface Part {
+  lines: string[];
+  next: number;
+  more: boolean;
+}
 
 async function readPart(file: string, from: number, ended: boolean): Promise<Part> {
   const handle = await open(file, 'r').catch(() => null);
@@ -145,7 +165,10 @@ function clean(bytes: Buffer): string[] {
 async function letGo(home: string, wanted: Offsets, fallocate: string | null, atLeast: number): Promise<void> {
   const before = trimmedOf(home);
   const sizes = sizesOf(home);
-  const upTo = latest(before, { stdout: Math.min(wanted.stdout, sizes.stdout), stderr: Math.min(wanted.stderr, sizes.stderr) });
+  const upTo = latest(before, {
+    stdout: Math.min(wanted.stdout, sizes.stdout),
+    stderr: Math.min(wanted.stderr, sizes.stderr),
+  });
   const due = streams.filter((stream) => upTo[stream] - before[stream] > atLeast);
   if (due.length === 0) return;
   // The note first: nobody reads the zeros that stay in the place of the lines.
@@ -159,7 +182,11 @@ async function punch(file: string, upTo: number, size: number, fallocate: string
   if (length === 0) return;
   try {
     if (fallocate === null) throw new Error('no fallocate');
-    await run(fallocate, ['--punch-hole', '--offset', '0', '--length', String(length), '--', file], driverContext(punchWithinMs));
+    await run(
+      fallocate,
+      ['--punch-hole', '--offset', '0', '--length', String(length), '--', file],
+      driverContext(punchWithinMs),
+    );
   } catch {
     // File systems without holes: cut the file when all of it was read. What is printed in this instant is lost.
     if (upTo >= size) await truncate(file, 0);

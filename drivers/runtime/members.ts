@@ -30,7 +30,13 @@ export function membersOf(unit: Unit, handle: Handle, all = allProcesses()): Pro
  * The signal to the innermost programs, then SIGKILL to all when the grace time is over. The grace time goes on through
  * repeated calls, also of another control plane. @throws DriverError transient when the context ends before the unit
  */
-export async function stopUnit(home: string, unit: Unit, handle: Handle, options: StopOptions, ctx: DriverContext): Promise<void> {
+export async function stopUnit(
+  home: string,
+  unit: Unit,
+  handle: Handle,
+  options: StopOptions,
+  ctx: DriverContext,
+): Promise<void> {
   const { grace_ms: graceMs, signal = 'SIGTERM' } = options;
   const once = { told: new Set<string>(), signal };
   const since = await stoppingSince(home, unit, handle, once);
@@ -67,11 +73,16 @@ function leftOf(home: string, unit: Unit, handle: Handle): Proc[] {
   const all = allProcesses();
   const members = membersOf(unit, handle, all);
   if (unit.group !== null || members.length > 0 || isRunning(handle)) return members;
-  return [...all.values()].filter((one) => !one.zombie && one.pid !== process.pid && environmentOf(one.pid).includes(`=${path.join(home, 'tmp')}\0`));
+  return [...all.values()].filter(
+    (one) => !one.zombie && one.pid !== process.pid && environmentOf(one.pid).includes(`=${path.join(home, 'tmp')}\0`),
+  );
 }
 
 /** Who was told to end already. */
-interface Once { told: Set<string>; signal: NodeJS.Signals }
+interface Once {
+  told: Set<string>;
+  signal: NodeJS.Signals;
+}
 
 // The file's time is the beginning of the grace time. It is written after the signals: a control plane killed between
 // the two sends them again, which is better than never.
@@ -84,7 +95,9 @@ async function stoppingSince(home: string, unit: Unit, handle: Handle, once: Onc
   }
   tell(unit, handle, once);
   const now = new Date();
-  await writeFile(file, '').then(() => utimes(file, now, now)).catch(() => undefined);
+  await writeFile(file, '')
+    .then(() => utimes(file, now, now))
+    .catch(() => undefined);
   return now.getTime();
 }
 
@@ -96,7 +109,30 @@ function tell(unit: Unit, handle: Handle, { told, signal }: Once): void {
   }
 }
 
-const wrappers = new Set(['sh', 'dash', 'bash', 'ash', 'busybox', 'zsh', 'ksh', 'bwrap', 'setpriv', 'unshare', 'nice', 'ionice', 'env', 'timeout', 'time', 'tini', 'dumb-init', 'npm', 'npx', 'yarn', 'pnpm', 'corepack']);
+const wrappers = new Set([
+  'sh',
+  'dash',
+  'bash',
+  'ash',
+  'busybox',
+  'zsh',
+  'ksh',
+  'bwrap',
+  'setpriv',
+  'unshare',
+  'nice',
+  'ionice',
+  'env',
+  'timeout',
+  'time',
+  'tini',
+  'dumb-init',
+  'npm',
+  'npx',
+  'yarn',
+  'pnpm',
+  'corepack',
+]);
 
 // bwrap and shells pass no signals on, npm would pass it on a second time. Behind them is the program that is meant; its
 // own children (workers of a cluster) are its own business.
@@ -117,7 +153,11 @@ function innermost(unit: Unit, handle: Handle): Proc[] {
 
 function isWrapper(one: Proc): boolean {
   const script = path.basename(argumentsOf(one.pid)[1] ?? '');
-  return isSandbox(one) || wrappers.has(one.name.split(' ')[0] ?? '') || /^(npm|npx|yarn|pnpm|corepack)(-cli)?(\.c?js)?$/.test(script);
+  return (
+    isSandbox(one) ||
+    wrappers.has(one.name.split(' ')[0] ?? '') ||
+    /^(npm|npx|yarn|pnpm|corepack)(-cli)?(\.c?js)?$/.test(script)
+  );
 }
 
 // The shim's second self, before it became the command, and bwrap while it builds: to end these would leave no trace of

@@ -11,7 +11,12 @@ import { killUnit, membersOf } from './members';
 import { allProcesses, type Proc } from './processes';
 import { entriesOf, hasEnded, isRunning, noteKilled, readHandle, readUnit, type Unit } from './run_directory';
 
-export interface MonitorOptions { directory: string; measureServicesEveryMs?: number; fallocate: string | null; log: (message: string, error: unknown) => void }
+export interface MonitorOptions {
+  directory: string;
+  measureServicesEveryMs?: number;
+  fallocate: string | null;
+  log: (message: string, error: unknown) => void;
+}
 
 export interface Monitor {
   /** Watches a unit from now on, and not only from the next look around. */
@@ -23,7 +28,15 @@ export interface Monitor {
   close(): Promise<void>;
 }
 
-interface Watched { unit: Unit; handle: Handle; home: string; began: number; diskDue: number; busy: boolean; ended: boolean }
+interface Watched {
+  unit: Unit;
+  handle: Handle;
+  home: string;
+  began: number;
+  diskDue: number;
+  busy: boolean;
+  ended: boolean;
+}
 
 const lookEveryMs = 1_000;
 const lookForTasksEveryMs = 250;
@@ -38,15 +51,21 @@ const measureWithinMs = 120_000;
 export function startMonitor(options: MonitorOptions): Monitor {
   const watched = new Map<string, Watched>();
   const listeners = new Set<(unitId: string) => void>();
-  const ticker = startTicker(async (round) => {
-    if (round % lookCloselyEvery === 0) await discover(options, watched);
-    await lookAtAll([...watched.values()], round, options, (id) => listeners.forEach((tell) => tell(id)));
-    return [...watched.values()].some((one) => one.unit.kind === 'task' && !one.ended) ? lookForTasksEveryMs : lookEveryMs;
-  }, (error) => options.log('the look at the units failed', error));
+  const ticker = startTicker(
+    async (round) => {
+      if (round % lookCloselyEvery === 0) await discover(options, watched);
+      await lookAtAll([...watched.values()], round, options, (id) => listeners.forEach((tell) => tell(id)));
+      return [...watched.values()].some((one) => one.unit.kind === 'task' && !one.ended)
+        ? lookForTasksEveryMs
+        : lookEveryMs;
+    },
+    (error) => options.log('the look at the units failed', error),
+  );
   return {
     add: (unit, handle) => {
       const known = watched.get(unit.id)?.handle;
-      if (known?.pid !== handle.pid || known.start_time !== handle.start_time) watched.set(unit.id, entryOf(options, unit, handle));
+      if (known?.pid !== handle.pid || known.start_time !== handle.start_time)
+        watched.set(unit.id, entryOf(options, unit, handle));
     },
     remove: (unitId) => void watched.delete(unitId),
     watch: (ended) => (listeners.add(ended), () => void listeners.delete(ended)),
@@ -56,7 +75,10 @@ export function startMonitor(options: MonitorOptions): Monitor {
 }
 
 // `look` answers after how many milliseconds it wants to be called again. Never two at a time.
-function startTicker(look: (round: number) => Promise<number>, failed: (error: unknown) => void): Pick<Monitor, 'hurry' | 'close'> {
+function startTicker(
+  look: (round: number) => Promise<number>,
+  failed: (error: unknown) => void,
+): Pick<Monitor, 'hurry' | 'close'> {
   let round = 0;
   let timer: NodeJS.Timeout | undefined;
   let state: 'waiting' | 'looking' | 'urgent' | 'closed' = 'waiting';
@@ -68,7 +90,9 @@ function startTicker(look: (round: number) => Promise<number>, failed: (error: u
   };
   const begin = (): void => {
     state = 'looking';
-    running = look(round++).catch((error: unknown) => (failed(error), lookEveryMs)).then(wait);
+    running = look(round++)
+      .catch((error: unknown) => (failed(error), lookEveryMs))
+      .then(wait);
   };
   begin();
   return {
@@ -102,14 +126,21 @@ function entryOf(options: MonitorOptions, unit: Unit, handle: Handle): Watched {
   return { unit, handle, home, began, diskDue: Date.now() + pauseOf(unit.kind, options), busy: false, ended: false };
 }
 
-async function lookAtAll(all: Watched[], round: number, options: MonitorOptions, tell: (unitId: string) => void): Promise<void> {
+async function lookAtAll(
+  all: Watched[],
+  round: number,
+  options: MonitorOptions,
+  tell: (unitId: string) => void,
+): Promise<void> {
   let table: Map<number, Proc> | undefined;
   for (const one of all) {
     if (one.ended) continue;
     if (isOver(one, round)) {
       one.ended = true;
       // Nothing stays behind a unit that ended by itself. Not waited for: others are to be looked at.
-      void killUnit(one.home, one.unit, one.handle).catch((error: unknown) => options.log('processes stayed behind a unit', error)).then(() => tell(one.unit.id));
+      void killUnit(one.home, one.unit, one.handle)
+        .catch((error: unknown) => options.log('processes stayed behind a unit', error))
+        .then(() => tell(one.unit.id));
       continue;
     }
     if (one.busy) continue;
@@ -161,7 +192,8 @@ async function measure(one: Watched, options: MonitorOptions): Promise<void> {
 function pollProcesses(one: Watched, table: Map<number, Proc>, options: MonitorOptions): void {
   const members = membersOf(one.unit, one.handle, table);
   const { memory_mb, processes } = one.unit.limits;
-  if (members.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0) > memory_mb * 1024 * 1024) return end(one, 'memory', options);
+  if (members.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0) > memory_mb * 1024 * 1024)
+    return end(one, 'memory', options);
   if (members.length <= processes + 4) return;
   aside(one, options, async () => {
     await appendFile(path.join(one.home, 'err'), `Ended: it had more than ${processes} processes.\n`);
@@ -183,7 +215,9 @@ async function endNow(one: Watched, why: Killed): Promise<void> {
 function aside(one: Watched, options: MonitorOptions, work: () => Promise<void>): void {
   if (one.busy) return;
   one.busy = true;
-  void work().catch((error: unknown) => options.log('a limit of a unit could not be enforced', error)).finally(() => (one.busy = false));
+  void work()
+    .catch((error: unknown) => options.log('a limit of a unit could not be enforced', error))
+    .finally(() => (one.busy = false));
 }
 
 function pauseOf(kind: Unit['kind'], { measureServicesEveryMs }: MonitorOptions): number {

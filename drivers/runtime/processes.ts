@@ -73,7 +73,10 @@ export function signalProcess(pid: number, signal: NodeJS.Signals): void {
 }
 
 function ofProc(): Proc[] {
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map((name) => statOf(Number(name))).filter((one) => one !== null);
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => statOf(Number(name)))
+    .filter((one) => one !== null);
 }
 
 // 12 (name with ) and spaces) S 1 12 12 0 …; fields are counted from the state, which is the third.
@@ -84,7 +87,12 @@ function statOf(pid: number): Proc | null {
   const fields = stat.slice(end + 2).split(' ');
   const field = (number: number) => Number(fields[number - 3]);
   return {
-    pid, parent: field(4), group: field(5), session: field(6), start: fields[22 - 3] ?? '', zombie: fields[0] === 'Z' || fields[0] === 'X',
+    pid,
+    parent: field(4),
+    group: field(5),
+    session: field(6),
+    start: fields[22 - 3] ?? '',
+    zombie: fields[0] === 'Z' || fields[0] === 'X',
     name: stat.slice(stat.indexOf('(') + 1, end),
     // With what ended children had used (16, 17): their time does not get lost.
     cpuSeconds: (field(14) + field(15) + field(16) + field(17)) / ticksPerSecond,
@@ -94,8 +102,14 @@ function statOf(pid: number): Proc | null {
 
 function ofPs(which: string[]): Proc[] {
   try {
-    const text = execFileSync('ps', [...which, '-ww', '-o', 'pid=,ppid=,pgid=,state=,rss=,time=,lstart=,comm='], { encoding: 'utf8', env: { PATH: '/bin:/usr/bin', LC_ALL: 'C' } });
-    return text.split('\n').map(psLine).filter((one) => one !== null);
+    const text = execFileSync('ps', [...which, '-ww', '-o', 'pid=,ppid=,pgid=,state=,rss=,time=,lstart=,comm='], {
+      encoding: 'utf8',
+      env: { PATH: '/bin:/usr/bin', LC_ALL: 'C' },
+    });
+    return text
+      .split('\n')
+      .map(psLine)
+      .filter((one) => one !== null);
   } catch {
     return []; // ps ends with 1 where nothing was found
   }
@@ -107,8 +121,15 @@ function psLine(line: string): Proc | null {
   const [, pid, parent, group, state = '', rss, time = '', start = '', command = ''] = match;
   const cpuSeconds = time.split(/[:-]/).reduce((sum, part) => sum * 60 + Number(part), 0);
   return {
-    pid: Number(pid), parent: Number(parent), group: Number(group), session: 0, start: start.trim().replace(/ +/g, '_'), zombie: state.startsWith('Z'),
-    name: command.slice(command.lastIndexOf('/') + 1), cpuSeconds, memoryBytes: Number(rss) * 1024,
+    pid: Number(pid),
+    parent: Number(parent),
+    group: Number(group),
+    session: 0,
+    start: start.trim().replace(/ +/g, '_'),
+    zombie: state.startsWith('Z'),
+    name: command.slice(command.lastIndexOf('/') + 1),
+    cpuSeconds,
+    memoryBytes: Number(rss) * 1024,
   };
 }
 

@@ -31,7 +31,8 @@ export type Exited = Extract<UnitState, { state: 'exited' }>;
 
 /** @throws DriverError invalid for an id that no directory can be named after */
 export function homeOf(directory: string, unitId: string): string {
-  if (!/^[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)?$/i.test(unitId) || unitId.length > 100) throw new DriverError('invalid', 'the id of the unit is not one that a directory can be named after');
+  if (!/^[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)?$/i.test(unitId) || unitId.length > 100)
+    throw new DriverError('invalid', 'the id of the unit is not one that a directory can be named after');
   return path.join(directory, unitId);
 }
 
@@ -129,6 +130,13 @@ function isKilled(text: string): text is Killed {
 }
 
 async function timeOf(home: string, files: string[]): Promise<string> {
-  const times = await Promise.all(files.map((file) => stat(path.join(home, file)).then(({ mtimeMs }) => mtimeMs, () => 0)));
+  const times = await Promise.all(
+    files.map((file) =>
+      stat(path.join(home, file)).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => 0,
+      ),
+    ),
+  );
   return new Date(Math.max(...times)).toISOString();
 }

@@ -22,8 +22,29 @@ export const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 export const cleanEnvironment = { PATH: systemPath, LC_ALL: 'C' };
 
 const etc = [
-  'resolv.conf', 'hosts', 'host.conf', 'nsswitch.conf', 'gai.conf', 'services', 'protocols', 'localtime', 'timezone', 'mime.types',
-  'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'ssl', 'ca-certificates', 'ca-certificates.conf', 'pki', 'crypto-policies', 'alternatives', 'fonts', 'java-11-openjdk', 'java-17-openjdk', 'java-21-openjdk',
+  'resolv.conf',
+  'hosts',
+  'host.conf',
+  'nsswitch.conf',
+  'gai.conf',
+  'services',
+  'protocols',
+  'localtime',
+  'timezone',
+  'mime.types',
+  'ld.so.cache',
+  'ld.so.conf',
+  'ld.so.conf.d',
+  'ssl',
+  'ca-certificates',
+  'ca-certificates.conf',
+  'pki',
+  'crypto-policies',
+  'alternatives',
+  'fonts',
+  'java-11-openjdk',
+  'java-17-openjdk',
+  'java-21-openjdk',
 ];
 
 /** The command line that runs `command` in the sandbox of this host. @throws DriverError invalid, unsupported */
@@ -36,8 +57,19 @@ export function sandboxed(host: Host, inside: Inside): string[] {
 
 /** Puts setpriv before a command: from root to the user, without capabilities, without a way back. */
 export function dropTo(host: Host, { uid, gid }: User): string[] {
-  if (host.setpriv === null) throw new DriverError('unsupported', 'This host lacks the program setpriv; install util-linux.');
-  return [host.setpriv, '--reuid', String(uid), '--regid', String(gid), '--clear-groups', '--no-new-privs', '--bounding-set=-all', '--inh-caps=-all'];
+  if (host.setpriv === null)
+    throw new DriverError('unsupported', 'This host lacks the program setpriv; install util-linux.');
+  return [
+    host.setpriv,
+    '--reuid',
+    String(uid),
+    '--regid',
+    String(gid),
+    '--clear-groups',
+    '--no-new-privs',
+    '--bounding-set=-all',
+    '--inh-caps=-all',
+  ];
 }
 
 /** /etc/passwd and /etc/group of a sandbox. */
@@ -50,24 +82,73 @@ export function accountFiles(user: User): { passwd: string; group: string } {
 
 function bubblewrapArguments(host: Host, { home, files, mounts, readable = [] }: Inside): string[] {
   return [
-    '--die-with-parent', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--hostname', 'app', ...(host.isRoot ? [] : ['--unshare-user']),
-    '--ro-bind', '/usr', '/usr', ...rootLinks(),
-    '--perms', '0755', '--dir', '/etc', ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
-    '--ro-bind', path.join(home, 'etc/passwd'), '/etc/passwd', '--ro-bind', path.join(home, 'etc/group'), '/etc/group',
+    '--die-with-parent',
+    '--unshare-pid',
+    '--unshare-ipc',
+    '--unshare-uts',
+    '--hostname',
+    'app',
+    ...(host.isRoot ? [] : ['--unshare-user']),
+    '--ro-bind',
+    '/usr',
+    '/usr',
+    ...rootLinks(),
+    '--perms',
+    '0755',
+    '--dir',
+    '/etc',
+    ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
+    '--ro-bind',
+    path.join(home, 'etc/passwd'),
+    '/etc/passwd',
+    '--ro-bind',
+    path.join(home, 'etc/group'),
+    '/etc/group',
     ...host.toolchains.flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
-    '--proc', '/proc', '--dev', '/dev', '--perms', '1777', '--tmpfs', '/dev/shm', '--perms', '0755', '--dir', '/run', '--perms', '0755', '--dir', '/var', '--symlink', '/tmp', '/var/tmp',
-    '--bind', path.join(home, 'tmp'), '/tmp', '--bind', files, '/app',
+    '--proc',
+    '/proc',
+    '--dev',
+    '/dev',
+    '--perms',
+    '1777',
+    '--tmpfs',
+    '/dev/shm',
+    '--perms',
+    '0755',
+    '--dir',
+    '/run',
+    '--perms',
+    '0755',
+    '--dir',
+    '/var',
+    '--symlink',
+    '/tmp',
+    '/var/tmp',
+    '--bind',
+    path.join(home, 'tmp'),
+    '/tmp',
+    '--bind',
+    files,
+    '/app',
     ...readable.flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
     ...mounts.flatMap(({ source, target }) => [...passable(target), '--bind', source, target]),
     // Last: root of the sandbox is memory, and not limited where there are no control groups.
-    '--remount-ro', '/', '--chdir', '/app',
+    '--remount-ro',
+    '/',
+    '--chdir',
+    '/app',
   ];
 }
 
 // bwrap makes missing parents for their owner alone; the tenant must get through.
 function passable(target: string): string[] {
-  const parents = target.split('/').slice(1, -1).map((_, i, all) => `/${all.slice(0, i + 1).join('/')}`);
-  return parents.filter((parent) => !/^\/(usr(\/.*)?|app|tmp|proc|dev|etc)$/.test(parent)).flatMap((parent) => ['--perms', '0755', '--dir', parent]);
+  const parents = target
+    .split('/')
+    .slice(1, -1)
+    .map((_, i, all) => `/${all.slice(0, i + 1).join('/')}`);
+  return parents
+    .filter((parent) => !/^\/(usr(\/.*)?|app|tmp|proc|dev|etc)$/.test(parent))
+    .flatMap((parent) => ['--perms', '0755', '--dir', parent]);
 }
 
 // Where /usr is merged these are links (Debian, Fedora), elsewhere directories (Alpine).
@@ -75,7 +156,9 @@ function rootLinks(): string[] {
   return ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'].flatMap((name) => {
     const stats = lstatSync(`/${name}`, { throwIfNoEntry: false });
     if (stats === undefined) return [];
-    return stats.isSymbolicLink() ? ['--symlink', readlinkSync(`/${name}`), `/${name}`] : ['--ro-bind', `/${name}`, `/${name}`];
+    return stats.isSymbolicLink()
+      ? ['--symlink', readlinkSync(`/${name}`), `/${name}`]
+      : ['--ro-bind', `/${name}`, `/${name}`];
   });
 }
 
@@ -85,18 +168,41 @@ function etcEntries(): string[] {
 
 // mount(8) by root in a mount namespace of its own, which goes with the last process in it.
 function inOwnMounts(host: Host, mounts: Inside['mounts']): string[] {
-  if (host.unshare === null) throw new DriverError('unsupported', 'This host cannot show a volume at its mount path. Install bubblewrap, or mount the volume at the path where it lies.');
+  if (host.unshare === null)
+    throw new DriverError(
+      'unsupported',
+      'This host cannot show a volume at its mount path. Install bubblewrap, or mount the volume at the path where it lies.',
+    );
   const pairs = mounts.flatMap(({ source, target }) => [source, target]);
-  const script = 'n=$1; shift; while [ "$n" -gt 0 ]; do mkdir -p -- "$2" && mount --bind -- "$1" "$2" || exit 125; shift 2; n=$((n - 1)); done; exec "$@"';
-  return [host.unshare, '--mount', '--propagation', 'private', '/bin/sh', '-c', script, 'platform-mounts', String(mounts.length), ...pairs];
+  const script =
+    'n=$1; shift; while [ "$n" -gt 0 ]; do mkdir -p -- "$2" && mount --bind -- "$1" "$2" || exit 125; shift 2; n=$((n - 1)); done; exec "$@"';
+  return [
+    host.unshare,
+    '--mount',
+    '--propagation',
+    'private',
+    '/bin/sh',
+    '-c',
+    script,
+    'platform-mounts',
+    String(mounts.length),
+    ...pairs,
+  ];
 }
 
 // A volume over the system would leave a unit without a shell; a link in the files of a user must not lead a mount astray.
 function requireTargets({ files, mounts }: Inside): void {
   for (const { target } of mounts) {
     const whole = path.posix.normalize(target) === target && target.startsWith('/');
-    if (!whole || /^\/(app|bin|sbin|lib\w*|usr|etc|proc|sys|dev|run|tmp|boot)?$/.test(target) || /^\/(usr|etc|bin|sbin|lib\w*|proc|sys|dev)\//.test(target)) {
-      throw new DriverError('invalid', `A volume cannot be mounted at ${target}: the system of the unit is there. Use another path, for example /data.`);
+    if (
+      !whole ||
+      /^\/(app|bin|sbin|lib\w*|usr|etc|proc|sys|dev|run|tmp|boot)?$/.test(target) ||
+      /^\/(usr|etc|bin|sbin|lib\w*|proc|sys|dev)\//.test(target)
+    ) {
+      throw new DriverError(
+        'invalid',
+        `A volume cannot be mounted at ${target}: the system of the unit is there. Use another path, for example /data.`,
+      );
     }
     if (within('/app', target)) requireNoLinks(files, target);
   }
@@ -106,7 +212,8 @@ function requireNoLinks(files: string, target: string): void {
   const parts = target.split('/').slice(2);
   parts.forEach((_, i) => {
     const one = path.join(files, ...parts.slice(0, i + 1));
-    if (lstatSync(one, { throwIfNoEntry: false })?.isDirectory() === false) throw new DriverError('invalid', `A volume cannot be mounted at ${target}: a file or a link is in its way.`);
+    if (lstatSync(one, { throwIfNoEntry: false })?.isDirectory() === false)
+      throw new DriverError('invalid', `A volume cannot be mounted at ${target}: a file or a link is in its way.`);
   });
 }
 

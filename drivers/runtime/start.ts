@@ -70,8 +70,18 @@ async function prepare(host: Host, directory: string, spec: UnitSpec): Promise<U
 function unitOf(host: Host, home: string, spec: UnitSpec): Unit {
   const files = spec.kind === 'service' ? path.join(home, 'files') : spec.directory;
   // Volumes have limits of their own.
-  const caches = spec.kind === 'task' ? spec.mounts.filter(({ source, target }) => source === target).map(({ source }) => source) : [];
-  return { id: spec.id, kind: spec.kind, directory: files, caches, limits: spec.limits, group: host.groups && groupOf(host.groups, spec.id) };
+  const caches =
+    spec.kind === 'task'
+      ? spec.mounts.filter(({ source, target }) => source === target).map(({ source }) => source)
+      : [];
+  return {
+    id: spec.id,
+    kind: spec.kind,
+    directory: files,
+    caches,
+    limits: spec.limits,
+    group: host.groups && groupOf(host.groups, spec.id),
+  };
 }
 
 // The tenant owns its /tmp, and what it prints to, so that /dev/stdout can be opened anew; the directory around them
@@ -132,7 +142,7 @@ async function giveMounts(host: Host, spec: UnitSpec): Promise<void> {
 }
 
 async function handleOf(home: string, unitId: string, hasFailed: () => boolean): Promise<Handle | null> {
-  for (const end = Date.now() + handleWithinMs; Date.now() < end && !hasFailed(); ) {
+  for (const end = Date.now() + handleWithinMs; Date.now() < end && !hasFailed();) {
     const handle = readHandle(home, unitId);
     if (handle !== null) return handle;
     await sleep(5);
@@ -142,11 +152,16 @@ async function handleOf(home: string, unitId: string, hasFailed: () => boolean):
 
 function requireSound(spec: UnitSpec): void {
   const below = path.posix.normalize(spec.root_directory);
-  if (below.startsWith('..') || path.posix.isAbsolute(below)) throw new DriverError('invalid', 'The root directory leads out of the files of the application.');
-  if (!path.isAbsolute(spec.directory) || within(spec.directory, '/')) throw new DriverError('invalid', 'The directory of the unit is no absolute path.');
+  if (below.startsWith('..') || path.posix.isAbsolute(below))
+    throw new DriverError('invalid', 'The root directory leads out of the files of the application.');
+  if (!path.isAbsolute(spec.directory) || within(spec.directory, '/'))
+    throw new DriverError('invalid', 'The directory of the unit is no absolute path.');
 }
 
 function requireReachable(directory: string): void {
   if (isPassable(path.dirname(directory))) return;
-  throw new DriverError('unsupported', 'The users of applications cannot reach the runtime directory. Let others pass through its parent directories (chmod o+x), or install bubblewrap.');
+  throw new DriverError(
+    'unsupported',
+    'The users of applications cannot reach the runtime directory. Let others pass through its parent directories (chmod o+x), or install bubblewrap.',
+  );
 }

@@ -4,7 +4,23 @@ import os from 'node:os';
 import path from 'node:path';
 import { systemPath, within } from './sandbox';
 
-const programs = ['node', 'npm', 'npx', 'yarn', 'pnpm', 'corepack', 'python3', 'python', 'pip3', 'pip', 'go', 'bun', 'deno', 'ruby', 'php'];
+const programs = [
+  'node',
+  'npm',
+  'npx',
+  'yarn',
+  'pnpm',
+  'corepack',
+  'python3',
+  'python',
+  'pip3',
+  'pip',
+  'go',
+  'bun',
+  'deno',
+  'ruby',
+  'php',
+];
 const versionManagers = /^\.(nvm|fnm|volta|pyenv|asdf|goenv|rbenv|sdkman|bun|deno|nodenv)$/;
 const system = ['/usr', '/bin', '/sbin', '/lib', '/lib64'];
 
@@ -12,18 +28,24 @@ const system = ['/usr', '/bin', '/sbin', '/lib', '/lib64'];
 export function toolchains(hidden: string): string[] {
   const found = places().flatMap(({ directory, file }) => [around(directory), around(path.dirname(file))]);
   if (existsSync('/nix/store')) found.push('/nix/store');
-  const fit = [...new Set(found)].filter((one) => !system.some((place) => within(place, one)) && !within(one, hidden) && one !== '/');
+  const fit = [...new Set(found)].filter(
+    (one) => !system.some((place) => within(place, one)) && !within(one, hidden) && one !== '/',
+  );
   return fit.filter((one) => !fit.some((other) => other !== one && within(other, one)));
 }
 
 /** PATH for units: what of ours leads to these languages and can be reached, then the system. */
 export function languagePaths(visible: string[], isReachable: (directory: string) => boolean): string {
-  const ours = places().map(({ directory }) => directory).filter((directory) => visible.some((one) => within(one, directory)) && isReachable(directory));
+  const ours = places()
+    .map(({ directory }) => directory)
+    .filter((directory) => visible.some((one) => within(one, directory)) && isReachable(directory));
   return [...new Set([...ours, ...systemPath.split(':')])].join(':');
 }
 
 function places(): { directory: string; file: string }[] {
-  const entries = (process.env.PATH ?? '').split(':').filter((entry) => path.isAbsolute(entry) && !entry.includes('/node_modules/'));
+  const entries = (process.env.PATH ?? '')
+    .split(':')
+    .filter((entry) => path.isAbsolute(entry) && !entry.includes('/node_modules/'));
   const found = [...entries, path.dirname(process.execPath)].flatMap((directory) => {
     const there = programs.map((name) => path.join(directory, name)).filter((file) => existsSync(file));
     return there.map((file) => ({ directory, file: realpathSync(file) }));
@@ -41,5 +63,12 @@ function around(bin: string): string {
 }
 
 function isHome(directory: string): boolean {
-  return directory === '/' || directory === '/root' || directory === '/home' || directory === '/Users' || directory === os.homedir() || ['/home', '/Users'].includes(path.dirname(directory));
+  return (
+    directory === '/' ||
+    directory === '/root' ||
+    directory === '/home' ||
+    directory === '/Users' ||
+    directory === os.homedir() ||
+    ['/home', '/Users'].includes(path.dirname(directory))
+  );
 }

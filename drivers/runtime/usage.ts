@@ -21,7 +21,10 @@ export async function usageOf(unit: Unit, handle: Handle, all: () => Map<number,
 export async function listeningPorts(pids: number[]): Promise<number[] | null> {
   const [listeners, ...sockets] = await Promise.all([listenersOfHost(), ...pids.map(socketsOf)]);
   if (listeners.size === 0 || (pids.length > 0 && sockets.every((one) => one === null))) return null;
-  const ports = sockets.flatMap((one) => one ?? []).map((inode) => listeners.get(inode)).filter((port) => port !== undefined);
+  const ports = sockets
+    .flatMap((one) => one ?? [])
+    .map((inode) => listeners.get(inode))
+    .filter((port) => port !== undefined);
   return [...new Set(ports)].sort((a, b) => a - b);
 }
 
@@ -33,29 +36,42 @@ export async function freePort([first, last]: readonly [number, number], taken: 
     const port = first + ((start + i) % count);
     if (!taken.has(port) && (await isFree(port, '127.0.0.1')) && (await isFree(port, '::1'))) return port;
   }
-  throw new DriverError('capacity', `All ports from ${first} to ${last} are taken. Enlarge APP_PORTS, or stop applications.`);
+  throw new DriverError(
+    'capacity',
+    `All ports from ${first} to ${last} are taken. Enlarge APP_PORTS, or stop applications.`,
+  );
 }
 
 function isFree(port: number, host: string): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
     // A host without IPv6 has nobody listening there.
-    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT'));
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      resolve(error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT'),
+    );
     server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)));
   });
 }
 
 // sl local_address rem_address st … inode; 0A is LISTEN.
 async function listenersOfHost(): Promise<Map<string, number>> {
-  const tables = await Promise.all(['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')));
+  const tables = await Promise.all(
+    ['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')),
+  );
   const lines = tables.flatMap((text) => text.split('\n').slice(1)).map((line) => line.trim().split(/\s+/));
-  return new Map(lines.filter((fields) => fields[3] === '0A').map((fields) => [fields[9] ?? '', parseInt((fields[1] ?? '').split(':')[1] ?? '', 16)]));
+  return new Map(
+    lines
+      .filter((fields) => fields[3] === '0A')
+      .map((fields) => [fields[9] ?? '', parseInt((fields[1] ?? '').split(':')[1] ?? '', 16)]),
+  );
 }
 
 // None of one that has ended; null where we may not look.
 async function socketsOf(pid: number): Promise<string[] | null> {
   const directory = `/proc/${pid}/fd`;
-  const names = await readdir(directory).catch(({ code }: NodeJS.ErrnoException) => (code === 'EACCES' || code === 'EPERM' ? null : []));
+  const names = await readdir(directory).catch(({ code }: NodeJS.ErrnoException) =>
+    code === 'EACCES' || code === 'EPERM' ? null : [],
+  );
   if (names === null) return null;
   const links = await Promise.all(names.map((name) => readlink(`${directory}/${name}`).catch(() => '')));
   return links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []);

@@ -8,7 +8,11 @@ import type { DriverContext } from '../driver';
 import { SourceError } from '../source';
 
 /** What the operator allows (ALLOW_HTTP_GIT, ALLOW_LOCAL_GIT, ALLOW_PRIVATE_ADDRESSES). */
-export interface AddressRules { allowHttpGit: boolean; allowLocalGit: boolean; allowPrivateAddresses: boolean }
+export interface AddressRules {
+  allowHttpGit: boolean;
+  allowLocalGit: boolean;
+  allowPrivateAddresses: boolean;
+}
 
 export interface Place {
   scheme: 'https' | 'http' | 'ssh' | 'file';
@@ -28,12 +32,23 @@ const usualPorts: Record<Place['scheme'], number> = { https: 443, http: 80, ssh:
 /** @throws SourceError forbidden_address, unreachable */
 export async function locate(address: string, rules: AddressRules, ctx: DriverContext): Promise<Place> {
   const named = read(address);
-  if (named.scheme === 'file' && !rules.allowLocalGit) throw new SourceError('forbidden_address', 'Repositories on the disk of this server are not allowed here. Use an https or ssh address.');
-  if (named.scheme === 'http' && !rules.allowHttpGit) throw new SourceError('forbidden_address', 'Repositories over http without TLS are not allowed here. Use an https or ssh address.');
+  if (named.scheme === 'file' && !rules.allowLocalGit)
+    throw new SourceError(
+      'forbidden_address',
+      'Repositories on the disk of this server are not allowed here. Use an https or ssh address.',
+    );
+  if (named.scheme === 'http' && !rules.allowHttpGit)
+    throw new SourceError(
+      'forbidden_address',
+      'Repositories over http without TLS are not allowed here. Use an https or ssh address.',
+    );
   if (named.scheme === 'file') return { ...named, ips: [] };
   const ips = await resolve(named.host, ctx);
   if (!rules.allowPrivateAddresses && !ips.every(isPublic)) {
-    throw new SourceError('forbidden_address', `The host ${named.host} is in a private network. Repositories must have a public address.`);
+    throw new SourceError(
+      'forbidden_address',
+      `The host ${named.host} is in a private network. Repositories must have a public address.`,
+    );
   }
   return { ...named, ips };
 }
@@ -46,9 +61,19 @@ export function sameOwner(one: Place, other: Place): boolean {
 }
 
 function read(address: string): Named {
-  if (gitUrl(address) === null) throw new SourceError('forbidden_address', 'The address is none of a Git repository: use https or ssh, without a password in it.');
+  if (gitUrl(address) === null)
+    throw new SourceError(
+      'forbidden_address',
+      'The address is none of a Git repository: use https or ssh, without a password in it.',
+    );
   const scheme = /^([a-z]+):\/\//i.exec(address)?.[1]?.toLowerCase() as Place['scheme'] | undefined;
-  if (scheme === undefined) return { scheme: 'ssh', address, host: address.slice(address.indexOf('@') + 1, address.indexOf(':')), port: usualPorts.ssh };
+  if (scheme === undefined)
+    return {
+      scheme: 'ssh',
+      address,
+      host: address.slice(address.indexOf('@') + 1, address.indexOf(':')),
+      port: usualPorts.ssh,
+    };
   if (scheme === 'file') return { scheme, address, host: '', port: 0 };
   const url = new URL(address);
   const host = url.hostname.replace(/^\[|\]$/g, '');
@@ -58,7 +83,8 @@ function read(address: string): Named {
 
 async function resolve(host: string, ctx: DriverContext): Promise<string[]> {
   if (isIP(host)) return [host];
-  const unknown = () => new SourceError('unreachable', `The host ${host} could not be found. Check the address of the repository.`);
+  const unknown = () =>
+    new SourceError('unreachable', `The host ${host} could not be found. Check the address of the repository.`);
   const found = await Promise.race([lookup(host, { all: true, verbatim: true }).catch(() => []), ended(ctx.signal)]);
   if (found.length === 0) throw unknown();
   return found.map(({ address }) => address);

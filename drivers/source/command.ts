@@ -24,13 +24,19 @@ export type GitEnd = 'code' | 'too_large' | 'time';
 
 /** git did not do it. `stderr` is for programs to look at, never for users. */
 export class GitFailed extends Error {
-  constructor(readonly end: GitEnd, readonly stderr: string) {
+  constructor(
+    readonly end: GitEnd,
+    readonly stderr: string,
+  ) {
     super(`git failed: ${end}`);
   }
 }
 
 /** Why we ended a process; the first reason counts. */
-interface Ending { reason: 'time' | 'too_large' | 'enough' | null; kill(reason: 'time' | 'too_large' | 'enough'): void }
+interface Ending {
+  reason: 'time' | 'too_large' | 'enough' | null;
+  kill(reason: 'time' | 'too_large' | 'enough'): void;
+}
 
 const outputBytesMax = 64 << 20;
 const errorBytesMax = 64 << 10;
@@ -38,18 +44,44 @@ const watchEveryMs = 250;
 
 // Faults of old commits that no one can mend any more; what could do harm (paths, links, .gitmodules) stays an error.
 const harmless = [
-  'badDate', 'badDateOverflow', 'badEmail', 'badFilemode', 'badName', 'badTimezone', 'missingAuthor', 'missingEmail', 'missingNameBeforeEmail',
-  'missingSpaceBeforeDate', 'missingSpaceBeforeEmail', 'multipleAuthors', 'zeroPaddedDate', 'zeroPaddedFilemode',
+  'badDate',
+  'badDateOverflow',
+  'badEmail',
+  'badFilemode',
+  'badName',
+  'badTimezone',
+  'missingAuthor',
+  'missingEmail',
+  'missingNameBeforeEmail',
+  'missingSpaceBeforeDate',
+  'missingSpaceBeforeEmail',
+  'multipleAuthors',
+  'zeroPaddedDate',
+  'zeroPaddedFilemode',
 ];
 
 const hardening: Settings = [
-  ['core.hooksPath', '/dev/null'], ['core.askPass', ''], ['core.fsmonitor', 'false'], ['core.attributesFile', '/dev/null'], ['core.symlinks', 'true'], ['core.autocrlf', 'false'],
-  ['core.protectHFS', 'true'], ['core.protectNTFS', 'true'],
-  ['credential.helper', ''], ['protocol.allow', 'never'],
+  ['core.hooksPath', '/dev/null'],
+  ['core.askPass', ''],
+  ['core.fsmonitor', 'false'],
+  ['core.attributesFile', '/dev/null'],
+  ['core.symlinks', 'true'],
+  ['core.autocrlf', 'false'],
+  ['core.protectHFS', 'true'],
+  ['core.protectNTFS', 'true'],
+  ['credential.helper', ''],
+  ['protocol.allow', 'never'],
   // A redirect could lead past the check of the address, and carry the credential along: drivers/source/remote.ts follows them.
-  ['http.followRedirects', 'false'], ['http.lowSpeedLimit', '1'], ['http.lowSpeedTime', '60'],
-  ['gc.auto', '0'], ['maintenance.auto', 'false'], ['transfer.unpackLimit', '1'], ['submodule.recurse', 'false'], ['fetch.recurseSubmodules', 'false'],
-  ['fetch.fsckObjects', 'true'], ...harmless.map((fault): [string, string] => [`fetch.fsck.${fault}`, 'ignore']),
+  ['http.followRedirects', 'false'],
+  ['http.lowSpeedLimit', '1'],
+  ['http.lowSpeedTime', '60'],
+  ['gc.auto', '0'],
+  ['maintenance.auto', 'false'],
+  ['transfer.unpackLimit', '1'],
+  ['submodule.recurse', 'false'],
+  ['fetch.recurseSubmodules', 'false'],
+  ['fetch.fsckObjects', 'true'],
+  ...harmless.map((fault): [string, string] => [`fetch.fsck.${fault}`, 'ignore']),
 ];
 
 // Which certificates are trusted is the operator's to say; nothing else of our environment is for git.
@@ -58,7 +90,12 @@ const passedOn = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH', 'SSL_CERT_FILE', 'SSL_CERT
 /** Answers what git printed. @throws GitFailed, DriverError unsupported */
 export async function git(args: string[], options: GitOptions, ctx: DriverContext): Promise<string> {
   if (ctx.signal.aborted) throw new GitFailed('time', '');
-  const child = spawn('git', args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: environment(options), cwd: options.gitDir ?? '/' });
+  const child = spawn('git', args, {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: environment(options),
+    cwd: options.gitDir ?? '/',
+  });
   const { pid } = child;
   const ends = ending(child);
   // Before anything is waited for: a quick git would end unheard.
@@ -89,7 +126,16 @@ export function killGroup(pid: number): void {
 /** Bytes of all files in a folder; what goes away meanwhile counts nothing. */
 export async function sizeOf(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
-  const sizes = await Promise.all(entries.filter((entry) => entry.isFile()).map((entry) => lstat(path.join(entry.parentPath, entry.name)).then(({ size }) => size, () => 0)));
+  const sizes = await Promise.all(
+    entries
+      .filter((entry) => entry.isFile())
+      .map((entry) =>
+        lstat(path.join(entry.parentPath, entry.name)).then(
+          ({ size }) => size,
+          () => 0,
+        ),
+      ),
+  );
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
@@ -106,20 +152,34 @@ function ending(child: ChildProcess): Ending {
 
 function environment({ gitDir, config = [], env = {} }: GitOptions): NodeJS.ProcessEnv {
   const settings = [...hardening, ...config];
-  const numbered = settings.flatMap(([key, value], i) => [[`GIT_CONFIG_KEY_${i}`, key], [`GIT_CONFIG_VALUE_${i}`, value]]);
+  const numbered = settings.flatMap(([key, value], i) => [
+    [`GIT_CONFIG_KEY_${i}`, key],
+    [`GIT_CONFIG_VALUE_${i}`, value],
+  ]);
   return {
-    PATH: `${process.env.PATH ?? ''}:/usr/local/bin:/usr/bin:/bin`, LC_ALL: 'C', HOME: '/nonexistent',
-    GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null', GIT_ATTR_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0', GIT_NO_LAZY_FETCH: '1', GIT_NO_REPLACE_OBJECTS: '1',
-    GIT_CONFIG_COUNT: String(settings.length), ...Object.fromEntries(numbered),
-    ...Object.fromEntries(passedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))),
-    ...(gitDir === undefined ? {} : { GIT_DIR: gitDir }), ...env,
+    PATH: `${process.env.PATH ?? ''}:/usr/local/bin:/usr/bin:/bin`,
+    LC_ALL: 'C',
+    HOME: '/nonexistent',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_NO_LAZY_FETCH: '1',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    GIT_CONFIG_COUNT: String(settings.length),
+    ...Object.fromEntries(numbered),
+    ...Object.fromEntries(
+      passedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+    ),
+    ...(gitDir === undefined ? {} : { GIT_DIR: gitDir }),
+    ...env,
   };
 }
 
 function watch({ folder, limitBytes }: NonNullable<GitOptions['watch']>, ends: Ending): () => void {
   let timer: NodeJS.Timeout;
   const look = async () => {
-    if (await sizeOf(folder) > limitBytes) return ends.kill('too_large');
+    if ((await sizeOf(folder)) > limitBytes) return ends.kill('too_large');
     timer = setTimeout(() => void look(), watchEveryMs);
   };
   timer = setTimeout(() => void look(), watchEveryMs);
@@ -141,7 +201,9 @@ function outcome(child: ChildProcess, ends: Ending, { onOutput }: GitOptions): P
   });
   child.stderr!.on('data', (chunk: Buffer) => (errors = (errors + chunk.toString()).slice(-errorBytesMax)));
   return new Promise((resolve, reject) => {
-    child.on('error', (error: NodeJS.ErrnoException) => reject(error.code === 'ENOENT' ? new DriverError('unsupported', 'the host has no program git') : error));
+    child.on('error', (error: NodeJS.ErrnoException) =>
+      reject(error.code === 'ENOENT' ? new DriverError('unsupported', 'the host has no program git') : error),
+    );
     child.on('close', (code) => {
       if (code === 0 || ends.reason === 'enough') return resolve(Buffer.concat(output).toString());
       reject(new GitFailed(ends.reason ?? 'code', errors));

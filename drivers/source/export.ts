@@ -11,12 +11,26 @@ import { tooLarge } from './failure';
 import { ask, fetchInto, hasCommit, type Mirror } from './mirror';
 import { reaching, withScratch, type RemoteOptions } from './remote';
 
-export interface Export { mirror: Mirror; remote: GitRemote; sha: string; remotes: RemoteOptions; limitBytes: number }
+export interface Export {
+  mirror: Mirror;
+  remote: GitRemote;
+  sha: string;
+  remotes: RemoteOptions;
+  limitBytes: number;
+}
 
 /** What all submodules of an export share. */
-interface Budget { bytes: number; files: number; submodules: number }
+interface Budget {
+  bytes: number;
+  files: number;
+  submodules: number;
+}
 
-interface Submodule { path: string; sha: string; address: string }
+interface Submodule {
+  path: string;
+  sha: string;
+  address: string;
+}
 
 const filesMax = 300_000;
 const submodulesMax = 20;
@@ -25,22 +39,33 @@ const depthMax = 3;
 /** What is in the directory already, of a call that was cut off, goes. @throws SourceError, GitFailed */
 export async function exportCommit(wanted: Export, directory: string, ctx: DriverContext): Promise<void> {
   await mkdir(directory, { recursive: true });
-  await Promise.all((await readdir(directory)).map((name) => rm(path.join(directory, name), { recursive: true, force: true })));
+  await Promise.all(
+    (await readdir(directory)).map((name) => rm(path.join(directory, name), { recursive: true, force: true })),
+  );
   await write(wanted, directory, { bytes: wanted.limitBytes, files: filesMax, submodules: submodulesMax }, 0, ctx);
 }
 
-async function write(wanted: Export, directory: string, budget: Budget, depth: number, ctx: DriverContext): Promise<void> {
+async function write(
+  wanted: Export,
+  directory: string,
+  budget: Budget,
+  depth: number,
+  ctx: DriverContext,
+): Promise<void> {
   await bring(wanted, ctx);
   const links = await survey(wanted, budget, ctx);
   await checkOut(wanted, directory, ctx);
   if (links.size === 0) return;
   for (const submodule of await submodulesOf(wanted, links, ctx)) {
-    if (depth === depthMax) throw new SourceError('refused', `Submodules go deeper than ${depthMax} levels. Flatten them.`);
+    if (depth === depthMax)
+      throw new SourceError('refused', `Submodules go deeper than ${depthMax} levels. Flatten them.`);
     budget.submodules -= 1;
-    if (budget.submodules < 0) throw new SourceError('refused', `The repository has more than ${submodulesMax} submodules.`);
+    if (budget.submodules < 0)
+      throw new SourceError('refused', `The repository has more than ${submodulesMax} submodules.`);
     const target = path.join(await realpath(directory), submodule.path);
     // No path through a link leads out of the directory, however the tree was made.
-    if ((await realpath(target)) !== target) throw new SourceError('refused', 'A submodule of the repository lies behind a link.');
+    if ((await realpath(target)) !== target)
+      throw new SourceError('refused', 'A submodule of the repository lies behind a link.');
     await write(await reachedFrom(wanted, submodule, ctx), target, budget, depth + 1, ctx);
   }
 }
@@ -56,7 +81,8 @@ async function bring({ mirror, remote, sha, remotes }: Export, ctx: DriverContex
       await fetchInto(mirror, reach, ['+refs/heads/*:refs/wanted/heads/*', '+refs/tags/*:refs/wanted/tags/*'], ctx);
     }
   });
-  if (!(await hasCommit(mirror, sha, ctx))) throw new SourceError('unknown_commit', `The repository does not have the commit ${sha} any more.`);
+  if (!(await hasCommit(mirror, sha, ctx)))
+    throw new SourceError('unknown_commit', `The repository does not have the commit ${sha} any more.`);
 }
 
 /** Counts the files and folders against the budget; answers the submodules, commits by paths. */
@@ -73,7 +99,7 @@ async function survey({ mirror, sha }: Export, budget: Budget, ctx: DriverContex
     const entries = (rest + chunk.toString()).split('\0');
     rest = entries.pop() ?? '';
     entries.forEach(count);
-    return budget.files < 0 || budget.bytes < 0 ? 'enough' as const : undefined;
+    return budget.files < 0 || budget.bytes < 0 ? ('enough' as const) : undefined;
   };
   await git(['ls-tree', '-r', '-t', '-l', '-z', '--full-tree', sha], { gitDir: mirror.gitDir, onOutput: read }, ctx);
   if (budget.files < 0) throw new SourceError('too_large', `The source has more than ${filesMax} files.`);
@@ -81,7 +107,11 @@ async function survey({ mirror, sha }: Export, budget: Budget, ctx: DriverContex
   return links;
 }
 
-async function checkOut({ mirror: { gitDir }, sha, remotes }: Export, directory: string, ctx: DriverContext): Promise<void> {
+async function checkOut(
+  { mirror: { gitDir }, sha, remotes }: Export,
+  directory: string,
+  ctx: DriverContext,
+): Promise<void> {
   await mkdir(directory, { recursive: true });
   await withScratch(remotes.directory, async (folder) => {
     const options = { gitDir, env: { GIT_INDEX_FILE: path.join(folder, 'index'), GIT_WORK_TREE: directory } };
@@ -91,8 +121,16 @@ async function checkOut({ mirror: { gitDir }, sha, remotes }: Export, directory:
 }
 
 /** Those of the links that .gitmodules knows; a link without a line there has no address, and its folder stays empty. */
-async function submodulesOf({ mirror, sha, remote }: Export, links: Map<string, string>, ctx: DriverContext): Promise<Submodule[]> {
-  const text = await ask(['config', '--null', '--blob', `${sha}:.gitmodules`, '--get-regexp', '^submodule\\..*\\.(path|url)$'], mirror.gitDir, ctx);
+async function submodulesOf(
+  { mirror, sha, remote }: Export,
+  links: Map<string, string>,
+  ctx: DriverContext,
+): Promise<Submodule[]> {
+  const text = await ask(
+    ['config', '--null', '--blob', `${sha}:.gitmodules`, '--get-regexp', '^submodule\\..*\\.(path|url)$'],
+    mirror.gitDir,
+    ctx,
+  );
   const modules = new Map<string, { path?: string; url?: string }>();
   for (const entry of (text ?? '').split('\0').filter(Boolean)) {
     const [key = '', value = ''] = [entry.slice(0, entry.indexOf('\n')), entry.slice(entry.indexOf('\n') + 1)];
@@ -101,7 +139,9 @@ async function submodulesOf({ mirror, sha, remote }: Export, links: Map<string, 
   }
   return [...modules.values()].flatMap((module) => {
     const sha = links.get(module.path ?? '');
-    return sha === undefined || !module.path || !module.url ? [] : [{ path: module.path, sha, address: absolute(module.url, remote.address) }];
+    return sha === undefined || !module.path || !module.url
+      ? []
+      : [{ path: module.path, sha, address: absolute(module.url, remote.address) }];
   });
 }
 
@@ -118,7 +158,10 @@ function absolute(url: string, base: string): string {
 }
 
 async function reachedFrom(from: Export, { sha, address }: Submodule, ctx: DriverContext): Promise<Export> {
-  const [here, there] = [await locate(from.remote.address, from.remotes, ctx), await locate(address, from.remotes, ctx)];
+  const [here, there] = [
+    await locate(from.remote.address, from.remotes, ctx),
+    await locate(address, from.remotes, ctx),
+  ];
   const credential = sameOwner(here, there) ? from.remote.credential : undefined;
   const gitDir = path.join(from.mirror.home, 'modules', createHash('sha256').update(there.address).digest('hex'));
   return { ...from, remote: { address, credential }, sha, mirror: { ...from.mirror, gitDir } };

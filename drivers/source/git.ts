@@ -14,9 +14,18 @@ import { reaching, sweepScratch, withScratch, type Reach, type RemoteOptions } f
 import { exportTemplate } from './template';
 
 /** `directory` is RUNTIME_DIR; `sizeMb` what a repository may take with all its submodules, and its files when written. */
-export interface SourceOptions extends AddressRules { directory: string; sizeMb: number }
+export interface SourceOptions extends AddressRules {
+  directory: string;
+  sizeMb: number;
+}
 
-interface Store { remotes: RemoteOptions; mirrors: string; sizeMb: number; limitBytes: number; serially: Serially }
+interface Store {
+  remotes: RemoteOptions;
+  mirrors: string;
+  sizeMb: number;
+  limitBytes: number;
+  serially: Serially;
+}
 
 type Serially = <T>(id: string, work: () => Promise<T>) => Promise<T>;
 
@@ -28,16 +37,29 @@ const changedSince = ' any more: the history was changed by a force push. Deploy
 export async function openSource(options: SourceOptions): Promise<SourceDriver> {
   const { directory, sizeMb, ...rules } = options;
   const remotes = { ...rules, directory: path.join(directory, 'git') };
-  const store: Store = { remotes, mirrors: path.join(directory, 'mirrors'), sizeMb, limitBytes: sizeMb * 2 ** 20, serially: oneAtATime() };
+  const store: Store = {
+    remotes,
+    mirrors: path.join(directory, 'mirrors'),
+    sizeMb,
+    limitBytes: sizeMb * 2 ** 20,
+    serially: oneAtATime(),
+  };
   // Programs of tenants walk through the directory, but see nothing of what is below.
   await mkdir(directory, { recursive: true, mode: 0o711 });
-  await Promise.all([store.mirrors, remotes.directory].map((folder) => mkdir(folder, { recursive: true, mode: 0o700 })));
+  await Promise.all(
+    [store.mirrors, remotes.directory].map((folder) => mkdir(folder, { recursive: true, mode: 0o700 })),
+  );
   await sweepScratch(remotes.directory);
   return {
     look: (remote, wanted, ctx) => said(store, () => look(store, remote, wanted, ctx)),
-    fetch: (id, remote, wanted, ctx) => said(store, () => store.serially(id, () => fetch(store, id, remote, wanted, ctx))),
-    changedPaths: (id, from, to, ctx) => said(store, () => store.serially(id, () => changedPaths(store, id, from, to, ctx))),
-    export: (id, remote, sha, target, ctx) => said(store, () => store.serially(id, () => exportCommit({ mirror: mirrorOf(store, id), remote, sha, ...store }, target, ctx))),
+    fetch: (id, remote, wanted, ctx) =>
+      said(store, () => store.serially(id, () => fetch(store, id, remote, wanted, ctx))),
+    changedPaths: (id, from, to, ctx) =>
+      said(store, () => store.serially(id, () => changedPaths(store, id, from, to, ctx))),
+    export: (id, remote, sha, target, ctx) =>
+      said(store, () =>
+        store.serially(id, () => exportCommit({ mirror: mirrorOf(store, id), remote, sha, ...store }, target, ctx)),
+      ),
     exportTemplate,
     forget: (id) => store.serially(id, () => rm(homeOf(store, id), { recursive: true, force: true })),
     list: () => readdir(store.mirrors),
@@ -54,13 +76,23 @@ async function look(store: Store, remote: GitRemote, wanted: Wanted, ctx: Driver
 }
 
 // Commits only, no files. A remote that can't leave them out sends all: the limit of the size holds here too.
-function lookInHistory(store: Store, { place, config, env }: Reach, head: Found, commit: string, ctx: DriverContext): Promise<string> {
+function lookInHistory(
+  store: Store,
+  { place, config, env }: Reach,
+  head: Found,
+  commit: string,
+  ctx: DriverContext,
+): Promise<string> {
   return withScratch(store.remotes.directory, async (folder) => {
     const gitDir = path.join(folder, 'repository');
     const watch = { folder, limitBytes: store.limitBytes };
     await git(['init', '--bare', '--quiet', '--template=', gitDir], {}, ctx);
     const refspec = `+${head.ref}:refs/wanted/head`;
-    await git(['fetch', '--quiet', '--no-tags', '--no-write-fetch-head', '--filter=tree:0', '--', place.address, refspec], { gitDir, config, env, watch }, ctx);
+    await git(
+      ['fetch', '--quiet', '--no-tags', '--no-write-fetch-head', '--filter=tree:0', '--', place.address, refspec],
+      { gitDir, config, env, watch },
+      ctx,
+    );
     return one(await commitsOf(gitDir, 'refs/wanted/head', commit.toLowerCase(), ctx), commit, head);
   });
 }
@@ -71,16 +103,25 @@ async function fetch(store: Store, id: string, remote: GitRemote, wanted: Wanted
     const head = await findHead(reach, wanted, ctx);
     // Under a name of its own, so that branches `a` and, later, `a/b` do not get into each other's way.
     const kept = `refs/wanted/${createHash('sha256').update(head.ref).digest('hex')}`;
-    if ((await ask(['rev-parse', '--verify', '--quiet', kept], mirror.gitDir, ctx)) !== head.sha || !(await hasCommit(mirror, head.sha, ctx))) {
+    if (
+      (await ask(['rev-parse', '--verify', '--quiet', kept], mirror.gitDir, ctx)) !== head.sha ||
+      !(await hasCommit(mirror, head.sha, ctx))
+    ) {
       await fetchInto(mirror, reach, [`+${head.ref}:${kept}`], ctx);
     }
-    const sha = wanted.commit ? one(await commitsOf(mirror.gitDir, kept, wanted.commit.toLowerCase(), ctx), wanted.commit, head, changedSince) : await git(['rev-parse', `${kept}^{commit}`], mirror, ctx);
+    const sha = wanted.commit
+      ? one(await commitsOf(mirror.gitDir, kept, wanted.commit.toLowerCase(), ctx), wanted.commit, head, changedSince)
+      : await git(['rev-parse', `${kept}^{commit}`], mirror, ctx);
     return describe(mirror, head.branch, sha.trim(), ctx);
   });
 }
 
 async function describe({ gitDir }: Mirror, branch: string | null, sha: string, ctx: DriverContext): Promise<Commit> {
-  const text = await git(['log', '-1', '--no-show-signature', '--encoding=UTF-8', '--format=%an <%ae>%x00%s', sha, '--'], { gitDir }, ctx);
+  const text = await git(
+    ['log', '-1', '--no-show-signature', '--encoding=UTF-8', '--format=%an <%ae>%x00%s', sha, '--'],
+    { gitDir },
+    ctx,
+  );
   const [author = '', message = ''] = text.split('\0').map(line);
   return { branch, sha, message, author };
 }
@@ -93,11 +134,18 @@ function one(found: string[], commit: string, { branch, ref }: Found, ending = '
   const [sha, other] = found;
   const where = branch === null ? ref : `the branch ${branch}`;
   if (sha === undefined) throw new SourceError('unknown_commit', `There is no commit ${commit} on ${where}${ending}.`);
-  if (other !== undefined) throw new SourceError('unknown_commit', `Several commits on ${where} begin with ${commit}. Give more digits.`);
+  if (other !== undefined)
+    throw new SourceError('unknown_commit', `Several commits on ${where} begin with ${commit}. Give more digits.`);
   return sha;
 }
 
-async function changedPaths(store: Store, id: string, from: string, to: string, ctx: DriverContext): Promise<string[] | null> {
+async function changedPaths(
+  store: Store,
+  id: string,
+  from: string,
+  to: string,
+  ctx: DriverContext,
+): Promise<string[] | null> {
   const mirror = mirrorOf(store, id);
   if (!(await hasCommit(mirror, from, ctx)) || !(await hasCommit(mirror, to, ctx))) return null;
   const text = await ask(['diff-tree', '-r', '-z', '--name-only', '--no-renames', from, to, '--'], mirror.gitDir, ctx);
@@ -135,7 +183,13 @@ async function said<T>({ sizeMb }: Store, work: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (error instanceof SourceError) throw error.failure === 'too_large' ? tooLarge(sizeMb) : error;
     if (isDiskFull(error)) throw diskFull();
-    if (error instanceof GitFailed) throw new SourceError('unreachable', error.end === 'time' ? 'The repository could not be read in time.' : 'The copy of the repository on this server could not be read. Deploy again.');
+    if (error instanceof GitFailed)
+      throw new SourceError(
+        'unreachable',
+        error.end === 'time'
+          ? 'The repository could not be read in time.'
+          : 'The copy of the repository on this server could not be read. Deploy again.',
+      );
     throw error;
   }
 }

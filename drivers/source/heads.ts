@@ -5,7 +5,11 @@ import { git } from './command';
 import type { Reach } from './remote';
 
 /** `ref` is the full name of what is wanted; `branch` its short name, null for what is no branch. */
-export interface Found { ref: string; branch: string | null; sha: string }
+export interface Found {
+  ref: string;
+  branch: string | null;
+  sha: string;
+}
 
 /** @throws GitFailed, SourceError unknown_branch, empty */
 export async function findHead(reach: Reach, wanted: Wanted, ctx: DriverContext): Promise<Found> {
@@ -13,16 +17,36 @@ export async function findHead(reach: Reach, wanted: Wanted, ctx: DriverContext)
   if (ref !== 'HEAD' && !isRef(ref)) throw unknown(wanted);
   const { shas, symbolic } = await advertised(reach, [ref], ctx);
   const sha = shas.get(ref);
-  if (sha === undefined) throw (await hasBranches(reach, ctx)) ? unknown(wanted) : new SourceError('empty', 'The repository is empty. Push a first commit, then deploy again.');
-  if (ref !== 'HEAD') return { ref, branch: wanted.ref ? null : wanted.branch ?? null, sha };
-  return { ref: symbolic ?? 'HEAD', branch: symbolic?.startsWith('refs/heads/') ? symbolic.slice('refs/heads/'.length) : null, sha };
+  if (sha === undefined)
+    throw (await hasBranches(reach, ctx))
+      ? unknown(wanted)
+      : new SourceError('empty', 'The repository is empty. Push a first commit, then deploy again.');
+  if (ref !== 'HEAD') return { ref, branch: wanted.ref ? null : (wanted.branch ?? null), sha };
+  return {
+    ref: symbolic ?? 'HEAD',
+    branch: symbolic?.startsWith('refs/heads/') ? symbolic.slice('refs/heads/'.length) : null,
+    sha,
+  };
 }
 
-async function advertised({ place, config, env }: Reach, patterns: string[], ctx: DriverContext): Promise<{ shas: Map<string, string>; symbolic: string | null }> {
-  const lines = (await git(['ls-remote', '--quiet', '--symref', '--', place.address, ...patterns], { config, env }, ctx)).split('\n').map((line) => line.split('\t'));
+async function advertised(
+  { place, config, env }: Reach,
+  patterns: string[],
+  ctx: DriverContext,
+): Promise<{ shas: Map<string, string>; symbolic: string | null }> {
+  const lines = (
+    await git(['ls-remote', '--quiet', '--symref', '--', place.address, ...patterns], { config, env }, ctx)
+  )
+    .split('\n')
+    .map((line) => line.split('\t'));
   // A pattern also meets longer names that end like it; of the lines only the exact name counts.
-  const shas = new Map(lines.flatMap(([sha, name]) => (name !== undefined && /^[0-9a-f]{40}$/.test(sha ?? '') ? [[name, sha as string] as const] : [])));
-  const symbolic = lines.find(([target, name]) => name === 'HEAD' && target?.startsWith('ref: '))?.[0]?.slice('ref: '.length) ?? null;
+  const shas = new Map(
+    lines.flatMap(([sha, name]) =>
+      name !== undefined && /^[0-9a-f]{40}$/.test(sha ?? '') ? [[name, sha as string] as const] : [],
+    ),
+  );
+  const symbolic =
+    lines.find(([target, name]) => name === 'HEAD' && target?.startsWith('ref: '))?.[0]?.slice('ref: '.length) ?? null;
   return { shas, symbolic: symbolic !== null && isRef(symbolic) ? symbolic : null };
 }
 
@@ -43,5 +67,10 @@ function isRef(name: string): boolean {
 
 function unknown({ branch, ref }: Wanted): SourceError {
   if (ref) return new SourceError('unknown_branch', `The repository has no ${ref}.`);
-  return new SourceError('unknown_branch', branch ? `The repository has no branch ${branch}.` : 'The default branch of the repository has no commit. Name a branch.');
+  return new SourceError(
+    'unknown_branch',
+    branch
+      ? `The repository has no branch ${branch}.`
+      : 'The default branch of the repository has no commit. Name a branch.',
+  );
 }

@@ -66,23 +66,43 @@ export async function commitsOf(gitDir: string, ref: string, digits: string, ctx
     const lines = (rest + chunk.toString()).split('\n');
     rest = lines.pop() ?? '';
     found.push(...lines.filter((line) => line.startsWith(digits)));
-    return found.length > 1 || digits.length === 40 && found.length > 0 ? 'enough' as const : undefined;
+    return found.length > 1 || (digits.length === 40 && found.length > 0) ? ('enough' as const) : undefined;
   };
   await git(['rev-list', ref, '--'], { gitDir, onOutput: look }, ctx);
   return found.slice(0, 2);
 }
 
-async function fetchOnce(mirror: Mirror, { place, config, env }: Reach, refspecs: string[], ctx: DriverContext): Promise<void> {
-  const args = ['fetch', '--quiet', '--no-tags', '--no-write-fetch-head', '--no-auto-maintenance', '--', place.address, ...refspecs];
+async function fetchOnce(
+  mirror: Mirror,
+  { place, config, env }: Reach,
+  refspecs: string[],
+  ctx: DriverContext,
+): Promise<void> {
+  const args = [
+    'fetch',
+    '--quiet',
+    '--no-tags',
+    '--no-write-fetch-head',
+    '--no-auto-maintenance',
+    '--',
+    place.address,
+    ...refspecs,
+  ];
   const watch = { folder: mirror.home, limitBytes: mirror.limitBytes };
   await git(args, { gitDir: mirror.gitDir, config, env, watch, onStart: (pid) => remember(mirror, pid) }, ctx);
   await rm(noteOf(mirror), { force: true });
-  if (await sizeOf(mirror.home) > mirror.limitBytes) throw new GitFailed('too_large', '');
-  if ((await packs(mirror)).length > packsMax) await git(['repack', '-a', '-d', '-k', '-q'], { gitDir: mirror.gitDir }, ctx);
+  if ((await sizeOf(mirror.home)) > mirror.limitBytes) throw new GitFailed('too_large', '');
+  if ((await packs(mirror)).length > packsMax)
+    await git(['repack', '-a', '-d', '-k', '-q'], { gitDir: mirror.gitDir }, ctx);
 }
 
 function isDamage({ end, stderr }: GitFailed): boolean {
-  return end === 'code' && /corrupt|loose object|packfile .* (cannot|is)|bad (object|signature|index)|unable to read|missing (blob|tree|commit)|Could not read|did not send all necessary|not a git repository: '/i.test(stderr);
+  return (
+    end === 'code' &&
+    /corrupt|loose object|packfile .* (cannot|is)|bad (object|signature|index)|unable to read|missing (blob|tree|commit)|Could not read|did not send all necessary|not a git repository: '/i.test(
+      stderr,
+    )
+  );
 }
 
 async function isWhole({ gitDir }: Mirror): Promise<boolean> {
@@ -92,7 +112,11 @@ async function isWhole({ gitDir }: Mirror): Promise<boolean> {
 
 async function clearLeftOvers(gitDir: string): Promise<void> {
   const names = await readdir(gitDir, { recursive: true });
-  const stale = names.filter((name) => name.endsWith('.lock') || /^objects\/(pack\/)?(\.?tmp|tmp)[_-]|^objects\/(tmp_objdir|incoming)-[^/]*$|^objects\/pack\/\.tmp-/.test(name));
+  const stale = names.filter(
+    (name) =>
+      name.endsWith('.lock') ||
+      /^objects\/(pack\/)?(\.?tmp|tmp)[_-]|^objects\/(tmp_objdir|incoming)-[^/]*$|^objects\/pack\/\.tmp-/.test(name),
+  );
   await Promise.all(stale.map((name) => rm(path.join(gitDir, name), { recursive: true, force: true })));
 }
 
@@ -122,5 +146,8 @@ async function startTime(pid: number): Promise<string | null> {
 }
 
 function exists(file: string): Promise<boolean> {
-  return stat(file).then(() => true, () => false);
+  return stat(file).then(
+    () => true,
+    () => false,
+  );
 }

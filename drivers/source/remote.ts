@@ -12,7 +12,11 @@ import { GitFailed, type Settings } from './command';
 import { explain } from './failure';
 
 /** A remote that may be asked: options for `git`, and where it is. */
-export interface Reach { place: Place; config: Settings; env: Record<string, string> }
+export interface Reach {
+  place: Place;
+  config: Settings;
+  env: Record<string, string>;
+}
 
 export interface RemoteOptions extends AddressRules {
   /** For known_hosts and for what is needed for a moment. */
@@ -26,7 +30,12 @@ const redirectsMax = 3;
  * the owner is another.
  * @throws SourceError
  */
-export async function reaching<T>(remote: GitRemote, options: RemoteOptions, ctx: DriverContext, work: (reach: Reach) => Promise<T>): Promise<T> {
+export async function reaching<T>(
+  remote: GitRemote,
+  options: RemoteOptions,
+  ctx: DriverContext,
+  work: (reach: Reach) => Promise<T>,
+): Promise<T> {
   let at = remote;
   let place = await locate(at.address, options, ctx);
   for (let redirects = 0; ; redirects += 1) {
@@ -67,7 +76,12 @@ function lives(pid: number): boolean {
   }
 }
 
-function once<T>(remote: GitRemote, place: Place, options: RemoteOptions, work: (reach: Reach) => Promise<T>): Promise<T> {
+function once<T>(
+  remote: GitRemote,
+  place: Place,
+  options: RemoteOptions,
+  work: (reach: Reach) => Promise<T>,
+): Promise<T> {
   const allowed: Settings = [[`protocol.${place.scheme}.allow`, 'always']];
   if (place.scheme === 'ssh') return overSsh(remote, place, options, (env) => work({ place, config: allowed, env }));
   if (place.scheme === 'file') return overFile(options, (env) => work({ place, config: allowed, env }));
@@ -76,21 +90,40 @@ function once<T>(remote: GitRemote, place: Place, options: RemoteOptions, work: 
 
 /** @see https://git-scm.com/docs/git-config#Documentation/git-config.txt-httpcurloptResolve */
 function pinned({ host, port, ips }: Place): Settings {
-  return isIP(host) ? [] : [['http.curloptResolve', `${host}:${port}:${ips.map((ip) => (isIP(ip) === 6 ? `[${ip}]` : ip)).join(',')}`]];
+  return isIP(host)
+    ? []
+    : [['http.curloptResolve', `${host}:${port}:${ips.map((ip) => (isIP(ip) === 6 ? `[${ip}]` : ip)).join(',')}`]];
 }
 
 function authorization({ credential }: GitRemote, place: Place): Settings {
   if (credential?.kind !== 'basic') return [];
   const { origin } = new URL(place.address);
-  return [[`http.${origin}/.extraHeader`, `Authorization: Basic ${Buffer.from(`${credential.username}:${credential.password}`).toString('base64')}`]];
+  return [
+    [
+      `http.${origin}/.extraHeader`,
+      `Authorization: Basic ${Buffer.from(`${credential.username}:${credential.password}`).toString('base64')}`,
+    ],
+  ];
 }
 
-function overSsh<T>(remote: GitRemote, place: Place, { directory }: RemoteOptions, work: (env: Record<string, string>) => Promise<T>): Promise<T> {
+function overSsh<T>(
+  remote: GitRemote,
+  place: Place,
+  { directory }: RemoteOptions,
+  work: (env: Record<string, string>) => Promise<T>,
+): Promise<T> {
   return withScratch(directory, async (folder) => {
     const key = path.join(folder, 'key');
     const { credential } = remote;
     if (credential?.kind === 'ssh_key') await writeFile(key, `${credential.private_key.trimEnd()}\n`, { mode: 0o600 });
-    return work({ GIT_SSH_VARIANT: 'ssh', GIT_SSH_COMMAND: sshCommand(place, path.join(directory, 'known_hosts'), credential?.kind === 'ssh_key' ? key : 'none') });
+    return work({
+      GIT_SSH_VARIANT: 'ssh',
+      GIT_SSH_COMMAND: sshCommand(
+        place,
+        path.join(directory, 'known_hosts'),
+        credential?.kind === 'ssh_key' ? key : 'none',
+      ),
+    });
   });
 }
 
@@ -98,11 +131,31 @@ function overSsh<T>(remote: GitRemote, place: Place, { directory }: RemoteOption
 function sshCommand({ host, port, ips }: Place, knownHosts: string, key: string): string {
   const alias = port === 22 ? host : `[${host}]:${port}`;
   const settings = {
-    HostName: ips[0], HostKeyAlias: alias, UserKnownHostsFile: `"${knownHosts}"`, GlobalKnownHostsFile: '/dev/null', StrictHostKeyChecking: 'accept-new', CheckHostIP: 'no',
-    IdentityFile: key === 'none' ? key : `"${key}"`, IdentitiesOnly: 'yes', IdentityAgent: 'none', BatchMode: 'yes', PreferredAuthentications: 'publickey',
-    ForwardAgent: 'no', ForwardX11: 'no', ClearAllForwardings: 'yes', PermitLocalCommand: 'no', ProxyCommand: 'none', ConnectTimeout: '15', ServerAliveInterval: '15',
+    HostName: ips[0],
+    HostKeyAlias: alias,
+    UserKnownHostsFile: `"${knownHosts}"`,
+    GlobalKnownHostsFile: '/dev/null',
+    StrictHostKeyChecking: 'accept-new',
+    CheckHostIP: 'no',
+    IdentityFile: key === 'none' ? key : `"${key}"`,
+    IdentitiesOnly: 'yes',
+    IdentityAgent: 'none',
+    BatchMode: 'yes',
+    PreferredAuthentications: 'publickey',
+    ForwardAgent: 'no',
+    ForwardX11: 'no',
+    ClearAllForwardings: 'yes',
+    PermitLocalCommand: 'no',
+    ProxyCommand: 'none',
+    ConnectTimeout: '15',
+    ServerAliveInterval: '15',
   };
-  return ['ssh', '-F', 'none', ...Object.entries(settings).flatMap(([name, value]) => ['-o', quoted(`${name}=${value}`)])].join(' ');
+  return [
+    'ssh',
+    '-F',
+    'none',
+    ...Object.entries(settings).flatMap(([name, value]) => ['-o', quoted(`${name}=${value}`)]),
+  ].join(' ');
 }
 
 function quoted(text: string): string {
@@ -111,7 +164,10 @@ function quoted(text: string): string {
 
 // The repository may belong to another user than ours; git asks for a word of the operator then, and takes it from the
 // configuration of the user alone. ALLOW_LOCAL_GIT is that word.
-async function overFile<T>({ directory }: RemoteOptions, work: (env: Record<string, string>) => Promise<T>): Promise<T> {
+async function overFile<T>(
+  { directory }: RemoteOptions,
+  work: (env: Record<string, string>) => Promise<T>,
+): Promise<T> {
   return withScratch(directory, async (folder) => {
     const file = path.join(folder, 'config');
     await writeFile(file, '[safe]\n\tdirectory = *\n');
@@ -129,7 +185,11 @@ async function target(place: Place, ctx: DriverContext): Promise<string> {
   const from = new URL(`${place.address.replace(/\/$/, '')}/${wanted}`);
   const location = await locationOf(from, place, ctx);
   const to = location === null ? null : new URL(location, from).href;
-  if (to === null || !to.endsWith(`/${wanted}`)) throw new SourceError('no_repository', `The host ${place.host} leads elsewhere, but not to a Git repository. Check the address of the repository.`);
+  if (to === null || !to.endsWith(`/${wanted}`))
+    throw new SourceError(
+      'no_repository',
+      `The host ${place.host} leads elsewhere, but not to a Git repository. Check the address of the repository.`,
+    );
   return to.slice(0, -wanted.length - 1);
 }
 
@@ -140,12 +200,18 @@ function locationOf(url: URL, { host, ips }: Place, ctx: DriverContext): Promise
     done(null, all[0]!.address, all[0]!.family);
   };
   return new Promise((resolve, reject) => {
-    const request = (url.protocol === 'https:' ? https : http).request(url, { lookup, signal: ctx.signal, agent: false, timeout: 15_000 }, (response) => {
-      response.destroy();
-      resolve(response.headers.location ?? null);
-    });
+    const request = (url.protocol === 'https:' ? https : http).request(
+      url,
+      { lookup, signal: ctx.signal, agent: false, timeout: 15_000 },
+      (response) => {
+        response.destroy();
+        resolve(response.headers.location ?? null);
+      },
+    );
     request.on('timeout', () => request.destroy());
-    request.on('error', () => reject(new SourceError('unreachable', `The host ${host} did not answer, or broke off. Try again later.`)));
+    request.on('error', () =>
+      reject(new SourceError('unreachable', `The host ${host} did not answer, or broke off. Try again later.`)),
+    );
     request.end();
   });
 }

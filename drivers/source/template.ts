@@ -8,9 +8,16 @@ import { shippedTemplates } from './shipped';
 /** Writes the files of a template; what is in the directory already goes. @throws SourceError no_repository */
 export async function exportTemplate(name: string, directory: string, _ctx: DriverContext): Promise<void> {
   const from = path.join(shippedTemplates(), name);
-  const known = /^[a-z][a-z0-9-]*$/.test(name) && (await stat(from).then((found) => found.isDirectory(), () => false));
+  const known =
+    /^[a-z][a-z0-9-]*$/.test(name) &&
+    (await stat(from).then(
+      (found) => found.isDirectory(),
+      () => false,
+    ));
   if (!known) throw new SourceError('no_repository', `This platform ships no template ${name}.`);
   await mkdir(directory, { recursive: true });
-  await Promise.all((await readdir(directory)).map((entry) => rm(path.join(directory, entry), { recursive: true, force: true })));
+  await Promise.all(
+    (await readdir(directory)).map((entry) => rm(path.join(directory, entry), { recursive: true, force: true })),
+  );
   await cp(from, directory, { recursive: true });
 }

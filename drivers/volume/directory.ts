@@ -5,7 +5,18 @@ import { CommandFailed, run } from '../command';
 import { DriverError, asDriverErrors, checkpoint } from '../driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
-import { absentIsNull, clearLeftOvers, clearOut, find, listOwned, lost, requireGrowth, settleIn, taken, writeMark } from './place';
+import {
+  absentIsNull,
+  clearLeftOvers,
+  clearOut,
+  find,
+  listOwned,
+  lost,
+  requireGrowth,
+  settleIn,
+  taken,
+  writeMark,
+} from './place';
 import type { Place } from './place';
 
 type Volume = Desired<VolumeSpec>;
@@ -31,9 +42,17 @@ async function fingerprint(place: Place): Promise<Fingerprint> {
   try {
     await mkdir(place.directory, { recursive: true, mode: 0o711 });
     const disk = await statfs(place.directory);
-    return { healthy: true, reason: null, facts: { enforcement: 'soft', free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize } };
+    return {
+      healthy: true,
+      reason: null,
+      facts: { enforcement: 'soft', free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
+    };
   } catch (error) {
-    return { healthy: false, reason: `the volume directory cannot be used (${(error as NodeJS.ErrnoException).code})`, facts: {} };
+    return {
+      healthy: false,
+      reason: `the volume directory cannot be used (${(error as NodeJS.ErrnoException).code})`,
+      facts: {},
+    };
   }
 }
 
@@ -45,7 +64,13 @@ async function observe(place: Place, r: Volume, ctx: DriverContext): Promise<Obs
   const data = dataOf(found.home);
   const whole = (await lstat(data).catch(absentIsNull))?.isDirectory() ?? false;
   const used = whole ? await usedBytes(data, ctx) : 0;
-  const observed: VolumeObserved = { size_gb: size, used_bytes: used, over_quota: (used ?? 0) > size * place.sizeUnitBytes, enforcement: 'soft', path: data };
+  const observed: VolumeObserved = {
+    size_gb: size,
+    used_bytes: used,
+    over_quota: (used ?? 0) > size * place.sizeUnitBytes,
+    enforcement: 'soft',
+    path: data,
+  };
   return { state: 'present', upToDate: whole && size === r.spec.size_gb, observed, diff: difference(whole, size, r) };
 }
 
@@ -74,13 +99,15 @@ async function create(place: Place, r: Volume, ctx: DriverContext): Promise<void
 async function repair(home: string, presentGb: number, r: Volume): Promise<void> {
   requireGrowth(presentGb, r.spec.size_gb);
   await makeData(home);
-  if (presentGb < r.spec.size_gb) await writeMark(home, { owner_id: r.id, driver: 'directory', size_gb: r.spec.size_gb });
+  if (presentGb < r.spec.size_gb)
+    await writeMark(home, { owner_id: r.id, driver: 'directory', size_gb: r.spec.size_gb });
 }
 
 async function makeData(home: string): Promise<void> {
   const stats = await lstat(dataOf(home)).catch(absentIsNull);
   if (stats === null) return mkdir(dataOf(home), { mode: 0o700 });
-  if (!stats.isDirectory()) throw new DriverError('conflict', 'something else is in the place of the files of this volume');
+  if (!stats.isDirectory())
+    throw new DriverError('conflict', 'something else is in the place of the files of this volume');
 }
 
 // du counts the blocks that files take, follows no link, counts a hard link once and stays on one file system (POSIX du,
@@ -88,7 +115,9 @@ async function makeData(home: string): Promise<void> {
 async function usedBytes(data: string, ctx: DriverContext): Promise<number | null> {
   const within = AbortSignal.timeout(measureWithinMs);
   try {
-    return kilobytes(await run('du', ['-skx', '--', data], { deadline: ctx.deadline, signal: AbortSignal.any([ctx.signal, within]) }));
+    return kilobytes(
+      await run('du', ['-skx', '--', data], { deadline: ctx.deadline, signal: AbortSignal.any([ctx.signal, within]) }),
+    );
   } catch (error) {
     checkpoint(ctx);
     if (within.aborted) return null;

@@ -7,7 +7,11 @@ import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
 import { mountAt } from './mounts';
 
-export interface Image { file: string; point: string; lock: string }
+export interface Image {
+  file: string;
+  point: string;
+  lock: string;
+}
 
 const magicNumber = 0xef53;
 
@@ -39,7 +43,10 @@ export async function fileSystemBytes(source: string): Promise<number | null> {
 /** The loop devices that the image is attached to. */
 export async function loopsOf(file: string, ctx: DriverContext): Promise<string[]> {
   const list = await run('losetup', ['--list', '--noheadings', '--output', 'NAME', '--associated', file], ctx);
-  return list.split('\n').map((line) => line.trim()).filter(Boolean);
+  return list
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean);
 }
 
 /** The device that is mounted for this image, or null. Throws DriverError `conflict` when something else is mounted there. */
@@ -53,7 +60,8 @@ export async function deviceAt(image: Image, ctx: DriverContext): Promise<string
 /** Waits until a program that outlived an interrupted call has ended. Throws DriverError `transient` if it takes long. */
 export async function settle(image: Image, ctx: DriverContext): Promise<void> {
   await locked(image, ['true'], ctx).catch((error: unknown) => {
-    if (error instanceof CommandFailed) throw new DriverError('transient', 'an earlier step is still at work on this volume', 2_000);
+    if (error instanceof CommandFailed)
+      throw new DriverError('transient', 'an earlier step is still at work on this volume', 2_000);
     throw error;
   });
 }
@@ -95,7 +103,8 @@ export async function growOffline(image: Image, ctx: DriverContext): Promise<voi
 // e2fsck(8): 1 and 2 mean that errors were corrected, 4 and more that they were not.
 function repaired(error: unknown): void {
   if (!(error instanceof CommandFailed)) throw error;
-  if (error.code === null || error.code >= 4) throw new DriverError('conflict', 'the file system of this volume is damaged and needs e2fsck by hand');
+  if (error.code === null || error.code >= 4)
+    throw new DriverError('conflict', 'the file system of this volume is damaged and needs e2fsck by hand');
 }
 
 function inUse(): never {

@@ -14,7 +14,12 @@ import { tryMount } from './trial';
 type Volume = Desired<VolumeSpec>;
 
 /** `device` is the loop device when mounted. `bytes` is what both the image and its file system have. */
-interface State { fileBytes: number; bytes: number; device: string | null; whole: boolean }
+interface State {
+  fileBytes: number;
+  bytes: number;
+  device: string | null;
+  whole: boolean;
+}
 
 /** The driver on `directory`; `sizeUnitBytes` is what one GB counts. */
 export function loopImageVolumes(options: { directory: string; sizeUnitBytes: number }): VolumeDriver {
@@ -34,7 +39,11 @@ async function fingerprint(place: Place, ctx: DriverContext): Promise<Fingerprin
   try {
     await asDriverErrors(() => tryMount(place.directory, ctx));
     const disk = await statfs(place.directory);
-    return { healthy: true, reason: null, facts: { enforcement: 'hard', free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize } };
+    return {
+      healthy: true,
+      reason: null,
+      facts: { enforcement: 'hard', free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
+    };
   } catch (error) {
     return { healthy: false, reason: `a disk image cannot be mounted here: ${wordsOf(error)}`, facts: {} };
   }
@@ -77,11 +86,21 @@ async function remove(place: Place, r: Volume, ctx: DriverContext): Promise<void
   await clearOut(place, r.id, ctx);
 }
 
-async function describe(place: Place, r: Volume, image: Image, ctx: DriverContext): Promise<Observation<VolumeObserved>> {
+async function describe(
+  place: Place,
+  r: Volume,
+  image: Image,
+  ctx: DriverContext,
+): Promise<Observation<VolumeObserved>> {
   const state = await look(image, ctx);
   const diff = difference(state, r.spec.size_gb * place.sizeUnitBytes);
   const used = state.device === null ? null : await occupied(image.point);
-  return { state: 'present', upToDate: diff === undefined, observed: observedOf(image, Math.floor(state.bytes / place.sizeUnitBytes), used), diff };
+  return {
+    state: 'present',
+    upToDate: diff === undefined,
+    observed: observedOf(image, Math.floor(state.bytes / place.sizeUnitBytes), used),
+    diff,
+  };
 }
 
 // Only `ensure` complains about a damaged volume: it must still be possible to delete it.

@@ -2,7 +2,10 @@
 import { readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
 
-export interface Mount { point: string; source: string }
+export interface Mount {
+  point: string;
+  source: string;
+}
 
 /** The mount that is seen at this very path, or null. */
 export async function mountAt(point: string): Promise<Mount | null> {

@@ -10,12 +10,21 @@ import type { DriverContext, Owned } from '../driver';
 import { mountsUnder } from './mounts';
 
 /** `sizeUnitBytes`: what one GB of `size_gb` counts, 2^30 outside of tests. */
-export interface Place { directory: string; driver: string; sizeUnitBytes: number }
+export interface Place {
+  directory: string;
+  driver: string;
+  sizeUnitBytes: number;
+}
 
 /** `size_gb` is kept by the driver whose volumes have no size of their own. */
-export interface Mark { owner_id: string; driver: string; size_gb?: number }
+export interface Mark {
+  owner_id: string;
+  driver: string;
+  size_gb?: number;
+}
 
-export type Found = { state: 'absent' } | { state: 'foreign'; detail: string } | { state: 'ours'; home: string; mark: Mark };
+export type Found =
+  { state: 'absent' } | { state: 'foreign'; detail: string } | { state: 'ours'; home: string; mark: Mark };
 
 const markName = '.svc-owner';
 
@@ -24,7 +33,8 @@ const passable = 0o711;
 
 /** The directory of a volume. Throws DriverError `invalid` for an id that is no plain name. */
 export function homeOf(place: Place, id: string): string {
-  if (!/^[a-z][a-z0-9_]{0,63}$/.test(id)) throw new DriverError('invalid', 'the id is not one that a directory can be named after');
+  if (!/^[a-z][a-z0-9_]{0,63}$/.test(id))
+    throw new DriverError('invalid', 'the id is not one that a directory can be named after');
   return path.join(place.directory, id);
 }
 
@@ -107,12 +117,16 @@ export function taken(): DriverError {
 
 /** A volume that was made once and is gone is not replaced by an empty one: perhaps only its disk is not there. */
 export function lost(): DriverError {
-  return new DriverError('conflict', 'the files of this volume are gone from the host; bring them back or delete the volume');
+  return new DriverError(
+    'conflict',
+    'the files of this volume are gone from the host; bring them back or delete the volume',
+  );
 }
 
 /** Throws DriverError `invalid`: volumes only grow. */
 export function requireGrowth(presentGb: number, desiredGb: number): void {
-  if (desiredGb < presentGb) throw new DriverError('invalid', `a volume of ${presentGb} GB cannot shrink to ${desiredGb} GB`);
+  if (desiredGb < presentGb)
+    throw new DriverError('invalid', `a volume of ${presentGb} GB cannot shrink to ${desiredGb} GB`);
 }
 
 async function readMark(home: string): Promise<Mark | null> {
@@ -147,7 +161,8 @@ async function entriesOf(place: Place): Promise<string[]> {
 }
 
 async function requireNoMounts(tree: string): Promise<void> {
-  if ((await mountsUnder(tree)).length > 0) throw new DriverError('transient', 'something is still mounted in the volume', 5_000);
+  if ((await mountsUnder(tree)).length > 0)
+    throw new DriverError('transient', 'something is still mounted in the volume', 5_000);
 }
 
 async function syncDirectory(directory: string): Promise<void> {

@@ -13,8 +13,12 @@ export function planStack(wants: readonly Want[], present: readonly Present[]): 
   const alive = present.filter(({ status, candidate }) => status !== 'stopping' && !candidate);
   const plan: StackPlan = { start: [], retire: [] };
   for (const want of wants) {
-    const ours = alive.filter(({ process_id, release_id }) => process_id === want.process_id && release_id === want.release_id);
-    const others = alive.filter(({ process_id, release_id }) => process_id === want.process_id && release_id !== want.release_id);
+    const ours = alive.filter(
+      ({ process_id, release_id }) => process_id === want.process_id && release_id === want.release_id,
+    );
+    const others = alive.filter(
+      ({ process_id, release_id }) => process_id === want.process_id && release_id !== want.release_id,
+    );
     const count = want.release_id === null ? 0 : want.instances;
     if (ours.length < count) plan.start.push({ want, count: count - ours.length });
     plan.retire.push(...superfluous(ours, count));
@@ -32,6 +36,8 @@ export function healthy(instances: readonly Present[]): number {
 
 /** First those that don't run, then the newest. */
 function superfluous(ours: readonly Present[], count: number): string[] {
-  const bestFirst = [...ours].sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running') || (a.id < b.id ? -1 : 1));
+  const bestFirst = [...ours].sort(
+    (a, b) => Number(b.status === 'running') - Number(a.status === 'running') || (a.id < b.id ? -1 : 1),
+  );
   return bestFirst.slice(count).map(({ id }) => id);
 }

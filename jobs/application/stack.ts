@@ -9,7 +9,12 @@ import { planStack } from './rule';
  * Both of one moment (models/stack.ts): what was read before a version went into service would end its instances.
  * @returns whether nothing was to be done
  */
-export async function bringUp(place: StackPlace, wants: readonly Want[], present: readonly Present[], ctx: JobContext): Promise<boolean> {
+export async function bringUp(
+  place: StackPlace,
+  wants: readonly Want[],
+  present: readonly Present[],
+  ctx: JobContext,
+): Promise<boolean> {
   const { start, retire } = planStack(wants, present);
   for (const { want, count } of start) await addInstances(ctx.sql, place, want, count);
   if (retire.length) {

@@ -9,7 +9,13 @@ type ApplicationStatus = Application['status'];
 const WEB = 'web';
 
 /** Writes the process types' own columns. */
-export async function showProcesses(processes: readonly ProcessState[], present: readonly Present[], atRest: ReadonlySet<string>, status: string, ctx: JobContext): Promise<void> {
+export async function showProcesses(
+  processes: readonly ProcessState[],
+  present: readonly Present[],
+  atRest: ReadonlySet<string>,
+  status: string,
+  ctx: JobContext,
+): Promise<void> {
   for (const process of processes) {
     const all = present.filter(({ process_id, candidate }) => process_id === process.process_id && !candidate);
     const wanted = process.release_id === null || atRest.has(status) ? 0 : process.instances;
@@ -56,7 +62,10 @@ export function applicationStatus(seen: Seen): { status: ApplicationStatus; stat
   }
 }
 
-function settledOrNot({ status, processes, present }: Seen): { status: ApplicationStatus; status_reason?: string | null } {
+function settledOrNot({ status, processes, present }: Seen): {
+  status: ApplicationStatus;
+  status_reason?: string | null;
+} {
   const wanted = processes.filter(({ release_id, instances }) => release_id !== null && instances > 0);
   const done = wanted.every((process) => isReplaced(process, of(process, present)));
   if (done) return { status: 'running', status_reason: null };
@@ -71,7 +80,10 @@ function isReplaced({ release_id, instances }: ProcessState, all: readonly Prese
   return alive.length === instances && alive.every((one) => one.release_id === release_id && one.status === 'running');
 }
 
-function runningOrCrashed({ status, processes, present }: Seen): { status: ApplicationStatus; status_reason?: string | null } {
+function runningOrCrashed({ status, processes, present }: Seen): {
+  status: ApplicationStatus;
+  status_reason?: string | null;
+} {
   const web = processes.find(({ type }) => type === WEB);
   if (!web || web.release_id === null || web.instances === 0) return { status: 'running' };
   const ours = of(web, present);

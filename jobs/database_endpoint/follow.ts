@@ -8,7 +8,13 @@ import { poolSpecOf, type EndpointRow } from './wanted';
 /** Poolers learn the users that the server of the database has by now. What fails here is done by their own job. */
 export async function followInPools(databaseId: string, ctx: JobContext): Promise<void> {
   const pools = await poolsOf<EndpointRow>(ctx.sql, databaseId);
-  await Promise.all(pools.map((row) => inTurn(row.id, () => follow(row, ctx)).catch((error: unknown) => ctx.log.warn({ err: error, endpoint: row.id }, 'a pooler could not be told of its server'))));
+  await Promise.all(
+    pools.map((row) =>
+      inTurn(row.id, () => follow(row, ctx)).catch((error: unknown) =>
+        ctx.log.warn({ err: error, endpoint: row.id }, 'a pooler could not be told of its server'),
+      ),
+    ),
+  );
 }
 
 async function follow(row: EndpointRow, ctx: JobContext): Promise<void> {

@@ -6,9 +6,11 @@ const turns = new Map<string, Promise<unknown>>();
 export async function inTurn<T>(endpointId: string, work: () => Promise<T>): Promise<T> {
   const before = turns.get(endpointId) ?? Promise.resolve();
   const own = before.then(work, work);
-  const end = own.catch(() => undefined).then(() => {
-    if (turns.get(endpointId) === end) turns.delete(endpointId);
-  });
+  const end = own
+    .catch(() => undefined)
+    .then(() => {
+      if (turns.get(endpointId) === end) turns.delete(endpointId);
+    });
   turns.set(endpointId, end);
   return own;
 }

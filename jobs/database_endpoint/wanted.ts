@@ -27,7 +27,13 @@ export async function poolSpecOf(row: EndpointRow, ctx: JobContext): Promise<Poo
   const database = await requireDatabase(row, ctx);
   const behind = row.replica_id ? await replicaBehind(ctx.sql, row.replica_id) : database;
   if (!behind) return null;
-  const spec = { ...listenerOf(row, database), tenant: behind.tenant, mode: row.pool_mode ?? 'session', size: row.pool_size ?? limits.poolSizeDefault, database_name: database.database_name ?? '' };
+  const spec = {
+    ...listenerOf(row, database),
+    tenant: behind.tenant,
+    mode: row.pool_mode ?? 'session',
+    size: row.pool_size ?? limits.poolSizeDefault,
+    database_name: database.database_name ?? '',
+  };
   if (!database.running) return { ...spec, server: null, tls: NO_TLS };
   const tls = presentCertificate(behind, ctx.secrets);
   const server = tls && (await pooledServer(database, behind, ctx));
@@ -42,17 +48,26 @@ export async function spreadSpecOf(row: EndpointRow, ctx: JobContext): Promise<S
   return { ...listenerOf(row, database), tenant: database.tenant, engine: database.engine, connections, servers };
 }
 
-function listenerOf(row: EndpointRow, { running }: DatabaseRow): Pick<PoolSpec, 'port' | 'running' | 'allowed_sources'> {
+function listenerOf(
+  row: EndpointRow,
+  { running }: DatabaseRow,
+): Pick<PoolSpec, 'port' | 'running' | 'allowed_sources'> {
   return { port: row.port, running, allowed_sources: row.access === 'public' ? row.allowed_sources : [] };
 }
 
 // Users are those of the primary: a replica hears of them a moment later.
-async function pooledServer(database: DatabaseRow, behind: DatabaseRow | ReplicaBehind, ctx: JobContext): Promise<PoolSpec['server']> {
+async function pooledServer(
+  database: DatabaseRow,
+  behind: DatabaseRow | ReplicaBehind,
+  ctx: JobContext,
+): Promise<PoolSpec['server']> {
   const engine = engineOf(ctx, database.engine);
   if (!engine.pooled) throw new DriverError('unsupported', `servers of ${database.engine} cannot be pooled`);
   try {
     const primary = await engine.pooled({ id: database.server_id, port: database.port });
-    return behind === database ? primary : { ...(await engine.pooled({ id: behind.server_id, port: behind.port })), logins: primary.logins };
+    return behind === database
+      ? primary
+      : { ...(await engine.pooled({ id: behind.server_id, port: behind.port })), logins: primary.logins };
   } catch (error) {
     if (!(error instanceof DriverError) || ctx.signal.aborted) throw error;
     ctx.log.debug({ err: error }, 'a pooled server does not answer');

@@ -6,7 +6,18 @@ import { SourceError, type Commit } from '../../drivers/source';
 import { addProcessTypes, tellOfMove } from '../../models/deployment_work';
 import { planningOf, type Planning } from '../../models/deployment_plan';
 import { progressing, type JobContext, type Outcome } from '../job';
-import { cacheOf, DeploymentFailure, filesOf, hostOf, removeDirectory, say, timeLeft, whileWanted, type DeploymentRow, type StoredPlan } from './row';
+import {
+  cacheOf,
+  DeploymentFailure,
+  filesOf,
+  hostOf,
+  removeDirectory,
+  say,
+  timeLeft,
+  whileWanted,
+  type DeploymentRow,
+  type StoredPlan,
+} from './row';
 import { endTask, runTask, type Task } from './task';
 
 /** The end of a unit is told by its watch; this is in case nobody heard it. */
@@ -61,10 +72,21 @@ async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> 
     await whileWanted(row, ctx, (inner) => source.exportTemplate(template, filesOf(row, ctx), inner));
     return {};
   }
-  if (type !== 'git' || repository_url === null) throw new DeploymentFailure('This installation cannot run images. Use a Git repository as source.');
+  if (type !== 'git' || repository_url === null)
+    throw new DeploymentFailure('This installation cannot run images. Use a Git repository as source.');
   const commit = await fetchCommit(row, repository_url, ctx);
-  await say(row, ctx, 'build', `-----> Commit ${commit.sha.slice(0, 10)}${commit.branch ? ` of ${commit.branch}` : ''}: ${commit.message}`);
-  return { commit_sha: commit.sha, commit_message: commit.message, commit_author: commit.author, ...(row.branch === null && { branch: commit.branch }) };
+  await say(
+    row,
+    ctx,
+    'build',
+    `-----> Commit ${commit.sha.slice(0, 10)}${commit.branch ? ` of ${commit.branch}` : ''}: ${commit.message}`,
+  );
+  return {
+    commit_sha: commit.sha,
+    commit_message: commit.message,
+    commit_author: commit.author,
+    ...(row.branch === null && { branch: commit.branch }),
+  };
 }
 
 async function fetchCommit(row: DeploymentRow, address: string, ctx: JobContext): Promise<Commit> {
@@ -75,7 +97,9 @@ async function fetchCommit(row: DeploymentRow, address: string, ctx: JobContext)
   const wanted = branch?.startsWith('refs/') ? { ref: branch, commit } : { branch, commit };
   try {
     const found = await whileWanted(row, ctx, (inner) => source.fetch(row.application_id, { address }, wanted, inner));
-    await whileWanted(row, ctx, (inner) => source.export(row.application_id, { address }, found.sha, filesOf(row, ctx), inner));
+    await whileWanted(row, ctx, (inner) =>
+      source.export(row.application_id, { address }, found.sha, filesOf(row, ctx), inner),
+    );
     return found;
   } catch (error) {
     if (!(error instanceof SourceError) || error.failure !== 'unreachable' || row.attempts >= ATTEMPTS_MAX) throw error;
@@ -86,12 +110,19 @@ async function fetchCommit(row: DeploymentRow, address: string, ctx: JobContext)
 async function detect(row: DeploymentRow, { settings }: Planning, ctx: JobContext): Promise<StoredPlan> {
   const { builder, facts } = hostOf(ctx);
   const { builder: kind, root_directory, dockerfile_path, build_command = null } = settings.build;
-  const plan = await builder.detect(filesOf(row, ctx), { builder: kind, root_directory, dockerfile_path, build_command }, await facts(), ctx);
+  const plan = await builder.detect(
+    filesOf(row, ctx),
+    { builder: kind, root_directory, dockerfile_path, build_command },
+    await facts(),
+    ctx,
+  );
   return { ...plan, root_directory };
 }
 
 function requireCommands(plan: StoredPlan, { processes }: Planning): void {
-  const missing = processes.find(({ type, command, instances }) => instances > 0 && command === null && plan.processes[type] === undefined);
+  const missing = processes.find(
+    ({ type, command, instances }) => instances > 0 && command === null && plan.processes[type] === undefined,
+  );
   if (!missing) return;
   const { type, instances } = missing;
   throw new DeploymentFailure(
@@ -118,7 +149,12 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
         env: { ...plan.env, ...variables, ...planning.platformVariables(row), ...builder.environment(place) },
         tenant: planning.tenant,
         limits: {
-          memory_mb: buildMemoryMb, cpus: null, processes: PROCESSES_MAX, time_ms: timeLeft(row, ctx), output_bytes: buildOutputMb * 2 ** 20, disk_mb: buildDiskMb,
+          memory_mb: buildMemoryMb,
+          cpus: null,
+          processes: PROCESSES_MAX,
+          time_ms: timeLeft(row, ctx),
+          output_bytes: buildOutputMb * 2 ** 20,
+          disk_mb: buildDiskMb,
         },
       };
     },

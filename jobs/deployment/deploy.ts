@@ -24,7 +24,9 @@ export async function deploy(row: DeploymentRow, ctx: JobContext): Promise<Outco
   if (row.release_id === null) return progressing(0, { release_id: await makeRelease(row, ctx) });
   if (!row.observed?.released) return release(row, row.release_id, ctx);
   const wants = await wantsOfRelease(ctx.sql, row.release_id, row.preview_id);
-  const candidates = (await presentOf(ctx.sql, row)).filter(({ release_id, status }) => release_id === row.release_id && status !== 'stopping');
+  const candidates = (await presentOf(ctx.sql, row)).filter(
+    ({ release_id, status }) => release_id === row.release_id && status !== 'stopping',
+  );
   if (await addMissing(row, wants, candidates, ctx)) return progressing(INSURANCE_MS);
   requireHealthy(candidates);
   if (candidates.some(({ status }) => status !== 'running')) return progressing(INSURANCE_MS);
@@ -32,7 +34,8 @@ export async function deploy(row: DeploymentRow, ctx: JobContext): Promise<Outco
 }
 
 async function makeRelease(row: DeploymentRow, ctx: JobContext): Promise<string> {
-  if (!(await stat(filesOf(row, ctx)).catch(() => null))) throw new DeploymentFailure('The files of this version are no longer kept. Deploy its commit again.');
+  if (!(await stat(filesOf(row, ctx)).catch(() => null)))
+    throw new DeploymentFailure('The files of this version are no longer kept. Deploy its commit again.');
   const { application_id, preview_id } = row;
   return ctx.sql.transaction(async (session) => {
     const id = await createRelease(session, ctx.secrets, { application_id, preview_id, deployment_id: row.id });
@@ -48,7 +51,8 @@ async function release(row: DeploymentRow, releaseId: string, ctx: JobContext): 
     await say(row, ctx, 'release', `-----> Running the release command`);
     await ctx.record({ observed: { ...row.observed, releasing: true } });
   }
-  if (found && (await runTask(row, releaseTask(row, found, ctx), ctx)) === 'running') return progressing(POLL_MS, { observed: { ...row.observed, releasing: true } });
+  if (found && (await runTask(row, releaseTask(row, found, ctx), ctx)) === 'running')
+    return progressing(POLL_MS, { observed: { ...row.observed, releasing: true } });
   await ctx.record({ observed: { ...row.observed, released: true } });
   if (found) await endTask(row, 'release', ctx);
   await say(row, ctx, 'deploy', '-----> Starting the new version');
@@ -70,7 +74,12 @@ function releaseTask(row: DeploymentRow, found: ReleaseCommand, ctx: JobContext)
         env: { ...found.variables, ...planning.platformVariables(row) },
         tenant: planning.tenant,
         limits: {
-          memory_mb: found.memory_mb, cpus: found.cpus, processes: 256, time_ms: timeLeft(row, ctx), output_bytes: ctx.config.buildOutputMb * 2 ** 20, disk_mb: ctx.config.buildDiskMb,
+          memory_mb: found.memory_mb,
+          cpus: found.cpus,
+          processes: 256,
+          time_ms: timeLeft(row, ctx),
+          output_bytes: ctx.config.buildOutputMb * 2 ** 20,
+          disk_mb: ctx.config.buildDiskMb,
         },
       };
     },
@@ -88,9 +97,13 @@ async function addMissing(row: DeploymentRow, wants: Want[], candidates: Present
 }
 
 function requireHealthy(candidates: Present[]): void {
-  const lost = candidates.find(({ status, exits, observed }) => status === 'crashed' || exits >= EXITS_MAX || observed?.fault !== undefined);
+  const lost = candidates.find(
+    ({ status, exits, observed }) => status === 'crashed' || exits >= EXITS_MAX || observed?.fault !== undefined,
+  );
   if (!lost) return;
-  throw new DeploymentFailure(`The new version does not stay up, so it was not put into service. Process type ${lost.process_type}: ${lost.status_reason ?? 'it ends again and again.'}`);
+  throw new DeploymentFailure(
+    `The new version does not stay up, so it was not put into service. Process type ${lost.process_type}: ${lost.status_reason ?? 'it ends again and again.'}`,
+  );
 }
 
 async function switchOver(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {
@@ -107,4 +120,3 @@ async function switchOver(row: DeploymentRow, releaseId: string, ctx: JobContext
   // Once more, to let go of what is too much.
   return settled({ observed: null }, 0);
 }
-

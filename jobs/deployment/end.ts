@@ -16,7 +16,8 @@ export async function keep(row: DeploymentRow, ctx: JobContext): Promise<Outcome
   await endTask(row, 'build', ctx);
   await endTask(row, 'release', ctx);
   if (row.status === 'superseded') return settled();
-  for (const id of await keepDeployments(ctx.sql, row)) await removeDirectory(path.join(hostOf(ctx).directories.releases, id));
+  for (const id of await keepDeployments(ctx.sql, row))
+    await removeDirectory(path.join(hostOf(ctx).directories.releases, id));
   await pruneReleases(ctx.sql, row.application_id);
   return settled();
 }
@@ -43,12 +44,16 @@ export async function tearDown(row: DeploymentRow, ctx: JobContext): Promise<Out
 
 async function instancesLeft(row: DeploymentRow, ctx: JobContext): Promise<boolean> {
   const left = await instancesOfDeployment(ctx.sql, row.id);
-  await retireInstances(ctx.sql, left.map(({ id }) => id));
+  await retireInstances(
+    ctx.sql,
+    left.map(({ id }) => id),
+  );
   return left.length > 0;
 }
 
 // Those of a rollback are another's.
 async function removeFiles(row: DeploymentRow, ctx: JobContext): Promise<void> {
   if (row.artifact_id !== row.id) return;
-  for (const id of await unusedArtifacts(ctx.sql, [row.id])) await removeDirectory(filesOf({ id, artifact_id: id }, ctx));
+  for (const id of await unusedArtifacts(ctx.sql, [row.id]))
+    await removeDirectory(filesOf({ id, artifact_id: id }, ctx));
 }

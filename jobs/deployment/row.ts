@@ -58,7 +58,11 @@ export function filesOf(row: Pick<DeploymentRow, 'id' | 'artifact_id'>, ctx: Job
 
 /** Previews have one of their own: what a pull request leaves in it must not get into what the application runs. */
 export function cacheOf(row: Pick<DeploymentRow, 'application_id' | 'preview_id'>, ctx: JobContext): string {
-  return path.join(hostOf(ctx).directories.caches, row.application_id, row.preview_id === null ? 'application' : 'previews');
+  return path.join(
+    hostOf(ctx).directories.caches,
+    row.application_id,
+    row.preview_id === null ? 'application' : 'previews',
+  );
 }
 
 export function unitOf(row: DeploymentRow, step: 'build' | 'release'): string {
@@ -71,9 +75,17 @@ export function removeDirectory(directory: string): Promise<void> {
 }
 
 /** A line of the platform in the log of the deployment. */
-export function say(row: DeploymentRow, ctx: JobContext, step: LogStep, message: string, level: LogLevel = 'info'): Promise<void> {
+export function say(
+  row: DeploymentRow,
+  ctx: JobContext,
+  step: LogStep,
+  message: string,
+  level: LogLevel = 'info',
+): Promise<void> {
   const { project_id, application_id, preview_id, id } = row;
-  return appendLogLines(ctx.sql, [{ project_id, application_id, preview_id, deployment_id: id, source: 'system', step, level, message }]);
+  return appendLogLines(ctx.sql, [
+    { project_id, application_id, preview_id, deployment_id: id, source: 'system', step, level, message },
+  ]);
 }
 
 /** Milliseconds that the deployment may still take. @throws DeploymentFailure when there are none */
@@ -96,11 +108,22 @@ const LOOK_MS = 1_000;
  * Work that may take minutes: it ends early when the deployment is canceled or its time is over.
  * @throws what `work` throws; DriverError `transient` where it was ended early
  */
-export async function whileWanted<T>(row: DeploymentRow, ctx: JobContext, work: (inner: DriverContext) => Promise<T>): Promise<T> {
+export async function whileWanted<T>(
+  row: DeploymentRow,
+  ctx: JobContext,
+  work: (inner: DriverContext) => Promise<T>,
+): Promise<T> {
   const left = timeLeft(row, ctx);
   const stop = new AbortController();
   const signal = AbortSignal.any([ctx.signal, stop.signal, AbortSignal.timeout(left)]);
-  const look = setInterval(() => void isStill(ctx.sql, row.id, row.status).then((still) => void (still || stop.abort()), () => {}), LOOK_MS);
+  const look = setInterval(
+    () =>
+      void isStill(ctx.sql, row.id, row.status).then(
+        (still) => void (still || stop.abort()),
+        () => {},
+      ),
+    LOOK_MS,
+  );
   try {
     return await work({ signal, deadline: Math.min(ctx.deadline, Date.now() + left) });
   } catch (error) {

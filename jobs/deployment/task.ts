@@ -53,9 +53,14 @@ export async function endTask(row: DeploymentRow, step: Task['step'], ctx: JobCo
 
 function reasonOf(task: Task, { code, signal, killed }: Exited, ctx: JobContext): string {
   const { buildTimeoutSeconds, buildMemoryMb, buildOutputMb, buildDiskMb } = ctx.config;
-  if (killed === 'time') return `${task.name} was ended because the deployment took longer than ${duration(buildTimeoutSeconds)}.`;
-  if (killed === 'memory') return `${task.name} was ended because it used more than ${task.step === 'build' ? `${buildMemoryMb} MB of memory` : 'the memory of its size'}.`;
+  if (killed === 'time')
+    return `${task.name} was ended because the deployment took longer than ${duration(buildTimeoutSeconds)}.`;
+  if (killed === 'memory')
+    return `${task.name} was ended because it used more than ${task.step === 'build' ? `${buildMemoryMb} MB of memory` : 'the memory of its size'}.`;
   if (killed === 'output') return `${task.name} was ended because it printed more than ${buildOutputMb} MB.`;
-  if (killed === 'disk') return `${task.name} was ended because its files${task.step === 'build' ? ' and its cache' : ''} grew beyond ${buildDiskMb} MB.${task.step === 'build' ? ' Deploy with clear_cache to empty the cache.' : ''}`;
-  return code === null ? `${task.name} was ended by ${signal ?? 'a signal'}.` : `${task.name} failed with exit code ${code}.`;
+  if (killed === 'disk')
+    return `${task.name} was ended because its files${task.step === 'build' ? ' and its cache' : ''} grew beyond ${buildDiskMb} MB.${task.step === 'build' ? ' Deploy with clear_cache to empty the cache.' : ''}`;
+  return code === null
+    ? `${task.name} was ended by ${signal ?? 'a signal'}.`
+    : `${task.name} failed with exit code ${code}.`;
 }

@@ -16,24 +16,56 @@ export interface End {
 /** What is not healthy is not worth a long farewell. */
 const GRACE_MS = 5_000;
 
-export async function ended(row: InstanceRow, launch: Launch, handle: Handle, { reason, fault }: End, ctx: JobContext): Promise<Outcome> {
+export async function ended(
+  row: InstanceRow,
+  launch: Launch,
+  handle: Handle,
+  { reason, fault }: End,
+  ctx: JobContext,
+): Promise<Outcome> {
   const { runtime } = hostOf(ctx);
   // No requests from now on, and those that are under way get what they can.
   if (fault && row.status === 'running') await ctx.record({ status: 'starting', status_reason: reason });
-  if (fault) await runtime.stop(handle, { grace_ms: Math.min(GRACE_MS, launch.settings.run.shutdown_grace_seconds * 1000) }, ctx);
+  if (fault)
+    await runtime.stop(
+      handle,
+      { grace_ms: Math.min(GRACE_MS, launch.settings.run.shutdown_grace_seconds * 1000) },
+      ctx,
+    );
   await shipLastLines(hostOf(ctx), row.id);
   await runtime.destroy(row.id, ctx);
   const exits = withExit(row.exits, new Date());
   const status = isCrashed(exits) || row.status === 'crashed' ? 'crashed' : 'starting';
-  await say(row, ctx, `${reason}${status === 'crashed' ? ' It ends again and again, and is tried once a minute.' : ''}`, 'error');
-  const columns = { handle: null, port: null, started_at: null, exits, misses: 0, restart_count: row.restart_count + 1, status_reason: reason, observed: fault ? { fault } : null };
+  await say(
+    row,
+    ctx,
+    `${reason}${status === 'crashed' ? ' It ends again and again, and is tried once a minute.' : ''}`,
+    'error',
+  );
+  const columns = {
+    handle: null,
+    port: null,
+    started_at: null,
+    exits,
+    misses: 0,
+    restart_count: row.restart_count + 1,
+    status_reason: reason,
+    observed: fault ? { fault } : null,
+  };
   return progressing(waitMs({ exits, status }), { ...columns, status });
 }
 
 /** There is no trace of the unit, for instance after the host has started again. It is not the app's fault. */
 export function lost(row: InstanceRow): Outcome {
   const status = row.status === 'running' ? 'starting' : row.status;
-  return progressing(0, { handle: null, port: null, started_at: null, misses: 0, ...(row.handle && { restart_count: row.restart_count + 1 }), status });
+  return progressing(0, {
+    handle: null,
+    port: null,
+    started_at: null,
+    misses: 0,
+    ...(row.handle && { restart_count: row.restart_count + 1 }),
+    status,
+  });
 }
 
 type Exited = Extract<UnitState, { state: 'exited' }>;
@@ -42,8 +74,10 @@ const SOON_MS = 5_000;
 
 /** `The app exited with code 1 right after its start.` */
 export function wordsOf(row: InstanceRow, { process }: Launch, { code, signal, killed, at }: Exited): string {
-  if (killed === 'memory') return `The app was ended because it used more than ${process?.memory_mb ?? 0} MB of memory. Choose a larger size, or let it use less.`;
-  if (killed === 'disk') return `The app was ended because its files grew beyond ${process?.disk_mb ?? 0} MB. What is to stay belongs on a volume; choose a larger size, or let it clear up.`;
+  if (killed === 'memory')
+    return `The app was ended because it used more than ${process?.memory_mb ?? 0} MB of memory. Choose a larger size, or let it use less.`;
+  if (killed === 'disk')
+    return `The app was ended because its files grew beyond ${process?.disk_mb ?? 0} MB. What is to stay belongs on a volume; choose a larger size, or let it clear up.`;
   if (killed !== null) return `The app was ended by the platform (${killed}).`;
   if (code === null) return `The app was ended by ${signal ?? 'a signal'}${when(row, at)}.`;
   const hint = code === 127 ? ' A program that its command names was not found.' : '';
@@ -54,6 +88,7 @@ function when({ started_at }: InstanceRow, at: string): string {
   if (!started_at) return '';
   const ms = Date.parse(at) - Date.parse(started_at);
   if (ms < SOON_MS) return ' right after its start';
-  const [count, unit] = ms < 120_000 ? [ms / 1000, 'seconds'] : ms < 7_200_000 ? [ms / 60_000, 'minutes'] : [ms / 3_600_000, 'hours'];
+  const [count, unit] =
+    ms < 120_000 ? [ms / 1000, 'seconds'] : ms < 7_200_000 ? [ms / 60_000, 'minutes'] : [ms / 3_600_000, 'hours'];
   return ` after ${Math.round(count as number)} ${unit}`;
 }

@@ -36,12 +36,15 @@ function connect(port: number, ms: number, signal: AbortSignal): Promise<string 
 function get(port: number, path: string, host: string, ms: number, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
     const headers = { Host: host, 'User-Agent': 'platform-health-check', Connection: 'close' };
-    const request = http.get({ host: LOOPBACK, port, path: written(path), headers, agent: false, signal }, (response) => {
-      const { statusCode = 0 } = response;
-      response.destroy();
-      clearTimeout(timer);
-      resolve(statusCode >= 200 && statusCode < 400 ? null : `answered GET ${path} with status ${statusCode}`);
-    });
+    const request = http.get(
+      { host: LOOPBACK, port, path: written(path), headers, agent: false, signal },
+      (response) => {
+        const { statusCode = 0 } = response;
+        response.destroy();
+        clearTimeout(timer);
+        resolve(statusCode >= 200 && statusCode < 400 ? null : `answered GET ${path} with status ${statusCode}`);
+      },
+    );
     // For the whole of it: a body that drips would keep a socket's time-out from running.
     const timer = setTimeout(() => {
       resolve(tooSlow(`did not answer GET ${path}`, ms));

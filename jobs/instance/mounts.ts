@@ -8,10 +8,12 @@ import { volumesOf } from '../../models/instance_work';
 /** @throws DriverError `transient` while one of them is not ready, for instance after the host has started again */
 export async function mountsOf(sql: Sql, applicationId: string): Promise<UnitSpec['mounts']> {
   const volumes = await volumesOf(sql, applicationId);
-  return Promise.all(volumes.map(async ({ name, mount_path, path }) => {
-    // The directory is inside of what is mounted: it is there only while the volume is.
-    const ready = path !== null && (await stat(path).catch(() => null))?.isDirectory();
-    if (!ready) throw new DriverError('transient', `the volume ${name} is not ready`);
-    return { source: path, target: mount_path };
-  }));
+  return Promise.all(
+    volumes.map(async ({ name, mount_path, path }) => {
+      // The directory is inside of what is mounted: it is there only while the volume is.
+      const ready = path !== null && (await stat(path).catch(() => null))?.isDirectory();
+      if (!ready) throw new DriverError('transient', `the volume ${name} is not ready`);
+      return { source: path, target: mount_path };
+    }),
+  );
 }

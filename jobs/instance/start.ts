@@ -54,7 +54,12 @@ export async function rise(row: InstanceRow, launch: Launch, handle: Handle, ctx
 }
 
 /** null when it is healthy. */
-async function faultOf(row: InstanceRow, { settings, hostname }: Launch, handle: Handle, ctx: JobContext): Promise<{ after(seconds: number): string } | null> {
+async function faultOf(
+  row: InstanceRow,
+  { settings, hostname }: Launch,
+  handle: Handle,
+  ctx: JobContext,
+): Promise<{ after(seconds: number): string } | null> {
   const port = row.port ?? 0;
   const { runtime } = hostOf(ctx);
   const said = await askHealth(settings.health_check, port, hostname, ctx.signal);
@@ -62,9 +67,12 @@ async function faultOf(row: InstanceRow, { settings, hostname }: Launch, handle:
   // Whatever answers there is somebody else: any program of the host can take a port that another one is about to take.
   const foreign = said === null && ports !== null && !ports.includes(port);
   if (said === null && !foreign) return null;
-  if (said !== REFUSED && !foreign) return { after: (seconds) => `did not become healthy within ${seconds} seconds: it ${said}.` };
+  if (said !== REFUSED && !foreign)
+    return { after: (seconds) => `did not become healthy within ${seconds} seconds: it ${said}.` };
   const elsewhere = (ports ?? []).filter((one) => one !== port);
-  const where = elsewhere.length ? `; it listens on ${elsewhere.join(', ')}. Use the PORT variable.` : '. Listen on the port that the PORT variable names.';
+  const where = elsewhere.length
+    ? `; it listens on ${elsewhere.join(', ')}. Use the PORT variable.`
+    : '. Listen on the port that the PORT variable names.';
   return { after: (seconds) => `did not listen on PORT ${port} within ${seconds} seconds${where}` };
 }
 
@@ -75,7 +83,10 @@ function allowedSeconds({ settings }: Launch): number {
 
 async function up(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<Outcome> {
   await say(row, ctx, row.restart_count ? 'The instance is running again.' : 'The instance is running.');
-  return settled({ status: 'running', status_reason: null, observed: null, misses: 0 }, around(lookAgainMs(row, launch)));
+  return settled(
+    { status: 'running', status_reason: null, observed: null, misses: 0 },
+    around(lookAgainMs(row, launch)),
+  );
 }
 
 /** A new one for each start: what was left of the last one may still hold its port. */
@@ -123,4 +134,3 @@ function variablesFor(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
 function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
 }
-

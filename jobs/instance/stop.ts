@@ -41,7 +41,12 @@ async function begin(row: InstanceRow, handle: Handle, ctx: JobContext): Promise
     .catch(() => {}); // it is looked at again anyway
 }
 
-async function farewell(row: InstanceRow, handle: Handle, graceMs: number, { ingress, runtime }: HostDrivers): Promise<void> {
+async function farewell(
+  row: InstanceRow,
+  handle: Handle,
+  graceMs: number,
+  { ingress, runtime }: HostDrivers,
+): Promise<void> {
   if (row.process_type === WEB) await ingress.drain(row.id, graceMs);
   await runtime.stop(handle, { grace_ms: graceMs }, driverContext(graceMs + KILL_MS));
 }

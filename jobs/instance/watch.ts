@@ -16,10 +16,18 @@ export function lookAgainMs(row: InstanceRow, launch: Launch): number {
 export async function watch(row: InstanceRow, launch: Launch, handle: Handle, ctx: JobContext): Promise<Outcome> {
   const nextMs = around(lookAgainMs(row, launch));
   const { health_check } = launch.settings;
-  const said = isChecked(row, launch) ? await askHealth(health_check, row.port ?? 0, launch.hostname, ctx.signal) : null;
+  const said = isChecked(row, launch)
+    ? await askHealth(health_check, row.port ?? 0, launch.hostname, ctx.signal)
+    : null;
   if (said === null) return settled(row.misses ? { misses: 0 } : {}, nextMs);
   const misses = row.misses + 1;
   if (misses < health_check.failure_threshold) return progressing(nextMs, { misses });
   const times = misses === 1 ? '' : ` ${misses} times in a row`;
-  return ended(row, launch, handle, { reason: `The app failed its health check${times}: it ${said}.`, fault: 'health' }, ctx);
+  return ended(
+    row,
+    launch,
+    handle,
+    { reason: `The app failed its health check${times}: it ${said}.`, fault: 'health' },
+    ctx,
+  );
 }

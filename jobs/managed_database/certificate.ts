@@ -2,7 +2,12 @@
 import type { Config } from '../../core/config';
 import type { Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
-import { isOutdated, issueServerCertificate, newAuthority, type KeyedCertificate } from '../../drivers/certificates/authority';
+import {
+  isOutdated,
+  issueServerCertificate,
+  newAuthority,
+  type KeyedCertificate,
+} from '../../drivers/certificates/authority';
 import { authorityFor } from '../../models/authority';
 import type { JobContext } from '../job';
 
@@ -16,13 +21,26 @@ interface Certified {
 const PURPOSE = 'databases';
 
 /** The authority of all databases, made by whoever asks first. */
-export function databaseAuthority({ sql, secrets, config }: { sql: Sql; secrets: SecretBox; config: Config }): Promise<KeyedCertificate> {
+export function databaseAuthority({
+  sql,
+  secrets,
+  config,
+}: {
+  sql: Sql;
+  secrets: SecretBox;
+  config: Config;
+}): Promise<KeyedCertificate> {
   return authorityFor(sql, secrets, PURPOSE, () => newAuthority(`Databases of ${config.appsDomain}`));
 }
 
 /** The certificate that a server has; null where it has none yet. */
-export function presentCertificate({ server_id, tls_certificate, tls_key }: Certified, secrets: SecretBox): KeyedCertificate | null {
-  return tls_certificate && tls_key ? { certificate: tls_certificate, key: secrets.open(tls_key, placeOf(server_id)) } : null;
+export function presentCertificate(
+  { server_id, tls_certificate, tls_key }: Certified,
+  secrets: SecretBox,
+): KeyedCertificate | null {
+  return tls_certificate && tls_key
+    ? { certificate: tls_certificate, key: secrets.open(tls_key, placeOf(server_id)) }
+    : null;
 }
 
 /** The certificate of a server, a new one where it has none or nears its end. It is in the row before it is used. */

@@ -24,7 +24,10 @@ async function promote(row: DatabaseRow, spec: ServerSpec, ctx: JobContext): Pro
   await endPromotion(ctx.sql, row.server_id);
 }
 
-async function originOf({ restore_from }: DatabaseRow, ctx: JobContext): Promise<{ server_id: string; backup_id: string | null; until: string | null }> {
+async function originOf(
+  { restore_from }: DatabaseRow,
+  ctx: JobContext,
+): Promise<{ server_id: string; backup_id: string | null; until: string | null }> {
   const server_id = restore_from && (await serverOf(ctx.sql, restore_from.database_id));
   if (!restore_from || !server_id) throw new DriverError('invalid', 'the database to copy is gone');
   return { server_id, backup_id: restore_from.backup_id, until: restore_from.point_in_time };
@@ -34,7 +37,11 @@ export async function restore(row: DatabaseRow, ctx: JobContext): Promise<Outcom
   if (!row.restoring_from) return keep(row, ctx);
   const { backup_id, point_in_time } = row.restoring_from;
   const { spec } = await wantedOf(row, ctx);
-  await engineOf(ctx, row.engine).restore(spec, { id: `v${row.version}`, server_id: row.server_id, backup_id, until: point_in_time }, ctx);
+  await engineOf(ctx, row.engine).restore(
+    spec,
+    { id: `v${row.version}`, server_id: row.server_id, backup_id, until: point_in_time },
+    ctx,
+  );
   await ctx.record({ restoring_from: null, observed: { ...row.observed, data: `restored by ${row.version}` } });
   await wakeReplicas(ctx.sql, row.id);
   return progressing(0);
@@ -50,9 +57,17 @@ export async function upgrade(row: DatabaseRow, ctx: JobContext): Promise<Outcom
   } catch (error) {
     if (!(error instanceof DriverError) || ctx.signal.aborted || !isFinal(row, error)) throw error;
     ctx.log.warn({ err: error }, 'an upgrade failed');
-    return progressing(0, { wanted_version: null, status: 'available', status_reason: `The upgrade to ${wanted_version} failed. ${sentence(error.message)} The database runs version ${engine_version} as before.` });
+    return progressing(0, {
+      wanted_version: null,
+      status: 'available',
+      status_reason: `The upgrade to ${wanted_version} failed. ${sentence(error.message)} The database runs version ${engine_version} as before.`,
+    });
   }
-  await ctx.record({ engine_version: wanted_version, wanted_version: null, observed: { ...row.observed, data: `of version ${wanted_version}` } });
+  await ctx.record({
+    engine_version: wanted_version,
+    wanted_version: null,
+    observed: { ...row.observed, data: `of version ${wanted_version}` },
+  });
   await wakeReplicas(ctx.sql, row.id);
   return progressing(0);
 }

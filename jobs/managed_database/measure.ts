@@ -18,25 +18,47 @@ const MIB = 2 ** 20;
 type Readings = Partial<Record<keyof typeof databaseMetrics, number | null>>;
 
 /** Measures where it is time again. @returns what to compare the next one with. Never throws for what the server did. */
-export async function measure(engine: EngineDriver, spec: ServerSpec, seen: ServerSeen, place: Measured, before: Sample | undefined, ctx: JobContext): Promise<Sample | undefined> {
+export async function measure(
+  engine: EngineDriver,
+  spec: ServerSpec,
+  seen: ServerSeen,
+  place: Measured,
+  before: Sample | undefined,
+  ctx: JobContext,
+): Promise<Sample | undefined> {
   const at = new Date();
   if (before && at.getTime() - Date.parse(before.at) < EVERY_MS) return before;
-  const counted = await engine.metrics(spec, ctx).catch((error: unknown) => void ctx.log.debug({ err: error }, 'a server could not be measured'));
+  const counted = await engine
+    .metrics(spec, ctx)
+    .catch((error: unknown) => void ctx.log.debug({ err: error }, 'a server could not be measured'));
   if (!counted) return before;
-  await addMetricPoints(ctx.sql, pointsOf(place, at, { ...gauges(spec, seen, counted), ...rates(before, counted, at) }));
+  await addMetricPoints(
+    ctx.sql,
+    pointsOf(place, at, { ...gauges(spec, seen, counted), ...rates(before, counted, at) }),
+  );
   const { cpu_seconds, transactions, read_operations, write_operations } = counted;
   return { at: at.toISOString(), cpu_seconds, transactions, read_operations, write_operations };
 }
 
-function gauges({ size }: ServerSpec, { storage_used_bytes, replication_lag_seconds }: ServerSeen, { connections, memory_bytes }: ServerMetrics): Readings {
-  return { connections, storage_used_bytes, replication_lag_seconds, memory_percent: memory_bytes === null ? null : (100 * memory_bytes) / (size.memory_mb * MIB) };
+function gauges(
+  { size }: ServerSpec,
+  { storage_used_bytes, replication_lag_seconds }: ServerSeen,
+  { connections, memory_bytes }: ServerMetrics,
+): Readings {
+  return {
+    connections,
+    storage_used_bytes,
+    replication_lag_seconds,
+    memory_percent: memory_bytes === null ? null : (100 * memory_bytes) / (size.memory_mb * MIB),
+  };
 }
 
 /** Since the sample before. Where a counter is lower now, the server was started anew. */
 function rates(before: Sample | undefined, now: ServerMetrics, at: Date): Readings {
   if (!before) return {};
   const seconds = (at.getTime() - Date.parse(before.at)) / 1000;
-  const rate = (was: number | null, is: number | null): number | null => (was === null || is === null || is < was ? null : (is - was) / seconds);
+  const rate = (was: number | null, is: number | null): number | null =>
+    was === null || is === null || is < was ? null : (is - was) / seconds;
   const cpu = rate(before.cpu_seconds, now.cpu_seconds);
   return {
     cpu_percent: cpu === null ? null : 100 * cpu,
@@ -47,6 +69,16 @@ function rates(before: Sample | undefined, now: ServerMetrics, at: Date): Readin
 }
 
 function pointsOf({ project_id, database_id, part_id }: Measured, at: Date, readings: Readings): MetricPointInput[] {
-  const known = Object.entries(readings).filter((entry): entry is [string, number] => typeof entry[1] === 'number' && Number.isFinite(entry[1]));
-  return known.map(([metric, value]) => ({ at, project_id, resource_id: database_id, part_id, metric, samples: 1, total: Math.round(value * 1000) / 1000 }));
+  const known = Object.entries(readings).filter(
+    (entry): entry is [string, number] => typeof entry[1] === 'number' && Number.isFinite(entry[1]),
+  );
+  return known.map(([metric, value]) => ({
+    at,
+    project_id,
+    resource_id: database_id,
+    part_id,
+    metric,
+    samples: 1,
+    total: Math.round(value * 1000) / 1000,
+  }));
 }

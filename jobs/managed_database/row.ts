@@ -19,7 +19,17 @@ export interface DatabaseRow extends LoopRow {
   restoring_from: { backup_id: string | null; point_in_time: string | null } | null;
   point_in_time_window: { earliest: string; latest: string } | null;
   running: boolean;
-  status: 'provisioning' | 'available' | 'updating' | 'upgrading' | 'restoring' | 'restarting' | 'stopping' | 'stopped' | 'starting' | 'failed';
+  status:
+    | 'provisioning'
+    | 'available'
+    | 'updating'
+    | 'upgrading'
+    | 'restoring'
+    | 'restarting'
+    | 'stopping'
+    | 'stopped'
+    | 'starting'
+    | 'failed';
   status_reason: string | null;
   server_id: string;
   port: number;

@@ -1,7 +1,13 @@
 // From the rows of a database to what its server should be.
 import type { ServerSpec } from '../../drivers/database';
 import { openAdminPassword } from '../../models/managed_database/credentials';
-import { directEndpoints, followersOf, wantedUsers, type DirectEndpoint, type WantedUser } from '../../models/managed_database/work';
+import {
+  directEndpoints,
+  followersOf,
+  wantedUsers,
+  type DirectEndpoint,
+  type WantedUser,
+} from '../../models/managed_database/work';
 import type { JobContext } from '../job';
 import { certificateFor } from './certificate';
 import { sizeOf, type DatabaseRow } from './row';
@@ -18,11 +24,22 @@ export async function wantedOf(row: DatabaseRow, ctx: JobContext): Promise<Wante
   const users = await wantedUsers(ctx.sql, ctx.secrets, row.id);
   const endpoints = await directEndpoints(ctx.sql, row.id, row.port);
   const spec: ServerSpec = {
-    id: row.server_id, engine: row.engine, version: row.engine_version, tenant: row.tenant, port: row.port,
-    size: sizeOf(row.database_package), storage_gb: row.storage_gb, running: row.running, database_name: row.database_name,
-    admin_password: openAdminPassword(ctx.secrets, row), users, tls, replica_of: null,
+    id: row.server_id,
+    engine: row.engine,
+    version: row.engine_version,
+    tenant: row.tenant,
+    port: row.port,
+    size: sizeOf(row.database_package),
+    storage_gb: row.storage_gb,
+    running: row.running,
+    database_name: row.database_name,
+    admin_password: openAdminPassword(ctx.secrets, row),
+    users,
+    tls,
+    replica_of: null,
     allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
-    replicas: await followersOf(ctx.sql, row.id), archive: row.engine === 'postgresql' && row.backup_schedule.enabled,
+    replicas: await followersOf(ctx.sql, row.id),
+    archive: row.engine === 'postgresql' && row.backup_schedule.enabled,
   };
   return { spec, users, endpoints };
 }

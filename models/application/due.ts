@@ -3,8 +3,11 @@ import type { Sql } from '../../core/context';
 import { named } from '../statement';
 
 // Not a new version: nothing that the application shows has changed.
-const DUE = named('update applications set generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where id = $1');
-const STOP = named(`update instances set status = 'stopping', status_reason = null, version = version + 1, updated_at = greatest(now(), updated_at),
+const DUE = named(
+  'update applications set generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where id = $1',
+);
+const STOP =
+  named(`update instances set status = 'stopping', status_reason = null, version = version + 1, updated_at = greatest(now(), updated_at),
   generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
   where application_id = $1 and process_id = $2 and status <> 'stopping' and deleted_at is null`);
 const WAKE = named(`select pg_notify('due', $1)`);

@@ -15,9 +15,13 @@ export function addressMistake(address: string, settings: GitSettings): string |
 
 /** The host in its plain form: 0x7f.1, 2130706433 and 127.0.0.1 are the same. */
 function hostOf(address: string): string {
-  const authority = /^[a-z]+:\/\//i.test(address) ? address.replace(/^[a-z]+:\/\//i, '').split(/[/?#]/, 1)[0] : address.split(':', 1)[0];
+  const authority = /^[a-z]+:\/\//i.test(address)
+    ? address.replace(/^[a-z]+:\/\//i, '').split(/[/?#]/, 1)[0]
+    : address.split(':', 1)[0];
   const host = (authority ?? '').replace(/^.*@/, '');
-  return URL.canParse(`http://${host}/`) ? new URL(`http://${host}/`).hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '') : '';
+  return URL.canParse(`http://${host}/`)
+    ? new URL(`http://${host}/`).hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+    : '';
 }
 
 function isPrivate(host: string): boolean {

@@ -46,7 +46,8 @@ export async function planApplication(ctx: Context, input: CreateApplicationInpu
 export async function requireType(ctx: Context, id: string | null, region: string): Promise<string> {
   const types = applicationTypes(await ctx.catalogs.facts(), region);
   const found = types.find((type) => (id === null ? type.default : type.id === id));
-  if (!found) throw problem('reference_not_found', 'application_type names no application type.', { field: 'application_type' });
+  if (!found)
+    throw problem('reference_not_found', 'application_type names no application type.', { field: 'application_type' });
   if (!found.available || !found.regions.includes(region)) {
     throw problem('capacity_unavailable', `${found.id} is not offered in the region ${region}.`, { regions: [] });
   }
@@ -56,7 +57,8 @@ export async function requireType(ctx: Context, id: string | null, region: strin
 async function requirePreset(ctx: Context, id: string): Promise<PresetDefinition> {
   const offered = presets(await ctx.catalogs.facts()).some((preset) => preset.id === id);
   const definition = presetDefinitions.find((preset) => preset.id === id);
-  if (!offered || !definition) throw problem('reference_not_found', 'preset names no preset of this platform.', { field: 'preset' });
+  if (!offered || !definition)
+    throw problem('reference_not_found', 'preset names no preset of this platform.', { field: 'preset' });
   return definition;
 }
 

@@ -25,7 +25,11 @@ export async function stopApplication(ctx: Context, application: Application): P
 }
 
 /** @throws reference_not_found, invalid_state unless it is running or crashed, resource_busy */
-export async function restartApplication(ctx: Context, application: Application, input: RestartApplicationInput): Promise<Application> {
+export async function restartApplication(
+  ctx: Context,
+  application: Application,
+  input: RestartApplicationInput,
+): Promise<Application> {
   const processId = input.process_id ?? null;
   if (processId !== null) await requireProcess(ctx, application, processId);
   application.requireStatus(['running', 'crashed']);
@@ -33,17 +37,30 @@ export async function restartApplication(ctx: Context, application: Application,
   return application.move(ctx, 'restarting');
 }
 
-const RELEASED = named(`update processes set release_id = $2, version = version + 1, updated_at = greatest(now(), updated_at)
+const RELEASED =
+  named(`update processes set release_id = $2, version = version + 1, updated_at = greatest(now(), updated_at)
   where application_id = $1 and ($3::text is null or id = $3)`);
 // Those of which nothing runs and nothing should are left as they are.
-const SCALING = named(`update processes set status = 'scaling', version = version + 1, updated_at = greatest(now(), updated_at)
+const SCALING =
+  named(`update processes set status = 'scaling', version = version + 1, updated_at = greatest(now(), updated_at)
   where application_id = $1 and release_id is not null and status <> 'scaling' and (instances > 0 or running_instances > 0)`);
 
 /** The present deployment with the settings and variables of now. @param processId null = all process types @throws invalid_state */
-export async function releaseAnew(ctx: Pick<Context, 'sql' | 'secrets'>, application: Pick<Application, 'id' | 'current_deployment_id' | 'status'>, processId: string | null): Promise<void> {
+export async function releaseAnew(
+  ctx: Pick<Context, 'sql' | 'secrets'>,
+  application: Pick<Application, 'id' | 'current_deployment_id' | 'status'>,
+  processId: string | null,
+): Promise<void> {
   const { id, current_deployment_id } = application;
-  if (!current_deployment_id) throw problem('invalid_state', 'The application has no active deployment. Deploy it first.', { resource_status: application.status });
-  const release = await createRelease(ctx.sql, ctx.secrets, { application_id: id, preview_id: null, deployment_id: current_deployment_id });
+  if (!current_deployment_id)
+    throw problem('invalid_state', 'The application has no active deployment. Deploy it first.', {
+      resource_status: application.status,
+    });
+  const release = await createRelease(ctx.sql, ctx.secrets, {
+    application_id: id,
+    preview_id: null,
+    deployment_id: current_deployment_id,
+  });
   await ctx.sql.query(RELEASED, [id, release, processId]);
 }
 
@@ -51,5 +68,8 @@ const IS_OURS = named('select 1 from processes where id = $1 and application_id 
 
 async function requireProcess(ctx: Context, application: Application, id: string): Promise<void> {
   const found = isId(Process.idPrefix, id) ? await ctx.sql.query(IS_OURS, [id, application.id]) : [];
-  if (!found.length) throw problem('reference_not_found', 'process_id names no process type of this application.', { field: 'process_id' });
+  if (!found.length)
+    throw problem('reference_not_found', 'process_id names no process type of this application.', {
+      field: 'process_id',
+    });
 }

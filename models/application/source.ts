@@ -19,7 +19,12 @@ export interface Source {
 
 type SourceField = Exclude<keyof Source, 'type'>;
 
-const NO_REPOSITORY = { git_integration_id: null, repository_id: null, shared_repository_id: null, repository_url: null };
+const NO_REPOSITORY = {
+  git_integration_id: null,
+  repository_id: null,
+  shared_repository_id: null,
+  repository_url: null,
+};
 const EMPTY = { ...NO_REPOSITORY, branch: null, image: null, registry_id: null, template: null };
 const FIELDS: Record<Source['type'], readonly SourceField[]> = {
   git: ['git_integration_id', 'repository_id', 'shared_repository_id', 'repository_url', 'branch'],
@@ -41,7 +46,11 @@ export async function newSource(ctx: Context, input: CreateApplicationSourceInpu
  * The present source with the changes of a PATCH: absent fields stay, another type or repository replaces the old one.
  * @throws validation_failed, reference_not_found
  */
-export async function changedSource(ctx: Context, current: Source | null, input: UpdateApplicationSourceInput | null): Promise<Source | null> {
+export async function changedSource(
+  ctx: Context,
+  current: Source | null,
+  input: UpdateApplicationSourceInput | null,
+): Promise<Source | null> {
   if (input === null) return null;
   const changes = given(input);
   const kept = changes.type === undefined || changes.type === current?.type ? current : null;
@@ -64,12 +73,19 @@ async function checked(ctx: Context, source: Source): Promise<Source> {
 
 function foreignFields(source: Source): FieldError[] {
   const { type } = source;
-  const others = (Object.keys(EMPTY) as SourceField[]).filter((field) => source[field] !== null && !FIELDS[type].includes(field));
-  return others.map((field) => ({ field: `source.${field}`, code: 'depends_on', detail: `is not for the type ${type}` }));
+  const others = (Object.keys(EMPTY) as SourceField[]).filter(
+    (field) => source[field] !== null && !FIELDS[type].includes(field),
+  );
+  return others.map((field) => ({
+    field: `source.${field}`,
+    code: 'depends_on',
+    detail: `is not for the type ${type}`,
+  }));
 }
 
 function missingFields(source: Source): FieldError[] {
-  if (source.type !== 'git') return source[source.type] === null ? [required(source.type, `is required for the type ${source.type}`)] : [];
+  if (source.type !== 'git')
+    return source[source.type] === null ? [required(source.type, `is required for the type ${source.type}`)] : [];
   if (source.repository_id !== null && source.git_integration_id === null) {
     return [{ field: 'source.repository_id', code: 'depends_on', detail: 'needs git_integration_id' }];
   }
@@ -77,7 +93,14 @@ function missingFields(source: Source): FieldError[] {
     return [{ field: 'source.git_integration_id', code: 'depends_on', detail: 'needs repository_id' }];
   }
   const repository = source.git_integration_id ?? source.shared_repository_id ?? source.repository_url;
-  return repository === null ? [required('repository_url', 'one of git_integration_id, shared_repository_id, repository_url is required for the type git')] : [];
+  return repository === null
+    ? [
+        required(
+          'repository_url',
+          'one of git_integration_id, shared_repository_id, repository_url is required for the type git',
+        ),
+      ]
+    : [];
 }
 
 function required(field: SourceField, detail: string): FieldError {
@@ -91,7 +114,9 @@ function addressMistakes(ctx: Context, source: Source): FieldError[] {
 
 // Integrations, shared repositories and registries come with their groups (decision 26): until then no id names one.
 async function requireReferences(ctx: Context, source: Source): Promise<void> {
-  const unknown = (['git_integration_id', 'shared_repository_id', 'registry_id'] as const).find((field) => source[field] !== null);
+  const unknown = (['git_integration_id', 'shared_repository_id', 'registry_id'] as const).find(
+    (field) => source[field] !== null,
+  );
   if (unknown) throw notFound(unknown);
   if (source.template === null) return;
   const facts = await ctx.catalogs.facts();
@@ -100,5 +125,7 @@ async function requireReferences(ctx: Context, source: Source): Promise<void> {
 }
 
 function notFound(field: SourceField): Error {
-  return problem('reference_not_found', `source.${field} names nothing usable in this project.`, { field: `source.${field}` });
+  return problem('reference_not_found', `source.${field} names nothing usable in this project.`, {
+    field: `source.${field}`,
+  });
 }

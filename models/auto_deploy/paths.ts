@@ -22,7 +22,12 @@ function nameFits(pattern: string, name: string): boolean {
 }
 
 // Goes back only to the last wildcard, so that no pattern takes more than the product of both lengths.
-function fits(pattern: readonly string[], parts: readonly string[], wildcard: string, same: (wanted: string, found: string) => boolean): boolean {
+function fits(
+  pattern: readonly string[],
+  parts: readonly string[],
+  wildcard: string,
+  same: (wanted: string, found: string) => boolean,
+): boolean {
   let [at, part, star, retry] = [0, 0, -1, 0];
   while (part < parts.length) {
     if (pattern[at] === wildcard) {

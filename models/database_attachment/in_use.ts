@@ -9,8 +9,14 @@ const USERS = {
 };
 
 /** The caller holds the database, so that no attachment comes meanwhile. @throws resource_in_use with dependents */
-export async function requireUnattached(ctx: Context, column: keyof typeof USERS, ids: readonly string[]): Promise<void> {
+export async function requireUnattached(
+  ctx: Context,
+  column: keyof typeof USERS,
+  ids: readonly string[],
+): Promise<void> {
   const rows = await ctx.sql.query<{ id: string }>(USERS[column], [ids]);
   if (!rows.length) return;
-  throw problem('resource_in_use', 'Attachments of applications use it.', { dependents: rows.map(({ id }) => ({ type: 'database_attachment', id })) });
+  throw problem('resource_in_use', 'Attachments of applications use it.', {
+    dependents: rows.map(({ id }) => ({ type: 'database_attachment', id })),
+  });
 }

@@ -9,18 +9,27 @@ import { named } from '../statement';
 import { refreshVariables } from './variables';
 
 const HOLD = named('select id from databases where id = $1 for no key update');
-const APPLICATIONS = named(`select distinct a.application_id as id from database_attachments a where a.user_id = $1 order by 1`);
-const HOLD_APPLICATION = named(`select id, status, current_deployment_id from applications where id = $1 and deleted_at is null for no key update`);
+const APPLICATIONS = named(
+  `select distinct a.application_id as id from database_attachments a where a.user_id = $1 order by 1`,
+);
+const HOLD_APPLICATION = named(
+  `select id, status, current_deployment_id from applications where id = $1 and deleted_at is null for no key update`,
+);
 // Of those that rest, a start makes a release of what is set then; of those that are deployed for the first time, the deployment does.
 const LIVE = new Set<string>(['running', 'crashed', 'restarting', 'starting']);
-const RESTART = named(`update applications set status = case when status = 'starting' then status else 'restarting' end, status_reason = null,
+const RESTART =
+  named(`update applications set status = case when status = 'starting' then status else 'restarting' end, status_reason = null,
     version = version + 1, updated_at = greatest(now(), updated_at), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where id = $1`);
 const PREVIEWS = named(`select id, current_deployment_id from previews
   where application_id = $1 and deleted_at is null and current_deployment_id is not null and release_id is not null order by id for no key update`);
-const RELEASE_PREVIEW = named('update previews set release_id = $2, generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where id = $1');
+const RELEASE_PREVIEW = named(
+  'update previews set release_id = $2, generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where id = $1',
+);
 const UNDER_WAY = named(`select id, preview_id from deployments
   where application_id = $1 and deleted_at is null and status = 'deploying' and release_id is not null order by id for no key update`);
-const RELEASE_DEPLOYMENT = named('update deployments set release_id = $2, generation = generation + 1, next_at = now(), attempts = 0 where id = $1');
+const RELEASE_DEPLOYMENT = named(
+  'update deployments set release_id = $2, generation = generation + 1, next_at = now(), attempts = 0 where id = $1',
+);
 const NOTIFY = named(`select pg_notify('due', $1)`);
 
 interface Parts {
@@ -31,7 +40,11 @@ interface Parts {
 type Held = Pick<Application, 'id' | 'status' | 'current_deployment_id'>;
 
 /** In one transaction with what says that the server has the password: it happens once. */
-export async function restartForUsers(parts: { sql: Sql; secrets: SecretBox; config: Config }, databaseId: string, userIds: readonly string[]): Promise<void> {
+export async function restartForUsers(
+  parts: { sql: Sql; secrets: SecretBox; config: Config },
+  databaseId: string,
+  userIds: readonly string[],
+): Promise<void> {
   if (!userIds.length) return;
   const { sql } = parts;
   await sql.query(HOLD, [databaseId]);
@@ -58,8 +71,14 @@ async function restart(parts: Parts, id: string): Promise<void> {
 
 /** Previews run with the variables of their application. */
 async function restartPreviews({ sql, secrets }: Parts, application_id: string): Promise<void> {
-  for (const { id, current_deployment_id } of await sql.query<{ id: string; current_deployment_id: string }>(PREVIEWS, [application_id])) {
-    const release = await createRelease(sql, secrets, { application_id, preview_id: id, deployment_id: current_deployment_id });
+  for (const { id, current_deployment_id } of await sql.query<{ id: string; current_deployment_id: string }>(PREVIEWS, [
+    application_id,
+  ])) {
+    const release = await createRelease(sql, secrets, {
+      application_id,
+      preview_id: id,
+      deployment_id: current_deployment_id,
+    });
     await sql.query(RELEASE_PREVIEW, [id, release]);
     await wake(sql, 'previews');
   }
@@ -67,7 +86,9 @@ async function restartPreviews({ sql, secrets }: Parts, application_id: string):
 
 /** What is on its way into service has a release of before: it comes up with a new one. */
 async function renewDeployments({ sql, secrets }: Parts, application_id: string): Promise<void> {
-  for (const { id, preview_id } of await sql.query<{ id: string; preview_id: string | null }>(UNDER_WAY, [application_id])) {
+  for (const { id, preview_id } of await sql.query<{ id: string; preview_id: string | null }>(UNDER_WAY, [
+    application_id,
+  ])) {
     const release = await createRelease(sql, secrets, { application_id, preview_id, deployment_id: id });
     await sql.query(RELEASE_DEPLOYMENT, [id, release]);
     await wake(sql, 'deployments');

@@ -36,10 +36,25 @@ export function variableNames(prefix: string, engine: string): string[] {
 }
 
 /** The variables with their values. @param login with its password in plain */
-export function variablesOf(config: Config, prefix: string, database: Place, endpoint: Endpoint, login: Login): Variables {
+export function variablesOf(
+  config: Config,
+  prefix: string,
+  database: Place,
+  endpoint: Endpoint,
+  login: Login,
+): Variables {
   const place = { host: hostOf(config, endpoint.access), port: endpoint.port };
-  const values = [connectionString(database, login, place), place.host, String(place.port), login.username, login.password, database.database_name ?? ''];
-  return Object.fromEntries(variableNames(prefix, database.engine).map((name, index) => [name, values[index] as string]));
+  const values = [
+    connectionString(database, login, place),
+    place.host,
+    String(place.port),
+    login.username,
+    login.password,
+    database.database_name ?? '',
+  ];
+  return Object.fromEntries(
+    variableNames(prefix, database.engine).map((name, index) => [name, values[index] as string]),
+  );
 }
 
 /** Which attachments of a database: those that use this user, or this endpoint; all without either. */
@@ -49,7 +64,8 @@ export interface Selection {
   endpoint_id?: string;
 }
 
-const SELECT = named(`select a.id, a.application_id, a.env_prefix, d.id as database_id, d.engine, d.database_name, e.access, e.port, u.id as user_id, u.username, u.password
+const SELECT =
+  named(`select a.id, a.application_id, a.env_prefix, d.id as database_id, d.engine, d.database_name, e.access, e.port, u.id as user_id, u.username, u.password
   from database_attachments a join databases d on d.id = a.database_id join database_endpoints e on e.id = a.endpoint_id join database_users u on u.id = a.user_id
   where a.database_id = $1 and ($2::text is null or a.user_id = $2) and ($3::text is null or a.endpoint_id = $3) order by a.application_id`);
 
@@ -68,11 +84,17 @@ interface Row extends Endpoint, Login {
  * the database. They act with the next deployment or restart.
  * @returns ids of the applications of which a variable has changed
  */
-export async function refreshVariables({ sql, secrets, config }: { sql: Sql; secrets: SecretBox; config: Config }, { database_id, user_id, endpoint_id }: Selection): Promise<string[]> {
+export async function refreshVariables(
+  { sql, secrets, config }: { sql: Sql; secrets: SecretBox; config: Config },
+  { database_id, user_id, endpoint_id }: Selection,
+): Promise<string[]> {
   const rows = await sql.query<Row>(SELECT, [database_id, user_id ?? null, endpoint_id ?? null]);
   const changed: string[] = [];
   for (const row of rows) {
-    const login = { username: row.username, password: openPassword(secrets, { id: row.user_id, password: row.password }) };
+    const login = {
+      username: row.username,
+      password: openPassword(secrets, { id: row.user_id, password: row.password }),
+    };
     const variables = variablesOf(config, row.env_prefix, { ...row, id: row.database_id }, row, login);
     if (await rewriteManaged(sql, secrets, row, variables)) changed.push(row.application_id);
   }

@@ -12,10 +12,16 @@ import { named } from '../statement';
 export const DOWNLOAD_PATH = '/downloads/backups/';
 
 /** The address, and when it stops working. */
-export function downloadAddress({ config, secrets }: { config: Config; secrets: SecretBox }, id: string): { url: string; expires_at: string } {
+export function downloadAddress(
+  { config, secrets }: { config: Config; secrets: SecretBox },
+  id: string,
+): { url: string; expires_at: string } {
   // Whole seconds, as the address has them.
   const expires = Math.floor(Date.now() / 1000) + limits.backupDownloadSeconds;
-  const query = new URLSearchParams({ expires: String(expires), signature: sign(secrets, id, expires).toString('base64url') });
+  const query = new URLSearchParams({
+    expires: String(expires),
+    signature: sign(secrets, id, expires).toString('base64url'),
+  });
   return { url: `${config.baseUrl}${DOWNLOAD_PATH}${id}?${query}`, expires_at: new Date(expires * 1000).toISOString() };
 }
 
@@ -30,9 +36,17 @@ const FIND = named(`select b.id, d.engine, d.server_id from database_backups b j
   where b.id = $1 and b.status = 'completed' and b.deleted_at is null and d.deleted_at is null`);
 
 /** The backup that an address leads to. @throws not_found where it is altered or too old, or the backup is gone */
-export async function signedBackup(sql: Sql, secrets: SecretBox, { id, expires, signature }: { id: string; expires: string; signature: string }): Promise<DownloadableBackup> {
-  const [found] = isSigned(secrets, id, expires, signature) && Number(expires) * 1000 > Date.now() ? await sql.query<DownloadableBackup>(FIND, [id]) : [];
-  if (!found) throw problem('not_found', 'The address has ended, was altered, or its backup is gone. Ask for a new one.');
+export async function signedBackup(
+  sql: Sql,
+  secrets: SecretBox,
+  { id, expires, signature }: { id: string; expires: string; signature: string },
+): Promise<DownloadableBackup> {
+  const [found] =
+    isSigned(secrets, id, expires, signature) && Number(expires) * 1000 > Date.now()
+      ? await sql.query<DownloadableBackup>(FIND, [id])
+      : [];
+  if (!found)
+    throw problem('not_found', 'The address has ended, was altered, or its backup is gone. Ask for a new one.');
   return found;
 }
 

@@ -23,19 +23,33 @@ const OWN = named('select port from database_ports where owner_id = $1');
  * port of its own, which the endpoint keeps from then on.
  * @throws capacity_unavailable
  */
-export async function endpointPort(ctx: Context, id: string, pool_mode: PoolMode | null, server: { port: number } | null): Promise<number> {
+export async function endpointPort(
+  ctx: Context,
+  id: string,
+  pool_mode: PoolMode | null,
+  server: { port: number } | null,
+): Promise<number> {
   if (pool_mode === null && server) return server.port;
   const [own] = await ctx.sql.query<{ port: number }>(OWN, [id]);
   return own?.port ?? takePort(ctx, id);
 }
 
 /** A pool as it is stored. @throws validation_failed, engine_feature_unsupported */
-export async function poolOf(ctx: Context, database: Server, pool_mode: PoolMode | null, size: number | null): Promise<{ pool_mode: PoolMode | null; pool_size: number | null }> {
-  if (pool_mode === null && size !== null) throw validationFailed([{ field: 'pool_size', code: 'depends_on', detail: 'needs pool_mode' }]);
+export async function poolOf(
+  ctx: Context,
+  database: Server,
+  pool_mode: PoolMode | null,
+  size: number | null,
+): Promise<{ pool_mode: PoolMode | null; pool_size: number | null }> {
+  if (pool_mode === null && size !== null)
+    throw validationFailed([{ field: 'pool_size', code: 'depends_on', detail: 'needs pool_mode' }]);
   if (pool_mode === null) return { pool_mode, pool_size: null };
   await requireFeature(ctx, database, 'pooling');
   const { max_connections: most } = await requirePackage(ctx, database.engine, database.database_package);
-  if (size !== null && size > most) throw validationFailed([{ field: 'pool_size', code: 'too_large', detail: `must be at most ${most}, the max_connections of the package` }]);
+  if (size !== null && size > most)
+    throw validationFailed([
+      { field: 'pool_size', code: 'too_large', detail: `must be at most ${most}, the max_connections of the package` },
+    ]);
   return { pool_mode, pool_size: size ?? Math.min(limits.poolSizeDefault, most) };
 }
 
@@ -46,7 +60,11 @@ export async function poolOf(ctx: Context, database: Server, pool_mode: PoolMode
  */
 export function requireUnpooled({ engine }: Server, pool_mode: PoolMode | null): void {
   if (pool_mode === null) return;
-  throw problem('engine_feature_unsupported', 'An endpoint that leads to all replicas cannot be pooled. Give it one replica, or no pool.', { engine, feature: 'pooling' });
+  throw problem(
+    'engine_feature_unsupported',
+    'An endpoint that leads to all replicas cannot be pooled. Give it one replica, or no pool.',
+    { engine, feature: 'pooling' },
+  );
 }
 
 /** All replicas are reached through what spreads connections. @throws engine_feature_unsupported, invalid_state where the database has no replica */
@@ -54,16 +72,24 @@ export async function requireSpreading(ctx: Context, database: Server, pool_mode
   requireUnpooled(database, pool_mode);
   await requireReplicas(ctx, database);
   const { haproxy } = (await ctx.catalogs.facts()).programs;
-  if (!haproxy) throw problem('engine_feature_unsupported', haproxyMissing, { engine: database.engine, feature: 'replicas' });
+  if (!haproxy)
+    throw problem('engine_feature_unsupported', haproxyMissing, { engine: database.engine, feature: 'replicas' });
 }
 
-const haproxyMissing = 'Spreading connections over all replicas needs HAProxy on the host: an operator has to install the package haproxy. An endpoint to one replica works without it.';
+const haproxyMissing =
+  'Spreading connections over all replicas needs HAProxy on the host: an operator has to install the package haproxy. An endpoint to one replica works without it.';
 
-const REPLICAS = named(`select count(*) as count from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting'`);
+const REPLICAS = named(
+  `select count(*) as count from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting'`,
+);
 
 async function requireReplicas(ctx: Context, database: Server): Promise<void> {
   const [row] = await ctx.sql.query<{ count: number }>(REPLICAS, [database.id]);
-  if (!row?.count) throw problem('invalid_state', 'The database has no replica. Create one first.', { resource_status: database.status, allowed_statuses: [] });
+  if (!row?.count)
+    throw problem('invalid_state', 'The database has no replica. Create one first.', {
+      resource_status: database.status,
+      allowed_statuses: [],
+    });
 }
 
 const COUNT = named('select count(*) as used from database_endpoints where database_id = $1 and deleted_at is null');
@@ -73,5 +99,6 @@ export async function requireEndpointRoom(ctx: Context, databaseId: string): Pro
   const limit = limits.endpointsPerDatabase;
   const [row] = await ctx.sql.query<{ used: number }>(COUNT, [databaseId]);
   const used = Number(row?.used ?? 0);
-  if (used >= limit) throw problem('quota_exceeded', `A database may have ${limit} endpoints.`, { resource: 'endpoints', used, limit });
+  if (used >= limit)
+    throw problem('quota_exceeded', `A database may have ${limit} endpoints.`, { resource: 'endpoints', used, limit });
 }

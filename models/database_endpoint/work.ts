@@ -2,7 +2,9 @@
 import type { Sql } from '../../core/context';
 import { named } from '../statement';
 
-const OWN = named('select 1 from database_ports p join database_endpoints e on e.id = p.owner_id and e.port = p.port where p.owner_id = $1');
+const OWN = named(
+  'select 1 from database_ports p join database_endpoints e on e.id = p.owner_id and e.port = p.port where p.owner_id = $1',
+);
 
 /** Whether something else than a server has to listen for the endpoint. */
 export async function hasOwnPort(sql: Sql, endpointId: string): Promise<boolean> {
@@ -10,7 +12,8 @@ export async function hasOwnPort(sql: Sql, endpointId: string): Promise<boolean>
 }
 
 // Those that something listens for: also one whose pooling has ended, until it has let go of that.
-const WAKE = named(`update database_endpoints set generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
+const WAKE =
+  named(`update database_endpoints set generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
   where database_id = $1 and deleted_at is null and exists (
     select 1 from database_ports p where p.owner_id = database_endpoints.id and (p.port = database_endpoints.port or database_endpoints.driver is not null))`);
 const NOTIFY = named(`select pg_notify('due', 'database_endpoints')`);
@@ -29,7 +32,9 @@ export async function lookAtAllEndpoints(sql: Pick<Sql, 'query'>): Promise<void>
   await sql.query(LOOK, []);
 }
 
-const POOLS = named('select * from database_endpoints where database_id = $1 and pool_mode is not null and driver is not null and deleted_at is null order by id');
+const POOLS = named(
+  'select * from database_endpoints where database_id = $1 and pool_mode is not null and driver is not null and deleted_at is null order by id',
+);
 
 /** Endpoints of a database that were pooled before, with every column. */
 export function poolsOf<Row>(sql: Sql, databaseId: string): Promise<Row[]> {
@@ -45,7 +50,9 @@ export interface LoggedEndpoint {
   pooled: boolean;
 }
 
-const LOGGED = named('select id, project_id, database_id, replica_id, pool_mode is not null as pooled from database_endpoints where driver is not null and deleted_at is null');
+const LOGGED = named(
+  'select id, project_id, database_id, replica_id, pool_mode is not null as pooled from database_endpoints where driver is not null and deleted_at is null',
+);
 
 export function loggedEndpoints(sql: Sql): Promise<LoggedEndpoint[]> {
   return sql.query<LoggedEndpoint>(LOGGED, []);
@@ -74,7 +81,9 @@ export function replicasBehind(sql: Sql, databaseId: string): Promise<ReplicaBeh
   return sql.query<ReplicaBehind>(ALL, [databaseId]);
 }
 
-const LOST = named('select lost.id from unnest($1::text[]) as lost (id) where not exists (select 1 from database_endpoints e where e.id = lost.id)');
+const LOST = named(
+  'select lost.id from unnest($1::text[]) as lost (id) where not exists (select 1 from database_endpoints e where e.id = lost.id)',
+);
 
 /** Those of the ids whose row has gone. */
 export async function endpointsWithoutRow(sql: Sql, ids: readonly string[]): Promise<string[]> {

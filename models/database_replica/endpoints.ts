@@ -3,8 +3,11 @@ import type { Context } from '../../core/context';
 import { requireUnattached } from '../database_attachment/in_use';
 import { named } from '../statement';
 
-const OF_REPLICA = named('select id from database_endpoints where replica_id = $1 and deleted_at is null order by id for update');
-const REMOVE = named(`update database_endpoints set deleted_at = now(), version = version + 1, updated_at = greatest(now(), updated_at),
+const OF_REPLICA = named(
+  'select id from database_endpoints where replica_id = $1 and deleted_at is null order by id for update',
+);
+const REMOVE =
+  named(`update database_endpoints set deleted_at = now(), version = version + 1, updated_at = greatest(now(), updated_at),
   generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where id = any($1)`);
 const WAKE = named(`select pg_notify('due', 'database_endpoints')`);
 

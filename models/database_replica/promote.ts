@@ -16,7 +16,9 @@ import { removeEndpointsOf } from './endpoints';
 // Columns that no answer shows come along.
 const PRIMARY = named('select * from databases where id = $1');
 const SERVER = named('select server_id, port, tenant, tls_certificate, tls_key from database_replicas where id = $1');
-const USERS = named('select id, username, access, is_default, password from database_users where database_id = $1 order by id');
+const USERS = named(
+  'select id, username, access, is_default, password from database_users where database_id = $1 order by id',
+);
 const NAMED = named('select 1 from databases where project_id = $1 and name = $2 and deleted_at is null');
 
 /**
@@ -43,11 +45,29 @@ async function insertDatabase(ctx: Context, replica: DatabaseReplica): Promise<M
   const [server] = await ctx.sql.query<object>(SERVER, [replica.id]);
   const id = mintId(ManagedDatabase.idPrefix);
   const created_at = timeOfId(id).toISOString();
-  const { engine, engine_version, storage_gb, database_name, username, backup_schedule, maintenance_window, system_identifier } = primary;
+  const {
+    engine,
+    engine_version,
+    storage_gb,
+    database_name,
+    username,
+    backup_schedule,
+    maintenance_window,
+    system_identifier,
+  } = primary;
   const { region, database_package, nodes } = replica;
   return ManagedDatabase.insert(ctx, {
     ...{ id, created_at, updated_at: created_at, name: await freeName(ctx, replica, id) },
-    ...{ engine, engine_version, storage_gb, database_name, username, backup_schedule, maintenance_window, system_identifier },
+    ...{
+      engine,
+      engine_version,
+      storage_gb,
+      database_name,
+      username,
+      backup_schedule,
+      maintenance_window,
+      system_identifier,
+    },
     ...{ region, database_package, nodes, ...server },
     admin_password: sealAdminPassword(ctx.secrets, id, openAdminPassword(ctx.secrets, primary)),
   });
@@ -73,6 +93,16 @@ async function copyUsers(ctx: Context, from: string, { id: database_id, project_
     const created_at = timeOfId(id).toISOString();
     const { username, access, is_default } = user;
     const password = sealPassword(ctx.secrets, id, openPassword(ctx.secrets, user));
-    await DatabaseUser.insert(ctx, { id, created_at, updated_at: created_at, project_id, database_id, username, access, is_default, password });
+    await DatabaseUser.insert(ctx, {
+      id,
+      created_at,
+      updated_at: created_at,
+      project_id,
+      database_id,
+      username,
+      access,
+      is_default,
+      password,
+    });
   }
 }

@@ -20,13 +20,32 @@ interface Primary {
 export async function packageFor(ctx: Context, primary: Primary, id: string): Promise<DatabasePackageRow> {
   const size = await requirePackage(ctx, primary.engine, id);
   const { memory_mb } = await requirePackage(ctx, primary.engine, primary.database_package);
-  if (size.memory_mb < memory_mb) throw validationFailed([{ field: 'database_package', code: 'too_small', detail: `must have at least ${memory_mb} MB of memory, as the database has` }]);
-  if (size.max_storage_gb < primary.storage_gb) throw validationFailed([{ field: 'database_package', code: 'too_small', detail: `must allow ${primary.storage_gb} GB of storage, as the database has` }]);
+  if (size.memory_mb < memory_mb)
+    throw validationFailed([
+      {
+        field: 'database_package',
+        code: 'too_small',
+        detail: `must have at least ${memory_mb} MB of memory, as the database has`,
+      },
+    ]);
+  if (size.max_storage_gb < primary.storage_gb)
+    throw validationFailed([
+      {
+        field: 'database_package',
+        code: 'too_small',
+        detail: `must allow ${primary.storage_gb} GB of storage, as the database has`,
+      },
+    ]);
   return size;
 }
 
 /** Promises a new replica, or the difference to its present package. @throws capacity_unavailable */
-export async function promiseMore(ctx: Context, primary: Primary, size: DatabasePackageRow, present: { database_package: string; nodes: number } | null): Promise<void> {
+export async function promiseMore(
+  ctx: Context,
+  primary: Primary,
+  size: DatabasePackageRow,
+  present: { database_package: string; nodes: number } | null,
+): Promise<void> {
   const before = present ? await requirePackage(ctx, primary.engine, present.database_package) : null;
   await requireCapacity(ctx, {
     memory_mb: size.nodes * size.memory_mb - (before && present ? present.nodes * before.memory_mb : 0),
@@ -34,20 +53,29 @@ export async function promiseMore(ctx: Context, primary: Primary, size: Database
   });
 }
 
-const FOLLOWED = named(`select 1 from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting' limit 1`);
+const FOLLOWED = named(
+  `select 1 from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting' limit 1`,
+);
 
 /** Replicas are made anew in the new version, which has to be able to. @throws engine_feature_unsupported */
-export async function requireFollowing(ctx: Context, database: { id: string; engine: string }, engine_version: string): Promise<void> {
+export async function requireFollowing(
+  ctx: Context,
+  database: { id: string; engine: string },
+  engine_version: string,
+): Promise<void> {
   const followed = await ctx.sql.query(FOLLOWED, [database.id]);
   if (followed.length) await requireFeature(ctx, { engine: database.engine, engine_version }, 'replicas');
 }
 
-const COUNT = named(`select count(*) as used from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting'`);
+const COUNT = named(
+  `select count(*) as used from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting'`,
+);
 
 /** The caller holds the database. @throws quota_exceeded */
 export async function requireReplicaRoom(ctx: Context, databaseId: string): Promise<void> {
   const limit = limits.replicasPerDatabase;
   const [row] = await ctx.sql.query<{ used: number }>(COUNT, [databaseId]);
   const used = Number(row?.used ?? 0);
-  if (used >= limit) throw problem('quota_exceeded', `A database may have ${limit} replicas.`, { resource: 'replicas', used, limit });
+  if (used >= limit)
+    throw problem('quota_exceeded', `A database may have ${limit} replicas.`, { resource: 'replicas', used, limit });
 }

@@ -16,7 +16,10 @@ export async function ask(ctx: Context, applicationId: string, input: CreateDepl
   const application = await Application.get(ctx, applicationId).catch(() => null);
   const source = application?.source ?? null;
   if (!source?.repository_url || mistakesOf(source, input).length) return null;
-  const answer = await ctx.probes.source.look({ address: source.repository_url }, { branch: input.branch ?? source.branch, commit: input.commit_sha });
+  const answer = await ctx.probes.source.look(
+    { address: source.repository_url },
+    { branch: input.branch ?? source.branch, commit: input.commit_sha },
+  );
   return { source, answer };
 }
 
@@ -26,12 +29,18 @@ export function requireDeployable(source: Source | null, input: CreateDeployment
   const mistakes = mistakesOf(source, input);
   if (mistakes.length) throw validationFailed(mistakes);
   if (source.type === 'image') {
-    throw problem('engine_unavailable', 'An image needs an OCI runtime such as podman, and this installation runs applications as processes of its host. Use a Git source.');
+    throw problem(
+      'engine_unavailable',
+      'An image needs an OCI runtime such as podman, and this installation runs applications as processes of its host. Use a Git source.',
+    );
   }
 }
 
 /** The commit that the remote has. @throws reference_not_found with `field`, provider_error */
-export function foundOf(answer: SourceAnswer | undefined, input: CreateDeploymentInput): { branch: string | null; sha: string } {
+export function foundOf(
+  answer: SourceAnswer | undefined,
+  input: CreateDeploymentInput,
+): { branch: string | null; sha: string } {
   if (!answer) throw problem('provider_error', 'The repository was not asked. Try again.');
   if (answer.found) return answer;
   const field = fieldOf(answer.failure, input);
@@ -51,6 +60,12 @@ function fieldOf(failure: Failure, input: CreateDeploymentInput): string | null 
 const FOR = { branch: 'git', commit_sha: 'git', image: 'image' } as const;
 
 function mistakesOf({ type }: Source, input: CreateDeploymentInput): FieldError[] {
-  const wrong = (Object.keys(FOR) as (keyof typeof FOR)[]).filter((field) => input[field] != null && FOR[field] !== type);
-  return wrong.map((field) => ({ field, code: 'depends_on', detail: `is for a source of the type ${FOR[field]}; this one is ${type}` }));
+  const wrong = (Object.keys(FOR) as (keyof typeof FOR)[]).filter(
+    (field) => input[field] != null && FOR[field] !== type,
+  );
+  return wrong.map((field) => ({
+    field,
+    code: 'depends_on',
+    detail: `is for a source of the type ${FOR[field]}; this one is ${type}`,
+  }));
 }

@@ -29,9 +29,12 @@ export interface NewDeployment {
 }
 
 // The count is raised first: its row is the lock that gives each deployment a number of its own.
-const COUNT = named('update applications set deployment_count = deployment_count + 1 where id = $1 and project_id = $2 and deleted_at is null returning deployment_count as number');
+const COUNT = named(
+  'update applications set deployment_count = deployment_count + 1 where id = $1 and project_id = $2 and deleted_at is null returning deployment_count as number',
+);
 
-const INSERT = named(`insert into deployments (id, project_id, application_id, preview_id, number, branch, commit_sha, image, clear_cache, trigger,
+const INSERT =
+  named(`insert into deployments (id, project_id, application_id, preview_id, number, branch, commit_sha, image, clear_cache, trigger,
     source_deployment_id, commit_message, commit_author, created_by, source, plan, artifact_id, created_at, updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18) returning *`);
 
@@ -47,7 +50,8 @@ export function queueDeployment(sql: Session, input: NewDeployment): Promise<{ i
     const { application, preview_id = null, trigger } = input;
     const [counted] = await session.query<{ number: number }>(COUNT, [application.id, application.project_id]);
     if (!counted) throw problem('not_found');
-    if (trigger === 'push' || trigger === 'pull_request') await cancelOlderPushes(session, application.id, preview_id, counted.number);
+    if (trigger === 'push' || trigger === 'pull_request')
+      await cancelOlderPushes(session, application.id, preview_id, counted.number);
     const [row] = await session.query<{ id: string; number: number }>(INSERT, valuesOf(input, counted.number));
     await session.query(WAKE, []);
     return row as { id: string; number: number };
@@ -60,8 +64,23 @@ function valuesOf(input: NewDeployment, number: number): unknown[] {
   const { source_deployment_id = null, commit_message = null, commit_author = null, plan = null } = input;
   const id = mintId('dep');
   return [
-    id, application.project_id, application.id, preview_id, number, branch, commit_sha, image, clear_cache, trigger,
-    source_deployment_id, commit_message, commit_author, JSON.stringify(input.created_by), JSON.stringify(input.source), plan && JSON.stringify(plan),
-    input.artifact_id ?? id, timeOfId(id).toISOString(),
+    id,
+    application.project_id,
+    application.id,
+    preview_id,
+    number,
+    branch,
+    commit_sha,
+    image,
+    clear_cache,
+    trigger,
+    source_deployment_id,
+    commit_message,
+    commit_author,
+    JSON.stringify(input.created_by),
+    JSON.stringify(input.source),
+    plan && JSON.stringify(plan),
+    input.artifact_id ?? id,
+    timeOfId(id).toISOString(),
   ];
 }

@@ -17,7 +17,10 @@ export interface Checked extends Target {
 }
 
 /** What a check writes. */
-export type Verdict = Pick<Checked, 'status' | 'status_reason' | 'findings' | 'last_checked_at' | 'verified_at' | 'missing_since'>;
+export type Verdict = Pick<
+  Checked,
+  'status' | 'status_reason' | 'findings' | 'last_checked_at' | 'verified_at' | 'missing_since'
+>;
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -49,8 +52,14 @@ export function judge(domain: Checked, findings: Findings | null, ingress: Ingre
   const at = now.toISOString();
   const status_reason = missingOf(domain, ingress, findings);
   const seen = { findings, status_reason, last_checked_at: at };
-  if (status_reason === null) return { ...seen, status: 'active', missing_since: null, verified_at: domain.status === 'active' ? domain.verified_at : at };
-  const missing_since = domain.status === 'active' ? domain.missing_since ?? at : domain.missing_since;
+  if (status_reason === null)
+    return {
+      ...seen,
+      status: 'active',
+      missing_since: null,
+      verified_at: domain.status === 'active' ? domain.verified_at : at,
+    };
+  const missing_since = domain.status === 'active' ? (domain.missing_since ?? at) : domain.missing_since;
   const failed = isOver(missing_since ?? domain.created_at, now);
   return { ...seen, status: failed ? 'failed' : domain.status, missing_since, verified_at: domain.verified_at };
 }
@@ -63,7 +72,10 @@ export function nextCheckMs(domain: Pick<Checked, 'status' | 'created_at' | 'mis
   return Math.round(interval(domain, now) * (1 + Math.random() / 10));
 }
 
-function interval({ status, created_at, missing_since }: Pick<Checked, 'status' | 'created_at' | 'missing_since'>, now: Date): number {
+function interval(
+  { status, created_at, missing_since }: Pick<Checked, 'status' | 'created_at' | 'missing_since'>,
+  now: Date,
+): number {
   if (status === 'pending') return now.getTime() - Date.parse(created_at) < HOUR_MS ? MINUTE_MS : 10 * MINUTE_MS;
   if (status === 'active' && missing_since) return 10 * MINUTE_MS;
   return HOUR_MS;
@@ -73,7 +85,10 @@ function isOver(since: string, now: Date): boolean {
   return now.getTime() - Date.parse(since) >= GIVE_UP_MS;
 }
 
-function unanswered({ status, status_reason, findings, last_checked_at, verified_at, missing_since, created_at }: Checked, now: Date): Verdict {
+function unanswered(
+  { status, status_reason, findings, last_checked_at, verified_at, missing_since, created_at }: Checked,
+  now: Date,
+): Verdict {
   const last = { status, status_reason, findings, last_checked_at, verified_at, missing_since };
   if (status !== 'pending' || !isOver(created_at, now)) return last;
   return { ...last, status: 'failed', status_reason: status_reason ?? 'The DNS gave no answer about the domain.' };
@@ -105,5 +120,7 @@ const STORED_CHARACTERS = 512;
 
 // Anybody may put anything into the DNS; PostgreSQL takes no NUL, and a screen no control character.
 function stored(values: string[]): string[] {
-  return values.slice(0, STORED_VALUES).map((value) => value.slice(0, STORED_CHARACTERS).replace(/\p{Cc}|\p{Surrogate}/gu, '\ufffd'));
+  return values
+    .slice(0, STORED_VALUES)
+    .map((value) => value.slice(0, STORED_CHARACTERS).replace(/\p{Cc}|\p{Surrogate}/gu, '\ufffd'));
 }

@@ -48,7 +48,12 @@ export function instructionsFor(target: Target, ingress: Ingress, findings: Find
   return wantedRecords(target, ingress).map((wanted) => {
     const observed_values = findings ? observedFor(wanted, findings) : [];
     const verified = findings !== null && isThere(wanted, target, ingress, findings);
-    return { ...wanted, priority: null, status: verified ? 'verified' : observed_values.length ? 'failed' : 'pending', observed_values };
+    return {
+      ...wanted,
+      priority: null,
+      status: verified ? 'verified' : observed_values.length ? 'failed' : 'pending',
+      observed_values,
+    };
   });
 }
 
@@ -68,24 +73,45 @@ export function missingOf(target: Target, ingress: Ingress, findings: Findings):
   const routed = isRouted(target, ingress, findings);
   const owned = isOwned(target, findings);
   if (routed && owned) return null;
-  const needed = instructionsFor(target, ingress, findings).filter(({ purpose, status }) => status !== 'verified' && ((purpose === 'routing' && !routed) || purpose === 'ownership'));
+  const needed = instructionsFor(target, ingress, findings).filter(
+    ({ purpose, status }) => status !== 'verified' && ((purpose === 'routing' && !routed) || purpose === 'ownership'),
+  );
   if (!needed.length) return `${target.hostname} also leads to addresses that are not the platform's.`;
-  return needed.map(({ type, name, status }) => `The ${type} record of ${name} ${status === 'pending' ? 'was not found' : 'has another value'}.`).join(' ');
+  return needed
+    .map(
+      ({ type, name, status }) =>
+        `The ${type} record of ${name} ${status === 'pending' ? 'was not found' : 'has another value'}.`,
+    )
+    .join(' ');
 }
 
 function wantedRecords(target: Target, ingress: Ingress): Wanted[] {
   const { hostname, type, verification_token } = target;
-  const ownership: Wanted = { purpose: 'ownership', type: 'TXT', name: ownershipName(hostname), value: verification_token };
+  const ownership: Wanted = {
+    purpose: 'ownership',
+    type: 'TXT',
+    name: ownershipName(hostname),
+    value: verification_token,
+  };
   if (type === 'apex') return [...apexRecords(hostname, ingress), ownership];
   const routing: Wanted = { purpose: 'routing', type: 'CNAME', name: hostname, value: ingress.host };
   if (type === 'subdomain') return [routing, ownership];
-  return [routing, { purpose: 'certificate', type: 'CNAME', name: challengeName(hostname), value: challengeTarget(target, ingress) }, ownership];
+  return [
+    routing,
+    { purpose: 'certificate', type: 'CNAME', name: challengeName(hostname), value: challengeTarget(target, ingress) },
+    ownership,
+  ];
 }
 
 // An apex can't have a CNAME (RFC 1034 section 3.6.2). Without known addresses the provider has to follow the name.
 function apexRecords(name: string, ingress: Ingress): Wanted[] {
   if (!ingress.addresses.length) return [{ purpose: 'routing', type: 'ALIAS', name, value: ingress.host }];
-  return ingress.addresses.map((value) => ({ purpose: 'routing', type: ipaddr.parse(value).kind() === 'ipv4' ? 'A' : 'AAAA', name, value }));
+  return ingress.addresses.map((value) => ({
+    purpose: 'routing',
+    type: ipaddr.parse(value).kind() === 'ipv4' ? 'A' : 'AAAA',
+    name,
+    value,
+  }));
 }
 
 function challengeTarget({ verification_token }: Target, ingress: Ingress): string {
@@ -104,7 +130,9 @@ function isThere(wanted: Wanted, target: Target, ingress: Ingress, findings: Fin
   const observed = observedFor(wanted, findings);
   if (wanted.purpose !== 'routing') return observed.includes(wanted.value);
   if (wanted.type === 'CNAME' || wanted.type === 'ALIAS') return isRouted(target, ingress, findings);
-  return observed.map(canonical).includes(canonical(wanted.value)) && strangers(observed, ingress, findings).length === 0;
+  return (
+    observed.map(canonical).includes(canonical(wanted.value)) && strangers(observed, ingress, findings).length === 0
+  );
 }
 
 /** Addresses that are not the ingress': some visitors would go there. */

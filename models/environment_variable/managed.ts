@@ -15,7 +15,8 @@ interface Owner {
 }
 
 const TAKEN = named('select key from environment_variables where application_id = $1 and key = any($2) order by key');
-const REWRITE = named(`update environment_variables v set value = n.value, value_hash = n.value_hash, version = version + 1, updated_at = greatest(now(), updated_at)
+const REWRITE =
+  named(`update environment_variables v set value = n.value, value_hash = n.value_hash, version = version + 1, updated_at = greatest(now(), updated_at)
   from unnest($3::text[], $4::text[], $5::text[]) as n (key, value, value_hash)
   where v.application_id = $1 and v.managed_by = $2 and v.key = n.key and v.value_hash <> n.value_hash returning v.key`);
 const REMOVE = named('delete from environment_variables where application_id = $1 and managed_by = $2');
@@ -26,7 +27,11 @@ export async function requireKeysFree(ctx: Context, applicationId: string, keys:
   const taken = await ctx.sql.query<{ key: string }>(TAKEN, [applicationId, keys]);
   if (!taken.length) return;
   const names = taken.map(({ key }) => key);
-  throw problem('env_key_conflict', `The application has ${names.join(', ')} already. Choose another prefix, or delete them.`, { keys: names });
+  throw problem(
+    'env_key_conflict',
+    `The application has ${names.join(', ')} already. Choose another prefix, or delete them.`,
+    { keys: names },
+  );
 }
 
 /** Puts variables into the environment; the application must be held and the keys be free. @throws quota_exceeded */
@@ -34,14 +39,33 @@ export async function addManaged(ctx: Context, owner: Owner, variables: Variable
   await requireRoom(ctx, { id: owner.application_id }, Object.keys(variables).length);
   for (const [key, value] of Object.entries(variables)) {
     const place = { application_id: owner.application_id, key };
-    await EnvironmentVariable.insert(ctx, { ...place, ...sealed(ctx.secrets, place, value), available_at: 'both', managed_by: owner.id });
+    await EnvironmentVariable.insert(ctx, {
+      ...place,
+      ...sealed(ctx.secrets, place, value),
+      available_at: 'both',
+      managed_by: owner.id,
+    });
   }
 }
 
 /** Writes new values of variables that are there. Whether one of them has changed. */
-export async function rewriteManaged(sql: Sql, secrets: SecretBox, owner: Owner, variables: Variables): Promise<boolean> {
-  const stored = Object.entries(variables).map(([key, value]) => ({ key, ...sealed(secrets, { application_id: owner.application_id, key }, value) }));
-  const changed = await sql.query(REWRITE, [owner.application_id, owner.id, stored.map(({ key }) => key), stored.map(({ value }) => value), stored.map(({ value_hash }) => value_hash)]);
+export async function rewriteManaged(
+  sql: Sql,
+  secrets: SecretBox,
+  owner: Owner,
+  variables: Variables,
+): Promise<boolean> {
+  const stored = Object.entries(variables).map(([key, value]) => ({
+    key,
+    ...sealed(secrets, { application_id: owner.application_id, key }, value),
+  }));
+  const changed = await sql.query(REWRITE, [
+    owner.application_id,
+    owner.id,
+    stored.map(({ key }) => key),
+    stored.map(({ value }) => value),
+    stored.map(({ value_hash }) => value_hash),
+  ]);
   return changed.length > 0;
 }
 

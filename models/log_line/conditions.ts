@@ -33,23 +33,35 @@ const CLOCKS_MS = 3600 * 1000;
 /** The conditions as texts; their parameters are pushed to `values`. Null: no line can pass. */
 export function conditionsOf(scope: LogScope, filters: LogFilters, values: unknown[]): string[] | null {
   const { instance_id, deployment_id } = filters;
-  if ((instance_id != null && !isId('ins', instance_id)) || (deployment_id != null && !isId('dep', deployment_id))) return null;
+  if ((instance_id != null && !isId('ins', instance_id)) || (deployment_id != null && !isId('dep', deployment_id)))
+    return null;
   const param = (value: unknown): string => `$${values.push(value)}`;
   const found = [
     `${scope.column} = ${param(scope.id)}`,
     scope.column === 'deployment_id' ? 'step is not null' : 'step is null',
-    'application_id' in scope ? `application_id = ${param(scope.application_id)}` : `project_id = ${param(scope.project_id)}`,
+    'application_id' in scope
+      ? `application_id = ${param(scope.application_id)}`
+      : `project_id = ${param(scope.project_id)}`,
     `at >= ${param(earliest(scope, filters))}`,
   ];
   if (filters.until != null) found.push(`at < ${param(filters.until)}`);
-  for (const name of ['level', 'source'] as const) if (filters[name] != null) found.push(`${name} = '${filters[name]}'`);
-  for (const name of ['process_type', 'instance_id', 'deployment_id'] as const) if (filters[name] != null) found.push(`${name} = ${param(filters[name])}`);
+  for (const name of ['level', 'source'] as const)
+    if (filters[name] != null) found.push(`${name} = '${filters[name]}'`);
+  for (const name of ['process_type', 'instance_id', 'deployment_id'] as const)
+    if (filters[name] != null) found.push(`${name} = ${param(filters[name])}`);
   if (filters.search) found.push(`message ilike ${param(`%${filters.search.replace(/[\\%_]/g, '\\$&')}%`)}`);
   return found;
 }
 
 /** No line of an instance or a deployment is older than its id, but for clocks that differ. */
-function earliest({ retention_days }: Pick<LogScope, 'retention_days'>, { since, instance_id, deployment_id }: LogFilters): string {
-  const times = [Date.now() - retention_days * DAY_MS, since != null ? Date.parse(since) : 0, ...[instance_id, deployment_id].map((id) => (id != null ? timeOfId(id).getTime() - CLOCKS_MS : 0))];
+function earliest(
+  { retention_days }: Pick<LogScope, 'retention_days'>,
+  { since, instance_id, deployment_id }: LogFilters,
+): string {
+  const times = [
+    Date.now() - retention_days * DAY_MS,
+    since != null ? Date.parse(since) : 0,
+    ...[instance_id, deployment_id].map((id) => (id != null ? timeOfId(id).getTime() - CLOCKS_MS : 0)),
+  ];
   return new Date(Math.max(...times)).toISOString();
 }

@@ -36,24 +36,41 @@ export interface LogPageArguments extends LogFilters {
   order?: 'asc' | 'desc' | null;
 }
 
-export const LINE_COLUMNS = 'at as timestamp, seq, source, level, message, process_type, instance_id, deployment_id, preview_id, step';
+export const LINE_COLUMNS =
+  'at as timestamp, seq, source, level, message, process_type, instance_id, deployment_id, preview_id, step';
 
 /** One page in the order of time, newest first unless `order` says asc. @throws invalid_cursor */
-export async function logPage<Line extends LogLine | DatabaseLine = LogLine>(ctx: Context, scope: LogScope, args: LogPageArguments): Promise<Page<Line>> {
+export async function logPage<Line extends LogLine | DatabaseLine = LogLine>(
+  ctx: Context,
+  scope: LogScope,
+  args: LogPageArguments,
+): Promise<Page<Line>> {
   const { limit, cursor, order, ...filters } = args;
   const sort = order ?? 'desc';
-  const expect = { sort, filters: hashFilters({ ...present(filters), of: scope.column, id: scope.id, owner: 'application_id' in scope ? scope.application_id : scope.project_id }) };
+  const expect = {
+    sort,
+    filters: hashFilters({
+      ...present(filters),
+      of: scope.column,
+      id: scope.id,
+      owner: 'application_id' in scope ? scope.application_id : scope.project_id,
+    }),
+  };
   const after = cursor != null ? ctx.cursors.decode(cursor, expect) : null;
   const values: unknown[] = [];
   const conditions = conditionsOf(scope, filters, values);
   if (!conditions) return { data: [], next_cursor: null };
-  if (after) conditions.push(`(at, seq) ${sort === 'asc' ? '>' : '<'} ($${values.push(after.key)}, $${values.push(after.id)}::bigint)`);
+  if (after)
+    conditions.push(
+      `(at, seq) ${sort === 'asc' ? '>' : '<'} ($${values.push(after.key)}, $${values.push(after.id)}::bigint)`,
+    );
   const size = limit ?? limits.logPageSizeDefault;
   const text = `select ${LINE_COLUMNS} from log_lines where ${conditions.join(' and ')} order by at ${sort}, seq ${sort} limit $${values.push(size + 1)}`;
   const rows = await ctx.sql.query<Line & { seq: number }>(named(text), values);
   const data = rows.slice(0, size);
   const last = data[data.length - 1];
-  const next_cursor = rows.length > size && last ? ctx.cursors.encode({ ...expect, key: last.timestamp, id: String(last.seq) }) : null;
+  const next_cursor =
+    rows.length > size && last ? ctx.cursors.encode({ ...expect, key: last.timestamp, id: String(last.seq) }) : null;
   return { data, next_cursor };
 }
 

@@ -27,10 +27,16 @@ const looked = new WeakMap<Context, { after: string | null; place: string }>();
  * A context is one reader: what it looked through in vain is not looked through again.
  * @throws invalid_cursor for a place that is none
  */
-export async function linesAfter(ctx: Context, scope: LogScope, args: LogPageArguments, after: string | null): Promise<TailLine[]> {
+export async function linesAfter(
+  ctx: Context,
+  scope: LogScope,
+  args: LogPageArguments,
+  after: string | null,
+): Promise<TailLine[]> {
   const known = looked.get(ctx);
   const from = known?.after === after ? known.place : after;
-  const { lines, until } = from === null ? await newest(ctx, scope, args) : await arrived(ctx, scope, args, placeOf(from));
+  const { lines, until } =
+    from === null ? await newest(ctx, scope, args) : await arrived(ctx, scope, args, placeOf(from));
   if (lines.length) looked.delete(ctx);
   else looked.set(ctx, { after, place: until });
   return lines;
@@ -43,7 +49,10 @@ interface Look {
 }
 
 async function newest(ctx: Context, scope: LogScope, args: LogPageArguments): Promise<Look> {
-  const { rows, now } = await select(ctx, scope, args, { order: 'desc', limit: args.limit ?? limits.logPageSizeDefault });
+  const { rows, now } = await select(ctx, scope, args, {
+    order: 'desc',
+    limit: args.limit ?? limits.logPageSizeDefault,
+  });
   return { lines: placed(rows.reverse(), NOTHING_SEEN, now, now), until: now };
 }
 
@@ -92,7 +101,12 @@ interface Selection {
 }
 
 /** One statement: its lines are those of exactly the snapshot that it tells. */
-async function select(ctx: Context, scope: LogScope, args: LogPageArguments, { order, limit, place }: Selection): Promise<{ rows: Row[]; now: string }> {
+async function select(
+  ctx: Context,
+  scope: LogScope,
+  args: LogPageArguments,
+  { order, limit, place }: Selection,
+): Promise<{ rows: Row[]; now: string }> {
   const values: unknown[] = [];
   const conditions = conditionsOf(scope, args, values) ?? ['false'];
   if (place) conditions.push(...arrivedConditions(place, values));
@@ -100,7 +114,10 @@ async function select(ctx: Context, scope: LogScope, args: LogPageArguments, { o
     left join (select ${LINE_COLUMNS}, tx::text as tx from log_lines where ${conditions.join(' and ')}
       order by log_lines.tx ${order}, seq ${order} limit $${values.push(limit)}) as lines on true order by lines.tx::xid8 ${order}, lines.seq ${order}`;
   const rows = await ctx.sql.query<Row>(named(text), values);
-  return { rows: rows.filter(({ tx }) => tx !== null), now: raised(rows[0]?.now ?? NOTHING_SEEN, horizon(rows[0]?.now ?? NOTHING_SEEN)) };
+  return {
+    rows: rows.filter(({ tx }) => tx !== null),
+    now: raised(rows[0]?.now ?? NOTHING_SEEN, horizon(rows[0]?.now ?? NOTHING_SEEN)),
+  };
 }
 
 function arrivedConditions({ seen, partly }: Place, values: unknown[]): string[] {
@@ -124,7 +141,8 @@ const samples: { at: number; xmax: bigint }[] = [];
  */
 function horizon(now: string): bigint {
   const at = performance.now();
-  if (at - (samples[samples.length - 1]?.at ?? -Infinity) > SAMPLE_MS) samples.push({ at, xmax: BigInt(now.split(':')[1] ?? '1') });
+  if (at - (samples[samples.length - 1]?.at ?? -Infinity) > SAMPLE_MS)
+    samples.push({ at, xmax: BigInt(now.split(':')[1] ?? '1') });
   while (samples[1] && at - samples[1].at > LONGEST_MS) samples.shift();
   const oldest = samples[0];
   return oldest && at - oldest.at > LONGEST_MS ? oldest.xmax : 0n;

@@ -18,10 +18,16 @@ const TAKE = named(`insert into database_ports (port, owner_id)
 
 /** What databases, replicas and volumes have been promised, whether they use it or not. */
 export async function promised(ctx: Context): Promise<Promised> {
-  const rows = await ctx.sql.query<{ database_package: string | null; nodes: number; storage_gb: number }>(PROMISED, []);
+  const rows = await ctx.sql.query<{ database_package: string | null; nodes: number; storage_gb: number }>(
+    PROMISED,
+    [],
+  );
   const memory = new Map(databasePackages(await ctx.catalogs.facts()).map(({ id, memory_mb }) => [id, memory_mb]));
   return {
-    memory_mb: rows.reduce((sum, { database_package, nodes }) => sum + nodes * (memory.get(database_package ?? '') ?? 0), 0),
+    memory_mb: rows.reduce(
+      (sum, { database_package, nodes }) => sum + nodes * (memory.get(database_package ?? '') ?? 0),
+      0,
+    ),
     storage_gb: rows.reduce((sum, { storage_gb }) => sum + storage_gb, 0),
   };
 }

@@ -10,7 +10,9 @@ import { named } from '../statement';
 /** 24 random bytes are 32 characters, none of which needs quoting in a URL. */
 const PASSWORD_BYTES = 24;
 
-const ENDPOINTS = named('select id, name, access, port from database_endpoints where database_id = $1 and deleted_at is null order by id');
+const ENDPOINTS = named(
+  'select id, name, access, port from database_endpoints where database_id = $1 and deleted_at is null order by id',
+);
 
 export interface Server {
   id: string;
@@ -46,7 +48,11 @@ export function hostOf(config: Config, access: Endpoint['access']): string {
 }
 
 /** The address in the form that clients of the engine take. Names and passwords need no quoting. */
-export function connectionString({ engine, database_name }: Server, login: { username: string; password: string }, place: { host: string; port: number }): string {
+export function connectionString(
+  { engine, database_name }: Server,
+  login: { username: string; password: string },
+  place: { host: string; port: number },
+): string {
   const address = `${login.username}:${login.password}@${place.host}:${place.port}`;
   if (isKeyValue(engine)) return `rediss://${address}`;
   if (engine === 'mariadb') return `mysql://${address}/${database_name}?ssl-mode=REQUIRED`;
@@ -54,7 +60,11 @@ export function connectionString({ engine, database_name }: Server, login: { use
 }
 
 /** Everything that a user of a database needs, for every endpoint, oldest first. */
-export async function credentialsOf(ctx: Context, server: Server, login: { username: string; password: string }): Promise<DatabaseCredentials> {
+export async function credentialsOf(
+  ctx: Context,
+  server: Server,
+  login: { username: string; password: string },
+): Promise<DatabaseCredentials> {
   const endpoints = await endpointsOf(ctx.sql, server.id);
   return {
     ...{ username: login.username, password: login.password, database_name: server.database_name },

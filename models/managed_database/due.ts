@@ -4,7 +4,9 @@ import { wakeEndpoints } from '../database_endpoint/work';
 import { named } from '../statement';
 
 // Not a new version: nothing that the database shows has changed.
-const DUE = named('update databases set generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where id = $1');
+const DUE = named(
+  'update databases set generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where id = $1',
+);
 const WAKE = named(`select pg_notify('due', 'databases')`);
 
 /** The job of the database looks at it as soon as the transaction is committed, and so do those of what listens before it. */

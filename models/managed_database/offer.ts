@@ -1,5 +1,12 @@
 // What this host offers to databases: engines, versions, packages and what they can do.
-import { databaseEngines, databasePackages, engineFeatures, isNewerSeries, type DatabaseEngineRow, type DatabasePackageRow } from '../../core/catalogs';
+import {
+  databaseEngines,
+  databasePackages,
+  engineFeatures,
+  isNewerSeries,
+  type DatabaseEngineRow,
+  type DatabasePackageRow,
+} from '../../core/catalogs';
 import type { EngineFeature } from '../../core/catalog_rows';
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
@@ -19,9 +26,15 @@ export function requireVersion(engine: DatabaseEngineRow, version: string | null
 }
 
 /** A version that the present one can be upgraded to. @throws engine_version_unsupported */
-export async function requireNewerVersion(ctx: Context, present: { engine: string; engine_version: string }, wanted: string): Promise<string> {
+export async function requireNewerVersion(
+  ctx: Context,
+  present: { engine: string; engine_version: string },
+  wanted: string,
+): Promise<string> {
   const engine = databaseEngines(await ctx.catalogs.facts()).find(({ id }) => id === present.engine);
-  const newer = (engine?.versions ?? []).map(({ version }) => version).filter((version) => isNewerSeries(version, present.engine_version));
+  const newer = (engine?.versions ?? [])
+    .map(({ version }) => version)
+    .filter((version) => isNewerSeries(version, present.engine_version));
   if (!newer.includes(wanted)) throw versionUnsupported(newer);
   return wanted;
 }
@@ -35,11 +48,22 @@ export function versionUnsupported(available_versions: string[]): Error {
  * The package, without one the engine's smallest.
  * @throws reference_not_found for an unknown one, engine_feature_unsupported for one of other engines
  */
-export async function requirePackage(ctx: Context, engine: string, id: string | null | undefined): Promise<DatabasePackageRow> {
+export async function requirePackage(
+  ctx: Context,
+  engine: string,
+  id: string | null | undefined,
+): Promise<DatabasePackageRow> {
   const packages = databasePackages(await ctx.catalogs.facts());
   const found = id == null ? smallestOf(packages, engine) : packages.find((one) => one.id === id);
-  if (!found) throw problem('reference_not_found', 'database_package names no package of this platform.', { field: 'database_package' });
-  if (!found.engines.includes(engine)) throw problem('engine_feature_unsupported', `The package ${found.id} is not for this engine.`, { engine, feature: found.id });
+  if (!found)
+    throw problem('reference_not_found', 'database_package names no package of this platform.', {
+      field: 'database_package',
+    });
+  if (!found.engines.includes(engine))
+    throw problem('engine_feature_unsupported', `The package ${found.id} is not for this engine.`, {
+      engine,
+      feature: found.id,
+    });
   return found;
 }
 
@@ -47,20 +71,36 @@ export async function requirePackage(ctx: Context, engine: string, id: string | 
  * What the version of a database can do on this host.
  * @throws engine_feature_unsupported with engine and feature
  */
-export async function requireFeature(ctx: Context, database: { engine: string; engine_version: string }, feature: EngineFeature): Promise<void> {
+export async function requireFeature(
+  ctx: Context,
+  database: { engine: string; engine_version: string },
+  feature: EngineFeature,
+): Promise<void> {
   if (await hasFeature(ctx, database, feature)) return;
   const { engine, engine_version } = database;
-  throw problem('engine_feature_unsupported', `${engine} ${engine_version} can't do this here (${feature}).`, { engine, feature });
+  throw problem('engine_feature_unsupported', `${engine} ${engine_version} can't do this here (${feature}).`, {
+    engine,
+    feature,
+  });
 }
 
-export async function hasFeature(ctx: Context, { engine, engine_version }: { engine: string; engine_version: string }, feature: EngineFeature): Promise<boolean> {
+export async function hasFeature(
+  ctx: Context,
+  { engine, engine_version }: { engine: string; engine_version: string },
+  feature: EngineFeature,
+): Promise<boolean> {
   return engineFeatures(await ctx.catalogs.facts(), engine, engine_version).includes(feature);
 }
 
 /** @throws validation_failed unless the storage is within the bounds of the package */
-export function requireStorage({ id, storage_gb: min, max_storage_gb: max }: DatabasePackageRow, storage_gb: number): void {
-  if (storage_gb < min) throw validationFailed([{ field: 'storage_gb', code: 'too_small', detail: `must be at least ${min} with ${id}` }]);
-  if (storage_gb > max) throw validationFailed([{ field: 'storage_gb', code: 'too_large', detail: `must be at most ${max} with ${id}` }]);
+export function requireStorage(
+  { id, storage_gb: min, max_storage_gb: max }: DatabasePackageRow,
+  storage_gb: number,
+): void {
+  if (storage_gb < min)
+    throw validationFailed([{ field: 'storage_gb', code: 'too_small', detail: `must be at least ${min} with ${id}` }]);
+  if (storage_gb > max)
+    throw validationFailed([{ field: 'storage_gb', code: 'too_large', detail: `must be at most ${max} with ${id}` }]);
 }
 
 function smallestOf(packages: DatabasePackageRow[], engine: string): DatabasePackageRow | undefined {

@@ -5,7 +5,15 @@ import { problem, validationFailed } from '../../core/errors';
 import type { BackupScheduleInput, CreateDatabaseInput, MaintenanceWindowInput } from '../../schema/types';
 import type { Values } from '../base';
 import { requireRegion } from '../region';
-import { hasFeature, requireEngine, requireFeature, requirePackage, requireStorage, requireVersion, versionUnsupported } from './offer';
+import {
+  hasFeature,
+  requireEngine,
+  requireFeature,
+  requirePackage,
+  requireStorage,
+  requireVersion,
+  versionUnsupported,
+} from './offer';
 import { requireSource } from './origin';
 
 export interface BackupSchedule {
@@ -40,7 +48,15 @@ const USERNAME = 'app';
 const DATABASE_NAME = 'app';
 const WINDOW: MaintenanceWindow = { weekday: 'sunday', hour_utc: 4 };
 /** Databases that an engine has for itself. */
-const OWN_DATABASES = ['postgres', 'template0', 'template1', 'mysql', 'sys', 'information_schema', 'performance_schema'];
+const OWN_DATABASES = [
+  'postgres',
+  'template0',
+  'template1',
+  'mysql',
+  'sys',
+  'information_schema',
+  'performance_schema',
+];
 
 /**
  * @throws validation_failed, reference_not_found, engine_version_unsupported, engine_feature_unsupported,
@@ -49,7 +65,9 @@ const OWN_DATABASES = ['postgres', 'template0', 'template1', 'mysql', 'sys', 'in
 export async function planDatabase(ctx: Context, input: CreateDatabaseInput): Promise<DatabasePlan> {
   const region = input.region ?? ctx.project?.default_region ?? '';
   requireRegion(ctx, region, 'region');
-  const { package: pack, ...shape } = input.restore_from ? await copiedShape(ctx, input) : await chosenShape(ctx, input);
+  const { package: pack, ...shape } = input.restore_from
+    ? await copiedShape(ctx, input)
+    : await chosenShape(ctx, input);
   requireStorage(pack, shape.storage_gb);
   return {
     package: pack,
@@ -68,16 +86,29 @@ export async function planDatabase(ctx: Context, input: CreateDatabaseInput): Pr
 }
 
 /** What was sent over what there is. @throws engine_feature_unsupported where an engine without backups is to make some */
-export async function mergedSchedule(ctx: Context, database: { engine: string; engine_version: string }, present: BackupSchedule, sent: BackupScheduleInput): Promise<BackupSchedule> {
+export async function mergedSchedule(
+  ctx: Context,
+  database: { engine: string; engine_version: string },
+  present: BackupSchedule,
+  sent: BackupScheduleInput,
+): Promise<BackupSchedule> {
   if (sent.enabled) await requireFeature(ctx, database, 'backups');
-  return { enabled: sent.enabled ?? present.enabled, hour_utc: sent.hour_utc ?? present.hour_utc, retention_days: sent.retention_days ?? present.retention_days };
+  return {
+    enabled: sent.enabled ?? present.enabled,
+    hour_utc: sent.hour_utc ?? present.hour_utc,
+    retention_days: sent.retention_days ?? present.retention_days,
+  };
 }
 
 export function mergedWindow(present: MaintenanceWindow, sent: MaintenanceWindowInput): MaintenanceWindow {
   return { weekday: sent.weekday ?? present.weekday, hour_utc: sent.hour_utc ?? present.hour_utc };
 }
 
-async function newSchedule(ctx: Context, database: { engine: string; engine_version: string }, sent: BackupScheduleInput): Promise<BackupSchedule> {
+async function newSchedule(
+  ctx: Context,
+  database: { engine: string; engine_version: string },
+  sent: BackupScheduleInput,
+): Promise<BackupSchedule> {
   const enabled = await hasFeature(ctx, database, 'backups');
   return mergedSchedule(ctx, database, { enabled, hour_utc: 3, retention_days: 7 }, sent);
 }
@@ -99,9 +130,15 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   const from = input.restore_from as NonNullable<CreateDatabaseInput['restore_from']>;
   const engine = await requireEngine(ctx, input.engine);
   const { source, origin } = await requireSource(ctx, from);
-  if (engine.id !== source.engine) throw problem('engine_feature_unsupported', `The original is of the engine ${source.engine}.`, { engine: engine.id, feature: 'restore_from' });
-  if (input.engine_version != null && input.engine_version !== origin.engine_version) throw versionUnsupported([origin.engine_version]);
-  if (input.database_name != null) throw validationFailed([{ field: 'database_name', code: 'depends_on', detail: 'is that of the original' }]);
+  if (engine.id !== source.engine)
+    throw problem('engine_feature_unsupported', `The original is of the engine ${source.engine}.`, {
+      engine: engine.id,
+      feature: 'restore_from',
+    });
+  if (input.engine_version != null && input.engine_version !== origin.engine_version)
+    throw versionUnsupported([origin.engine_version]);
+  if (input.database_name != null)
+    throw validationFailed([{ field: 'database_name', code: 'depends_on', detail: 'is that of the original' }]);
   const pack = await requirePackage(ctx, engine.id, input.database_package ?? source.database_package);
   if (input.storage_gb != null && input.storage_gb < source.storage_gb) throw storageTooLow(source.storage_gb);
   const { backup_id, point_in_time } = origin;
@@ -120,11 +157,17 @@ export function storageTooLow(present: number): Error {
 
 function databaseName(engine: string, name: string | null | undefined): string | null {
   if (!isKeyValue(engine)) return freeName(name ?? DATABASE_NAME);
-  if (name != null) throw validationFailed([{ field: 'database_name', code: 'depends_on', detail: `${engine} has no databases with names` }]);
+  if (name != null)
+    throw validationFailed([
+      { field: 'database_name', code: 'depends_on', detail: `${engine} has no databases with names` },
+    ]);
   return null;
 }
 
 function freeName(name: string): string {
-  if (OWN_DATABASES.includes(name) || name.startsWith('pg_')) throw validationFailed([{ field: 'database_name', code: 'invalid_format', detail: 'is a name that the engine reserves' }]);
+  if (OWN_DATABASES.includes(name) || name.startsWith('pg_'))
+    throw validationFailed([
+      { field: 'database_name', code: 'invalid_format', detail: 'is a name that the engine reserves' },
+    ]);
   return name;
 }

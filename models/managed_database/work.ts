@@ -13,7 +13,9 @@ export interface WantedUser {
   access: 'admin' | 'read_write' | 'read_only';
 }
 
-const USERS = named('select id, version, username, access, password from database_users where database_id = $1 order by is_default desc, id');
+const USERS = named(
+  'select id, version, username, access, password from database_users where database_id = $1 order by is_default desc, id',
+);
 
 /** Users as they should be, their passwords opened, the default one first. */
 export async function wantedUsers(sql: Sql, secrets: SecretBox, databaseId: string): Promise<WantedUser[]> {
@@ -31,7 +33,10 @@ const APPLIED = named(`update database_users u set applied_version = wanted.vers
  * @returns ids of those whose password it had in another version before: what uses it holds an old one
  */
 export async function usersApplied(sql: Sql, users: readonly WantedUser[]): Promise<string[]> {
-  const rows = await sql.query<{ id: string; changed: boolean }>(APPLIED, [users.map(({ id }) => id), users.map(({ version }) => version)]);
+  const rows = await sql.query<{ id: string; changed: boolean }>(APPLIED, [
+    users.map(({ id }) => id),
+    users.map(({ version }) => version),
+  ]);
   return rows.filter(({ changed }) => changed).map(({ id }) => id);
 }
 
@@ -42,9 +47,11 @@ export interface DirectEndpoint {
   allowed_sources: string[];
 }
 
-const ENDPOINTS = named(`select id, version, case access when 'public' then allowed_sources else '[]' end as allowed_sources from database_endpoints
+const ENDPOINTS =
+  named(`select id, version, case access when 'public' then allowed_sources else '[]' end as allowed_sources from database_endpoints
   where database_id = $1 and port = $2 and deleted_at is null order by id`);
-const ACTIVE = named(`update database_endpoints e set status = 'active', status_reason = null, observed_generation = observed_generation + 1
+const ACTIVE =
+  named(`update database_endpoints e set status = 'active', status_reason = null, observed_generation = observed_generation + 1
   from unnest($1::text[], $2::bigint[]) as seen (id, version) where e.id = seen.id and e.version = seen.version and e.status <> 'active' and e.deleted_at is null`);
 
 export function directEndpoints(sql: Sql, databaseId: string, port: number): Promise<DirectEndpoint[]> {
@@ -53,7 +60,8 @@ export function directEndpoints(sql: Sql, databaseId: string, port: number): Pro
 
 /** The server takes whom these endpoints allow. */
 export async function endpointsApplied(sql: Sql, endpoints: readonly DirectEndpoint[]): Promise<void> {
-  if (endpoints.length) await sql.query(ACTIVE, [endpoints.map(({ id }) => id), endpoints.map(({ version }) => version)]);
+  if (endpoints.length)
+    await sql.query(ACTIVE, [endpoints.map(({ id }) => id), endpoints.map(({ version }) => version)]);
 }
 
 const FOLLOWERS = named('select server_id from database_replicas where database_id = $1 order by id');
@@ -78,7 +86,9 @@ export async function freePort(sql: Sql, ownerId: string): Promise<void> {
   await sql.query(FREE_PORT, [ownerId]);
 }
 
-const WAKE_REPLICAS = named('update database_replicas set next_at = now() where database_id = $1 and deleted_at is null');
+const WAKE_REPLICAS = named(
+  'update database_replicas set next_at = now() where database_id = $1 and deleted_at is null',
+);
 const NOTIFY = named(`select pg_notify('due', 'database_replicas')`);
 
 /** Something that replicas follow has changed. */
@@ -87,7 +97,8 @@ export async function wakeReplicas(sql: Sql, databaseId: string): Promise<void> 
   await sql.query(NOTIFY, []);
 }
 
-const END_PROMOTION = named(`update database_replicas set deleted_at = now(), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
+const END_PROMOTION =
+  named(`update database_replicas set deleted_at = now(), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
   where server_id = $1 and status = 'promoting' and deleted_at is null`);
 
 /** The server of a replica is that of a database by now, or gone: the replica leaves the database that it followed. */
@@ -96,7 +107,8 @@ export async function endPromotion(sql: Sql, serverId: string): Promise<void> {
   await sql.query(NOTIFY, []);
 }
 
-const HELD = named(`select exists (select 1 from database_backups where database_id = $1 and deleted_at is null) as kept,
+const HELD =
+  named(`select exists (select 1 from database_backups where database_id = $1 and deleted_at is null) as kept,
   exists (select 1 from database_backups where database_id = $1) or exists (select 1 from database_endpoints where database_id = $1) or exists (select 1 from database_replicas where database_id = $1) as held`);
 
 /** Whether rows still hold that of a deleted database; `kept`: a backup does, for its days of grace. */
@@ -106,8 +118,12 @@ export async function heldBy(sql: Sql, databaseId: string): Promise<{ kept: bool
 }
 
 const LOOK = {
-  databases: named(`update databases set next_at = least(next_at, now() + random() * interval '2 seconds') where deleted_at is null and status not in ('stopped', 'failed')`),
-  database_replicas: named(`update database_replicas set next_at = least(next_at, now() + random() * interval '2 seconds') where deleted_at is null and status <> 'failed'`),
+  databases: named(
+    `update databases set next_at = least(next_at, now() + random() * interval '2 seconds') where deleted_at is null and status not in ('stopped', 'failed')`,
+  ),
+  database_replicas: named(
+    `update database_replicas set next_at = least(next_at, now() + random() * interval '2 seconds') where deleted_at is null and status <> 'failed'`,
+  ),
 };
 
 /** After a start of the host nothing runs: whatever should is found soon. */

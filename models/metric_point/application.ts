@@ -15,14 +15,34 @@ export interface ApplicationMetricsArguments extends MetricsArguments {
 }
 
 /** @throws not_found, invalid_query_parameter */
-export async function metricsOfApplication(ctx: Context, { id, metrics, process_id, ...span }: ApplicationMetricsArguments): Promise<Metrics> {
+export async function metricsOfApplication(
+  ctx: Context,
+  { id, metrics, process_id, ...span }: ApplicationMetricsArguments,
+): Promise<Metrics> {
   const application = await Application.get(ctx, id);
-  const processes = await ctx.sql.query<{ id: string; type: string }>(PROCESSES, [application.id, application.project_id]);
+  const processes = await ctx.sql.query<{ id: string; type: string }>(PROCESSES, [
+    application.id,
+    application.project_id,
+  ]);
   const parts = processes.map((process) => ({
     id: process.id,
-    labels: [{ name: 'process_id', value: process.id }, { name: 'process_type', value: process.type }],
+    labels: [
+      { name: 'process_id', value: process.id },
+      { name: 'process_type', value: process.type },
+    ],
     traffic: process.type === 'web',
   }));
   const names = metrics?.length ? [...new Set(metrics)] : Object.keys(applicationMetrics);
-  return metricSeries(ctx, { resource_id: application.id, definitions: applicationMetrics, metrics: names, parts, gone: 'process_id', only: process_id ?? null }, span);
+  return metricSeries(
+    ctx,
+    {
+      resource_id: application.id,
+      definitions: applicationMetrics,
+      metrics: names,
+      parts,
+      gone: 'process_id',
+      only: process_id ?? null,
+    },
+    span,
+  );
 }

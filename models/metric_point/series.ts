@@ -48,14 +48,23 @@ export async function metricSeries(ctx: Context, question: Question, args: Metri
   const { values, histograms } = await read(ctx, question, span);
   const series = question.metrics.flatMap((metric) => {
     const definition = question.definitions[metric] as MetricDefinition;
-    return partsOf(question, definition, definition.reading === 'percentile' ? histograms : (values.get(metric) ?? new Map())).map((part) => ({
+    return partsOf(
+      question,
+      definition,
+      definition.reading === 'percentile' ? histograms : (values.get(metric) ?? new Map()),
+    ).map((part) => ({
       metric,
       unit: definition.unit,
       labels: part.labels,
       points: pointsOf(metric, definition, part.id, values, histograms),
     }));
   });
-  return { from: span.from.toISOString(), to: span.to.toISOString(), resolution_seconds: span.resolution_seconds, series };
+  return {
+    from: span.from.toISOString(),
+    to: span.to.toISOString(),
+    resolution_seconds: span.resolution_seconds,
+    series,
+  };
 }
 
 interface Value {
@@ -78,19 +87,39 @@ type Values = Map<string, ByPart<Value>>;
 
 const BIN = `date_bin(make_interval(secs => $5), at, timestamptz 'epoch')`;
 const WHERE = 'resource_id = $1 and metric = any($2) and at >= $3 and at < $4 and ($6::text is null or part_id = $6)';
-const VALUES = named(`select part_id, metric, ${BIN} as at, sum(samples)::int as samples, sum(total) as total from metric_points where ${WHERE} group by 1, 2, 3 order by 3`);
+const VALUES = named(
+  `select part_id, metric, ${BIN} as at, sum(samples)::int as samples, sum(total) as total from metric_points where ${WHERE} group by 1, 2, 3 order by 3`,
+);
 const MERGED = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `sum(buckets[${index + 1}])::float8`).join(', ');
-const HISTOGRAMS = named(`select part_id, ${BIN} as at, array[${MERGED}] as buckets from metric_points where ${WHERE} and buckets is not null group by 1, 2 order by 2`);
+const HISTOGRAMS = named(
+  `select part_id, ${BIN} as at, array[${MERGED}] as buckets from metric_points where ${WHERE} and buckets is not null group by 1, 2 order by 2`,
+);
 
-async function read(ctx: Context, { resource_id, definitions, metrics, only }: Question, span: Span): Promise<{ values: Values; histograms: ByPart<Histogram> }> {
+async function read(
+  ctx: Context,
+  { resource_id, definitions, metrics, only }: Question,
+  span: Span,
+): Promise<{ values: Values; histograms: ByPart<Histogram> }> {
   const asked = metrics.map((name) => [name, definitions[name] as MetricDefinition] as const);
   const plain = new Set(asked.filter(([, { reading }]) => reading !== 'percentile').map(([name]) => name));
   if (asked.some(([, { traffic }]) => traffic)) plain.add('instances');
-  const params = (names: string[]): unknown[] => [resource_id, names, span.from.toISOString(), span.to.toISOString(), span.resolution_seconds, only];
+  const params = (names: string[]): unknown[] => [
+    resource_id,
+    names,
+    span.from.toISOString(),
+    span.to.toISOString(),
+    span.resolution_seconds,
+    only,
+  ];
   const rows = await ctx.sql.query<Value>(VALUES, params([...plain]));
   const wantsTimes = asked.some(([, { reading }]) => reading === 'percentile');
   const histograms = wantsTimes ? await ctx.sql.query<Histogram>(HISTOGRAMS, params([RESPONSE_TIME])) : [];
-  const values = new Map([...groups(rows, ({ metric }) => metric)].map(([metric, found]) => [metric, groups(found, ({ part_id }) => part_id)]));
+  const values = new Map(
+    [...groups(rows, ({ metric }) => metric)].map(([metric, found]) => [
+      metric,
+      groups(found, ({ part_id }) => part_id),
+    ]),
+  );
   return { values, histograms: groups(histograms, ({ part_id }) => part_id) };
 }
 
@@ -105,18 +134,36 @@ function groups<Row>(rows: Row[], keyOf: (row: Row) => string): Map<string, Row[
 }
 
 /** Those that there are, then those of which only points are left. */
-function partsOf({ parts, gone: name, only }: Question, { traffic, follower }: MetricDefinition, found: ByPart<unknown>): Part[] {
-  const fitting = parts.filter((part) => (only === null || part.id === only) && ((!traffic || part.traffic) && (!follower || part.follower) || found.has(part.id)));
+function partsOf(
+  { parts, gone: name, only }: Question,
+  { traffic, follower }: MetricDefinition,
+  found: ByPart<unknown>,
+): Part[] {
+  const fitting = parts.filter(
+    (part) =>
+      (only === null || part.id === only) &&
+      (((!traffic || part.traffic) && (!follower || part.follower)) || found.has(part.id)),
+  );
   const gone = [...found.keys()].filter((id) => !parts.some((part) => part.id === id));
   return [...fitting, ...gone.map((id) => ({ id, labels: [{ name, value: id }], traffic: false }))];
 }
 
-function pointsOf(metric: string, definition: MetricDefinition, part: string, values: Values, histograms: ByPart<Histogram>): Series['points'] {
+function pointsOf(
+  metric: string,
+  definition: MetricDefinition,
+  part: string,
+  values: Values,
+  histograms: ByPart<Histogram>,
+): Series['points'] {
   if (definition.reading === 'percentile') {
-    return (histograms.get(part) ?? []).map(({ at, buckets }) => ({ timestamp: at, value: percentile(buckets, definition.share ?? 0) ?? 0 }));
+    return (histograms.get(part) ?? []).map(({ at, buckets }) => ({
+      timestamp: at,
+      value: percentile(buckets, definition.share ?? 0) ?? 0,
+    }));
   }
   const rows = values.get(metric)?.get(part) ?? [];
-  if (definition.reading === 'mean') return rows.map(({ at, samples, total }) => ({ timestamp: at, value: rounded(total / Math.max(samples, 1)) }));
+  if (definition.reading === 'mean')
+    return rows.map(({ at, samples, total }) => ({ timestamp: at, value: rounded(total / Math.max(samples, 1)) }));
   const counted = new Map(rows.map(({ at, total }) => [at, total]));
   const up = definition.traffic ? (values.get('instances')?.get(part) ?? []).filter(({ total }) => total > 0) : [];
   for (const { at } of up) if (!counted.has(at)) counted.set(at, 0);

@@ -21,7 +21,11 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 /** Up to a span of so many milliseconds, seconds by default: some hundred points. */
-const DEFAULTS: [number, number][] = [[6 * HOUR_MS, 60], [36 * HOUR_MS, 300], [Infinity, 3600]];
+const DEFAULTS: [number, number][] = [
+  [6 * HOUR_MS, 60],
+  [36 * HOUR_MS, 300],
+  [Infinity, 3600],
+];
 
 /** The last hour, this minute included, unless asked otherwise. @throws invalid_query_parameter */
 export function spanOf(args: MetricsArguments, at = new Date()): Span {
@@ -30,11 +34,17 @@ export function spanOf(args: MetricsArguments, at = new Date()): Span {
   const from = args.from != null ? new Date(args.from) : new Date(to.getTime() - HOUR_MS);
   const ms = to.getTime() - from.getTime();
   if (ms <= 0) throw invalidQuery('from', 'from must be before to.');
-  if (ms > limits.observationDaysMax * DAY_MS) throw invalidQuery('from', `from and to may be ${limits.observationDaysMax} days apart at most.`);
+  if (ms > limits.observationDaysMax * DAY_MS)
+    throw invalidQuery('from', `from and to may be ${limits.observationDaysMax} days apart at most.`);
   const resolution_seconds = args.resolution_seconds ?? (DEFAULTS.find(([span]) => ms <= span)?.[1] as number);
-  if (!RESOLUTIONS.includes(resolution_seconds)) throw invalidQuery('resolution_seconds', `resolution_seconds must be one of ${RESOLUTIONS.join(', ')}.`);
+  if (!RESOLUTIONS.includes(resolution_seconds))
+    throw invalidQuery('resolution_seconds', `resolution_seconds must be one of ${RESOLUTIONS.join(', ')}.`);
   const step = resolution_seconds * 1000;
-  if (ms / step > limits.metricPointsMax) throw invalidQuery('resolution_seconds', `resolution_seconds is too fine for this span: more than ${limits.metricPointsMax} points.`);
+  if (ms / step > limits.metricPointsMax)
+    throw invalidQuery(
+      'resolution_seconds',
+      `resolution_seconds is too fine for this span: more than ${limits.metricPointsMax} points.`,
+    );
   return { from: new Date(Math.floor(from.getTime() / step) * step), to, resolution_seconds };
 }
 

@@ -23,11 +23,17 @@ export function questionOf(branch: string): SourceQuestion {
 }
 
 /** Asks the remote before a preview is made, at most 5 s. Null where there is nothing to ask; the mutation says why. */
-export async function probeNew(ctx: Context, applicationId: string, { branch, pull_request_number }: CreatePreviewInput): Promise<Found | null> {
+export async function probeNew(
+  ctx: Context,
+  applicationId: string,
+  { branch, pull_request_number }: CreatePreviewInput,
+): Promise<Found | null> {
   const source = await sourceOf(ctx, applicationId);
   if (!source) return null;
   const candidates = branch != null ? [branch] : refsOf(pull_request_number as number);
-  const asked = await Promise.all(candidates.map(async (candidate) => ({ source, branch: candidate, answer: await look(ctx, source, candidate) })));
+  const asked = await Promise.all(
+    candidates.map(async (candidate) => ({ source, branch: candidate, answer: await look(ctx, source, candidate) })),
+  );
   // Which of its refs the remote does not have says nothing, as long as it has one; that it gave no answer does.
   return asked.find(({ answer }) => answer.found) ?? asked.find(({ answer }) => !isUnknown(answer)) ?? asked[0] ?? null;
 }
@@ -45,13 +51,24 @@ export async function probePresent(ctx: Context, applicationId: string, id: stri
  * @param found null where the application had no Git source
  * @throws source_not_configured, reference_not_found with `field`, provider_error
  */
-export function headOf(found: Found | null, pullRequest: number | null): { source: Source; branch: string; sha: string } {
-  if (!found) throw problem('source_not_configured', 'The application has no Git repository as its source, and previews show branches of one. Set its source first.');
+export function headOf(
+  found: Found | null,
+  pullRequest: number | null,
+): { source: Source; branch: string; sha: string } {
+  if (!found)
+    throw problem(
+      'source_not_configured',
+      'The application has no Git repository as its source, and previews show branches of one. Set its source first.',
+    );
   const { source, branch, answer } = found;
   if (answer.found) return { source, branch, sha: answer.sha };
   if (!isUnknown(answer)) throw problem('provider_error', answer.message);
   if (pullRequest === null) throw problem('reference_not_found', answer.message, { field: 'branch' });
-  throw problem('reference_not_found', `The repository has no pull request ${pullRequest}: ${refsOf(pullRequest).join(' and ')} are not there.`, { field: 'pull_request_number' });
+  throw problem(
+    'reference_not_found',
+    `The repository has no pull request ${pullRequest}: ${refsOf(pullRequest).join(' and ')} are not there.`,
+    { field: 'pull_request_number' },
+  );
 }
 
 /** Where hosts of repositories keep the head of a pull request, or of a merge request. */

@@ -8,10 +8,16 @@ const ALPHABET = '0123456789bcdfghjkmnpqrstvwxz';
 const SUFFIX_LENGTH = 6;
 /** RFC 1035 section 2.3.4. */
 const LABEL_MAX = 63;
-const TAKEN = named('select 1 from previews where hostname = $1 union all select 1 from applications where default_hostname = $1');
+const TAKEN = named(
+  'select 1 from previews where hostname = $1 union all select 1 from applications where default_hostname = $1',
+);
 
 /** A free one: what it shows, the name of the application, and what tells it apart. */
-export async function freeHostname(ctx: Context, application: { name: string }, shown: { branch: string; pull_request_number: number | null }): Promise<string> {
+export async function freeHostname(
+  ctx: Context,
+  application: { name: string },
+  shown: { branch: string; pull_request_number: number | null },
+): Promise<string> {
   for (;;) {
     const suffix = Array.from({ length: SUFFIX_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
     const hostname = `${labelOf(application.name, shown, suffix)}.${ctx.config.appsDomain}`;
@@ -21,13 +27,21 @@ export async function freeHostname(ctx: Context, application: { name: string }, 
 }
 
 /** At most 63 characters: the part that names the branch gives way. */
-export function labelOf(name: string, { branch, pull_request_number }: { branch: string; pull_request_number: number | null }, suffix: string): string {
+export function labelOf(
+  name: string,
+  { branch, pull_request_number }: { branch: string; pull_request_number: number | null },
+  suffix: string,
+): string {
   const room = LABEL_MAX - name.length - suffix.length - 2;
   const first = pull_request_number === null ? slugOf(branch, room) : `pr-${pull_request_number}`;
   return `${first}-${name}-${suffix}`;
 }
 
 function slugOf(branch: string, room: number): string {
-  const plain = branch.normalize('NFKD').toLowerCase().replace(/\p{M}/gu, '').replace(/[^a-z0-9]+/g, '-');
+  const plain = branch
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/\p{M}/gu, '')
+    .replace(/[^a-z0-9]+/g, '-');
   return plain.replace(/^-/, '').slice(0, room).replace(/-$/, '') || 'preview';
 }

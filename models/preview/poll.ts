@@ -23,7 +23,8 @@ const TURN = named(`update previews p set looked_at = now() from applications a
     and (p.looked_at is null or p.looked_at <= now() - $2 * interval '1 ms')
   returning p.id, p.project_id, p.application_id, p.hostname, p.branch, a.source`);
 const LOCK = named('select id, project_id from applications where id = $1 and deleted_at is null for no key update');
-const QUEUED = named(`update previews p set status = 'queued', status_reason = null, version = version + 1, updated_at = greatest(now(), updated_at),
+const QUEUED =
+  named(`update previews p set status = 'queued', status_reason = null, version = version + 1, updated_at = greatest(now(), updated_at),
     generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
   where id = $1 and deleted_at is null and status in ('running', 'failed')
     and $2 is distinct from (select commit_sha from deployments d where d.preview_id = p.id order by d.number desc limit 1)
@@ -33,7 +34,12 @@ const QUEUED = named(`update previews p set status = 'queued', status_reason = n
  * Asks for the head of a preview's branch, where the last time is long enough ago, and queues what nobody has deployed
  * yet. A remote that gives no answer changes nothing. Returns whether a deployment was queued.
  */
-export async function pollPreview(sql: Session, probes: Pick<Probes, 'source'>, id: string, everyMs: number): Promise<boolean> {
+export async function pollPreview(
+  sql: Session,
+  probes: Pick<Probes, 'source'>,
+  id: string,
+  everyMs: number,
+): Promise<boolean> {
   const [preview] = await sql.query<Polled>(TURN, [id, everyMs]);
   if (!preview?.source?.repository_url) return false;
   const answer = await probes.source.look({ address: preview.source.repository_url }, questionOf(preview.branch));
@@ -46,7 +52,15 @@ function queueHead(sql: Session, preview: Polled, source: Source, sha: string): 
     const [application] = await session.query<{ id: string; project_id: string }>(LOCK, [preview.application_id]);
     const [queued] = application ? await session.query(QUEUED, [preview.id, sha]) : [];
     if (!application || !queued) return false;
-    await queueDeployment(session, { application, preview_id: preview.id, source, branch: preview.branch, commit_sha: sha, trigger: 'pull_request', created_by: PLATFORM });
+    await queueDeployment(session, {
+      application,
+      preview_id: preview.id,
+      source,
+      branch: preview.branch,
+      commit_sha: sha,
+      trigger: 'pull_request',
+      created_by: PLATFORM,
+    });
     await recordEvent(session, Preview.table, preview, 'redeployed');
     return true;
   });

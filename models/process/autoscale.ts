@@ -44,7 +44,11 @@ export function decide(policy: Autoscaling, before: AutoscalerState | null, { in
   const bounded = clamped(instances, policy);
   if (bounded !== instances) return changed(bounded, now);
   if (value === null || isCooling(state, now)) return { state: { ...state, above: 0, below: 0 }, instances };
-  const seen = { ...state, above: value > policy.target * UPPER ? state.above + 1 : 0, below: value < policy.target * LOWER ? state.below + 1 : 0 };
+  const seen = {
+    ...state,
+    above: value > policy.target * UPPER ? state.above + 1 : 0,
+    below: value < policy.target * LOWER ? state.below + 1 : 0,
+  };
   const wanted = nextCount(policy, seen, instances, value);
   return wanted === instances ? { state: seen, instances } : changed(wanted, now);
 }

@@ -18,25 +18,48 @@ interface Size {
  * @param own of the process type; null = the application's
  * @throws reference_not_found for a size that the catalog no longer has
  */
-export async function sizeOf(ctx: Context, application: { application_type: string; region: string }, own: string | null | undefined): Promise<Size> {
+export async function sizeOf(
+  ctx: Context,
+  application: { application_type: string; region: string },
+  own: string | null | undefined,
+): Promise<Size> {
   const id = own ?? application.application_type;
   const found = applicationTypes(await ctx.catalogs.facts(), application.region).find((type) => type.id === id);
-  if (!found) throw problem('reference_not_found', `The size ${id} is not in the catalog any more. Choose another application_type.`, { field: 'application_type' });
+  if (!found)
+    throw problem(
+      'reference_not_found',
+      `The size ${id} is not in the catalog any more. Choose another application_type.`,
+      { field: 'application_type' },
+    );
   return found;
 }
 
 /** @throws scale_out_of_range with max_instances */
 export function requireScale({ id, max_instances }: Size, ...counts: number[]): void {
   if (Math.max(...counts) <= max_instances) return;
-  throw problem('scale_out_of_range', `The size ${id} allows at most ${max_instances} instances. Scale lower, or choose a larger size.`, { max_instances });
+  throw problem(
+    'scale_out_of_range',
+    `The size ${id} allows at most ${max_instances} instances. Scale lower, or choose a larger size.`,
+    { max_instances },
+  );
 }
 
 /** The rules over several fields that the SDL can't say (resources.md 7). @throws validation_failed */
 export function requireAutoscaling({ min_instances, max_instances, metric, target }: Autoscaling): void {
   const mistakes: FieldError[] = [];
-  if (max_instances < min_instances) mistakes.push({ field: 'autoscaling.max_instances', code: 'too_small', detail: `must be at least min_instances (${min_instances})` });
+  if (max_instances < min_instances)
+    mistakes.push({
+      field: 'autoscaling.max_instances',
+      code: 'too_small',
+      detail: `must be at least min_instances (${min_instances})`,
+    });
   if (target <= 0) mistakes.push({ field: 'autoscaling.target', code: 'too_small', detail: 'must be above 0' });
-  if (metric !== 'requests_per_second' && target > 100) mistakes.push({ field: 'autoscaling.target', code: 'too_large', detail: `must be at most 100 percent for ${metric}` });
+  if (metric !== 'requests_per_second' && target > 100)
+    mistakes.push({
+      field: 'autoscaling.target',
+      code: 'too_large',
+      detail: `must be at most 100 percent for ${metric}`,
+    });
   if (mistakes.length) throw validationFailed(mistakes);
 }
 
@@ -52,5 +75,10 @@ export async function requireProcessRoom(ctx: Context, applicationId: string): P
   const [row] = await ctx.sql.query<{ used: number }>(COUNT, [applicationId]);
   const used = row?.used ?? 0;
   const limit = limits.processesPerApplication;
-  if (used >= limit) throw problem('quota_exceeded', `An application may have ${limit} process types.`, { resource: 'processes', used, limit });
+  if (used >= limit)
+    throw problem('quota_exceeded', `An application may have ${limit} process types.`, {
+      resource: 'processes',
+      used,
+      limit,
+    });
 }

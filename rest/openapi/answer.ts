@@ -24,5 +24,9 @@ export function isTagged(operation: Operation): boolean {
 export function readerOf(operation: Operation, operations: Operation[]): Operation | null {
   const type = answerType(operation);
   if (!type || !operation.statuses.includes(201)) return null;
-  return operations.find((other) => other.method === 'GET' && !other.field.list && other.path.endsWith('}') && answerType(other) === type) ?? null;
+  return (
+    operations.find(
+      (other) => other.method === 'GET' && !other.field.list && other.path.endsWith('}') && answerType(other) === type,
+    ) ?? null
+  );
 }

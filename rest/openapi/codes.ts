@@ -22,7 +22,8 @@ export function codesOf(book: Book, operation: Operation): Map<number, ErrorCode
     const { status } = errors[code];
     codes.set(status, [...(codes.get(status) ?? []), code]);
   }
-  if (found.size) throw new Error(`schema: ${operation.field.name}: unknown error code "${[...found].join('", "')}" in @errors`);
+  if (found.size)
+    throw new Error(`schema: ${operation.field.name}: unknown error code "${[...found].join('", "')}" in @errors`);
   return codes;
 }
 
@@ -67,7 +68,13 @@ function projectCodes(operation: Operation): ErrorCode[] {
 function writeCodes({ method }: Operation): ErrorCode[] {
   if (method === 'GET') return [];
   if (method === 'DELETE') return ['precondition_failed'];
-  const codes: ErrorCode[] = ['malformed_json', 'request_timeout', 'payload_too_large', 'unsupported_media_type', 'validation_failed'];
+  const codes: ErrorCode[] = [
+    'malformed_json',
+    'request_timeout',
+    'payload_too_large',
+    'unsupported_media_type',
+    'validation_failed',
+  ];
   if (method === 'POST') return [...codes, 'idempotency_in_progress', 'idempotency_key_reused'];
   return [...codes, 'precondition_failed'];
 }

@@ -1,6 +1,16 @@
 // Examples: of @spec where it gives one, else of the default, the id, the format, the type.
 // A body's example holds what a client would send: what is required, and optional fields that have their own example.
-import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isObjectType, type GraphQLInputObjectType, type GraphQLNamedType, type GraphQLType } from 'graphql';
+import {
+  getNullableType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+  type GraphQLInputObjectType,
+  type GraphQLNamedType,
+  type GraphQLType,
+} from 'graphql';
 import { specOf } from '../../core/spec';
 import type { Book } from './book';
 import { exampleIn, formatForm, scalarForm } from './forms';
@@ -27,7 +37,9 @@ export function bodyExample(book: Book, type: GraphQLInputObjectType): Values {
   const rules = rulesOf(book, type);
   const values: Values = {};
   for (const field of Object.values(type.getFields())) {
-    const wanted = (isNonNullType(field.type) && field.defaultValue === undefined) || exampleIn(specOf(book.schema, field)) !== undefined;
+    const wanted =
+      (isNonNullType(field.type) && field.defaultValue === undefined) ||
+      exampleIn(specOf(book.schema, field)) !== undefined;
     if (wanted) values[field.name] = inputExample(book, type.name, field);
   }
   fillChoices(book, type, rules, values);
@@ -40,7 +52,9 @@ function fillChoices(book: Book, type: GraphQLInputObjectType, rules: Rule[], va
   for (const rule of rules) {
     const names = rule.exactlyOne ?? (rule.notEmpty ? Object.keys(type.getFields()) : []);
     if (!names.length || names.some((name) => name in values)) continue;
-    const name = names.find((candidate) => inputExample(book, type.name, type.getFields()[candidate] as Node) !== undefined);
+    const name = names.find(
+      (candidate) => inputExample(book, type.name, type.getFields()[candidate] as Node) !== undefined,
+    );
     if (name) values[name] = inputExample(book, type.name, type.getFields()[name] as Node);
   }
 }
@@ -69,8 +83,11 @@ function derive(book: Book, owner: string, node: Node): unknown {
   if (isEnumType(inner)) return inner.getValues()[0]?.name;
   if (spec.format) return formatForm(spec.format).example;
   const { schema, example } = idForm(book, owner, node.name) ?? scalarForm(book, inner.name);
-  if (schema.type === 'integer' || schema.type === 'number') return Math.min(Math.max(spec.min ?? (example as number), example as number), spec.max ?? Infinity);
-  return spec.pattern || (spec.minLength ?? 0) > 4 || (inner.name === 'String' && !isRequiredInput(node)) ? undefined : example;
+  if (schema.type === 'integer' || schema.type === 'number')
+    return Math.min(Math.max(spec.min ?? (example as number), example as number), spec.max ?? Infinity);
+  return spec.pattern || (spec.minLength ?? 0) > 4 || (inner.name === 'String' && !isRequiredInput(node))
+    ? undefined
+    : example;
 }
 
 // "text" helps nobody who reads an answer; a body that needs the field must show something.

@@ -28,7 +28,10 @@ const stringForms: Record<FormatName | 'date-time', Form> = {
   env_key: { schema: { minLength: 1, maxLength: 128, pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }, example: 'LOG_LEVEL' },
   mount_path: { schema: { maxLength: 255, pattern: '^/[^/\\u0000]' }, example: '/data' },
   relative_path: { schema: { pattern: '^(?!/)[^\\u0000-\\u001f]*$' }, example: 'src/server' },
-  git_url: { schema: { pattern: '^(?:[a-z][a-z0-9+.-]*://|[^\\s@/:]+@[^\\s:/]+:)\\S+$' }, example: 'https://git.example.com/team/shop.git' },
+  git_url: {
+    schema: { pattern: '^(?:[a-z][a-z0-9+.-]*://|[^\\s@/:]+@[^\\s:/]+:)\\S+$' },
+    example: 'https://git.example.com/team/shop.git',
+  },
   oci_reference: { schema: { pattern: '^\\S+$' }, example: 'registry.example.com/team/shop:1.4.2' },
   commit_sha: { schema: { pattern: '^[0-9A-Fa-f]{7,40}$' }, example: '9fceb02d0ae598e95dc970b74767f19372d61af8' },
 };

@@ -13,7 +13,10 @@ const RATE_HEADERS: Record<string, Header> = {
   'RateLimit-Limit': integer('Calls a window that the budget of this operation has.'),
   'RateLimit-Remaining': integer('Calls left in this window.'),
   'RateLimit-Reset': integer('Seconds until the window ends.'),
-  'RateLimit-Policy': { description: 'Calls and seconds of the window.', schema: { type: 'string', examples: ['"read";q=1200;w=60'] } },
+  'RateLimit-Policy': {
+    description: 'Calls and seconds of the window.',
+    schema: { type: 'string', examples: ['"read";q=1200;w=60'] },
+  },
 };
 
 const REQUEST_ID: Header = {
@@ -21,11 +24,24 @@ const REQUEST_ID: Header = {
   required: true,
   schema: { type: 'string', pattern: '^req_[0-9a-hjkmnp-tv-z]{26}$' },
 };
-const ETAG: Header = { description: 'Version of what was answered, for If-None-Match and If-Match.', schema: { type: 'string', pattern: '^"[\\x21\\x23-\\x7e]*"$' } };
+const ETAG: Header = {
+  description: 'Version of what was answered, for If-None-Match and If-Match.',
+  schema: { type: 'string', pattern: '^"[\\x21\\x23-\\x7e]*"$' },
+};
 const LOCATION: Header = { description: 'Address of the new record.', schema: { type: 'string', format: 'uri' } };
-const REPLAYED: Header = { description: '`true` where the answer of an earlier request with the same Idempotency-Key is repeated.', schema: { type: 'string', enum: ['true'] } };
-const PREFERENCE_APPLIED: Header = { description: 'The preference that was followed, `wait=30`.', schema: { type: 'string', pattern: '^wait=[0-9]+$' } };
-const RETRY_AFTER: Header = { description: 'Seconds to wait before the next try.', required: true, schema: { type: 'integer', minimum: 0 } };
+const REPLAYED: Header = {
+  description: '`true` where the answer of an earlier request with the same Idempotency-Key is repeated.',
+  schema: { type: 'string', enum: ['true'] },
+};
+const PREFERENCE_APPLIED: Header = {
+  description: 'The preference that was followed, `wait=30`.',
+  schema: { type: 'string', pattern: '^wait=[0-9]+$' },
+};
+const RETRY_AFTER: Header = {
+  description: 'Seconds to wait before the next try.',
+  required: true,
+  schema: { type: 'integer', minimum: 0 },
+};
 
 /** Headers of a problem document. */
 export function commonHeaders(book: Book, status: number): Record<string, Header | Ref> {
@@ -49,7 +65,9 @@ export function successHeaders(book: Book, operation: Operation, status: number)
 }
 
 function refer(book: Book, headers: Record<string, Header>): Record<string, Ref> {
-  return Object.fromEntries(Object.entries(headers).map(([name, header]) => [name, book.use('headers', name, () => header)]));
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, header]) => [name, book.use('headers', name, () => header)]),
+  );
 }
 
 /** Headers that a request of this operation may carry. */
@@ -81,7 +99,12 @@ const IDEMPOTENCY_KEY: Parameter = {
   in: 'header',
   description: `Makes a repetition safe: for ${limits.idempotencyTtlHours} hours the same key gets the same answer, and nothing is done twice.`,
   required: false,
-  schema: { type: 'string', minLength: 1, maxLength: limits.idempotencyKeyCharactersMax, pattern: '^[\\x21-\\x7e][\\x20-\\x7e]*$' },
+  schema: {
+    type: 'string',
+    minLength: 1,
+    maxLength: limits.idempotencyKeyCharactersMax,
+    pattern: '^[\\x21-\\x7e][\\x20-\\x7e]*$',
+  },
 };
 
 const PREFER: Parameter = {
@@ -96,7 +119,8 @@ const PREFER: Parameter = {
 const LAST_EVENT_ID: Parameter = {
   name: 'Last-Event-ID',
   in: 'header',
-  description: 'With `Accept: text/event-stream`: the id of the last event that the client has; the stream goes on after it.',
+  description:
+    'With `Accept: text/event-stream`: the id of the last event that the client has; the stream goes on after it.',
   required: false,
   schema: { type: 'string' },
 };
@@ -112,7 +136,8 @@ const IF_MATCH: Parameter = {
 const IF_NONE_MATCH: Parameter = {
   name: 'If-None-Match',
   in: 'header',
-  description: 'ETag of the version that the client has; answered with 304 if it is still the present one. A 304 costs nothing of the rate limit.',
+  description:
+    'ETag of the version that the client has; answered with 304 if it is still the present one. A 304 costs nothing of the rate limit.',
   required: false,
   schema: { type: 'string' },
 };

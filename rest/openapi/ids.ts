@@ -13,7 +13,10 @@ export function idForm(book: Book, owner: string, field: string): Form | null {
   if (field === 'id') return formOfKind(book, owner);
   const kind = /^(\w+)_ids?$/.exec(field)?.[1];
   if (!kind) return null;
-  const name = kind.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  const name = kind
+    .split('_')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('');
   return formOfKind(book, familyOf(owner) + name) ?? formOfKind(book, name);
 }
 

@@ -14,7 +14,14 @@ export function linksOf(book: Book, operation: Operation): Record<string, Link> 
   const targets = book.table.operations.filter((other) => other.path === path && other.method !== 'POST');
   const links = targets.flatMap((target) => {
     const parameters = parametersFor(operation, target);
-    return parameters ? [[target.id, { operationId: target.id, description: `${VERBS[target.method]} the new record.`, parameters }] as const] : [];
+    return parameters
+      ? [
+          [
+            target.id,
+            { operationId: target.id, description: `${VERBS[target.method]} the new record.`, parameters },
+          ] as const,
+        ]
+      : [];
   });
   return links.length ? Object.fromEntries(links) : undefined;
 }
@@ -23,7 +30,9 @@ export function linksOf(book: Book, operation: Operation): Record<string, Link> 
 function itemPath(book: Book, operation: Operation): string | undefined {
   const reader = readerOf(operation, book.table.operations);
   if (reader) return reader.path;
-  const below = book.table.operations.find((other) => other.path.startsWith(`${operation.path}/{`) && other.path.endsWith('}'));
+  const below = book.table.operations.find(
+    (other) => other.path.startsWith(`${operation.path}/{`) && other.path.endsWith('}'),
+  );
   return operation.statuses.includes(201) ? below?.path : undefined;
 }
 

@@ -31,13 +31,20 @@ export function operationObject(book: Book, operation: Operation): OperationObje
 function requestBody(book: Book, { field }: Operation): RequestBody | undefined {
   if (!field.body) return undefined;
   const { type, required } = field.body;
-  return { required, content: { 'application/json': { schema: inputRef(book, type), example: bodyExample(book, type) } } };
+  return {
+    required,
+    content: { 'application/json': { schema: inputRef(book, type), example: bodyExample(book, type) } },
+  };
 }
 
 function responsesOf(book: Book, operation: Operation): Record<string, Response | Ref> {
   const responses: Record<string, Response | Ref> = {};
   for (const status of [...operation.statuses].sort()) responses[status] = success(book, operation, status);
-  if (isTagged(operation)) responses[304] = { description: 'Not modified: the version in If-None-Match is the present one.', headers: successHeaders(book, operation, 304) };
+  if (isTagged(operation))
+    responses[304] = {
+      description: 'Not modified: the version in If-None-Match is the present one.',
+      headers: successHeaders(book, operation, 304),
+    };
   for (const [status, codes] of codesOf(book, operation)) responses[status] = problemResponse(book, status, codes);
   return responses;
 }
@@ -45,14 +52,27 @@ function responsesOf(book: Book, operation: Operation): Record<string, Response 
 function success(book: Book, operation: Operation, status: number): Response {
   const bare = { description: describe(operation, status), headers: successHeaders(book, operation, status) };
   if (status === 204) return bare;
-  const content: Response['content'] = { 'application/json': { schema: answerSchema(book, operation.field.definition.type) } };
-  if (operation.field.live) content['text/event-stream'] = { schema: { type: 'string', description: 'Server-sent events: `data` is a row of the list as JSON, `id` the place to go on from. Rows come as they are written.' } };
+  const content: Response['content'] = {
+    'application/json': { schema: answerSchema(book, operation.field.definition.type) },
+  };
+  if (operation.field.live)
+    content['text/event-stream'] = {
+      schema: {
+        type: 'string',
+        description:
+          'Server-sent events: `data` is a row of the list as JSON, `id` the place to go on from. Rows come as they are written.',
+      },
+    };
   return given({ ...bare, content, links: status === 201 ? linksOf(book, operation) : undefined });
 }
 
 function describe(operation: Operation, status: number): string {
   if (status === 201) return 'Created: the new record.';
-  if (status === 202) return 'Accepted: the change goes on in the background. The body shows the resource with its transitional status.';
+  if (status === 202)
+    return 'Accepted: the change goes on in the background. The body shows the resource with its transitional status.';
   if (status === 204) return 'Deleted. No content.';
-  return answerType(operation)?.description ?? (operation.method === 'GET' ? 'What was asked for.' : 'The resource after the change.');
+  return (
+    answerType(operation)?.description ??
+    (operation.method === 'GET' ? 'What was asked for.' : 'The resource after the change.')
+  );
 }

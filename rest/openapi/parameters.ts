@@ -21,7 +21,9 @@ export function parametersOf(book: Book, operation: Operation): (Parameter | Ref
 }
 
 function pathParameter(book: Book, operation: Operation, param: { name: string; argument: string }): Parameter {
-  const argument = operation.field.definition.args.find((candidate) => candidate.name === param.argument) as GraphQLArgument;
+  const argument = operation.field.definition.args.find(
+    (candidate) => candidate.name === param.argument,
+  ) as GraphQLArgument;
   const own = exampleIn(specOf(book.schema, argument));
   const id = own === undefined ? pathIdForm(book, operation, param.name) : null;
   const schema = id?.schema ?? parameterSchema(book, '', argument);
@@ -44,8 +46,15 @@ function pathWords({ path }: Operation, name: string, argument: GraphQLArgument)
 
 /** `/v2/applications/{id}` -> "application". */
 function partBefore(path: string, name: string): string {
-  const word = path.slice(0, path.indexOf(`/{${name}}`)).split('/').pop() ?? '';
-  return word.replaceAll('_', ' ').replace(/ies$/, 'y').replace(/(?<!s)s$/, '');
+  const word =
+    path
+      .slice(0, path.indexOf(`/{${name}}`))
+      .split('/')
+      .pop() ?? '';
+  return word
+    .replaceAll('_', ' ')
+    .replace(/ies$/, 'y')
+    .replace(/(?<!s)s$/, '');
 }
 
 function queryParameter(book: Book, operation: Operation, argument: GraphQLArgument): Parameter | Ref {

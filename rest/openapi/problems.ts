@@ -33,7 +33,11 @@ const moment = (description: string): Schema => ({ type: 'string', format: 'date
 /** Members beyond the standard ones, with the code that brings them. */
 function extraMembers(book: Book): Record<string, Schema> {
   return {
-    errors: { type: 'array', items: fieldErrorRef(book), description: '`validation_failed`: every mistake of the body.' },
+    errors: {
+      type: 'array',
+      items: fieldErrorRef(book),
+      description: '`validation_failed`: every mistake of the body.',
+    },
     parameter: text('`invalid_query_parameter`: its name.'),
     required_scope: text('`insufficient_scope`: the scope that the operation needs.'),
     token_scopes: words('`insufficient_scope`: the scopes of the key.'),
@@ -45,8 +49,16 @@ function extraMembers(book: Book): Record<string, Schema> {
     resource_id: text('`already_exists`: the id of what exists.'),
     resource_status: text('`invalid_state`, `resource_busy`: the present status of the resource.'),
     allowed_statuses: words('`invalid_state`: statuses in which this is possible.'),
-    dependents: { type: 'array', items: dependentRef(book, 'ProblemDependent'), description: '`resource_in_use`: what depends on the resource.' },
-    resources: { type: 'array', items: countRef(book), description: '`project_not_empty`: what the project still holds.' },
+    dependents: {
+      type: 'array',
+      items: dependentRef(book, 'ProblemDependent'),
+      description: '`resource_in_use`: what depends on the resource.',
+    },
+    resources: {
+      type: 'array',
+      items: countRef(book),
+      description: '`project_not_empty`: what the project still holds.',
+    },
     keys: words('`env_key_conflict`: the variables that are set already.'),
     managed_by: text('`env_key_managed`: the id of the attachment.'),
     regions: words('`capacity_unavailable`: regions where it fits.'),
@@ -76,10 +88,19 @@ export function problemResponse(book: Book, status: number, codes: ErrorCode[]):
 
 function makeResponse(book: Book, status: number, codes: ErrorCode[]): Response {
   const schema: Schema = {
-    allOf: [problemRef(book), { type: 'object', properties: { status: { type: 'integer', enum: [status] }, code: { type: 'string', enum: codes } } }],
+    allOf: [
+      problemRef(book),
+      {
+        type: 'object',
+        properties: { status: { type: 'integer', enum: [status] }, code: { type: 'string', enum: codes } },
+      },
+    ],
   };
   return {
-    description: codes.length === 1 ? errors[codes[0] as ErrorCode].description : codes.map((code) => `* \`${code}\`: ${errors[code].title}`).join('\n'),
+    description:
+      codes.length === 1
+        ? errors[codes[0] as ErrorCode].description
+        : codes.map((code) => `* \`${code}\`: ${errors[code].title}`).join('\n'),
     headers: commonHeaders(book, status),
     content: { 'application/problem+json': { schema } },
   };
@@ -96,7 +117,11 @@ function problemRef(book: Book): Schema {
       detail: text('What is wrong in this case.'),
       instance: text('Path of the request.'),
       code: text('Stable code, listed at /v2/errors.'),
-      request_id: { type: 'string', pattern: REQUEST_ID, description: 'The X-Request-Id of the answer; quote it to support.' },
+      request_id: {
+        type: 'string',
+        pattern: REQUEST_ID,
+        description: 'The X-Request-Id of the answer; quote it to support.',
+      },
       retryable: { type: 'boolean', description: 'The same request may succeed later without a change.' },
       ...extraMembers(book),
     },
@@ -109,7 +134,11 @@ function fieldErrorRef(book: Book): Schema {
     type: 'object',
     description: 'One mistake of a body.',
     properties: {
-      field: { type: 'string', description: 'Dotted path of the field, empty for the body itself.', examples: ['source.branch'] },
+      field: {
+        type: 'string',
+        description: 'Dotted path of the field, empty for the body itself.',
+        examples: ['source.branch'],
+      },
       code: fieldErrorCodeRef(book),
       detail: text('The mistake in words.'),
     },
@@ -120,7 +149,9 @@ function fieldErrorRef(book: Book): Schema {
 function fieldErrorCodeRef(book: Book): Schema {
   return book.use('schemas', 'FieldErrorCode', () => ({
     type: 'string',
-    description: Object.entries(fieldErrorCodes).map(([code, meaning]) => `* \`${code}\`: ${meaning}`).join('\n'),
+    description: Object.entries(fieldErrorCodes)
+      .map(([code, meaning]) => `* \`${code}\`: ${meaning}`)
+      .join('\n'),
     enum: Object.keys(fieldErrorCodes),
   }));
 }
@@ -129,7 +160,11 @@ function dependentRef(book: Book, name: string): Schema {
   return book.use('schemas', name, () => ({
     type: 'object',
     description: 'Something that depends on the resource.',
-    properties: { type: text('Kind of the dependent, lower case.'), id: text('Its id.'), name: { type: ['string', 'null'], description: 'Its name, where it has one.' } },
+    properties: {
+      type: text('Kind of the dependent, lower case.'),
+      id: text('Its id.'),
+      name: { type: ['string', 'null'], description: 'Its name, where it has one.' },
+    },
     required: ['type', 'id'],
   }));
 }
@@ -138,9 +173,16 @@ function countRef(book: Book): Schema {
   return book.use('schemas', 'ProblemResourceCount', () => ({
     type: 'object',
     description: 'Resources of one kind.',
-    properties: { resource: text('What is counted, as in the usage of a project.'), count: count('How many there are.') },
+    properties: {
+      resource: text('What is counted, as in the usage of a project.'),
+      count: count('How many there are.'),
+    },
     required: ['resource', 'count'],
   }));
 }
 
-const pascal = (code: string): string => code.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+const pascal = (code: string): string =>
+  code
+    .split('_')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('');

@@ -70,7 +70,12 @@ export function inputRef(book: Book, type: GraphQLInputObjectType): Schema {
 }
 
 function baseSchema(book: Book, owner: string, node: Node, spec: Spec): Schema {
-  return typeSchema(book, getNullableType(node.type) as GraphQLType, spec, idForm(book, owner, node.name)?.schema ?? null);
+  return typeSchema(
+    book,
+    getNullableType(node.type) as GraphQLType,
+    spec,
+    idForm(book, owner, node.name)?.schema ?? null,
+  );
 }
 
 function typeSchema(book: Book, type: GraphQLType, spec: Spec, id: Schema | null): Schema {
@@ -87,7 +92,12 @@ function typeSchema(book: Book, type: GraphQLType, spec: Spec, id: Schema | null
 function outputRef(book: Book, type: GraphQLObjectType): Schema {
   return book.use('schemas', type.name, () => {
     const properties = propertiesOf(book, type);
-    return given({ type: 'object', description: type.description ?? undefined, properties, required: Object.keys(properties) });
+    return given({
+      type: 'object',
+      description: type.description ?? undefined,
+      properties,
+      required: Object.keys(properties),
+    });
   });
 }
 
@@ -100,7 +110,9 @@ function propertiesOf(book: Book, type: GraphQLObjectType | GraphQLInputObjectTy
 function enumRef(book: Book, type: GraphQLEnumType): Schema {
   return book.use('schemas', type.name, () => {
     const values = type.getValues();
-    const lines = values.filter((value) => value.description).map((value) => `* \`${value.name}\`: ${value.description}`);
+    const lines = values
+      .filter((value) => value.description)
+      .map((value) => `* \`${value.name}\`: ${value.description}`);
     const description = [type.description, lines.join('\n')].filter(Boolean).join('\n\n');
     return given({ type: 'string', description: description || undefined, enum: values.map((value) => value.name) });
   });

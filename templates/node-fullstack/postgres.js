@@ -9,10 +9,15 @@ const tls = require('node:tls');
 /** Opens a connection: { query(text, values) answers rows of texts, end() }. */
 async function connect(address) {
   const url = new URL(address);
-  if (!/^postgres(ql)?:$/.test(url.protocol)) throw new Error(`DATABASE_URL begins with ${url.protocol}, but this app speaks PostgreSQL only`);
+  if (!/^postgres(ql)?:$/.test(url.protocol))
+    throw new Error(`DATABASE_URL begins with ${url.protocol}, but this app speaks PostgreSQL only`);
   const socket = await open(url);
   const messages = reader(socket);
-  await start(socket, messages, { user: decodeURIComponent(url.username), password: decodeURIComponent(url.password), database: decodeURIComponent(url.pathname.slice(1)) });
+  await start(socket, messages, {
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    database: decodeURIComponent(url.pathname.slice(1)),
+  });
   return { query: (text, values = []) => query(socket, messages, text, values), end: () => socket.end(message('X')) };
 }
 
@@ -27,7 +32,11 @@ async function open(url) {
   const [answer] = await new Promise((resolve, reject) => socket.once('data', resolve).once('error', reject));
   if (answer !== 83 && /^(allow|prefer)$/.test(mode)) return socket;
   if (answer !== 83) throw new Error('the database does not speak TLS');
-  const secure = tls.connect({ socket, servername: net.isIP(url.hostname) ? undefined : url.hostname, rejectUnauthorized: mode === 'verify-full' });
+  const secure = tls.connect({
+    socket,
+    servername: net.isIP(url.hostname) ? undefined : url.hostname,
+    rejectUnauthorized: mode === 'verify-full',
+  });
   await new Promise((resolve, reject) => secure.once('secureConnect', resolve).once('error', reject));
   return secure;
 }
@@ -45,9 +54,12 @@ async function start(socket, messages, { user, password, database }) {
     if (type !== 'R') continue;
     const kind = data.readInt32BE(0);
     if (kind === 3) socket.write(message('p', `${password}\0`));
-    else if (kind === 5) socket.write(message('p', `md5${md5(md5(password + user) + data.toString('latin1', 4, 8))}\0`));
-    else if (kind === 10) { scram = startScram(password); socket.write(message('p', 'SCRAM-SHA-256\0', length(scram.first), scram.first)); }
-    else if (kind === 11) socket.write(message('p', scram.next(data.toString('utf8', 4))));
+    else if (kind === 5)
+      socket.write(message('p', `md5${md5(md5(password + user) + data.toString('latin1', 4, 8))}\0`));
+    else if (kind === 10) {
+      scram = startScram(password);
+      socket.write(message('p', 'SCRAM-SHA-256\0', length(scram.first), scram.first));
+    } else if (kind === 11) socket.write(message('p', scram.next(data.toString('utf8', 4))));
     else if (kind === 12) scram.check(data.toString('utf8', 4));
     else if (kind !== 0) throw new Error('the database wants a way to log in that this app does not know');
   }
@@ -60,9 +72,19 @@ function startScram(password) {
   return {
     first: `n,,${bare}`,
     next(challenge) {
-      const { r: nonce, s: salt, i: rounds } = Object.fromEntries(challenge.split(',').map((part) => [part[0], part.slice(2)]));
+      const {
+        r: nonce,
+        s: salt,
+        i: rounds,
+      } = Object.fromEntries(challenge.split(',').map((part) => [part[0], part.slice(2)]));
       if (!nonce.startsWith(bare.slice(5))) throw new Error('the answer of the database is not for us');
-      const salted = crypto.pbkdf2Sync(password.normalize('NFKC'), Buffer.from(salt, 'base64'), Number(rounds), 32, 'sha256');
+      const salted = crypto.pbkdf2Sync(
+        password.normalize('NFKC'),
+        Buffer.from(salt, 'base64'),
+        Number(rounds),
+        32,
+        'sha256',
+      );
       const clientKey = hmac(salted, 'Client Key');
       const signed = `${bare},${challenge},c=biws,r=${nonce}`;
       const stored = hmac(crypto.createHash('sha256').update(clientKey).digest(), signed);
@@ -76,17 +98,25 @@ function startScram(password) {
 }
 
 async function query(socket, messages, text, values) {
-  const parameters = values.map((value) => (value === null ? Buffer.from([255, 255, 255, 255]) : Buffer.concat([length(value), Buffer.from(value)])));
-  socket.write(Buffer.concat([
-    message('P', `\0${text}\0`, Buffer.alloc(2)),
-    message('B', '\0\0', Buffer.alloc(2), short(values.length), ...parameters, Buffer.alloc(2)),
-    message('D', 'P\0'), message('E', '\0', Buffer.alloc(4)), message('S'),
-  ]));
+  const parameters = values.map((value) =>
+    value === null ? Buffer.from([255, 255, 255, 255]) : Buffer.concat([length(value), Buffer.from(value)]),
+  );
+  socket.write(
+    Buffer.concat([
+      message('P', `\0${text}\0`, Buffer.alloc(2)),
+      message('B', '\0\0', Buffer.alloc(2), short(values.length), ...parameters, Buffer.alloc(2)),
+      message('D', 'P\0'),
+      message('E', '\0', Buffer.alloc(4)),
+      message('S'),
+    ]),
+  );
   let names = [];
   const rows = [];
   let failure;
   for (;;) {
-    const { type, data } = await messages.next((error) => { failure = error; });
+    const { type, data } = await messages.next((error) => {
+      failure = error;
+    });
     if (type === 'T') names = columnNames(data);
     if (type === 'D') rows.push(Object.fromEntries(fields(data).map((value, i) => [names[i], value])));
     if (type === 'Z' && failure) throw failure;

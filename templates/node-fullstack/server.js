@@ -6,8 +6,13 @@ const path = require('node:path');
 const { connect } = require('./postgres.js');
 
 const port = Number(process.env.PORT) || 8080;
-const files = { '/': ['index.html', 'text/html'], '/app.js': ['app.js', 'text/javascript'], '/style.css': ['style.css', 'text/css'] };
-const TABLE = 'create table if not exists guest_book (id bigint generated always as identity primary key, name text not null, message text not null, created_at timestamptz not null default now())';
+const files = {
+  '/': ['index.html', 'text/html'],
+  '/app.js': ['app.js', 'text/javascript'],
+  '/style.css': ['style.css', 'text/css'],
+};
+const TABLE =
+  'create table if not exists guest_book (id bigint generated always as identity primary key, name text not null, message text not null, created_at timestamptz not null default now())';
 
 const server = http.createServer((request, response) => {
   answer(request, response).catch((error) => {
@@ -16,7 +21,11 @@ const server = http.createServer((request, response) => {
   });
 });
 server.requestTimeout = 30_000;
-server.listen(port, process.env.HOST || '127.0.0.1', () => console.log(`Listening on port ${server.address().port}, ${process.env.DATABASE_URL ? 'with' : 'without'} a database`));
+server.listen(port, process.env.HOST || '127.0.0.1', () =>
+  console.log(
+    `Listening on port ${server.address().port}, ${process.env.DATABASE_URL ? 'with' : 'without'} a database`,
+  ),
+);
 
 process.on('SIGTERM', () => {
   server.close(() => process.exit(0));
@@ -38,7 +47,9 @@ async function state() {
   if (!process.env.DATABASE_URL) return { database: null };
   try {
     return await withDatabase(async (query) => {
-      const [about] = await query("select split_part(version(), ' ', 2) as version, current_database() as name, pg_size_pretty(pg_database_size(current_database())) as size");
+      const [about] = await query(
+        "select split_part(version(), ' ', 2) as version, current_database() as name, pg_size_pretty(pg_database_size(current_database())) as size",
+      );
       const entries = await query('select name, message, created_at from guest_book order by id desc limit 20');
       return { database: { reachable: true, ...about }, entries };
     });
@@ -50,9 +61,12 @@ async function state() {
 
 async function addEntry(request, response) {
   const { name, message } = await body(request);
-  if (!fits(name, 60) || !fits(message, 500)) return json(response, 422, { error: 'A name of up to 60 characters and a message of up to 500, please.' });
+  if (!fits(name, 60) || !fits(message, 500))
+    return json(response, 422, { error: 'A name of up to 60 characters and a message of up to 500, please.' });
   if (!process.env.DATABASE_URL) return json(response, 503, { error: 'There is no database yet.' });
-  await withDatabase((query) => query('insert into guest_book (name, message) values ($1, $2)', [name.trim(), message.trim()]));
+  await withDatabase((query) =>
+    query('insert into guest_book (name, message) values ($1, $2)', [name.trim(), message.trim()]),
+  );
   json(response, 201, { name, message });
 }
 
@@ -88,11 +102,22 @@ async function body(request) {
 function sendFile(request, response, name, type) {
   const compressed = /\bbr\b/.test(request.headers['accept-encoding'] || '');
   const bytes = fs.readFileSync(path.join(__dirname, 'dist', compressed ? `${name}.br` : name));
-  response.writeHead(200, { 'content-type': `${type}; charset=utf-8`, 'content-length': bytes.length, vary: 'accept-encoding', ...(compressed && { 'content-encoding': 'br' }) });
+  response.writeHead(200, {
+    'content-type': `${type}; charset=utf-8`,
+    'content-length': bytes.length,
+    vary: 'accept-encoding',
+    ...(compressed && { 'content-encoding': 'br' }),
+  });
   response.end(request.method === 'HEAD' ? undefined : bytes);
 }
 
 function json(response, status, value) {
   const text = JSON.stringify(value);
-  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store', 'content-length': Buffer.byteLength(text) }).end(text);
+  response
+    .writeHead(status, {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'content-length': Buffer.byteLength(text),
+    })
+    .end(text);
 }

@@ -10,7 +10,8 @@ let requests = 0;
 const server = http.createServer((request, response) => {
   requests += 1;
   const { pathname } = new URL(request.url, 'http://app.example.com');
-  if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'text/plain', 'Method not allowed\n');
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return send(response, 405, 'text/plain', 'Method not allowed\n');
   if (pathname === '/') return send(response, 200, 'text/html', page({ greeting: process.env.GREETING, ...state() }));
   if (pathname === '/api/state') return send(response, 200, 'application/json', JSON.stringify(state()));
   if (pathname === '/healthz') return send(response, 200, 'text/plain', 'ok\n');
@@ -31,6 +32,10 @@ function state() {
 }
 
 function send(response, status, type, text) {
-  response.writeHead(status, { 'content-type': `${type}; charset=utf-8`, 'cache-control': 'no-store', 'content-length': Buffer.byteLength(text) });
+  response.writeHead(status, {
+    'content-type': `${type}; charset=utf-8`,
+    'cache-control': 'no-store',
+    'content-length': Buffer.byteLength(text),
+  });
   response.end(response.req.method === 'HEAD' ? undefined : text);
 }

@@ -37,7 +37,10 @@ const page = `<!doctype html>
 const server = http.createServer((request, response) => {
   const found = request.url.split('?')[0] === '/';
   const text = found ? page : 'Not found\n';
-  response.writeHead(found ? 200 : 404, { 'content-type': `text/${found ? 'html' : 'plain'}; charset=utf-8`, 'content-length': Buffer.byteLength(text) });
+  response.writeHead(found ? 200 : 404, {
+    'content-type': `text/${found ? 'html' : 'plain'}; charset=utf-8`,
+    'content-length': Buffer.byteLength(text),
+  });
   response.end(request.method === 'HEAD' ? undefined : text);
 });
 

@@ -14,10 +14,11 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => service?.close(), 60_000);
 
-const running = (application: TestApplication, count: number): Promise<unknown> => eventually(`${count} instances of ${application.name}`, async () => {
-  const { data } = await application.get('/instances');
-  return data.length === count && data.every(({ status }: { status: string }) => status === 'running');
-});
+const running = (application: TestApplication, count: number): Promise<unknown> =>
+  eventually(`${count} instances of ${application.name}`, async () => {
+    const { data } = await application.get('/instances');
+    return data.length === count && data.every(({ status }: { status: string }) => status === 'running');
+  });
 
 test('no port is left: a new version is refused with the reason, the old one goes on; with a port again all is well', async () => {
   const [one, two] = [await service.application(nodeApp('one')), await service.application(nodeApp('two'))];
@@ -26,7 +27,10 @@ test('no port is left: a new version is refused with the reason, the old one goe
   await two.post(`/processes/${id}/scale`, { instances: 2 });
   await running(two, 2);
   const failed = await one.deploy();
-  expect([failed.status, failed.status_reason]).toEqual(['failed', expect.stringMatching(/All ports from 19870 to 19872 are taken\. Enlarge APP_PORTS, or stop applications\.$/)]);
+  expect([failed.status, failed.status_reason]).toEqual([
+    'failed',
+    expect.stringMatching(/All ports from 19870 to 19872 are taken\. Enlarge APP_PORTS, or stop applications\.$/),
+  ]);
   expect((await one.visit()).body).toBe('one');
   await two.post(`/processes/${id}/scale`, { instances: 1 });
   await running(two, 1);
@@ -37,23 +41,36 @@ test('no port is left: a new version is refused with the reason, the old one goe
 }, 60_000);
 
 test('an app that leaks memory is ended at the size of its process type and started again; its log says why', async () => {
-  const application = await service.application(webCommand('node server.js', {
-    'server.js': `const all = []; require('http').createServer((q, a) => { if (q.url === '/leak') setInterval(() => all.push(Buffer.alloc(8e6, 1)), 5); a.end('well'); }).listen(process.env.PORT, '127.0.0.1')`,
-  }));
+  const application = await service.application(
+    webCommand('node server.js', {
+      'server.js': `const all = []; require('http').createServer((q, a) => { if (q.url === '/leak') setInterval(() => all.push(Buffer.alloc(8e6, 1)), 5); a.end('well'); }).listen(process.env.PORT, '127.0.0.1')`,
+    }),
+  );
   expect((await application.deploy()).status).toBe('active');
   await application.visit('/leak');
   await eventually('the restart', async () => (await application.get('/instances')).data[0]?.restart_count === 1);
   await eventually('an answer', async () => (await application.visit()).body === 'well');
   const lines = (await application.get('/logs?source=system')).data.map(({ message }: { message: string }) => message);
-  expect(lines.join('\n')).toMatch(/web: The app was ended because it used more than \d+ MB of memory\. Choose a larger size, or let it use less\./);
+  expect(lines.join('\n')).toMatch(
+    /web: The app was ended because it used more than \d+ MB of memory\. Choose a larger size, or let it use less\./,
+  );
   await nothingOrphaned(service);
 }, 60_000);
 
 test(`${CONNECTIONS} connections to one application at once: each is answered or told to come again, and others notice nothing`, async () => {
-  const [application, neighbour] = [await service.application(nodeApp('busy')), await service.application(nodeApp('quiet'))];
+  const [application, neighbour] = [
+    await service.application(nodeApp('busy')),
+    await service.application(nodeApp('quiet')),
+  ];
   for (const one of [application, neighbour]) expect((await one.deploy()).status).toBe('active');
   const began = performance.now();
-  const client = promisify(execFile)(process.execPath, ['-e', CLIENT, String(service.platform.config.ingressPort), application.host, String(CONNECTIONS)]);
+  const client = promisify(execFile)(process.execPath, [
+    '-e',
+    CLIENT,
+    String(service.platform.config.ingressPort),
+    application.host,
+    String(CONNECTIONS),
+  ]);
   const [api, other] = await Promise.all([application.get(), neighbour.visit()]);
   const counts = JSON.parse((await client).stdout) as { answered: number; busy: number; other: string[] };
   // One application may have so many requests open at a time.

@@ -41,10 +41,21 @@ test('the database restarts while versions are built, released and started; requ
   const [inBuild, inRelease, inStart] = await Promise.all([door(), door(), door()]);
   const serving = await service.application(nodeApp('serving'));
   expect((await serving.deploy()).status).toBe('active');
-  const built = await service.application({ ...nodeApp('built'), 'package.json': JSON.stringify({ name: 'app', version: '1.0.0', scripts: { build: 'node build.js', start: 'node server.js' } }), 'build.js': inBuild.script });
+  const built = await service.application({
+    ...nodeApp('built'),
+    'package.json': JSON.stringify({
+      name: 'app',
+      version: '1.0.0',
+      scripts: { build: 'node build.js', start: 'node server.js' },
+    }),
+    'build.js': inBuild.script,
+  });
   const released = await service.application(procfileApp('released', inRelease.command));
   const started = await service.application(
-    { ...webCommand('node late.js'), 'late.js': `${inStart.script}.then(() => require('http').createServer((q, a) => a.end('late')).listen(process.env.PORT, '127.0.0.1'))` },
+    {
+      ...webCommand('node late.js'),
+      'late.js': `${inStart.script}.then(() => require('http').createServer((q, a) => a.end('late')).listen(process.env.PORT, '127.0.0.1'))`,
+    },
     { health_check: { grace_period_seconds: 60, interval_seconds: 5, timeout_seconds: 4 } },
   );
   const all = [built, released, started];
@@ -54,18 +65,27 @@ test('the database restarts while versions are built, released and started; requ
 
   const { port } = new URL(engine.url);
   await engine.close();
-  expect((await fetch(`${service.url}/v2/applications`, { headers: { Authorization: `Bearer ${service.key}`, 'X-Svc-Project': service.project } })).status).toBe(503);
+  expect(
+    (
+      await fetch(`${service.url}/v2/applications`, {
+        headers: { Authorization: `Bearer ${service.key}`, 'X-Svc-Project': service.project },
+      })
+    ).status,
+  ).toBe(503);
   // The builds end while nobody can write it down.
   for (const one of [inBuild, inRelease, inStart]) one.open();
   await sleep(AWAY_MS);
   engine = await startEngine(['-p', port]);
 
-  const ends = await Promise.all(all.map((application, index) => application.ended(asked[index].id, 60_000).catch((error: Error) => error)));
+  const ends = await Promise.all(
+    all.map((application, index) => application.ended(asked[index].id, 60_000).catch((error: Error) => error)),
+  );
   expect(ends).toMatchObject(all.map(() => ({ status: 'active', status_reason: null })));
   const { total, lost } = await traffic.stop();
   expect(lost).toEqual([]);
   expect(total).toBeGreaterThan(100);
   expect([inBuild, inRelease, inStart].map((one) => one.waiting())).toEqual([1, 1, 1]);
-  for (const application of all) await eventually(`${application.name} answers`, async () => (await application.visit()).status === 200);
+  for (const application of all)
+    await eventually(`${application.name} answers`, async () => (await application.visit()).status === 200);
   await nothingOrphaned(service);
 }, 120_000);

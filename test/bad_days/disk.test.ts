@@ -25,7 +25,8 @@ function mount(): boolean {
 }
 
 beforeAll(async () => {
-  if (mounted) service = await startDeployService({ RUNTIME_DIR: runtimeDir, LOG_LEVEL: 'silent', BUILD_TIMEOUT_SECONDS: '25' });
+  if (mounted)
+    service = await startDeployService({ RUNTIME_DIR: runtimeDir, LOG_LEVEL: 'silent', BUILD_TIMEOUT_SECONDS: '25' });
 }, 60_000);
 afterAll(async () => {
   await service?.close();
@@ -39,7 +40,7 @@ const ballast = path.join(runtimeDir, 'ballast');
 function fill(left: number): void {
   const file = openSync(ballast, 'w');
   try {
-    for (const part = Buffer.alloc(1 << 16, 1); ; ) writeSync(file, part);
+    for (const part = Buffer.alloc(1 << 16, 1); ;) writeSync(file, part);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
   } finally {
@@ -48,28 +49,39 @@ function fill(left: number): void {
   if (left > 0) execFileSync('truncate', ['-s', `-${left}`, ballast]);
 }
 
-const big = (version: string, megabytes: number) => ({ ...nodeApp(version), 'big.bin': Buffer.alloc(megabytes << 20, version) });
+const big = (version: string, megabytes: number) => ({
+  ...nodeApp(version),
+  'big.bin': Buffer.alloc(megabytes << 20, version),
+});
 const FULL = 'the disk of the host is full; an operator has to make room.';
 
-(mounted ? test : test.skip)('no room to fetch, to write the files, to start', async () => {
-  const application = await service.application(nodeApp('v1'));
-  expect((await application.deploy()).status).toBe('active');
-  const traffic = application.traffic('/', 1);
-  const reasons: string[] = [];
-  // Megabytes: none at all; enough for the mirror, which is packed; for the files too, but not for a copy of them.
-  for (const [index, left] of [0, 1.5, 5].entries()) {
-    application.push(big(`f${index}`, 4));
-    fill(left * 2 ** 20);
-    const failed = await application.deploy().finally(() => unlinkSync(ballast));
-    expect(failed.status).toBe('failed');
-    reasons.push(failed.status_reason);
+(mounted ? test : test.skip)(
+  'no room to fetch, to write the files, to start',
+  async () => {
+    const application = await service.application(nodeApp('v1'));
+    expect((await application.deploy()).status).toBe('active');
+    const traffic = application.traffic('/', 1);
+    const reasons: string[] = [];
+    // Megabytes: none at all; enough for the mirror, which is packed; for the files too, but not for a copy of them.
+    for (const [index, left] of [0, 1.5, 5].entries()) {
+      application.push(big(`f${index}`, 4));
+      fill(left * 2 ** 20);
+      const failed = await application.deploy().finally(() => unlinkSync(ballast));
+      expect(failed.status).toBe('failed');
+      reasons.push(failed.status_reason);
+      await nothingOrphaned(service);
+    }
+    expect(reasons).toEqual([
+      `The host cannot run it: ${FULL}`,
+      `The host cannot run it: ${FULL}`,
+      expect.stringMatching(new RegExp(`web: ${FULL}$`, 'i')),
+    ]);
+    const { lost } = await traffic.stop();
+    expect(lost).toEqual([]);
+    application.push(big('after', 1));
+    expect((await application.deploy()).status).toBe('active');
+    expect((await application.visit()).body).toBe('after');
     await nothingOrphaned(service);
-  }
-  expect(reasons).toEqual([`The host cannot run it: ${FULL}`, `The host cannot run it: ${FULL}`, expect.stringMatching(new RegExp(`web: ${FULL}$`, 'i'))]);
-  const { lost } = await traffic.stop();
-  expect(lost).toEqual([]);
-  application.push(big('after', 1));
-  expect((await application.deploy()).status).toBe('active');
-  expect((await application.visit()).body).toBe('after');
-  await nothingOrphaned(service);
-}, 120_000);
+  },
+  120_000,
+);

@@ -24,9 +24,20 @@ async function door(): Promise<Door> {
   return made;
 }
 
-const serve = (word: string): string => `require('http').createServer((q, a) => a.end('${word}')).listen(process.env.PORT, '127.0.0.1')`;
-const stubborn: GitFiles = webCommand('node server.js', { 'server.js': `process.on('SIGTERM', () => {}); ${serve('stubborn')}` });
-const building = (script: string): GitFiles => ({ ...nodeApp('built'), 'package.json': JSON.stringify({ name: 'app', version: '1.0.0', scripts: { build: 'node build.js', start: 'node server.js' } }), 'build.js': script });
+const serve = (word: string): string =>
+  `require('http').createServer((q, a) => a.end('${word}')).listen(process.env.PORT, '127.0.0.1')`;
+const stubborn: GitFiles = webCommand('node server.js', {
+  'server.js': `process.on('SIGTERM', () => {}); ${serve('stubborn')}`,
+});
+const building = (script: string): GitFiles => ({
+  ...nodeApp('built'),
+  'package.json': JSON.stringify({
+    name: 'app',
+    version: '1.0.0',
+    scripts: { build: 'node build.js', start: 'node server.js' },
+  }),
+  'build.js': script,
+});
 
 interface Instance {
   id: string;
@@ -34,21 +45,36 @@ interface Instance {
   restart_count: number;
   pid: number;
 }
-const instancesOf = ({ id }: TestApplication): Promise<Instance[]> => plant.sql<Instance>(`select id, port, restart_count, (handle ->> 'pid')::int as pid from instances where application_id = $1 and status = 'running'`, [id]);
+const instancesOf = ({ id }: TestApplication): Promise<Instance[]> =>
+  plant.sql<Instance>(
+    `select id, port, restart_count, (handle ->> 'pid')::int as pid from instances where application_id = $1 and status = 'running'`,
+    [id],
+  );
 const active = async (application: TestApplication): Promise<void> => {
   const ended = await application.deploy();
   expect([ended.status, ended.status_reason]).toEqual(['active', null]);
 };
-const queuedAs = (application: TestApplication, id: string, status: string): Promise<unknown> => eventually(`${status} of ${application.name}`, async () => (await application.get(`/deployments/${id}`)).status === status);
+const queuedAs = (application: TestApplication, id: string, status: string): Promise<unknown> =>
+  eventually(
+    `${status} of ${application.name}`,
+    async () => (await application.get(`/deployments/${id}`)).status === status,
+  );
 
 test('killed while deployments wait, fetch, build, release and come up, and while applications run, crash, stop and go', async () => {
   const held = await Promise.all([door(), door(), door()]);
   const [inBuild, inRelease, inStart] = held as [Door, Door, Door];
   const long = { health_check: { grace_period_seconds: 90, interval_seconds: 5, timeout_seconds: 4 } };
-  const [serving, crashing, stopping, going] = await Promise.all([nodeApp('serving'), nodeApp('crashing'), stubborn, stubborn].map((files) => plant.application(files, { run: { shutdown_grace_seconds: 6 } }))) as [TestApplication, TestApplication, TestApplication, TestApplication];
+  const [serving, crashing, stopping, going] = (await Promise.all(
+    [nodeApp('serving'), nodeApp('crashing'), stubborn, stubborn].map((files) =>
+      plant.application(files, { run: { shutdown_grace_seconds: 6 } }),
+    ),
+  )) as [TestApplication, TestApplication, TestApplication, TestApplication];
   for (const application of [serving, crashing, stopping, going]) await active(application);
   const releasing = await plant.application(procfileApp('releasing', inRelease.command));
-  const starting = await plant.application({ ...webCommand('node late.js'), 'late.js': `${inStart.script}.then(() => ${serve('late')})` }, long);
+  const starting = await plant.application(
+    { ...webCommand('node late.js'), 'late.js': `${inStart.script}.then(() => ${serve('late')})` },
+    long,
+  );
   const asked: [TestApplication, string][] = [];
   const ask = async (application: TestApplication): Promise<string> => {
     const { id } = await application.ask();
@@ -56,7 +82,10 @@ test('killed while deployments wait, fetch, build, release and come up, and whil
     return id;
   };
   for (const application of [releasing, starting]) await ask(application);
-  await eventually('the release command and the app at their doors', async () => inRelease.waiting() > 0 && inStart.waiting() > 0);
+  await eventually(
+    'the release command and the app at their doors',
+    async () => inRelease.waiting() > 0 && inStart.waiting() > 0,
+  );
   const built = await plant.application(building(inBuild.script));
   await ask(built);
   await eventually('the build at its door', async () => inBuild.waiting() > 0);
@@ -69,8 +98,8 @@ test('killed while deployments wait, fetch, build, release and come up, and whil
   const waiting = await ask(queued);
   await queuedAs(queued, waiting, 'queued');
   await queuedAs(fetching, fetched, 'building').catch(() => null);
-  const [before] = await instancesOf(serving) as [Instance];
-  const [victim] = await instancesOf(crashing) as [Instance];
+  const [before] = (await instancesOf(serving)) as [Instance];
+  const [victim] = (await instancesOf(crashing)) as [Instance];
   await stopping.post('/stop');
   await plant.call('DELETE', `/v2/applications/${going.id}`);
   await sleep(500);
@@ -87,7 +116,8 @@ test('killed while deployments wait, fetch, build, release and come up, and whil
 
   const ends = await Promise.all(asked.map(([application, id]) => application.ended(id, 60_000)));
   expect(ends.map(({ status, status_reason }) => [status, status_reason])).toEqual(asked.map(() => ['active', null]));
-  for (const application of [serving, crashing, releasing, starting, built, fetching, queued]) await eventually(`${application.name} answers`, async () => (await application.visit()).status === 200);
+  for (const application of [serving, crashing, releasing, starting, built, fetching, queued])
+    await eventually(`${application.name} answers`, async () => (await application.visit()).status === 200);
   expect((await instancesOf(serving))[0]).toEqual(before);
   await eventually('the restart', async () => (await instancesOf(crashing))[0]?.restart_count === 1);
   await eventually('stopped', async () => (await stopping.get()).status === 'stopped');
@@ -97,18 +127,22 @@ test('killed while deployments wait, fetch, build, release and come up, and whil
   await nothingOrphaned(plant);
 }, 150_000);
 
-test('killed again and again while one application is deployed', async () => {
-  const application = await plant.application(procfileApp('v0'));
-  await active(application);
-  for (const [index, ms] of ATTEMPTS_MS.entries()) {
-    application.push(procfileApp(`v${index + 1}`));
-    const { id } = await application.ask();
-    await sleep(ms);
-    await plant.kill();
-    await plant.start();
-    const ended = await application.ended(id, 60_000);
-    expect([ms, ended.status, ended.status_reason]).toEqual([ms, 'active', null]);
-    await eventually('the new version', async () => (await application.visit()).body === `v${index + 1} released`);
-    await nothingOrphaned(plant);
-  }
-}, 60_000 + ATTEMPTS_MS.length * 15_000);
+test(
+  'killed again and again while one application is deployed',
+  async () => {
+    const application = await plant.application(procfileApp('v0'));
+    await active(application);
+    for (const [index, ms] of ATTEMPTS_MS.entries()) {
+      application.push(procfileApp(`v${index + 1}`));
+      const { id } = await application.ask();
+      await sleep(ms);
+      await plant.kill();
+      await plant.start();
+      const ended = await application.ended(id, 60_000);
+      expect([ms, ended.status, ended.status_reason]).toEqual([ms, 'active', null]);
+      await eventually('the new version', async () => (await application.visit()).body === `v${index + 1} released`);
+      await nothingOrphaned(plant);
+    }
+  },
+  60_000 + ATTEMPTS_MS.length * 15_000,
+);

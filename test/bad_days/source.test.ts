@@ -13,21 +13,34 @@ afterAll(async () => {
   await service?.close();
 }, 60_000);
 
-const post = (application: TestApplication, body: object = {}) => service.call('POST', `/v2/applications/${application.id}/deployments`, { body });
+const post = (application: TestApplication, body: object = {}) =>
+  service.call('POST', `/v2/applications/${application.id}/deployments`, { body });
 
 test('a repository that is gone before the request: 502, and no deployment', async () => {
   const application = await service.application(nodeApp('v1'));
   service.git.remove(application.name);
   const answer = await post(application);
-  expect([answer.status, answer.body.code, answer.body.detail]).toEqual([502, 'provider_error', expect.stringMatching(/has no Git repository at this address/)]);
+  expect([answer.status, answer.body.code, answer.body.detail]).toEqual([
+    502,
+    'provider_error',
+    expect.stringMatching(/has no Git repository at this address/),
+  ]);
   expect((await application.get('/deployments')).data).toEqual([]);
   expect(await application.get()).toMatchObject({ status: 'new' });
 });
 
 test('a branch, or a commit, that the repository does not have: 422 that names the field', async () => {
   const application = await service.application(nodeApp('v1'));
-  const [branch, commit] = [await post(application, { branch: 'nowhere' }), await post(application, { commit_sha: 'f'.repeat(40) })];
-  expect([branch.status, branch.body.code, branch.body.field, branch.body.detail]).toEqual([422, 'reference_not_found', 'branch', expect.stringContaining('nowhere')]);
+  const [branch, commit] = [
+    await post(application, { branch: 'nowhere' }),
+    await post(application, { commit_sha: 'f'.repeat(40) }),
+  ];
+  expect([branch.status, branch.body.code, branch.body.field, branch.body.detail]).toEqual([
+    422,
+    'reference_not_found',
+    'branch',
+    expect.stringContaining('nowhere'),
+  ]);
   expect([commit.status, commit.body.code, commit.body.field]).toEqual([422, 'reference_not_found', 'commit_sha']);
   expect((await application.get('/deployments')).data).toEqual([]);
 });
@@ -51,8 +64,11 @@ test('between request and build the repository goes, the branch goes, the histor
     expect.stringMatching(/has no Git repository at this address\. Check the address/),
     // The default branch is the one that went, so the server names no branch at all.
     expect.stringMatching(/^The repository is empty\. Push a first commit/),
-    expect.stringMatching(new RegExp(`^There is no commit ${seconds[2].commit_sha} on the branch main any more: .*force push`)),
+    expect.stringMatching(
+      new RegExp(`^There is no commit ${seconds[2].commit_sha} on the branch main any more: .*force push`),
+    ),
   ]);
-  for (const application of all) expect([(await application.get()).status, (await application.visit()).body]).toEqual(['running', 'v1 raw']);
+  for (const application of all)
+    expect([(await application.get()).status, (await application.visit()).body]).toEqual(['running', 'v1 raw']);
   await nothingOrphaned(service);
 }, 90_000);

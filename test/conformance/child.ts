@@ -4,15 +4,27 @@ import path from 'node:path';
 import type { Desired, Fingerprint } from '../../drivers/driver';
 
 /** How another process opens the same driver: `module` from the root of the project, a function in it, its argument. */
-export interface Recipe { module: string; factory: string; options: unknown }
+export interface Recipe {
+  module: string;
+  factory: string;
+  options: unknown;
+}
 
-export interface Job { recipe: Recipe; verb: 'ensure' | 'remove'; desired: Desired<unknown> }
+export interface Job {
+  recipe: Recipe;
+  verb: 'ensure' | 'remove';
+  desired: Desired<unknown>;
+}
 
 const program = path.join(__dirname, 'killable.js');
 
 /** What the driver says of this host. Synchronous, so that a suite can be skipped by name. */
 export function fingerprintOf(recipe: Recipe): Fingerprint {
-  const { stdout, stderr } = spawnSync(process.execPath, [program, JSON.stringify({ ...recipe, verb: 'fingerprint' })], { encoding: 'utf8' });
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    [program, JSON.stringify({ ...recipe, verb: 'fingerprint' })],
+    { encoding: 'utf8' },
+  );
   if (stdout === '') throw new Error(stderr);
   return JSON.parse(stdout) as Fingerprint;
 }
@@ -34,10 +46,17 @@ export async function killAfter(job: Job, ms: number): Promise<boolean> {
   return (await start(job, 0, ms)).signal === 'SIGKILL';
 }
 
-interface Ended { signal: NodeJS.Signals | null; stdout: string; stderr: string }
+interface Ended {
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
 
 function start(job: Job, killAt: number, killAfterMs: number): Promise<Ended> {
-  const child = spawn(process.execPath, [program, JSON.stringify({ ...job.recipe, verb: job.verb, desired: job.desired, killAt })]);
+  const child = spawn(process.execPath, [
+    program,
+    JSON.stringify({ ...job.recipe, verb: job.verb, desired: job.desired, killAt }),
+  ]);
   const timer = killAfterMs === Infinity ? undefined : setTimeout(() => child.kill('SIGKILL'), killAfterMs);
   const words = { stdout: '', stderr: '' };
   child.stdout.on('data', (text: Buffer) => (words.stdout += text.toString()));

@@ -19,18 +19,41 @@ async function makeFixture(): Promise<ResourceFixture<SpreadSpec, ListenerSeen>>
   const driver = openSpreading(options);
   await mkdir(path.join(directory, 'endpoints'), { mode: 0o711 });
   await driver.runtime();
-  const spec: SpreadSpec = { tenant: 5, port: 0, running: true, allowed_sources: [], engine: 'redis', connections: 50, servers: [] };
+  const spec: SpreadSpec = {
+    tenant: 5,
+    port: 0,
+    running: true,
+    allowed_sources: [],
+    engine: 'redis',
+    connections: 50,
+    servers: [],
+  };
   const place = (id: string) => path.join(directory, 'endpoints', id);
-  const processes = () => processesWith(`${directory}/endpoints/`).filter(({ args }) => args.startsWith('/usr/sbin/haproxy')).map(({ pid }) => pid);
-  const running = (observed: ListenerSeen) => Promise.resolve(expect(observed).toEqual({ state: 'running', reason: null }));
+  const processes = () =>
+    processesWith(`${directory}/endpoints/`)
+      .filter(({ args }) => args.startsWith('/usr/sbin/haproxy'))
+      .map(({ pid }) => pid);
+  const running = (observed: ListenerSeen) =>
+    Promise.resolve(expect(observed).toEqual({ state: 'running', reason: null }));
   return {
-    driver, spec, changed: { ...spec, servers: [{ id: 'rep_one', port: 7 }] },
+    driver,
+    spec,
+    changed: { ...spec, servers: [{ id: 'rep_one', port: 7 }] },
     recipe: { module: 'test/conformance/spreading.ts', factory: 'openSpreading', options },
-    snapshot: async () => ({ files: await filesOf(path.join(directory, 'endpoints')), units: await unitsOf(path.join(directory, 'units')), processes: processes() }),
-    use: running, check: running,
+    snapshot: async () => ({
+      files: await filesOf(path.join(directory, 'endpoints')),
+      units: await unitsOf(path.join(directory, 'units')),
+      processes: processes(),
+    }),
+    use: running,
+    check: running,
     drifts: {
       'its process was killed': (id) => {
-        signalAll(processesWith(`${place(id)}/`).flatMap(({ pid, args }) => (args.startsWith('/usr/sbin/haproxy') ? [pid] : [])));
+        signalAll(
+          processesWith(`${place(id)}/`).flatMap(({ pid, args }) =>
+            args.startsWith('/usr/sbin/haproxy') ? [pid] : [],
+          ),
+        );
         return ended(place(id));
       },
       'its process and all around it were killed': (id) => {
@@ -61,8 +84,10 @@ async function unitsOf(directory: string): Promise<string[]> {
 
 async function filesOf(directory: string): Promise<unknown> {
   const names = (await readdir(directory, { recursive: true })).sort();
-  return Promise.all(names.map(async (name) => {
-    const { ino, mode, size, mtimeMs } = await lstat(path.join(directory, name));
-    return [name, ino, mode, size, mtimeMs];
-  }));
+  return Promise.all(
+    names.map(async (name) => {
+      const { ino, mode, size, mtimeMs } = await lstat(path.join(directory, name));
+      return [name, ino, mode, size, mtimeMs];
+    }),
+  );
 }

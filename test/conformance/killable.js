@@ -30,7 +30,10 @@ async function work() {
   return continuations;
 }
 
-work().then((result) => process.stdout.write(JSON.stringify(result)), (error) => {
-  process.stderr.write(String(error.stack));
-  process.exitCode = 1;
-});
+work().then(
+  (result) => process.stdout.write(JSON.stringify(result)),
+  (error) => {
+    process.stderr.write(String(error.stack));
+    process.exitCode = 1;
+  },
+);

@@ -62,7 +62,10 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
       await fixture.plantForeign(foreign.id);
       const before = await fixture.snapshot();
       expect(await look(fixture, present)).toMatchObject({ state: 'present', upToDate: true });
-      expect(await look(fixture, { ...present, spec: fixture.changed })).toMatchObject({ state: 'present', upToDate: false });
+      expect(await look(fixture, { ...present, spec: fixture.changed })).toMatchObject({
+        state: 'present',
+        upToDate: false,
+      });
       expect(await look(fixture, foreign)).toMatchObject({ state: 'foreign' });
       expect(await look(fixture, absent)).toEqual({ state: 'absent' });
       expect(await fixture.snapshot()).toEqual(before);
@@ -117,7 +120,9 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
       for (const ms of [1, 3, 6, 10, 20, 40]) {
         const r = mint(fixture);
         const begin = Date.now();
-        const end = await fixture.driver.ensure(r, { state: 'absent' }, driverContext(ms)).catch((error: unknown) => error);
+        const end = await fixture.driver
+          .ensure(r, { state: 'absent' }, driverContext(ms))
+          .catch((error: unknown) => error);
         expect(Date.now() - begin).toBeLessThan(ms + 1_000);
         if (end instanceof Error) expect(end).toMatchObject({ name: 'DriverError', reason: 'transient' });
         await converged(fixture, r);
@@ -136,7 +141,12 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
     });
 
     test('killed while it makes: the next step goes on', async () => {
-      await killedEverywhere(fixture, 'ensure', async () => mint(fixture), (r) => converged(fixture, r));
+      await killedEverywhere(
+        fixture,
+        'ensure',
+        async () => mint(fixture),
+        (r) => converged(fixture, r),
+      );
     }, 300_000);
 
     test('killed while it changes: the next step goes on, nothing is lost', async () => {
@@ -152,19 +162,34 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
     }, 300_000);
 
     test('killed while it removes: the next step ends it', async () => {
-      await killedEverywhere(fixture, 'remove', () => made(fixture), (r) => removed(fixture, r));
+      await killedEverywhere(
+        fixture,
+        'remove',
+        () => made(fixture),
+        (r) => removed(fixture, r),
+      );
     }, 300_000);
 
     test('killed while it makes and then not wanted any more: nothing is left', async () => {
-      await killedEverywhere(fixture, 'ensure', async () => mint(fixture), async () => {
-        for (const { owner_id } of await listed(fixture)) await removed(fixture, { ...mint(fixture), id: owner_id });
-      });
+      await killedEverywhere(
+        fixture,
+        'ensure',
+        async () => mint(fixture),
+        async () => {
+          for (const { owner_id } of await listed(fixture)) await removed(fixture, { ...mint(fixture), id: owner_id });
+        },
+      );
     }, 300_000);
   });
 }
 
 // Real SIGKILLs of a child: at its continuations, counted, and at random moments, when a program it started is at work.
-async function killedEverywhere<S, O>(fixture: ResourceFixture<S, O>, verb: 'ensure' | 'remove', prepare: () => Promise<Desired<S>>, goOn: (r: Desired<S>) => Promise<void>): Promise<void> {
+async function killedEverywhere<S, O>(
+  fixture: ResourceFixture<S, O>,
+  verb: 'ensure' | 'remove',
+  prepare: () => Promise<Desired<S>>,
+  goOn: (r: Desired<S>) => Promise<void>,
+): Promise<void> {
   const { sample: most, random } = fixture.kills ?? usualKills;
   const empty = await fixture.snapshot();
   const first = await prepare();
@@ -179,10 +204,15 @@ async function killedEverywhere<S, O>(fixture: ResourceFixture<S, O>, verb: 'ens
     await goOn(r);
     await destroyed(fixture, r);
   };
-  for (const n of sample(total, most)) await killed((r) => killAtContinuation({ recipe: fixture.recipe, verb, desired: r }, n)).catch(withContext(`killed at continuation ${n} of ${total}`));
+  for (const n of sample(total, most))
+    await killed((r) => killAtContinuation({ recipe: fixture.recipe, verb, desired: r }, n)).catch(
+      withContext(`killed at continuation ${n} of ${total}`),
+    );
   for (let i = 0; i < random; i++) {
     const ms = span * (0.4 + 0.6 * Math.random());
-    await killed((r) => killAfter({ recipe: fixture.recipe, verb, desired: r }, ms)).catch(withContext(`killed after ${ms} ms of ${span}`));
+    await killed((r) => killAfter({ recipe: fixture.recipe, verb, desired: r }, ms)).catch(
+      withContext(`killed after ${ms} ms of ${span}`),
+    );
   }
   expect(kills).toBeGreaterThan(most / 2);
   expect(await listed(fixture)).toEqual([]);

@@ -7,18 +7,38 @@ import { hostFacts } from '../../drivers/host';
 import type { RuntimeDriver } from '../../drivers/runtime';
 import { openLocalRuntime } from '../../drivers/runtime/local';
 
-export interface SpreadingOptions { directory: string; firstPort: number }
+export interface SpreadingOptions {
+  directory: string;
+  firstPort: number;
+}
 
 const ports = 200;
 
 /** Opens its runtime with the first call; `closed` ends the watching of it. */
-export function openSpreading(options: SpreadingOptions): ResourceDriver<SpreadSpec, ListenerSeen> & { closed(): Promise<void>; runtime(): Promise<RuntimeDriver> } {
+export function openSpreading(
+  options: SpreadingOptions,
+): ResourceDriver<SpreadSpec, ListenerSeen> & { closed(): Promise<void>; runtime(): Promise<RuntimeDriver> } {
   let opened: Promise<RuntimeDriver> | undefined;
-  const runtime = () => (opened ??= openLocalRuntime({ directory: path.join(options.directory, 'units'), ports: [24_000, 24_001], sandbox: 'auto', tenantUidBase: 700_000 }));
-  const driver = async () => openSpreader({ runtime: await runtime(), directory: path.join(options.directory, 'endpoints'), found: async () => (await hostFacts()).programs.haproxy ?? null });
-  const placed = (r: Desired<SpreadSpec>): Desired<SpreadSpec> => ({ ...r, spec: { ...r.spec, port: options.firstPort + (Number(/\d+$/.exec(r.id)?.[0] ?? 0) % ports) } });
+  const runtime = () =>
+    (opened ??= openLocalRuntime({
+      directory: path.join(options.directory, 'units'),
+      ports: [24_000, 24_001],
+      sandbox: 'auto',
+      tenantUidBase: 700_000,
+    }));
+  const driver = async () =>
+    openSpreader({
+      runtime: await runtime(),
+      directory: path.join(options.directory, 'endpoints'),
+      found: async () => (await hostFacts()).programs.haproxy ?? null,
+    });
+  const placed = (r: Desired<SpreadSpec>): Desired<SpreadSpec> => ({
+    ...r,
+    spec: { ...r.spec, port: options.firstPort + (Number(/\d+$/.exec(r.id)?.[0] ?? 0) % ports) },
+  });
   return {
-    name: 'haproxy', runtime,
+    name: 'haproxy',
+    runtime,
     closed: async () => (await runtime()).close(),
     fingerprint: async (ctx) => (await driver()).fingerprint(ctx),
     observe: async (r, ctx) => (await driver()).observe(placed(r), ctx),

@@ -1,5 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, lstat, mkdir, mkdtemp, readFile, readdir, rename, rm, rmdir, statfs, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readFile,
+  readdir,
+  rename,
+  rm,
+  rmdir,
+  statfs,
+  writeFile,
+} from 'node:fs/promises';
 import { mkdtempSync } from 'node:fs';
 import { execFile } from 'node:child_process';
 import os from 'node:os';
@@ -22,7 +34,9 @@ const probe = mkdtempSync(path.join(os.tmpdir(), 'volumes-probe-'));
 const loop = fingerprintOf(recipeOf('loop_image', probe));
 afterAll(() => rm(probe, { recursive: true }));
 
-describeResourceDriver('directory volumes', () => makeFixture('directory', { 'the directory of the files is gone': (data) => rm(data, { recursive: true }) }));
+describeResourceDriver('directory volumes', () =>
+  makeFixture('directory', { 'the directory of the files is gone': (data) => rm(data, { recursive: true }) }),
+);
 
 describe('directory volumes', () => {
   let fixture: VolumeFixture;
@@ -60,7 +74,8 @@ describe('directory volumes', () => {
   test('a tree deeper than a path may be long is measured and removed', async () => {
     const r = { id: 'vol_deep', spec: { size_gb: 1 } };
     const { path: data } = await ensured(fixture.driver, r);
-    const dive = 'd=$(printf "%0200d" 0); for i in $(seq 30); do mkdir $d && cd -P $d || exit 1; done; head -c 100000 /dev/zero > bottom';
+    const dive =
+      'd=$(printf "%0200d" 0); for i in $(seq 30); do mkdir $d && cd -P $d || exit 1; done; head -c 100000 /dev/zero > bottom';
     await execute('sh', ['-c', dive], { cwd: data });
     expect((await observed(fixture.driver, r)).used_bytes).toBeGreaterThan(100_000);
     await remove(fixture.driver, r);
@@ -70,14 +85,16 @@ describe('directory volumes', () => {
 });
 
 if (loop.healthy) {
-  describeResourceDriver('loop image volumes', () => makeFixture('loop_image', {
-    'unmounted, as after a reboot': (data) => execute('umount', [path.dirname(data)]),
-    'unmounted and the place of the mount gone': async (data) => {
-      await execute('umount', [path.dirname(data)]);
-      await rmdir(path.dirname(data));
-    },
-    'the directory of the files is gone': (data) => rm(data, { recursive: true }),
-  }));
+  describeResourceDriver('loop image volumes', () =>
+    makeFixture('loop_image', {
+      'unmounted, as after a reboot': (data) => execute('umount', [path.dirname(data)]),
+      'unmounted and the place of the mount gone': async (data) => {
+        await execute('umount', [path.dirname(data)]);
+        await rmdir(path.dirname(data));
+      },
+      'the directory of the files is gone': (data) => rm(data, { recursive: true }),
+    }),
+  );
 
   describe('loop image volumes', () => {
     let fixture: VolumeFixture;
@@ -87,7 +104,9 @@ if (loop.healthy) {
     test('the limit is hard', async () => {
       const r = { id: 'vol_hard', spec: { size_gb: 4 } };
       const { path: data } = await ensured(fixture.driver, r);
-      await expect(writeFile(path.join(data, 'big'), randomBytes(5 * sizeUnitBytes))).rejects.toMatchObject({ code: 'ENOSPC' });
+      await expect(writeFile(path.join(data, 'big'), randomBytes(5 * sizeUnitBytes))).rejects.toMatchObject({
+        code: 'ENOSPC',
+      });
       expect(await observed(fixture.driver, r)).toMatchObject({ size_gb: 4, enforcement: 'hard', over_quota: false });
       await ensured(fixture.driver, { ...r, spec: { size_gb: 16 } });
       await writeFile(path.join(data, 'big'), randomBytes(5 * sizeUnitBytes));
@@ -121,7 +140,9 @@ if (loop.healthy) {
       const image = path.join(fixture.directory, r.id, 'volume.ext4');
       await execute('umount', [path.dirname(data)]);
       // A sandbox that another test starts has a copy of all mounts for a moment, and the file system writes to its image until then.
-      await until(async () => (await execute('losetup', ['--list', '--noheadings', '--associated', image])).stdout === '');
+      await until(
+        async () => (await execute('losetup', ['--list', '--noheadings', '--associated', image])).stdout === '',
+      );
       await writeFile(image, Buffer.alloc(4 * sizeUnitBytes));
       await expect(ensured(fixture.driver, r)).rejects.toMatchObject({ reason: 'conflict' });
       await rm(image);
@@ -145,13 +166,18 @@ test('auto takes the hard limit where mounting works; both stay known by name', 
   await rmdir(directory);
 });
 
-interface VolumeFixture extends ResourceFixture<VolumeSpec, VolumeObserved> { directory: string; driver: VolumeDriver }
+interface VolumeFixture extends ResourceFixture<VolumeSpec, VolumeObserved> {
+  directory: string;
+  driver: VolumeDriver;
+}
 
 function commonRules(fixture: () => VolumeFixture): void {
   test('it never shrinks', async () => {
     const r = { id: 'vol_shrink', spec: { size_gb: 8 } };
     await ensured(fixture().driver, r);
-    await expect(ensured(fixture().driver, { ...r, spec: { size_gb: 4 } })).rejects.toMatchObject({ reason: 'invalid' });
+    await expect(ensured(fixture().driver, { ...r, spec: { size_gb: 4 } })).rejects.toMatchObject({
+      reason: 'invalid',
+    });
     expect(await observed(fixture().driver, r)).toMatchObject({ size_gb: 8 });
     await remove(fixture().driver, r);
   });
@@ -166,7 +192,9 @@ function commonRules(fixture: () => VolumeFixture): void {
 
   test('an id that is no plain name is refused', async () => {
     for (const id of ['../vol_1', 'vol/1', '', '.', 'vol_1\0']) {
-      await expect(fixture().driver.observe({ id, spec: { size_gb: 4 } }, soon())).rejects.toMatchObject({ reason: 'invalid' });
+      await expect(fixture().driver.observe({ id, spec: { size_gb: 4 } }, soon())).rejects.toMatchObject({
+        reason: 'invalid',
+      });
     }
   });
 
@@ -174,7 +202,9 @@ function commonRules(fixture: () => VolumeFixture): void {
     const { driver, directory } = fixture();
     await rename(directory, `${directory}-away`);
     await writeFile(directory, 'not a directory');
-    const error: unknown = await driver.ensure({ id: 'vol_a', spec: { size_gb: 4 } }, { state: 'absent' }, soon()).catch((e: unknown) => e);
+    const error: unknown = await driver
+      .ensure({ id: 'vol_a', spec: { size_gb: 4 } }, { state: 'absent' }, soon())
+      .catch((e: unknown) => e);
     expect(error).toMatchObject({ name: 'DriverError' });
     expect((error as Error).message).not.toContain(path.basename(directory));
     await rm(directory);
@@ -182,7 +212,10 @@ function commonRules(fixture: () => VolumeFixture): void {
   });
 }
 
-async function makeFixture(name: VolumeDriverName, drifts: Record<string, (data: string) => Promise<unknown>>): Promise<VolumeFixture> {
+async function makeFixture(
+  name: VolumeDriverName,
+  drifts: Record<string, (data: string) => Promise<unknown>>,
+): Promise<VolumeFixture> {
   const directory = await mkdtemp(path.join(os.tmpdir(), 'volumes-'));
   const drivers = await openVolumeDrivers({ directory, choice: name, sizeUnitBytes });
   const driver = drivers.default;
@@ -197,11 +230,17 @@ async function makeFixture(name: VolumeDriverName, drifts: Record<string, (data:
     check: async ({ path: data, size_gb }) => {
       expect(await readFile(path.join(data, 'kept'), 'utf8')).toBe('precious');
       expect(size_gb).toBe(9);
-      if (name === 'loop_image') expect((await statfs(data)).blocks * (await statfs(data)).bsize).toBeGreaterThan(6 * sizeUnitBytes);
+      if (name === 'loop_image')
+        expect((await statfs(data)).blocks * (await statfs(data)).bsize).toBeGreaterThan(6 * sizeUnitBytes);
     },
-    drifts: Object.fromEntries(Object.entries(drifts).map(([kind, drift]) => [kind, async (id: string) => {
-      await drift((await observed(driver, { id, spec: { size_gb: 4 } })).path);
-    }])),
+    drifts: Object.fromEntries(
+      Object.entries(drifts).map(([kind, drift]) => [
+        kind,
+        async (id: string) => {
+          await drift((await observed(driver, { id, spec: { size_gb: 4 } })).path);
+        },
+      ]),
+    ),
     plantForeign: async (id) => {
       await mkdir(path.join(directory, id));
       await writeFile(path.join(directory, id, 'letter'), 'not yours');
@@ -224,7 +263,9 @@ function recipeOf(name: VolumeDriverName, directory: string): Recipe {
 async function snapshot(directory: string): Promise<unknown> {
   const names = (await readdir(directory, { recursive: true })).sort();
   const entries = await Promise.all(names.map(async (name) => [name, await stateOf(path.join(directory, name))]));
-  const mounts = (await readFile('/proc/self/mountinfo', 'utf8').catch(() => '')).split('\n').filter((line) => line.includes(directory));
+  const mounts = (await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''))
+    .split('\n')
+    .filter((line) => line.includes(directory));
   return { entries, mounts, loops: await loopDevices(directory) };
 }
 
@@ -235,8 +276,13 @@ async function stateOf(file: string): Promise<unknown> {
 }
 
 async function loopDevices(directory: string): Promise<string[]> {
-  const { stdout } = await execute('losetup', ['--list', '--noheadings', '--output', 'BACK-FILE']).catch(() => ({ stdout: '' }));
-  return stdout.split('\n').filter((line) => line.includes(directory)).sort();
+  const { stdout } = await execute('losetup', ['--list', '--noheadings', '--output', 'BACK-FILE']).catch(() => ({
+    stdout: '',
+  }));
+  return stdout
+    .split('\n')
+    .filter((line) => line.includes(directory))
+    .sort();
 }
 
 async function ensured(driver: VolumeDriver, r: { id: string; spec: VolumeSpec }): Promise<VolumeObserved> {

@@ -53,7 +53,11 @@ test.each(operations.map((operation) => [operation.id, operation] as const))('%s
   const seen = await Promise.all(
     actors.map(async (actor) => {
       const body = operation.field.body ? { surprise: 1 } : undefined;
-      const answer = await service.call(operation.method, pathOf(operation), { key: actor.token, project: actor.header, body });
+      const answer = await service.call(operation.method, pathOf(operation), {
+        key: actor.token,
+        project: actor.header,
+        body,
+      });
       return [actor.name, answer.status, answer.body?.code ?? null];
     }),
   );
@@ -63,12 +67,23 @@ test.each(operations.map((operation) => [operation.id, operation] as const))('%s
 test('a refusal says what is missing', async () => {
   const key = await service.mintKey({ scopes: ['read', 'logs:read'] });
   const scope = await service.call('POST', '/v2/volumes', { key });
-  expect(scope.body).toMatchObject({ code: 'insufficient_scope', required_scope: 'write', token_scopes: ['read', 'logs:read'] });
+  expect(scope.body).toMatchObject({
+    code: 'insufficient_scope',
+    required_scope: 'write',
+    token_scopes: ['read', 'logs:read'],
+  });
   const viewer = await service.mintKey({ role: 'viewer' });
-  expect((await service.call('POST', '/v2/volumes', { key: viewer })).body).toMatchObject({ code: 'role_not_permitted', required_role: 'developer' });
-  expect((await service.call('PATCH', `/v2/projects/${service.project}`, { key: viewer })).body).toMatchObject({ required_role: 'developer' });
+  expect((await service.call('POST', '/v2/volumes', { key: viewer })).body).toMatchObject({
+    code: 'role_not_permitted',
+    required_role: 'developer',
+  });
+  expect((await service.call('PATCH', `/v2/projects/${service.project}`, { key: viewer })).body).toMatchObject({
+    required_role: 'developer',
+  });
   const developer = await service.mintKey({ role: 'developer' });
-  expect((await service.call('PATCH', `/v2/projects/${service.project}`, { key: developer })).body).toMatchObject({ required_role: 'owner' });
+  expect((await service.call('PATCH', `/v2/projects/${service.project}`, { key: developer })).body).toMatchObject({
+    required_role: 'owner',
+  });
   const missing = await service.call('GET', '/v2/volumes', { key: null });
   expect(missing.headers.get('www-authenticate')).toMatch(/^Bearer /);
 });
@@ -77,7 +92,10 @@ test('a key that is revoked, or whose person leaves the project, stops at once',
   const key = await service.mintKey({ role: 'developer' });
   const works = async (): Promise<number> => (await service.call('GET', '/v2/volumes', { key })).status;
   expect(await works()).toBe(200);
-  const [row] = await service.sql<{ id: string; user_id: string }>(`select id, user_id from api_keys where hash = encode(sha256($1::bytea), 'hex')`, [key]);
+  const [row] = await service.sql<{ id: string; user_id: string }>(
+    `select id, user_id from api_keys where hash = encode(sha256($1::bytea), 'hex')`,
+    [key],
+  );
   await service.sql('delete from members where user_id = $1', [row?.user_id]);
   service.platform.identities.forget({ user_id: row?.user_id });
   expect(await works()).toBe(404);

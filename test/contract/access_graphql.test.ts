@@ -35,7 +35,14 @@ function variablesOf(operation: Operation): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const { name, argument } of operation.params) {
     const kind = kindOfParam(operation, name);
-    values[argument] = kind === 'project' ? service.project : kind === 'environment_variable' ? 'NOBODY' : kind === 'error' ? 'no_such_code' : 'vol_01h455vb4pex5vsknk084sn02q';
+    values[argument] =
+      kind === 'project'
+        ? service.project
+        : kind === 'environment_variable'
+          ? 'NOBODY'
+          : kind === 'error'
+            ? 'no_such_code'
+            : 'vol_01h455vb4pex5vsknk084sn02q';
   }
   const { body } = operation.field;
   if (body) values[body.argument] = poisoned(body.type);
@@ -80,7 +87,10 @@ test('every root field is either an operation or a dashboard function', () => {
 
 /** Root fields whose answer holds rows of the type. */
 function waysTo({ parent }: Relation): Operation[] {
-  return operations.filter(({ field, key }) => key === field.name && [parent.name, `${parent.name}List`].includes(typeName(field.definition.type)));
+  return operations.filter(
+    ({ field, key }) =>
+      key === field.name && [parent.name, `${parent.name}List`].includes(typeName(field.definition.type)),
+  );
 }
 
 function selectionOf(field: RootField, relation: Relation): string {
@@ -92,15 +102,25 @@ async function realVariables(operation: Operation): Promise<Record<string, unkno
   for (const { name, argument } of operation.params) values[argument] = await world.id(kindOfParam(operation, name));
   // A change needs a row in a state that allows it: the last parameter names it.
   const last = operation.params[operation.params.length - 1];
-  if (last && operation.field.kind === 'mutation') values[last.argument] = Object.values(await addressed(world, operation))[0] ?? values[last.argument];
+  if (last && operation.field.kind === 'mutation')
+    values[last.argument] = Object.values(await addressed(world, operation))[0] ?? values[last.argument];
   if (operation.field.body) values[operation.field.body.argument] = await world.body(operation);
   return values;
 }
 
-const cases = relations().flatMap((relation) => waysTo(relation).map((operation) => [`${relation.parent.name}.${relation.field.name}`, operation.id, relation, operation] as const));
+const cases = relations().flatMap((relation) =>
+  waysTo(relation).map(
+    (operation) => [`${relation.parent.name}.${relation.field.name}`, operation.id, relation, operation] as const,
+  ),
+);
 
 test('every relation can be reached and names its scope', () => {
-  for (const relation of relations()) expect([relation.parent.name, relation.field.name, waysTo(relation).length > 0]).toEqual([relation.parent.name, relation.field.name, true]);
+  for (const relation of relations())
+    expect([relation.parent.name, relation.field.name, waysTo(relation).length > 0]).toEqual([
+      relation.parent.name,
+      relation.field.name,
+      true,
+    ]);
 });
 
 test.each(cases)('%s of %s needs its own scope', async (name, _, relation, operation) => {
@@ -111,7 +131,9 @@ test.each(cases)('%s of %s needs its own scope', async (name, _, relation, opera
   };
   const lacking = await service.graphql(...(await text()), { key: await service.mintKey({ scopes: [root] }) });
   const refused = (lacking.errors ?? []).filter(({ extensions }) => extensions.code === 'insufficient_scope');
-  const both = await service.graphql(...(await text()), { key: await service.mintKey({ scopes: [root, relation.scope] }) });
+  const both = await service.graphql(...(await text()), {
+    key: await service.mintKey({ scopes: [root, relation.scope] }),
+  });
   expect([name, both.errors]).toEqual([name, undefined]);
   if (relation.scope === root) return expect(lacking.errors).toBeUndefined();
   expect(refused.length).toBeGreaterThan(0);

@@ -21,12 +21,15 @@ afterAll(async () => {
   await dns.close();
 });
 
-const all = (wanted: (operation: Operation) => boolean): [string, Operation][] => operations.filter(wanted).map((operation) => [operation.id, operation]);
+const all = (wanted: (operation: Operation) => boolean): [string, Operation][] =>
+  operations.filter(wanted).map((operation) => [operation.id, operation]);
 const etag = (answer: Answer): string => answer.headers.get('etag') ?? '';
 
 /** Measured or noted at every call, so that two answers differ. */
 const MEASURED = ['getProjectUsage', 'listDatabasePackageAvailability', 'getMe', 'getDatabaseBackupDownload'];
-const validated = all(({ method, id, field }) => method === 'GET' && (!field.list || field.global) && !MEASURED.includes(id));
+const validated = all(
+  ({ method, id, field }) => method === 'GET' && (!field.list || field.global) && !MEASURED.includes(id),
+);
 
 test.each(validated)('%s answers 304 to its ETag', async (_, operation) => {
   const place = await world.path(operation);
@@ -75,7 +78,10 @@ async function variable(operation: Operation): Promise<Target> {
 }
 
 async function change(operation: Operation, place: string, match?: string): Promise<Answer> {
-  return world.call(operation.method, place, { body: await world.body(operation), headers: match ? { 'If-Match': match } : {} });
+  return world.call(operation.method, place, {
+    body: await world.body(operation),
+    headers: match ? { 'If-Match': match } : {},
+  });
 }
 
 test.each(changes)('%s obeys If-Match', async (_, operation) => {
@@ -96,29 +102,49 @@ test.each(changes)('%s obeys If-Match', async (_, operation) => {
 test('what the driver reports changes the ETag of a read and no If-Match', async () => {
   const id = await world.fresh('volume');
   const before = await world.call('GET', `/v2/volumes/${id}`);
-  await service.sql(`update volumes set observed_generation = observed_generation + 1, status = 'available' where id = $1`, [id]);
+  await service.sql(
+    `update volumes set observed_generation = observed_generation + 1, status = 'available' where id = $1`,
+    [id],
+  );
   const after = await world.call('GET', `/v2/volumes/${id}`, { headers: { 'If-None-Match': etag(before) } });
   expect([after.status, etag(after) === etag(before)]).toEqual([200, false]);
-  expect((await world.call('PATCH', `/v2/volumes/${id}`, { body: { name: 'observed' }, headers: { 'If-Match': etag(before) } })).status).toBe(200);
+  expect(
+    (
+      await world.call('PATCH', `/v2/volumes/${id}`, {
+        body: { name: 'observed' },
+        headers: { 'If-Match': etag(before) },
+      })
+    ).status,
+  ).toBe(200);
 });
 
 test('of many changes with one If-Match, one wins', async () => {
   const id = await world.fresh('volume');
   const tag = etag(await world.call('GET', `/v2/volumes/${id}`));
-  const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => world.call('PATCH', `/v2/volumes/${id}`, { body: { name: `winner-${index}` }, headers: { 'If-Match': tag } })));
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, (_, index) =>
+      world.call('PATCH', `/v2/volumes/${id}`, { body: { name: `winner-${index}` }, headers: { 'If-Match': tag } }),
+    ),
+  );
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 412, 412, 412, 412, 412, 412, 412]);
 });
 
 const creations = all(({ method, statuses }) => method === 'POST' && statuses.includes(201));
 
 test.each(creations)('%s says where the record is', async (_, operation) => {
-  const made = await world.call('POST', await world.path(operation, await addressed(world, operation)), { body: await world.body(operation) });
+  const made = await world.call('POST', await world.path(operation, await addressed(world, operation)), {
+    body: await world.body(operation),
+  });
   expect([made.status, etag(made)]).toEqual([201, expect.stringMatching(/^"\d+-\d+"$/)]);
   const type = String(operation.field.definition.type);
-  const getter = operations.find(({ method, field, path }) => method === 'GET' && String(field.definition.type) === type && path.endsWith('}'));
+  const getter = operations.find(
+    ({ method, field, path }) => method === 'GET' && String(field.definition.type) === type && path.endsWith('}'),
+  );
   if (!getter) return expect(made.headers.get('location')).toBeNull();
   const place = made.headers.get('location')?.replace(service.url, '') ?? '';
-  const found = await world.call('GET', place, { project: made.body.id.startsWith('prj_') ? made.body.id : (made.body.project_id ?? world.project) });
+  const found = await world.call('GET', place, {
+    project: made.body.id.startsWith('prj_') ? made.body.id : (made.body.project_id ?? world.project),
+  });
   // A password is shown once.
   const told = 'password' in made.body ? { ...made.body, password: null } : made.body;
   expect([found.status, found.body, etag(found)]).toEqual([200, told, etag(made)]);

@@ -20,36 +20,57 @@ afterAll(async () => {
   await dns.close();
 });
 
-const posts = operations.filter(({ method }) => method === 'POST').map((operation): [string, Operation] => [operation.id, operation]);
+const posts = operations
+  .filter(({ method }) => method === 'POST')
+  .map((operation): [string, Operation] => [operation.id, operation]);
 let serial = 0;
 const newKey = (): string => `key ${(serial += 1)}`;
 
-function post(place: string, body: unknown, key: string, options: { key?: string; project?: string } = {}): Promise<Answer> {
+function post(
+  place: string,
+  body: unknown,
+  key: string,
+  options: { key?: string; project?: string } = {},
+): Promise<Answer> {
   return world.call('POST', place, { body, headers: { 'Idempotency-Key': key }, ...options });
 }
 
 const replayed = (answer: Answer): boolean => answer.headers.get('idempotent-replayed') === 'true';
-const volumes = async (name: string): Promise<number> => (await service.sql<{ count: number }>('select count(*) from volumes where name = $1', [name]))[0]?.count as number;
+const volumes = async (name: string): Promise<number> =>
+  (await service.sql<{ count: number }>('select count(*) from volumes where name = $1', [name]))[0]?.count as number;
 
 /** Another body of the same form; references need not lead anywhere, since a replay comes before they are looked at. */
 function changed(operation: Operation, body: Record<string, unknown> = {}): Record<string, unknown> {
-  if (!Object.keys(body).length) return { [Object.keys(operation.field.body?.type.getFields() ?? {})[0] as string]: 'app_01h455vb4pex5vsknk084sn02q' };
+  if (!Object.keys(body).length)
+    return {
+      [Object.keys(operation.field.body?.type.getFields() ?? {})[0] as string]: 'app_01h455vb4pex5vsknk084sn02q',
+    };
   const entries = Object.entries(body).map(([name, value]) => {
     if (/_id$/.test(name)) return [name, 'app_01h455vb4pex5vsknk084sn02q'];
     if (typeof value === 'boolean') return [name, !value];
     if (typeof value === 'number') return [name, value + 1];
-    return [name, ['name', 'hostname', 'branch', 'type', 'username', 'note', 'engine_version'].includes(name) ? `x${String(value)}` : value];
+    return [
+      name,
+      ['name', 'hostname', 'branch', 'type', 'username', 'note', 'engine_version'].includes(name)
+        ? `x${String(value)}`
+        : value,
+    ];
   });
   return Object.fromEntries(entries);
 }
 
 test.each(posts)('%s is done once', async (_, operation) => {
-  const [place, body, key] = [await world.path(operation, await addressed(world, operation)), await world.body(operation), newKey()];
+  const [place, body, key] = [
+    await world.path(operation, await addressed(world, operation)),
+    await world.body(operation),
+    newKey(),
+  ];
   const first = await post(place, body, key);
   expect([first.status, replayed(first)]).toEqual([operation.status, false]);
   const again = await post(place, body, key);
   expect([again.status, again.text, replayed(again)]).toEqual([first.status, first.text, true]);
-  for (const header of ['etag', 'location', 'content-type']) expect([header, again.headers.get(header)]).toEqual([header, first.headers.get(header)]);
+  for (const header of ['etag', 'location', 'content-type'])
+    expect([header, again.headers.get(header)]).toEqual([header, first.headers.get(header)]);
   expect(again.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
   if (!operation.field.body) return;
   const reused = await post(place, changed(operation, body), key);
@@ -59,16 +80,26 @@ test.each(posts)('%s is done once', async (_, operation) => {
 test('the order of fields and white space make no other request', async () => {
   const key = newKey();
   const first = await post('/v2/volumes', { name: 'ordered', size_gb: 1 }, key);
-  const again = await world.call('POST', '/v2/volumes', { raw: '{ "size_gb": 1,\n "name": "ordered" }', headers: { 'Idempotency-Key': key, 'Content-Type': 'application/json' } });
+  const again = await world.call('POST', '/v2/volumes', {
+    raw: '{ "size_gb": 1,\n "name": "ordered" }',
+    headers: { 'Idempotency-Key': key, 'Content-Type': 'application/json' },
+  });
   expect([again.status, again.body.id, replayed(again)]).toEqual([201, first.body.id, true]);
 });
 
 test('of many twins at once one is done', async () => {
   const key = newKey();
-  const answers = await Promise.all(Array.from({ length: 12 }, () => post('/v2/volumes', { name: 'twins', size_gb: 1 }, key)));
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, () => post('/v2/volumes', { name: 'twins', size_gb: 1 }, key)),
+  );
   expect(answers.filter((answer) => answer.status === 201 && !replayed(answer))).toHaveLength(1);
   for (const answer of answers.filter(({ status }) => status !== 201)) {
-    expect([answer.status, answer.body.code, answer.headers.get('retry-after'), answer.body.retryable]).toEqual([409, 'idempotency_in_progress', '1', true]);
+    expect([answer.status, answer.body.code, answer.headers.get('retry-after'), answer.body.retryable]).toEqual([
+      409,
+      'idempotency_in_progress',
+      '1',
+      true,
+    ]);
   }
   expect(new Set(answers.filter(({ status }) => status === 201).map(({ body }) => body.id)).size).toBe(1);
   expect(await volumes('twins')).toBe(1);
@@ -90,8 +121,14 @@ test('other keys, other callers and other places are other requests', async () =
 test('the same key with the header on another project is another request', async () => {
   const key = newKey();
   const other = await service.newProject();
-  const both = [await post('/v2/volumes', { name: 'header', size_gb: 1 }, key), await post('/v2/volumes', { name: 'header', size_gb: 1 }, key, { project: other.id })];
-  expect(both.map((answer) => [answer.status, replayed(answer), answer.body.project_id])).toEqual([[201, false, world.project], [201, false, other.id]]);
+  const both = [
+    await post('/v2/volumes', { name: 'header', size_gb: 1 }, key),
+    await post('/v2/volumes', { name: 'header', size_gb: 1 }, key, { project: other.id }),
+  ];
+  expect(both.map((answer) => [answer.status, replayed(answer), answer.body.project_id])).toEqual([
+    [201, false, world.project],
+    [201, false, other.id],
+  ]);
 });
 
 test('a failure is not kept', async () => {

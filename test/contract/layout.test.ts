@@ -48,23 +48,32 @@ describe('imports', () => {
   const rooms = sources.filter((file) => folderOf(file) in MAY_IMPORT && file.endsWith('.ts'));
 
   test.each(Object.keys(MAY_IMPORT))('%s knows only what is below it', (room) => {
-    const wrong = rooms.filter((file) => folderOf(file) === room).flatMap((file) =>
-      importsOf(file).filter((target) => target.startsWith('.')).flatMap((target) => {
-        const place = path.relative(ROOT, path.resolve(ROOT, path.dirname(file), target));
-        const other = folderOf(place);
-        return other === room || MAY_IMPORT[room]?.includes(other) || /^(schema\/types|package\.json)$/.test(place) ? [] : [`${file} imports ${place}`];
-      }),
-    );
+    const wrong = rooms
+      .filter((file) => folderOf(file) === room)
+      .flatMap((file) =>
+        importsOf(file)
+          .filter((target) => target.startsWith('.'))
+          .flatMap((target) => {
+            const place = path.relative(ROOT, path.resolve(ROOT, path.dirname(file), target));
+            const other = folderOf(place);
+            return other === room || MAY_IMPORT[room]?.includes(other) || /^(schema\/types|package\.json)$/.test(place)
+              ? []
+              : [`${file} imports ${place}`];
+          }),
+      );
     expect(wrong).toEqual([]);
   });
 
   test.each(Object.entries(PACKAGES))('%s is known only to %j', (name, allowed) => {
-    const users = rooms.filter((file) => importsOf(file).some((target) => target === name || target.startsWith(`${name}/`)));
+    const users = rooms.filter((file) =>
+      importsOf(file).some((target) => target === name || target.startsWith(`${name}/`)),
+    );
     expect(users.filter((file) => !allowed.includes(folderOf(file)))).toEqual([]);
   });
 
   it('go in no circle between rooms', () => {
-    for (const [room, below] of Object.entries(MAY_IMPORT)) for (const other of below) expect([room, other, MAY_IMPORT[other]?.includes(room)]).toEqual([room, other, false]);
+    for (const [room, below] of Object.entries(MAY_IMPORT))
+      for (const other of below) expect([room, other, MAY_IMPORT[other]?.includes(room)]).toEqual([room, other, false]);
   });
 
   it('take the schema types only as types', () => {
@@ -73,14 +82,26 @@ describe('imports', () => {
   });
 
   it('resolvers write no SQL', () => {
-    const wrong = files.filter((file) => file.startsWith('resolvers/') && /\b(select|insert into|delete from)\b[^;]*\b(from|values|where)\b/i.test(read(file).replace(/\/\/.*|"[^"]*"/g, '')));
+    const wrong = files.filter(
+      (file) =>
+        file.startsWith('resolvers/') &&
+        /\b(select|insert into|delete from)\b[^;]*\b(from|values|where)\b/i.test(
+          read(file).replace(/\/\/.*|"[^"]*"/g, ''),
+        ),
+    );
     expect(wrong).toEqual([]);
   });
 });
 
 describe('stems', () => {
   const stems = (folder: string, ending: string): string[] =>
-    files.filter((file) => new RegExp(`^${folder}/[a-z]\\w*${ending.replace('.', '\\.')}$`).test(file) && !/\/(index|types)\.ts$/.test(file)).map((file) => path.basename(file, ending));
+    files
+      .filter(
+        (file) =>
+          new RegExp(`^${folder}/[a-z]\\w*${ending.replace('.', '\\.')}$`).test(file) &&
+          !/\/(index|types)\.ts$/.test(file),
+      )
+      .map((file) => path.basename(file, ending));
 
   it('each schema file has its resolver, and the other way round', () => {
     expect(stems('schema', '.graphql').sort()).toEqual(stems('resolvers', '.ts').sort());
@@ -102,7 +123,9 @@ describe('stems', () => {
   });
 
   it('migrations are numbered one by one', () => {
-    const numbers = files.filter((file) => file.startsWith('migrations/')).map((file) => Number(path.basename(file).slice(0, 4)));
+    const numbers = files
+      .filter((file) => file.startsWith('migrations/'))
+      .map((file) => Number(path.basename(file).slice(0, 4)));
     expect(numbers.sort((a, b) => a - b)).toEqual(numbers.map((_, index) => index + 1));
   });
 
@@ -113,7 +136,10 @@ describe('stems', () => {
 
 describe('sizes', () => {
   it('no file has more than 300 lines', () => {
-    const long = files.filter((file) => /\.(ts|mjs|js|graphql|md|css|html)$/.test(file) && !isForeign(file) && read(file).split('\n').length > 301);
+    const long = files.filter(
+      (file) =>
+        /\.(ts|mjs|js|graphql|md|css|html)$/.test(file) && !isForeign(file) && read(file).split('\n').length > 301,
+    );
     expect(long).toEqual([]);
   });
 });
@@ -127,7 +153,15 @@ const NOT_YET: Record<string, string[]> = {
 };
 
 describe('error codes', () => {
-  const code = files.filter((file) => /^(core|models|rest|server|resolvers|jobs|drivers|migrations)\/.*\.ts$/.test(file) && file !== 'core/error_table.ts' && !file.startsWith('rest/openapi/')).map(read).join('\n');
+  const code = files
+    .filter(
+      (file) =>
+        /^(core|models|rest|server|resolvers|jobs|drivers|migrations)\/.*\.ts$/.test(file) &&
+        file !== 'core/error_table.ts' &&
+        !file.startsWith('rest/openapi/'),
+    )
+    .map(read)
+    .join('\n');
   /** Thrown by name, or by an index that is named after the code. */
   const isThrown = (name: string): boolean => new RegExp(`['"]${name}['"]|__${name}(?:__|\\W)`).test(code);
   const waiting = Object.values(NOT_YET).flat();

@@ -7,7 +7,16 @@ import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { document, relations, relationSelection, selectionOf } from '../support/graphql_query';
 import { SAMPLE_SETTINGS } from '../support/sample_repository';
 import { startService, type Answer, type TestService } from '../support/service';
-import { core, createOperation, kindNames, kindOfParam, openWorld, operations, typeName, type World } from '../support/world';
+import {
+  core,
+  createOperation,
+  kindNames,
+  kindOfParam,
+  openWorld,
+  operations,
+  typeName,
+  type World,
+} from '../support/world';
 
 let service: TestService;
 let dns: DnsServer;
@@ -15,7 +24,13 @@ let world: World;
 
 beforeAll(async () => {
   dns = await startDnsServer();
-  service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address, QUOTAS: '{"databases": null, "database_storage_gb": null}' } });
+  service = await startService({
+    settings: {
+      ...SAMPLE_SETTINGS,
+      DNS_RESOLVERS: dns.address,
+      QUOTAS: '{"databases": null, "database_storage_gb": null}',
+    },
+  });
   world = openWorld(service);
   for (const kind of kindNames) for (let turn = 0; turn < 5; turn += 1) await world.fresh(kind);
 });
@@ -31,23 +46,37 @@ const asCase = (operation: Operation): [string, Operation] => [operation.id, ope
 const distinct = lists.filter(({ field, key }) => key === field.name);
 
 type Row = Record<string, unknown>;
-const keyOf = (row: Row): string => String(row.id ?? row.key ?? row.code ?? row.database_package ?? row.region ?? row.type);
+const keyOf = (row: Row): string =>
+  String(row.id ?? row.key ?? row.code ?? row.database_package ?? row.region ?? row.type);
 
 /** The kind whose rows a list shows, undefined for catalogs. */
 function kindOf(operation: Operation): string | undefined {
   const row = typeName(operation.field.definition.type).replace(/List$/, '').replace(/^My/, '');
-  return kindNames.find((kind) => kind.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('') === row);
+  return kindNames.find(
+    (kind) =>
+      kind
+        .split('_')
+        .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+        .join('') === row,
+  );
 }
 
 async function get(operation: Operation, query: Record<string, string | number | null>): Promise<Answer['body']> {
-  const search = Object.entries(query).filter(([, value]) => value !== null).map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
+  const search = Object.entries(query)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
   const answer = await world.call('GET', `${await world.path(operation)}?${search.join('&')}`);
   if (answer.status !== 200) throw new Error(`${operation.id}?${search.join('&')}: ${answer.text}`);
   return answer.body;
 }
 
 /** All rows, in pages of the given sizes by turns. */
-async function walk(operation: Operation, sort: string | null, sizes: number[], between: (page: number) => Promise<unknown> = async () => {}): Promise<Row[]> {
+async function walk(
+  operation: Operation,
+  sort: string | null,
+  sizes: number[],
+  between: (page: number) => Promise<unknown> = async () => {},
+): Promise<Row[]> {
   const rows: Row[] = [];
   let cursor: string | null = null;
   for (let page = 0; page < 500; page += 1) {
@@ -69,15 +98,20 @@ function sortsOf(operation: Operation): string[] {
 }
 
 describe('sorts', () => {
-  const cases = distinct.flatMap((operation) => sortsOf(operation).map((sort) => [operation.id, sort, operation] as const));
+  const cases = distinct.flatMap((operation) =>
+    sortsOf(operation).map((sort) => [operation.id, sort, operation] as const),
+  );
 
   test.each(cases)('%s by %s', async (_, sort, operation) => {
     const rows = await walk(operation, sort, [1, 2, 3]);
     expect(new Set(rows.map(keyOf)).size).toBe(rows.length);
     const name = sort.replace('-', '');
-    const values = rows.map((row) => (name === 'created_at' && !row.created_at ? keyOf(row) : row[name])) as (string | number | null)[];
+    const values = rows.map((row) => (name === 'created_at' && !row.created_at ? keyOf(row) : row[name])) as (
+      string | number | null
+    )[];
     const sign = sort.startsWith('-') ? -1 : 1;
-    for (let index = 1; index < values.length; index += 1) expect([sort, values, compare(values[index - 1]!, values[index]!) * sign <= 0]).toEqual([sort, values, true]);
+    for (let index = 1; index < values.length; index += 1)
+      expect([sort, values, compare(values[index - 1]!, values[index]!) * sign <= 0]).toEqual([sort, values, true]);
     expect(new Set(rows.map(keyOf))).toEqual(new Set((await get(operation, { limit: 100 })).data.map(keyOf)));
   });
 });
@@ -93,30 +127,57 @@ function compare(a: string | number | null, b: string | number | null): number {
 const FEW = ['listDatabaseEndpoints', 'listDatabaseReplicas'];
 
 describe('a walk while rows come and go', () => {
-  const changing = distinct.filter((operation) => !FEW.includes(operation.id) && createOperation(kindOf(operation) ?? '') && operations.some(({ method, field }) => method === 'DELETE' && field.name.toLowerCase().includes((kindOf(operation) ?? '').replaceAll('_', ''))));
+  const changing = distinct.filter(
+    (operation) =>
+      !FEW.includes(operation.id) &&
+      createOperation(kindOf(operation) ?? '') &&
+      operations.some(
+        ({ method, field }) =>
+          method === 'DELETE' && field.name.toLowerCase().includes((kindOf(operation) ?? '').replaceAll('_', '')),
+      ),
+  );
 
   it('is tried on every kind that is made and deleted', () => {
-    expect(changing.map(({ id }) => id)).toEqual(expect.arrayContaining(['listVolumes', 'listApplications', 'listApplicationDomains', 'listProjects', 'listMyProjects']));
+    expect(changing.map(({ id }) => id)).toEqual(
+      expect.arrayContaining([
+        'listVolumes',
+        'listApplications',
+        'listApplicationDomains',
+        'listProjects',
+        'listMyProjects',
+      ]),
+    );
   });
 
-  test.each(changing.flatMap((operation) => [[operation.id, 'created_at', operation], [operation.id, '-created_at', operation], [operation.id, named(operation), operation]] as const))(
-    '%s by %s shows each row that stays once',
-    async (_, sort, operation) => {
-      const kind = kindOf(operation) as string;
-      const remover = operations.find(({ method, params, path }) => method === 'DELETE' && path.endsWith('}') && params.length > 0 && deletes(path, kind)) as Operation;
-      const passing: string[] = [];
-      for (let turn = 0; turn < 4; turn += 1) passing.push(await world.fresh(kind));
-      const staying = new Set((await get(operation, { limit: 100 })).data.map(keyOf).filter((id: string) => !passing.includes(id)));
-      const rows = await walk(operation, sort, [1, 2, 3], async (page) => {
-        const victim = passing.shift();
-        const removed = victim && world.call('DELETE', await world.path(remover, { [kind]: victim }));
-        await Promise.all([page < 5 && world.fresh(kind), removed]);
-      });
-      const seen = rows.map(keyOf);
-      expect(new Set(seen).size).toBe(seen.length);
-      for (const id of staying) expect(seen).toContain(id);
-    },
-  );
+  test.each(
+    changing.flatMap(
+      (operation) =>
+        [
+          [operation.id, 'created_at', operation],
+          [operation.id, '-created_at', operation],
+          [operation.id, named(operation), operation],
+        ] as const,
+    ),
+  )('%s by %s shows each row that stays once', async (_, sort, operation) => {
+    const kind = kindOf(operation) as string;
+    const remover = operations.find(
+      ({ method, params, path }) =>
+        method === 'DELETE' && path.endsWith('}') && params.length > 0 && deletes(path, kind),
+    ) as Operation;
+    const passing: string[] = [];
+    for (let turn = 0; turn < 4; turn += 1) passing.push(await world.fresh(kind));
+    const staying = new Set(
+      (await get(operation, { limit: 100 })).data.map(keyOf).filter((id: string) => !passing.includes(id)),
+    );
+    const rows = await walk(operation, sort, [1, 2, 3], async (page) => {
+      const victim = passing.shift();
+      const removed = victim && world.call('DELETE', await world.path(remover, { [kind]: victim }));
+      await Promise.all([page < 5 && world.fresh(kind), removed]);
+    });
+    const seen = rows.map(keyOf);
+    expect(new Set(seen).size).toBe(seen.length);
+    for (const id of staying) expect(seen).toContain(id);
+  });
 });
 
 /** A sort by text, where there is one. */
@@ -125,7 +186,10 @@ function named(operation: Operation): string {
 }
 
 function deletes(path: string, kind: string): boolean {
-  return path.includes(`/${createOperation(kind)?.path.split('/').at(-1)}/{`) && path.split('/{').at(-1) === path.slice(path.lastIndexOf('/{') + 2);
+  return (
+    path.includes(`/${createOperation(kind)?.path.split('/').at(-1)}/{`) &&
+    path.split('/{').at(-1) === path.slice(path.lastIndexOf('/{') + 2)
+  );
 }
 
 /** Who is calling is cached for two seconds, so these come now and then. */
@@ -175,15 +239,24 @@ describe('indexes', () => {
   afterAll(() => client.end());
 
   /** Lists that are read from a table of their kind. */
-  const stored = distinct.filter((operation) => kindOf(operation) && !['listProjects', 'listMyProjects'].includes(operation.id));
-  const filters = (operation: Operation): string[] => operation.query.map(({ name }) => name).filter((name) => !['limit', 'cursor', 'sort'].includes(name));
-  const cases = stored.flatMap((operation) => [...sortsOf(operation).map((sort) => ['sort', sort]), ...filters(operation).map((name) => ['filter', name])].map(([what, name]) => [operation.id, what as string, name as string, operation] as const));
+  const stored = distinct.filter(
+    (operation) => kindOf(operation) && !['listProjects', 'listMyProjects'].includes(operation.id),
+  );
+  const filters = (operation: Operation): string[] =>
+    operation.query.map(({ name }) => name).filter((name) => !['limit', 'cursor', 'sort'].includes(name));
+  const cases = stored.flatMap((operation) =>
+    [...sortsOf(operation).map((sort) => ['sort', sort]), ...filters(operation).map((name) => ['filter', name])].map(
+      ([what, name]) => [operation.id, what as string, name as string, operation] as const,
+    ),
+  );
 
   async function planOf(operation: Operation, query: Record<string, string>): Promise<Plan[]> {
     const asked = await statements(() => get(operation, { limit: 2, ...query }));
     const page = asked.find(({ text }) => / order by .* limit \$\d+$/s.test(text));
     if (!page) throw new Error(`${operation.id} reads no page`);
-    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`explain (format json) ${page.text}`, [...page.values]);
+    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`explain (format json) ${page.text}`, [
+      ...page.values,
+    ]);
     return nodesOf(rows[0]?.['QUERY PLAN'][0].Plan as Plan);
   }
 
@@ -196,8 +269,14 @@ describe('indexes', () => {
     if (what === 'sort') return expectOrder(plan);
     const column = ['since', 'until'].includes(name) ? 'id' : name;
     const table = plan.find((node) => node['Relation Name'])?.['Relation Name'];
-    const { rows } = await client.query<{ indexname: string }>('select indexname from pg_indexes where tablename = $1', [table]);
-    const fitting = rows.filter(({ indexname }) => TENANT.includes(columns.get(indexname)?.[0] ?? '') && columns.get(indexname)?.slice(0, 2).includes(column));
+    const { rows } = await client.query<{ indexname: string }>(
+      'select indexname from pg_indexes where tablename = $1',
+      [table],
+    );
+    const fitting = rows.filter(
+      ({ indexname }) =>
+        TENANT.includes(columns.get(indexname)?.[0] ?? '') && columns.get(indexname)?.slice(0, 2).includes(column),
+    );
     expect([name, fitting.length > 0]).toEqual([name, true]);
   });
 
@@ -205,7 +284,8 @@ describe('indexes', () => {
   function expectOrder(plan: Plan[]): void {
     const types = plan.map((node) => node['Node Type']);
     expect(types).not.toContain('Sort');
-    if (types.includes('Incremental Sort')) expect(plan.some((node) => unique.has(node['Index Name'] ?? ''))).toBe(true);
+    if (types.includes('Incremental Sort'))
+      expect(plan.some((node) => unique.has(node['Index Name'] ?? ''))).toBe(true);
   }
 
   function exampleOf(operation: Operation, name: string): string {
@@ -227,18 +307,29 @@ describe('queries', () => {
     expect(await counted(() => get(operation, { limit: 100 }))).toBe(await counted(() => get(operation, { limit: 1 })));
   });
 
-  test.each(relations().map((relation) => [`${relation.parent.name}.${relation.field.name}`, relation] as const))('GraphQL lists with %s too', async (_, relation) => {
-    const roots = distinct.filter(({ field }) => typeName(field.definition.type) === `${relation.parent.name}List`);
-    for (const root of roots) {
-      const ids = Object.fromEntries(await Promise.all(root.params.map(async ({ name, argument }) => [argument, await world.id(kindOfParam(root, name))])));
-      const run = (limit: number) => async (): Promise<void> => {
-        const text = document(root.field, [...Object.keys(ids), 'limit'], ` { data { ${relationSelection(relation)} } }`);
-        const { errors } = await service.graphql(text, { ...ids, limit });
-        expect(errors).toBeUndefined();
-      };
-      expect([root.id, await counted(run(8))]).toEqual([root.id, await counted(run(1))]);
-    }
-  });
+  test.each(relations().map((relation) => [`${relation.parent.name}.${relation.field.name}`, relation] as const))(
+    'GraphQL lists with %s too',
+    async (_, relation) => {
+      const roots = distinct.filter(({ field }) => typeName(field.definition.type) === `${relation.parent.name}List`);
+      for (const root of roots) {
+        const ids = Object.fromEntries(
+          await Promise.all(
+            root.params.map(async ({ name, argument }) => [argument, await world.id(kindOfParam(root, name))]),
+          ),
+        );
+        const run = (limit: number) => async (): Promise<void> => {
+          const text = document(
+            root.field,
+            [...Object.keys(ids), 'limit'],
+            ` { data { ${relationSelection(relation)} } }`,
+          );
+          const { errors } = await service.graphql(text, { ...ids, limit });
+          expect(errors).toBeUndefined();
+        };
+        expect([root.id, await counted(run(8))]).toEqual([root.id, await counted(run(1))]);
+      }
+    },
+  );
 
   it('selections are made of what REST shows', () => {
     for (const { field } of distinct) expect(selectionOf(field.definition.type)).toContain('next_cursor');

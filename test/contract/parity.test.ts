@@ -25,7 +25,9 @@ afterAll(async () => {
 /** Signs for a time that begins with the call. */
 const SIGNED = ['getDatabaseBackupDownload'];
 
-const queries = operations.filter(({ method, id }) => method === 'GET' && !SIGNED.includes(id)).map((operation): [string, Operation] => [operation.id, operation]);
+const queries = operations
+  .filter(({ method, id }) => method === 'GET' && !SIGNED.includes(id))
+  .map((operation): [string, Operation] => [operation.id, operation]);
 
 /** Measured anew by every call. */
 const MEASURED = new Set(['measured_at', 'last_used_at']);
@@ -48,46 +50,78 @@ test.each(queries)('%s answers the same on both faces', async (_, operation) => 
   expect(settled(graphql.data[operation.field.name])).toEqual(settled(rest.body));
 });
 
-test.each(queries.filter(([, { field }]) => field.list))('%s turns the same pages on both faces', async (_, operation) => {
-  const variables = await variablesOf(operation);
-  const text = document(operation.field, [...Object.keys(variables), 'limit', 'cursor']);
-  const place = await world.path(operation);
-  let cursor: string | undefined;
-  for (let page = 0; page < 3; page += 1) {
-    const graphql = await service.graphql(text, { ...variables, limit: 1, cursor });
-    const rest = await service.call('GET', `${place}?limit=1${cursor ? `&cursor=${cursor}` : ''}`);
-    expect(settled(graphql.data[operation.field.name])).toEqual(settled(rest.body));
-    cursor = rest.body.next_cursor ?? undefined;
-    if (!cursor) return;
-  }
-});
+test.each(queries.filter(([, { field }]) => field.list))(
+  '%s turns the same pages on both faces',
+  async (_, operation) => {
+    const variables = await variablesOf(operation);
+    const text = document(operation.field, [...Object.keys(variables), 'limit', 'cursor']);
+    const place = await world.path(operation);
+    let cursor: string | undefined;
+    for (let page = 0; page < 3; page += 1) {
+      const graphql = await service.graphql(text, { ...variables, limit: 1, cursor });
+      const rest = await service.call('GET', `${place}?limit=1${cursor ? `&cursor=${cursor}` : ''}`);
+      expect(settled(graphql.data[operation.field.name])).toEqual(settled(rest.body));
+      cursor = rest.body.next_cursor ?? undefined;
+      if (!cursor) return;
+    }
+  },
+);
 
 /** One bad value for each sort of argument: text on REST, typed in GraphQL. */
 const BAD: [string, string, unknown][] = [
-  ['limit', '0', 0], ['limit', '-5', -5], ['sort', 'color', 'color'], ['cursor', 'altered', 'altered'], ['cursor', '', ''], ['since', 'yesterday', 'yesterday'],
+  ['limit', '0', 0],
+  ['limit', '-5', -5],
+  ['sort', 'color', 'color'],
+  ['cursor', 'altered', 'altered'],
+  ['cursor', '', ''],
+  ['since', 'yesterday', 'yesterday'],
 ];
 
-test.each(queries.filter(([, { field }]) => field.list))('%s refuses the same arguments on both faces', async (_, operation) => {
-  const variables = await variablesOf(operation);
-  const place = await world.path(operation);
-  for (const [name, sent, value] of BAD) {
-    if (!operation.query.some((argument) => argument.name === name)) continue;
-    const rest = await service.call('GET', `${place}?${name}=${sent}`);
-    const graphql = await service.graphql(document(operation.field, [...Object.keys(variables), name]), { ...variables, [name]: value });
-    const { status, code, detail, parameter } = rest.body;
-    expect([name, graphql.errors?.[0].message, graphql.errors?.[0].extensions]).toMatchObject([name, detail, { status, code, ...(parameter && { parameter }) }]);
-  }
-});
+test.each(queries.filter(([, { field }]) => field.list))(
+  '%s refuses the same arguments on both faces',
+  async (_, operation) => {
+    const variables = await variablesOf(operation);
+    const place = await world.path(operation);
+    for (const [name, sent, value] of BAD) {
+      if (!operation.query.some((argument) => argument.name === name)) continue;
+      const rest = await service.call('GET', `${place}?${name}=${sent}`);
+      const graphql = await service.graphql(document(operation.field, [...Object.keys(variables), name]), {
+        ...variables,
+        [name]: value,
+      });
+      const { status, code, detail, parameter } = rest.body;
+      expect([name, graphql.errors?.[0].message, graphql.errors?.[0].extensions]).toMatchObject([
+        name,
+        detail,
+        { status, code, ...(parameter && { parameter }) },
+      ]);
+    }
+  },
+);
 
 const mutations = operations.filter(({ field }) => field.body);
 
-test.each(mutations.map((operation): [string, Operation] => [operation.id, operation]))('%s refuses the same bodies on both faces', async (_, operation) => {
-  const { body } = operation.field;
-  const variables: Record<string, unknown> = await variablesOf(operation);
-  const bad = Object.fromEntries(Object.entries((await world.body(operation)) ?? {}).map(([name, value]) => [name, typeof value === 'string' && !/status|type|available_at|builder|^access$|^target$/.test(name) ? '\0' : value]));
-  const rest = await service.call(operation.method, await world.path(operation), { body: bad });
-  const graphql = await service.graphql(document(operation.field, [...Object.keys(variables), body?.argument as string]), { ...variables, [body?.argument as string]: bad });
-  // What was begun on one face is in its own way on the other.
-  if (rest.status < 300) return expect([undefined, 'resource_busy']).toContain(graphql.errors?.[0].extensions.code);
-  expect([rest.status, graphql.errors?.[0].extensions]).toMatchObject([422, { code: 'validation_failed', errors: rest.body.errors }]);
-});
+test.each(mutations.map((operation): [string, Operation] => [operation.id, operation]))(
+  '%s refuses the same bodies on both faces',
+  async (_, operation) => {
+    const { body } = operation.field;
+    const variables: Record<string, unknown> = await variablesOf(operation);
+    const bad = Object.fromEntries(
+      Object.entries((await world.body(operation)) ?? {}).map(([name, value]) => [
+        name,
+        typeof value === 'string' && !/status|type|available_at|builder|^access$|^target$/.test(name) ? '\0' : value,
+      ]),
+    );
+    const rest = await service.call(operation.method, await world.path(operation), { body: bad });
+    const graphql = await service.graphql(
+      document(operation.field, [...Object.keys(variables), body?.argument as string]),
+      { ...variables, [body?.argument as string]: bad },
+    );
+    // What was begun on one face is in its own way on the other.
+    if (rest.status < 300) return expect([undefined, 'resource_busy']).toContain(graphql.errors?.[0].extensions.code);
+    expect([rest.status, graphql.errors?.[0].extensions]).toMatchObject([
+      422,
+      { code: 'validation_failed', errors: rest.body.errors },
+    ]);
+  },
+);

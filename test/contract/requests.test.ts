@@ -17,7 +17,10 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 function send(target: string, options: RawOptions = {}): Promise<RawAnswer> {
-  return rawRequest(service.url, target, { ...options, headers: { Authorization: `Bearer ${service.key}`, 'X-Svc-Project': service.project, ...options.headers } });
+  return rawRequest(service.url, target, {
+    ...options,
+    headers: { Authorization: `Bearer ${service.key}`, 'X-Svc-Project': service.project, ...options.headers },
+  });
 }
 
 const json = { 'Content-Type': 'application/json' };
@@ -28,7 +31,14 @@ async function expectProblem(answer: RawAnswer, code: ErrorCode): Promise<void> 
   expect([answer.status, answer.json?.code, answer.body]).toEqual([status, code, expect.anything()]);
   expect(answer.headers['content-type']).toBe('application/problem+json');
   expect(answer.headers['x-request-id']).toMatch(/^req_[0-9a-hjkmnp-tv-z]{26}$/);
-  expect(answer.json).toMatchObject({ status, title, retryable, detail: expect.stringMatching(/\w/), request_id: answer.headers['x-request-id'], instance: expect.stringMatching(/^\//) });
+  expect(answer.json).toMatchObject({
+    status,
+    title,
+    retryable,
+    detail: expect.stringMatching(/\w/),
+    request_id: answer.headers['x-request-id'],
+    instance: expect.stringMatching(/^\//),
+  });
   expect(answer.body).not.toMatch(/node_modules|\.ts:|\.js:|at .*\(|select |insert |\/home\//);
   const entry = await fetch(String(answer.json?.type));
   expect([entry.status, await entry.json()]).toMatchObject([200, { code, status }]);
@@ -44,20 +54,84 @@ const bodies: Case[] = [
   ['a JSON text', 'malformed_json', '/v2/volumes', { method: 'POST', headers: json, body: '"{}"' }],
   ['white space only', 'malformed_json', '/v2/volumes', { method: 'POST', headers: json, body: '  ' }],
   ['two objects', 'malformed_json', '/v2/volumes', { method: 'POST', headers: json, body: '{}{}' }],
-  ['bytes that are no UTF-8', 'malformed_json', '/v2/volumes', { method: 'POST', headers: json, body: Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]) }],
-  ['UTF-16', 'malformed_json', '/v2/volumes', { method: 'POST', headers: json, body: Buffer.from('{"name":"a"}', 'utf16le') }],
-  ['a form', 'unsupported_media_type', '/v2/volumes', { method: 'POST', headers: { 'Content-Type': 'application/x-www-form-urlencoded' }, body: 'name=a' }],
+  [
+    'bytes that are no UTF-8',
+    'malformed_json',
+    '/v2/volumes',
+    { method: 'POST', headers: json, body: Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]) },
+  ],
+  [
+    'UTF-16',
+    'malformed_json',
+    '/v2/volumes',
+    { method: 'POST', headers: json, body: Buffer.from('{"name":"a"}', 'utf16le') },
+  ],
+  [
+    'a form',
+    'unsupported_media_type',
+    '/v2/volumes',
+    { method: 'POST', headers: { 'Content-Type': 'application/x-www-form-urlencoded' }, body: 'name=a' },
+  ],
   ['a body without a type', 'unsupported_media_type', '/v2/volumes', { method: 'POST', body: '{}' }],
-  ['a compressed body', 'unsupported_media_type', '/v2/volumes', { method: 'POST', headers: { ...json, 'Content-Encoding': 'gzip' }, body: gzipSync('{}') }],
-  ['a multipart body', 'unsupported_media_type', '/v2/volumes', { method: 'POST', headers: { 'Content-Type': 'multipart/form-data; boundary=x' }, body: '--x--' }],
-  ['a type that only begins like JSON', 'unsupported_media_type', '/v2/volumes', { method: 'POST', headers: { 'Content-Type': 'application/jsonp' }, body: '{}' }],
+  [
+    'a compressed body',
+    'unsupported_media_type',
+    '/v2/volumes',
+    { method: 'POST', headers: { ...json, 'Content-Encoding': 'gzip' }, body: gzipSync('{}') },
+  ],
+  [
+    'a multipart body',
+    'unsupported_media_type',
+    '/v2/volumes',
+    { method: 'POST', headers: { 'Content-Type': 'multipart/form-data; boundary=x' }, body: '--x--' },
+  ],
+  [
+    'a type that only begins like JSON',
+    'unsupported_media_type',
+    '/v2/volumes',
+    { method: 'POST', headers: { 'Content-Type': 'application/jsonp' }, body: '{}' },
+  ],
   ['no body where fields are required', 'validation_failed', '/v2/volumes', { method: 'POST' }],
-  ['NUL in a field', 'validation_failed', '/v2/volumes', { method: 'POST', headers: json, body: '{"name": "a\\u0000b", "size_gb": 1}' }],
-  ['half a surrogate pair in a field', 'validation_failed', '/v2/volumes', { method: 'POST', headers: json, body: '{"name": "a\\ud800b", "size_gb": 1}' }],
-  ['a body of an action that has none', 'validation_failed', '/v2/applications/app_01h455vb4pex5vsknk084sn02q/domains/dom_01h455vb4pex5vsknk084sn02q/verify', { method: 'POST', headers: json, body: '{"force": true}' }],
-  ['a declared size above the limit', 'payload_too_large', '/v2/volumes', { method: 'POST', headers: { ...json, 'Content-Length': String(limits.bodyBytesMax + 1) }, body: '{' }],
-  ['a size above the limit that shows late', 'payload_too_large', '/v2/volumes', { method: 'POST', headers: { ...json, 'Transfer-Encoding': 'chunked' }, body: chunked(limits.bodyBytesMax + 1) }],
-  ['a list as value of __proto__', 'validation_failed', '/v2/volumes', { method: 'POST', headers: json, body: '{"__proto__": {"name": "x"}, "constructor": 1, "name": "proto", "size_gb": 1}' }],
+  [
+    'NUL in a field',
+    'validation_failed',
+    '/v2/volumes',
+    { method: 'POST', headers: json, body: '{"name": "a\\u0000b", "size_gb": 1}' },
+  ],
+  [
+    'half a surrogate pair in a field',
+    'validation_failed',
+    '/v2/volumes',
+    { method: 'POST', headers: json, body: '{"name": "a\\ud800b", "size_gb": 1}' },
+  ],
+  [
+    'a body of an action that has none',
+    'validation_failed',
+    '/v2/applications/app_01h455vb4pex5vsknk084sn02q/domains/dom_01h455vb4pex5vsknk084sn02q/verify',
+    { method: 'POST', headers: json, body: '{"force": true}' },
+  ],
+  [
+    'a declared size above the limit',
+    'payload_too_large',
+    '/v2/volumes',
+    { method: 'POST', headers: { ...json, 'Content-Length': String(limits.bodyBytesMax + 1) }, body: '{' },
+  ],
+  [
+    'a size above the limit that shows late',
+    'payload_too_large',
+    '/v2/volumes',
+    { method: 'POST', headers: { ...json, 'Transfer-Encoding': 'chunked' }, body: chunked(limits.bodyBytesMax + 1) },
+  ],
+  [
+    'a list as value of __proto__',
+    'validation_failed',
+    '/v2/volumes',
+    {
+      method: 'POST',
+      headers: json,
+      body: '{"__proto__": {"name": "x"}, "constructor": 1, "name": "proto", "size_gb": 1}',
+    },
+  ],
 ];
 
 function chunked(bytes: number): string {
@@ -72,7 +146,12 @@ const addresses: Case[] = [
   ['upper case', 'route_not_found', '/v2/Volumes'],
   ['an empty parameter', 'route_not_found', '/v2/applications//env'],
   ['dot segments', 'route_not_found', '/v2/errors/../volumes'],
-  ['the webhook that SOFA would mount', 'route_not_found', '/v2/webhook', { method: 'POST', headers: json, body: '{}' }],
+  [
+    'the webhook that SOFA would mount',
+    'route_not_found',
+    '/v2/webhook',
+    { method: 'POST', headers: json, body: '{}' },
+  ],
   ['a broken percent-encoding in the path', 'malformed_request', '/v2/volumes/%zz'],
   ['a cut percent-encoding in the path', 'malformed_request', '/v2/volumes/%e'],
   ['percent-encoded bytes that are no UTF-8', 'malformed_request', '/v2/volumes/%ff'],
@@ -86,16 +165,30 @@ const addresses: Case[] = [
   ['an id that is a text', 'not_found', "/v2/volumes/'%20or%20'1'='1"],
   ['an id of a thousand characters', 'not_found', `/v2/volumes/${'x'.repeat(1000)}`],
   ['an id in upper case', 'not_found', '/v2/volumes/VOL_01H455VB4PEX5VSKNK084SN02Q'],
-  ['a key of a variable that is too long', 'validation_failed', `/v2/applications/app_01h455vb4pex5vsknk084sn02q/env/${'K'.repeat(5000)}`, { method: 'PUT', headers: json, body: '{"value": ""}' }],
+  [
+    'a key of a variable that is too long',
+    'validation_failed',
+    `/v2/applications/app_01h455vb4pex5vsknk084sn02q/env/${'K'.repeat(5000)}`,
+    { method: 'PUT', headers: json, body: '{"value": ""}' },
+  ],
   ['a method that the path does not have', 'method_not_allowed', '/v2/me', { method: 'DELETE' }],
   ['a method that HTTP does not have', 'malformed_request', '/v2/me', { method: 'FETCH' }],
   ['TRACE', 'method_not_allowed', '/v2/me', { method: 'TRACE' }],
   ['a type that the service does not speak', 'not_acceptable', '/v2/volumes', { headers: { Accept: 'text/html' } }],
-  ['JSON with the weight zero', 'not_acceptable', '/v2/volumes', { headers: { Accept: 'application/json;q=0, text/plain' } }],
+  [
+    'JSON with the weight zero',
+    'not_acceptable',
+    '/v2/volumes',
+    { headers: { Accept: 'application/json;q=0, text/plain' } },
+  ],
 ];
 
 const queries: Case[] = [
-  ...['abc', '0', '-1', '1.5', '1e2', '', '%20', '0x10', '9999999999999999', 'true', 'null'].map((limit): Case => [`limit=${limit}`, 'invalid_query_parameter', `/v2/volumes?limit=${limit}`]),
+  ...['abc', '0', '-1', '1.5', '1e2', '', '%20', '0x10', '9999999999999999', 'true', 'null'].map((limit): Case => [
+    `limit=${limit}`,
+    'invalid_query_parameter',
+    `/v2/volumes?limit=${limit}`,
+  ]),
   ['an unknown sort', 'invalid_query_parameter', '/v2/volumes?sort=color'],
   ['a sort with two minus signs', 'invalid_query_parameter', '/v2/volumes?sort=--name'],
   ['an empty sort', 'invalid_query_parameter', '/v2/volumes?sort='],
@@ -117,18 +210,46 @@ const credentials: Case[] = [
   ['two tokens', 'token_missing', '/v2/me', { headers: { Authorization: 'Bearer a b' } }],
   ['a token in the query', 'token_missing', '/v2/me?access_token=svc_1', { headers: { Authorization: '' } }],
   ['bytes beyond ASCII', 'token_missing', '/v2/me', { headers: { Authorization: 'Bearer svc_\xe4' } }],
-  ['a token of 8 000 characters', 'token_invalid', '/v2/me', { headers: { Authorization: `Bearer ${'a'.repeat(8000)}` } }],
+  [
+    'a token of 8 000 characters',
+    'token_invalid',
+    '/v2/me',
+    { headers: { Authorization: `Bearer ${'a'.repeat(8000)}` } },
+  ],
   ['a header of 20 000 characters', 'headers_too_large', '/v2/me', { headers: { 'X-Long': 'a'.repeat(20_000) } }],
   ['an address of 20 000 characters', 'headers_too_large', `/v2/volumes/${'a'.repeat(20_000)}`],
   ['a project header that is no id', 'project_not_found', '/v2/volumes', { headers: { 'X-Svc-Project': "' or 1=1" } }],
-  ['an empty Idempotency-Key', 'malformed_request', '/v2/volumes', { method: 'POST', headers: { ...json, 'Idempotency-Key': '' }, body: '{"name": "key", "size_gb": 1}' }],
-  ['an Idempotency-Key that is too long', 'malformed_request', '/v2/volumes', { method: 'POST', headers: { ...json, 'Idempotency-Key': 'k'.repeat(256) }, body: '{"name": "key", "size_gb": 1}' }],
-  ['an If-Match that names no version', 'precondition_failed', '/v2/volumes/VOLUME', { method: 'PATCH', headers: { ...json, 'If-Match': 'W/"1"' }, body: '{"name": "renamed"}' }],
+  [
+    'an empty Idempotency-Key',
+    'malformed_request',
+    '/v2/volumes',
+    { method: 'POST', headers: { ...json, 'Idempotency-Key': '' }, body: '{"name": "key", "size_gb": 1}' },
+  ],
+  [
+    'an Idempotency-Key that is too long',
+    'malformed_request',
+    '/v2/volumes',
+    { method: 'POST', headers: { ...json, 'Idempotency-Key': 'k'.repeat(256) }, body: '{"name": "key", "size_gb": 1}' },
+  ],
+  [
+    'an If-Match that names no version',
+    'precondition_failed',
+    '/v2/volumes/VOLUME',
+    { method: 'PATCH', headers: { ...json, 'If-Match': 'W/"1"' }, body: '{"name": "renamed"}' },
+  ],
 ];
 
-describe.each([['bodies', bodies], ['addresses', addresses], ['queries', queries], ['credentials and headers', credentials]])('%s', (_, cases) => {
+describe.each([
+  ['bodies', bodies],
+  ['addresses', addresses],
+  ['queries', queries],
+  ['credentials and headers', credentials],
+])('%s', (_, cases) => {
   test.each(cases)('%s: %s', async (_name, code, target, options = {}) => {
-    await expectProblem(await send(target.replace('VOLUME', volume).replace('PROJECT', service.project), options), code);
+    await expectProblem(
+      await send(target.replace('VOLUME', volume).replace('PROJECT', service.project), options),
+      code,
+    );
   });
 });
 
@@ -138,7 +259,10 @@ describe('bytes that are no request', () => {
     ['a header without a colon', 'GET /v2/me HTTP/1.1\r\nHost: a\r\nBroken\r\n\r\n'],
     ['no Host', 'GET /v2/me HTTP/1.1\r\n\r\n'],
     ['two lengths', 'POST /v2/volumes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}'],
-    ['a length and chunks', 'POST /v2/volumes HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
+    [
+      'a length and chunks',
+      'POST /v2/volumes HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
     ['a space in the address', 'GET /v2/errors?x=a b HTTP/1.1\r\nHost: a\r\n\r\n'],
   ])('%s', async (_, bytes) => {
     await expectProblem(await rawRequest(service.url, '', { bytes }), 'malformed_request');
@@ -147,36 +271,67 @@ describe('bytes that are no request', () => {
 
 describe('several mistakes at once', () => {
   it('come together with their paths and codes', async () => {
-    const { status, body } = await service.call('POST', '/v2/volumes', { body: { name: 'Not A Slug', size_gb: '5', mount_path: '/data', id: 'vol_1', color: 'red', region: null } });
+    const { status, body } = await service.call('POST', '/v2/volumes', {
+      body: { name: 'Not A Slug', size_gb: '5', mount_path: '/data', id: 'vol_1', color: 'red', region: null },
+    });
     expect([status, body.code]).toEqual([422, 'validation_failed']);
     const found = body.errors.map((entry: { field: string; code: string }) => `${entry.field} ${entry.code}`);
-    expect(found.sort()).toEqual(['color unknown_field', 'id immutable', 'mount_path depends_on', 'name invalid_format', 'region required', 'size_gb invalid_type']);
+    expect(found.sort()).toEqual([
+      'color unknown_field',
+      'id immutable',
+      'mount_path depends_on',
+      'name invalid_format',
+      'region required',
+      'size_gb invalid_type',
+    ]);
     for (const entry of body.errors) expect(Object.keys(entry)).toEqual(['field', 'code', 'detail']);
   });
 
   it('no type is bent to fit', async () => {
     for (const size_gb of ['5', true, 1.5, [5], {}, 1e99, 2 ** 31]) {
       const { status, body } = await service.call('POST', '/v2/volumes', { body: { name: 'types', size_gb } });
-      expect([size_gb, status, body.errors?.[0]]).toMatchObject([size_gb, 422, { field: 'size_gb', code: 'invalid_type' }]);
+      expect([size_gb, status, body.errors?.[0]]).toMatchObject([
+        size_gb,
+        422,
+        { field: 'size_gb', code: 'invalid_type' },
+      ]);
     }
   });
 
   it('the path of a field inside an object has dots', async () => {
-    const { body } = await service.call('POST', '/v2/applications', { body: { name: 'shop', source: { type: 'git', repository_url: 5, color: 1 } } });
+    const { body } = await service.call('POST', '/v2/applications', {
+      body: { name: 'shop', source: { type: 'git', repository_url: 5, color: 1 } },
+    });
     expect(body.errors.map((entry: { field: string; code: string }) => [entry.field, entry.code])).toEqual(
-      expect.arrayContaining([['source.color', 'unknown_field'], ['source.repository_url', 'invalid_type']]),
+      expect.arrayContaining([
+        ['source.color', 'unknown_field'],
+        ['source.repository_url', 'invalid_type'],
+      ]),
     );
   });
 });
 
 describe('what is tolerated', () => {
   it('HEAD answers like GET without the body', async () => {
-    for (const [target, options] of [['/v2/volumes', {}], [`/v2/volumes/${volume}`, {}], ['/v2/errors', { headers: { Authorization: '' } }]] as const) {
+    for (const [target, options] of [
+      ['/v2/volumes', {}],
+      [`/v2/volumes/${volume}`, {}],
+      ['/v2/errors', { headers: { Authorization: '' } }],
+    ] as const) {
       const [head, get] = [await send(target, { ...options, method: 'HEAD' }), await send(target, options)];
-      expect([head.status, head.body, head.headers['content-length'], head.headers.etag]).toEqual([200, '', get.headers['content-length'], get.headers.etag]);
+      expect([head.status, head.body, head.headers['content-length'], head.headers.etag]).toEqual([
+        200,
+        '',
+        get.headers['content-length'],
+        get.headers.etag,
+      ]);
     }
     const missing = await send('/v2/volumes/x', { method: 'HEAD' });
-    expect([missing.status, missing.body, missing.headers['content-type']]).toEqual([404, '', 'application/problem+json']);
+    expect([missing.status, missing.body, missing.headers['content-type']]).toEqual([
+      404,
+      '',
+      'application/problem+json',
+    ]);
   });
 
   it('OPTIONS names the methods, without a key', async () => {
@@ -187,26 +342,49 @@ describe('what is tolerated', () => {
 
   it('405 names the methods', async () => {
     expect((await send('/v2/me', { method: 'DELETE' })).headers.allow).toBe('GET, HEAD, OPTIONS');
-    expect((await send('/v2/volumes', { method: 'PUT', headers: json, body: '{}' })).headers.allow).toBe('GET, POST, HEAD, OPTIONS');
+    expect((await send('/v2/volumes', { method: 'PUT', headers: json, body: '{}' })).headers.allow).toBe(
+      'GET, POST, HEAD, OPTIONS',
+    );
   });
 
   it('a limit above 100 is 100, unknown query parameters are ignored', async () => {
-    for (const query of ['limit=101', 'limit=100000', 'limit=99999999999', 'color=red', 'color=red&&flag', 'limit=1&Limit=abc']) expect([query, (await send(`/v2/volumes?${query}`)).status]).toEqual([query, 200]);
+    for (const query of [
+      'limit=101',
+      'limit=100000',
+      'limit=99999999999',
+      'color=red',
+      'color=red&&flag',
+      'limit=1&Limit=abc',
+    ])
+      expect([query, (await send(`/v2/volumes?${query}`)).status]).toEqual([query, 200]);
     const { json: page } = await send('/v2/errors?limit=1000');
     expect(page).toMatchObject({ next_cursor: null });
   });
 
   it('an action without a body takes an empty one, and JSON may have parameters', async () => {
     const verify = '/v2/applications/app_01h455vb4pex5vsknk084sn02q/domains/dom_01h455vb4pex5vsknk084sn02q/verify';
-    for (const options of [{}, { headers: json }, { headers: json, body: '{}' }]) await expectProblem(await send(verify, { method: 'POST', ...options }), 'not_found');
+    for (const options of [{}, { headers: json }, { headers: json, body: '{}' }])
+      await expectProblem(await send(verify, { method: 'POST', ...options }), 'not_found');
     for (const type of ['application/json; charset=utf-8', 'Application/JSON', 'application/merge-patch+json']) {
-      const answer = await send(`/v2/volumes/${volume}`, { method: 'PATCH', headers: { 'Content-Type': type }, body: '{"name": "uploads"}' });
+      const answer = await send(`/v2/volumes/${volume}`, {
+        method: 'PATCH',
+        headers: { 'Content-Type': type },
+        body: '{"name": "uploads"}',
+      });
       expect([type, answer.status]).toEqual([type, 200]);
     }
   });
 
   it('Accept may name JSON in any way', async () => {
-    for (const accept of ['*/*', 'application/*', 'application/json', 'text/html, application/json;q=0.5', 'application/problem+json, application/json', 'application/json; charset=utf-8', 'text/html, application/json;version=2;q=0.5']) {
+    for (const accept of [
+      '*/*',
+      'application/*',
+      'application/json',
+      'text/html, application/json;q=0.5',
+      'application/problem+json, application/json',
+      'application/json; charset=utf-8',
+      'text/html, application/json;version=2;q=0.5',
+    ]) {
       expect([accept, (await send('/v2/volumes', { headers: { Accept: accept } })).status]).toEqual([accept, 200]);
     }
   });
@@ -220,7 +398,9 @@ test('half a request is given up and the server goes on', async () => {
   const { port } = new URL(service.url);
   const socket = connect(Number(port), '127.0.0.1');
   socket.on('error', () => {});
-  socket.write(`POST /v2/volumes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${service.key}\r\nX-Svc-Project: ${service.project}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"name": "half`);
+  socket.write(
+    `POST /v2/volumes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${service.key}\r\nX-Svc-Project: ${service.project}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"name": "half`,
+  );
   await new Promise((resolve) => setTimeout(resolve, 50));
   socket.destroy();
   expect((await send('/v2/volumes?name=half')).json).toMatchObject({ data: [] });

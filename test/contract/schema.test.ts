@@ -26,9 +26,12 @@ afterAll(async () => {
   await test.drop();
 });
 
-it.each(['built.tsv', 'schema.graphql', 'openapi.yaml', 'schema.sql'])('test/golden/%s is up to date (npm run golden)', (name) => {
-  expect(files[name]).toEqual(readFileSync(path.resolve(__dirname, '../golden', name), 'utf8'));
-});
+it.each(['built.tsv', 'schema.graphql', 'openapi.yaml', 'schema.sql'])(
+  'test/golden/%s is up to date (npm run golden)',
+  (name) => {
+    expect(files[name]).toEqual(readFileSync(path.resolve(__dirname, '../golden', name), 'utf8'));
+  },
+);
 
 describe('the database', () => {
   it('uses no extension', async () => {
@@ -36,7 +39,9 @@ describe('the database', () => {
   });
 
   it('has a table for each kind, with the columns that every kind has', async () => {
-    const rows = await run<{ table_name: string; columns: string[] }>(`select table_name, array_agg(column_name::text) as columns from information_schema.columns where table_schema = 'public' group by table_name`);
+    const rows = await run<{ table_name: string; columns: string[] }>(
+      `select table_name, array_agg(column_name::text) as columns from information_schema.columns where table_schema = 'public' group by table_name`,
+    );
     const tables = new Map(rows.map((row) => [row.table_name, row.columns]));
     for (const { kind, table } of allKinds()) {
       const wanted = kind === 'activity' ? ['id', 'created_at'] : ['id', 'version', 'created_at', 'updated_at'];
@@ -46,7 +51,9 @@ describe('the database', () => {
   });
 
   it('names its constraints and indexes after errors that exist', async () => {
-    const rows = await run<{ name: string }>(`select conname as name from pg_constraint where connamespace = 'public'::regnamespace and contype <> 'n'
+    const rows = await run<{
+      name: string;
+    }>(`select conname as name from pg_constraint where connamespace = 'public'::regnamespace and contype <> 'n'
       union select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'i'`);
     const coded = rows.map(({ name }) => name).filter((name) => name.includes('__'));
     expect(coded.length).toBeGreaterThan(3);
@@ -54,13 +61,17 @@ describe('the database', () => {
   });
 
   it('compares ids and names by bytes', async () => {
-    const rows = await run<{ place: string }>(`select c.relname || '.' || a.attname as place from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_collation l on l.oid = a.attcollation
+    const rows = await run<{
+      place: string;
+    }>(`select c.relname || '.' || a.attname as place from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_collation l on l.oid = a.attcollation
       where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and a.attname = 'id' and a.attnum > 0 and l.collname <> 'C'`);
     expect(rows).toEqual([]);
   });
 
   it('keeps times in milliseconds with a zone', async () => {
-    const rows = await run<{ place: string }>(`select table_name || '.' || column_name as place from information_schema.columns
+    const rows = await run<{
+      place: string;
+    }>(`select table_name || '.' || column_name as place from information_schema.columns
       where table_schema = 'public' and table_name <> 'knex_migrations' and data_type like 'timestamp%' and (data_type <> 'timestamp with time zone' or datetime_precision <> 3)`);
     expect(rows).toEqual([]);
   });

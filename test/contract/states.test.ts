@@ -4,9 +4,15 @@ import { allKinds } from '../../models/registry';
 import { allJobs } from '../../jobs/registry';
 import { core } from '../support/world';
 
-const pascal = (name: string): string => name.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+const pascal = (name: string): string =>
+  name
+    .split('_')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('');
 /** A kind whose operations are not built yet shows nothing. */
-const machines = allKinds().filter((kind) => kind.states && core.schema.getType(pascal(kind.kind))).map((kind) => [kind.kind, kind] as const);
+const machines = allKinds()
+  .filter((kind) => kind.states && core.schema.getType(pascal(kind.kind)))
+  .map((kind) => [kind.kind, kind] as const);
 
 /** The statuses that an answer of the kind may show. */
 function shown(kind: string): string[] {
@@ -17,7 +23,21 @@ function shown(kind: string): string[] {
 }
 
 /** resources.md 0.5: an action meets these with resource_busy, everything else with invalid_state. What is queued goes on by itself too. */
-const TRANSITIONAL = ['queued', 'provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting', 'stopping', 'resizing', 'promoting', 'building', 'deploying', 'scaling'];
+const TRANSITIONAL = [
+  'queued',
+  'provisioning',
+  'updating',
+  'upgrading',
+  'restoring',
+  'restarting',
+  'starting',
+  'stopping',
+  'resizing',
+  'promoting',
+  'building',
+  'deploying',
+  'scaling',
+];
 
 /** Words that mean something settled elsewhere. */
 const BUSY_HERE: Record<string, string[]> = { database_backup: ['pending', 'running'] };
@@ -37,22 +57,31 @@ describe.each(machines)('%s', (name, kind) => {
 
   it('calls busy what the specification calls busy', () => {
     // Where nothing follows but the end of the row, nothing settles.
-    expect([...transitional].sort()).toEqual(all.filter((state) => (BUSY_HERE[name] ?? TRANSITIONAL).includes(state) && moves[state]?.length).sort());
+    expect([...transitional].sort()).toEqual(
+      all.filter((state) => (BUSY_HERE[name] ?? TRANSITIONAL).includes(state) && moves[state]?.length).sort(),
+    );
     for (const state of transitional) expect(moves[state]?.length).toBeGreaterThan(0);
   });
 
   it('moves only between its states, never in a circle of one', () => {
-    for (const [from, to] of Object.entries(moves)) for (const state of to) expect([all.includes(from), all.includes(state), from === state]).toEqual([true, true, false]);
+    for (const [from, to] of Object.entries(moves))
+      for (const state of to)
+        expect([all.includes(from), all.includes(state), from === state]).toEqual([true, true, false]);
   });
 });
 
 test('a status in the schema has a machine in the code', () => {
-  const withStatus = Object.values(core.schema.getTypeMap()).filter((type) => isObjectType(type) && isEnumType(getNullableType(type.getFields().status?.type)) && type.getFields().created_at);
+  const withStatus = Object.values(core.schema.getTypeMap()).filter(
+    (type) =>
+      isObjectType(type) && isEnumType(getNullableType(type.getFields().status?.type)) && type.getFields().created_at,
+  );
   const known = machines.map(([name]) => pascal(name));
   expect(withStatus.map(({ name }) => name).filter((name) => !known.includes(name))).toEqual([]);
 });
 
 test('a kind that settles by itself has a job', () => {
   const jobs = new Set(allJobs().map(({ table }) => table));
-  for (const [name, kind] of machines) if (kind.states?.transitional.some((state) => kind.states?.initial.includes(state))) expect([name, jobs.has(kind.table)]).toEqual([name, true]);
+  for (const [name, kind] of machines)
+    if (kind.states?.transitional.some((state) => kind.states?.initial.includes(state)))
+      expect([name, jobs.has(kind.table)]).toEqual([name, true]);
 });

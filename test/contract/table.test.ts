@@ -19,7 +19,16 @@ describe('the operations', () => {
   it.each(expected.map((row) => [row.id, row] as const))('%s is as published', (id, row) => {
     const operation = operations.find((candidate) => candidate.id === id);
     const { field, method, path, status, group } = operation ?? operations[0]!;
-    expect({ id: operation?.id, group, kind: field.kind, method, path, scope: field.scope, status, paginated: field.list }).toEqual(row);
+    expect({
+      id: operation?.id,
+      group,
+      kind: field.kind,
+      method,
+      path,
+      scope: field.scope,
+      status,
+      paginated: field.list,
+    }).toEqual(row);
   });
 
   it('leave out only what the specification has', () => {
@@ -30,7 +39,10 @@ describe('the operations', () => {
 describe('the published table', () => {
   it('has 253 operations in the groups of core/groups.ts', () => {
     expect(published).toHaveLength(253);
-    const counts = groups.map(({ name }) => ({ name, operations: published.filter((row) => row.group === name).length }));
+    const counts = groups.map(({ name }) => ({
+      name,
+      operations: published.filter((row) => row.group === name).length,
+    }));
     expect(counts).toEqual(groups.map(({ name, operations: count }) => ({ name, operations: count })));
   });
 
@@ -51,8 +63,16 @@ describe('the faces', () => {
   });
 
   it('OpenAPI describes each operation and nothing else', () => {
-    const document = openapiDocument({ table: core.table, schema: core.schema, transitional: core.transitional, baseUrl: 'http://127.0.0.1:8080', version: '0.0.0' });
-    const described = Object.entries(document.paths).flatMap(([path, item]) => Object.entries(item).map(([method, { operationId }]) => `${operationId} ${method.toUpperCase()} ${path}`));
+    const document = openapiDocument({
+      table: core.table,
+      schema: core.schema,
+      transitional: core.transitional,
+      baseUrl: 'http://127.0.0.1:8080',
+      version: '0.0.0',
+    });
+    const described = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.entries(item).map(([method, { operationId }]) => `${operationId} ${method.toUpperCase()} ${path}`),
+    );
     expect(described.sort()).toEqual(operations.map(({ id, method, path }) => `${id} ${method} ${path}`).sort());
   });
 });

@@ -60,7 +60,12 @@ test.each([
   ['BASE_URL', 'https://api.example.com/', 'baseUrl', 'https://api.example.com'],
   ['ALLOW_LOCAL_GIT', '1', 'allowLocalGit', true],
   ['ALLOW_LOCAL_GIT', 'FALSE', 'allowLocalGit', false],
-  ['DNS_RESOLVERS', '192.0.2.1, [2001:db8::1]:5353,2001:db8::2,127.0.0.1:53', 'dnsResolvers', ['192.0.2.1', '[2001:db8::1]:5353', '2001:db8::2', '127.0.0.1:53']],
+  [
+    'DNS_RESOLVERS',
+    '192.0.2.1, [2001:db8::1]:5353,2001:db8::2,127.0.0.1:53',
+    'dnsResolvers',
+    ['192.0.2.1', '[2001:db8::1]:5353', '2001:db8::2', '127.0.0.1:53'],
+  ],
   ['INGRESS_IPS', '192.0.2.1,2001:db8::1', 'ingressIps', ['192.0.2.1', '2001:db8::1']],
   ['APPS_DOMAIN', 'Apps.Example.com', 'ingressHost', 'ingress.apps.example.com'],
   ['INGRESS_HOST', 'edge.example.com', 'ingressHost', 'edge.example.com'],
@@ -73,7 +78,11 @@ test.each([
 });
 
 test('quotas change the built-in ones', () => {
-  expect(loadConfig({ QUOTAS: '{"volumes": 3, "databases": null}' }).quotas).toEqual({ ...projectQuotas, volumes: 3, databases: null });
+  expect(loadConfig({ QUOTAS: '{"volumes": 3, "databases": null}' }).quotas).toEqual({
+    ...projectQuotas,
+    volumes: 3,
+    databases: null,
+  });
 });
 
 test.each([
@@ -128,7 +137,9 @@ test('the configuration cannot be changed', () => {
 
 test('a free port enters the base address unless that was set', () => {
   expect(withPort(loadConfig({ PORT: '0' }), 4711)).toMatchObject({ port: 4711, baseUrl: 'http://127.0.0.1:4711' });
-  expect(withPort(loadConfig({ PORT: '0', BASE_URL: 'https://api.example.com' }), 4711).baseUrl).toBe('https://api.example.com');
+  expect(withPort(loadConfig({ PORT: '0', BASE_URL: 'https://api.example.com' }), 4711).baseUrl).toBe(
+    'https://api.example.com',
+  );
 });
 
 test('help and documentation show every setting, whoever asks', () => {
@@ -137,7 +148,8 @@ test('help and documentation show every setting, whoever asks', () => {
     expect(settingsMarkdown()).toContain(`| \`${name}\` |`);
   }
   expect(settingsMarkdown().trim().split('\n')).toHaveLength(names.length + 2);
-  for (const line of settingsMarkdown().trim().split('\n')) expect(line.replaceAll('\\|', '').match(/\|/g)).toHaveLength(5);
+  for (const line of settingsMarkdown().trim().split('\n'))
+    expect(line.replaceAll('\\|', '').match(/\|/g)).toHaveLength(5);
   expect(helpText()).toContain('./data, as root /var/lib/platform-api');
 });
 

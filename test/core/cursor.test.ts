@@ -11,12 +11,15 @@ function cursorWith(key: Cursor['key']): Cursor {
   return { ...expected, key, id: mintId('vol') };
 }
 
-test.each([['text'], [''], ['schön "zitiert" \u{1f600}'], [42], [-0.5], [2 ** 53 - 1], [null]])('key %j survives', (key) => {
-  const cursor = cursorWith(key);
-  const text = codec.encode(cursor);
-  expect(text).toMatch(/^[\w-]+$/);
-  expect(codec.decode(text, expected)).toEqual(cursor);
-});
+test.each([['text'], [''], ['schön "zitiert" \u{1f600}'], [42], [-0.5], [2 ** 53 - 1], [null]])(
+  'key %j survives',
+  (key) => {
+    const cursor = cursorWith(key);
+    const text = codec.encode(cursor);
+    expect(text).toMatch(/^[\w-]+$/);
+    expect(codec.decode(text, expected)).toEqual(cursor);
+  },
+);
 
 test('an alteration of any character is refused', () => {
   const text = codec.encode(cursorWith('2026-01-31T09:30:00.000Z'));
@@ -39,7 +42,9 @@ test.each([
   ['far too long', (text: string) => text.repeat(1000)],
 ])('a cursor %s is refused', (_, change) => {
   const altered = change(codec.encode(cursorWith(1)));
-  expect(() => codec.decode(altered, expected)).toThrow(expect.objectContaining({ code: 'invalid_cursor', status: 400 }));
+  expect(() => codec.decode(altered, expected)).toThrow(
+    expect.objectContaining({ code: 'invalid_cursor', status: 400 }),
+  );
 });
 
 test('a cursor of another sort, other filters or another key is refused', () => {
@@ -53,6 +58,16 @@ test('a cursor of another sort, other filters or another key is refused', () => 
 test('the hash of filters depends on names and values, not on their order', () => {
   expect(hashFilters({ a: 1, b: 'x' })).toBe(hashFilters({ b: 'x', a: 1 }));
   expect(hashFilters({ a: 1, b: undefined })).toBe(hashFilters({ a: 1 }));
-  const different = [{}, { a: 1 }, { a: '1' }, { a: null }, { a: [1] }, { b: 1 }, { a: 'b', b: 'a' }, { a: 'a', b: 'b' }, { ab: '' }];
+  const different = [
+    {},
+    { a: 1 },
+    { a: '1' },
+    { a: null },
+    { a: [1] },
+    { b: 1 },
+    { a: 'b', b: 'a' },
+    { a: 'a', b: 'b' },
+    { ab: '' },
+  ];
   expect(new Set(different.map(hashFilters)).size).toBe(different.length);
 });

@@ -1,4 +1,13 @@
-import { errors, invalidQuery, problem, Problem, toDocument, validationFailed, type ErrorCode, type ErrorEntry } from '../../core/errors';
+import {
+  errors,
+  invalidQuery,
+  problem,
+  Problem,
+  toDocument,
+  validationFailed,
+  type ErrorCode,
+  type ErrorEntry,
+} from '../../core/errors';
 
 const about = { base_url: 'https://api.example.com', request_id: 'req_1', instance: '/v2/volumes' };
 const table = Object.entries<ErrorEntry>(errors);
@@ -21,7 +30,14 @@ test('the table is in the order of status', () => {
 });
 
 test('what the contract calls retryable is', () => {
-  for (const code of ['resource_busy', 'rate_limited', 'internal_error', 'provider_error', 'service_unavailable', 'capacity_unavailable'] as const) {
+  for (const code of [
+    'resource_busy',
+    'rate_limited',
+    'internal_error',
+    'provider_error',
+    'service_unavailable',
+    'capacity_unavailable',
+  ] as const) {
     expect(errors[code].retryable).toBe(true);
   }
   expect(errors.validation_failed.retryable).toBe(false);
@@ -60,12 +76,22 @@ test('no extra member replaces a standard one', () => {
 
 test('every code can be rendered', () => {
   for (const [code, entry] of table) {
-    expect(toDocument(problem(code as ErrorCode), about)).toMatchObject({ code, status: entry.status, retryable: entry.retryable });
+    expect(toDocument(problem(code as ErrorCode), about)).toMatchObject({
+      code,
+      status: entry.status,
+      retryable: entry.retryable,
+    });
   }
 });
 
 test('field errors and query errors have their members', () => {
-  const errorsOfBody = [{ field: 'source.branch', code: 'too_long' as const, detail: 'must have at most 255 characters' }];
+  const errorsOfBody = [
+    { field: 'source.branch', code: 'too_long' as const, detail: 'must have at most 255 characters' },
+  ];
   expect(validationFailed(errorsOfBody)).toMatchObject({ status: 422, members: { errors: errorsOfBody } });
-  expect(invalidQuery('limit', 'limit must be positive.')).toMatchObject({ status: 400, code: 'invalid_query_parameter', members: { parameter: 'limit' } });
+  expect(invalidQuery('limit', 'limit must be positive.')).toMatchObject({
+    status: 400,
+    code: 'invalid_query_parameter',
+    members: { parameter: 'limit' },
+  });
 });

@@ -46,7 +46,8 @@ test('the clock of an id is that of its making', () => {
 });
 
 test('timeOfId refuses what is no id', () => {
-  for (const text of ['', 'vol_', 'vol_0123', `vol_${'u'.repeat(26)}`]) expect(() => timeOfId(text)).toThrow(RangeError);
+  for (const text of ['', 'vol_', 'vol_0123', `vol_${'u'.repeat(26)}`])
+    expect(() => timeOfId(text)).toThrow(RangeError);
 });
 
 test.each([

@@ -2,9 +2,25 @@ import { limits, projectQuotas } from '../../core/limits';
 
 // What GET /v2/projects/{id}/usage reports, in its order.
 const RESOURCES = [
-  'applications', 'previews', 'databases', 'database_storage_gb', 'volumes', 'volume_storage_gb', 'buckets', 'bucket_storage_bytes',
-  'bucket_access_keys', 'dns_zones', 'cdn_zones', 'email_domains', 'email_relay_zones', 'observers', 'notifiers', 'git_integrations',
-  'shared_repositories', 'registries', 'robot_accounts',
+  'applications',
+  'previews',
+  'databases',
+  'database_storage_gb',
+  'volumes',
+  'volume_storage_gb',
+  'buckets',
+  'bucket_storage_bytes',
+  'bucket_access_keys',
+  'dns_zones',
+  'cdn_zones',
+  'email_domains',
+  'email_relay_zones',
+  'observers',
+  'notifiers',
+  'git_integrations',
+  'shared_repositories',
+  'registries',
+  'robot_accounts',
 ];
 
 test('every resource of the usage answer has a limit', () => {

@@ -15,34 +15,52 @@ function linesOf(level: LogLevel, write: (log: ReturnType<typeof createLog>) => 
 
 test('a line is JSON with time, level and message', () => {
   const [line] = linesOf('info', (log) => log.info({ operation: 'getMe', ms: 3 }, 'done'));
-  expect(line).toEqual({ level: 'info', time: expect.stringMatching(/^\d{4}-.*Z$/), operation: 'getMe', ms: 3, msg: 'done' });
+  expect(line).toEqual({
+    level: 'info',
+    time: expect.stringMatching(/^\d{4}-.*Z$/),
+    operation: 'getMe',
+    ms: 3,
+    msg: 'done',
+  });
 });
 
 test('lines below the level are left out', () => {
-  expect(linesOf('warn', (log) => {
-    log.info('no');
-    log.warn('yes');
-  })).toHaveLength(1);
+  expect(
+    linesOf('warn', (log) => {
+      log.info('no');
+      log.warn('yes');
+    }),
+  ).toHaveLength(1);
 });
 
-test.each(['authorization', 'cookie', 'set-cookie', 'token', 'password', 'secret', 'key', 'value'])('%s is hidden at every depth', (field) => {
-  const lines = linesOf('info', (log) => {
-    log.info({ [field]: SECRET });
-    log.info({ request: { [field]: SECRET } });
-    log.info({ request: { headers: { [field.toUpperCase()]: SECRET } } });
-    log.info({ requests: [{ [field]: { inside: SECRET } }] });
-    log.info(Object.assign(new Error('failed'), { [field]: SECRET, request: { [field]: SECRET } }));
-    log.child({ request: { [field]: SECRET } }).info('child');
-    log.child({ a: 1 }).child({ [field]: SECRET }).info('grandchild');
-  });
-  expect(lines).toHaveLength(7);
-  expect(JSON.stringify(lines)).not.toContain(SECRET);
-  expect(JSON.stringify(lines).match(/\[hidden\]/g)).toHaveLength(8);
-});
+test.each(['authorization', 'cookie', 'set-cookie', 'token', 'password', 'secret', 'key', 'value'])(
+  '%s is hidden at every depth',
+  (field) => {
+    const lines = linesOf('info', (log) => {
+      log.info({ [field]: SECRET });
+      log.info({ request: { [field]: SECRET } });
+      log.info({ request: { headers: { [field.toUpperCase()]: SECRET } } });
+      log.info({ requests: [{ [field]: { inside: SECRET } }] });
+      log.info(Object.assign(new Error('failed'), { [field]: SECRET, request: { [field]: SECRET } }));
+      log.child({ request: { [field]: SECRET } }).info('child');
+      log
+        .child({ a: 1 })
+        .child({ [field]: SECRET })
+        .info('grandchild');
+    });
+    expect(lines).toHaveLength(7);
+    expect(JSON.stringify(lines)).not.toContain(SECRET);
+    expect(JSON.stringify(lines).match(/\[hidden\]/g)).toHaveLength(8);
+  },
+);
 
 test('an error is logged with type, message and stack', () => {
   const [line] = linesOf('info', (log) => log.error(new TypeError('failed')));
-  expect(line).toMatchObject({ level: 'error', msg: 'failed', err: { type: 'TypeError', message: 'failed', stack: expect.stringContaining('log.test') } });
+  expect(line).toMatchObject({
+    level: 'error',
+    msg: 'failed',
+    err: { type: 'TypeError', message: 'failed', stack: expect.stringContaining('log.test') },
+  });
 });
 
 test('circles and depths do no harm, dates and absent fields stay', () => {
@@ -77,11 +95,17 @@ test('a plain line is what the log itself would write', () => {
 test('lines of a process that ends at once reach standard output', () => {
   const directory = mkdtempSync(join(tmpdir(), 'platform-log-'));
   compileCore(directory, 'log');
-  writeFileSync(join(directory, 'main.js'), `
+  writeFileSync(
+    join(directory, 'main.js'),
+    `
     const log = require('./log').createLog('info');
     for (let i = 0; i < 500; i += 1) log.info({ i });
-    process.exit(1);`);
-  const { stdout, status } = spawnSync(process.execPath, [join(directory, 'main.js')], { encoding: 'utf8', env: { ...process.env, NODE_PATH: nodePath } });
+    process.exit(1);`,
+  );
+  const { stdout, status } = spawnSync(process.execPath, [join(directory, 'main.js')], {
+    encoding: 'utf8',
+    env: { ...process.env, NODE_PATH: nodePath },
+  });
   rmSync(directory, { recursive: true });
   expect(status).toBe(1);
   expect(stdout.trim().split('\n')).toHaveLength(500);

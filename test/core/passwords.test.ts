@@ -19,7 +19,9 @@ test('hashes of other costs stay valid', async () => {
 });
 
 test('the same letters typed another way are the same password', async () => {
-  expect(await verifyPassword('cafe\u0301 cafe\u0301 cafe\u0301', await hashPassword('caf\u00e9 caf\u00e9 caf\u00e9'))).toBe(true);
+  expect(
+    await verifyPassword('cafe\u0301 cafe\u0301 cafe\u0301', await hashPassword('caf\u00e9 caf\u00e9 caf\u00e9')),
+  ).toBe(true);
 });
 
 test('an unknown user takes the work of a known one and is refused', async () => {

@@ -25,7 +25,8 @@ describe('the box', () => {
     const sealed = box.seal('a secret value', CONTEXT);
     for (let i = 0; i < sealed.length; i += 1) {
       for (const other of ['A', 'b', '0', '-', '_', '.', '=', '+']) {
-        if (sealed[i] !== other) expect(() => box.open(sealed.slice(0, i) + other + sealed.slice(i + 1), CONTEXT)).toThrow();
+        if (sealed[i] !== other)
+          expect(() => box.open(sealed.slice(0, i) + other + sealed.slice(i + 1), CONTEXT)).toThrow();
       }
     }
   });
@@ -52,7 +53,14 @@ describe('the box', () => {
     const hash = box.hmac('value', 'a');
     expect(hash).toMatch(/^[0-9a-f]{64}$/);
     expect(box.hmac('value', 'a')).toBe(hash);
-    expect(new Set([hash, box.hmac('value', 'b'), box.hmac('other', 'a'), secretBox([{ id: 'x', key: randomBytes(32) }]).hmac('value', 'a')]).size).toBe(4);
+    expect(
+      new Set([
+        hash,
+        box.hmac('value', 'b'),
+        box.hmac('other', 'a'),
+        secretBox([{ id: 'x', key: randomBytes(32) }]).hmac('value', 'a'),
+      ]).size,
+    ).toBe(4);
   });
 
   test('sub-keys have 32 bytes and differ by purpose', () => {
@@ -65,23 +73,36 @@ describe('the box', () => {
 describe('the key ring', () => {
   const key = randomBytes(32);
 
-  test.each([key.toString('base64'), key.toString('base64url'), key.toString('hex'), ` ${key.toString('base64')}\n`])('reads %#', (text) => {
-    expect(parseKeyRing(text)).toEqual([{ id: expect.stringMatching(/^[0-9a-f]{8}$/), key }]);
-  });
+  test.each([key.toString('base64'), key.toString('base64url'), key.toString('hex'), ` ${key.toString('base64')}\n`])(
+    'reads %#',
+    (text) => {
+      expect(parseKeyRing(text)).toEqual([{ id: expect.stringMatching(/^[0-9a-f]{8}$/), key }]);
+    },
+  );
 
   test('reads a list whose first key is the current one', () => {
     const other = randomBytes(32);
-    expect(parseKeyRing(`2026-02:${key.toString('base64')}, 2026-01:${other.toString('hex')}`)).toEqual([{ id: '2026-02', key }, { id: '2026-01', key: other }]);
+    expect(parseKeyRing(`2026-02:${key.toString('base64')}, 2026-01:${other.toString('hex')}`)).toEqual([
+      { id: '2026-02', key },
+      { id: '2026-01', key: other },
+    ]);
   });
 
-  test.each(['', ',', 'x', key.toString('base64').slice(4), `a:${key.toString('hex')},a:${randomBytes(32).toString('hex')}`, `A.b:${key.toString('hex')}`, `${key.toString('hex')},`])(
-    'refuses %#',
-    (text) => expect(parseKeyRing(text)).toBeNull(),
-  );
+  test.each([
+    '',
+    ',',
+    'x',
+    key.toString('base64').slice(4),
+    `a:${key.toString('hex')},a:${randomBytes(32).toString('hex')}`,
+    `A.b:${key.toString('hex')}`,
+    `${key.toString('hex')},`,
+  ])('refuses %#', (text) => expect(parseKeyRing(text)).toBeNull());
 
   test('a malformed setting is named, not repeated', () => {
     expect(() => loadKeyRing({ setting: 'hunter2', dataDir: '/nowhere' })).toThrow(StartupError);
-    expect(() => loadKeyRing({ setting: 'hunter2', dataDir: '/nowhere' })).toThrow(/^PLATFORM_SECRET_KEY is malformed(?!.*hunter2)/);
+    expect(() => loadKeyRing({ setting: 'hunter2', dataDir: '/nowhere' })).toThrow(
+      /^PLATFORM_SECRET_KEY is malformed(?!.*hunter2)/,
+    );
   });
 });
 
@@ -133,10 +154,13 @@ describe('the key file', () => {
   test('processes that start at once agree on one key', async () => {
     compileCore(directory, 'secrets', 'directory', 'startup_error');
     const program = join(directory, 'main.js');
-    writeFileSync(program, `
+    writeFileSync(
+      program,
+      `
       const { loadKeyRing } = require('./secrets');
       process.once('message', () => process.send(loadKeyRing({ setting: null, dataDir: process.argv[2] })[0].id, () => process.disconnect()));
-      process.send('ready');`);
+      process.send('ready');`,
+    );
     const ids = await race(program, join(directory, 'data'));
     expect(ids).toHaveLength(6);
     expect(new Set(ids).size).toBe(1);
@@ -147,7 +171,8 @@ describe('the key file', () => {
 /** Starts six processes, lets them go together, and collects what they loaded. */
 async function race(program: string, ...args: string[]): Promise<unknown[]> {
   const children = Array.from({ length: 6 }, () => fork(program, args));
-  const next = (child: (typeof children)[number]): Promise<unknown> => new Promise((resolve) => child.once('message', resolve));
+  const next = (child: (typeof children)[number]): Promise<unknown> =>
+    new Promise((resolve) => child.once('message', resolve));
   await Promise.all(children.map(next));
   const answers = children.map(next);
   for (const child of children) child.send('go');

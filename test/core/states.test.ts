@@ -25,13 +25,23 @@ test('a settled state may be the last', () => {
 });
 
 test('refuses states that cannot be reached', () => {
-  expect(() => defineStates({ initial: ['new'], moves: { new: ['ready'], lost: ['ready'] } as never })).toThrow('no move leads to the state "lost"');
-  expect(() => defineStates({ initial: ['new'], moves: {}, transitional: ['lost'] as never })).toThrow('no move leads to the state "lost"');
+  expect(() => defineStates({ initial: ['new'], moves: { new: ['ready'], lost: ['ready'] } as never })).toThrow(
+    'no move leads to the state "lost"',
+  );
+  expect(() => defineStates({ initial: ['new'], moves: {}, transitional: ['lost'] as never })).toThrow(
+    'no move leads to the state "lost"',
+  );
 });
 
 test('refuses transitional states without a way out', () => {
-  expect(() => defineStates({ initial: ['new'], moves: { new: ['working'] }, transitional: ['working'] })).toThrow('"working" has no way out');
-  const circle = { initial: ['starting'] as const, moves: { starting: ['stopping'], stopping: ['starting'] } as const, transitional: ['starting', 'stopping'] as const };
+  expect(() => defineStates({ initial: ['new'], moves: { new: ['working'] }, transitional: ['working'] })).toThrow(
+    '"working" has no way out',
+  );
+  const circle = {
+    initial: ['starting'] as const,
+    moves: { starting: ['stopping'], stopping: ['starting'] } as const,
+    transitional: ['starting', 'stopping'] as const,
+  };
   expect(() => defineStates(circle)).toThrow('"starting" has no way out');
 });
 

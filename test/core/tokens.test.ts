@@ -39,7 +39,16 @@ test('a key of one kind cannot be made into one of the other', () => {
   expect(parseToken(mintToken('project').token.replace('svc_proj_', 'svc_'))).toBeNull();
 });
 
-test.each(['', 'svc_', 'svc_proj_', 'Bearer x', `svc_${'0'.repeat(39)}`, `svc_${'a'.repeat(38)}`, `svc_${'a'.repeat(40)}`, 'x'.repeat(100_000)])('%# is no key', (text) => {
+test.each([
+  '',
+  'svc_',
+  'svc_proj_',
+  'Bearer x',
+  `svc_${'0'.repeat(39)}`,
+  `svc_${'a'.repeat(38)}`,
+  `svc_${'a'.repeat(40)}`,
+  'x'.repeat(100_000),
+])('%# is no key', (text) => {
   expect(parseToken(text)).toBeNull();
 });
 

@@ -19,21 +19,35 @@ afterAll(() => service.close());
 const CREATE = `mutation ($input: CreatePersonalKeyInput!) {
   createPersonalKey(input: $input) { key { id kind name prefix scopes project_ids project_id created_by expires_at last_used_at } token } }`;
 const REVOKE = 'mutation ($id: ID!) { revokePersonalKey(id: $id) }';
-const CREATE_PROJECT = 'mutation ($id: ID!, $input: CreateProjectKeyInput!) { createProjectKey(project_id: $id, input: $input) { key { id kind project_id scopes created_by prefix } token } }';
+const CREATE_PROJECT =
+  'mutation ($id: ID!, $input: CreateProjectKeyInput!) { createProjectKey(project_id: $id, input: $input) { key { id kind project_id scopes created_by prefix } token } }';
 const REVOKE_PROJECT = 'mutation ($project: ID!, $id: ID!) { revokeProjectKey(project_id: $project, id: $id) }';
 const LIST = '{ listPersonalKeys { data { id name last_used_at } next_cursor } }';
 const LIST_PROJECT = 'query ($id: ID!) { listProjectKeys(project_id: $id) { data { id } next_cursor } }';
 
 const input = (more: object = {}): { input: object } => ({ input: { name: 'CI', scopes: ['read', 'write'], ...more } });
-const create = async (one: Browser, more: object = {}): Promise<{ key: { id: string; prefix: string }; token: string }> => (await one.data(CREATE, input(more))).createPersonalKey;
-const volumes = (key: string): Promise<number> => service.call('GET', '/v2/volumes', { key }).then(({ status }) => status);
+const create = async (
+  one: Browser,
+  more: object = {},
+): Promise<{ key: { id: string; prefix: string }; token: string }> =>
+  (await one.data(CREATE, input(more))).createPersonalKey;
+const volumes = (key: string): Promise<number> =>
+  service.call('GET', '/v2/volumes', { key }).then(({ status }) => status);
 
 test('a personal key works from its creation to its revocation, to the moment', async () => {
   const { createPersonalKey } = await owner.data(CREATE, input());
   const { key, token } = createPersonalKey;
   expect(key).toEqual({
-    id: expect.stringMatching(/^key_/), kind: 'personal', name: 'CI', prefix: token.slice(0, 12), scopes: ['read', 'write'],
-    project_ids: null, project_id: null, created_by: owner.user.id, expires_at: null, last_used_at: null,
+    id: expect.stringMatching(/^key_/),
+    kind: 'personal',
+    name: 'CI',
+    prefix: token.slice(0, 12),
+    scopes: ['read', 'write'],
+    project_ids: null,
+    project_id: null,
+    created_by: owner.user.id,
+    expires_at: null,
+    last_used_at: null,
   });
   expect(token).toMatch(/^svc_[0-9A-Za-z]{39}$/);
   expect(await volumes(token)).toBe(200);
@@ -50,13 +64,19 @@ test('a personal key works from its creation to its revocation, to the moment', 
 test('the scopes of a key are what it may do', async () => {
   const { token } = await create(developer, { scopes: ['read'] });
   expect(await volumes(token)).toBe(200);
-  const { status, body } = await service.call('POST', '/v2/volumes', { key: token, body: { name: 'scoped', size_gb: 1 } });
+  const { status, body } = await service.call('POST', '/v2/volumes', {
+    key: token,
+    body: { name: 'scoped', size_gb: 1 },
+  });
   expect([status, body.code]).toEqual([403, 'insufficient_scope']);
 });
 
 test('a restricted key reaches its projects only, and only projects of the person can be named', async () => {
   const other = await service.newProject();
-  await service.sql(`insert into members (project_id, user_id, role) values ($1, $2, 'developer')`, [other.id, developer.user.id]);
+  await service.sql(`insert into members (project_id, user_id, role) values ($1, $2, 'developer')`, [
+    other.id,
+    developer.user.id,
+  ]);
   const { token } = await create(developer, { project_ids: [other.id] });
   expect((await service.call('GET', '/v2/volumes', { key: token, project: other.id })).status).toBe(200);
   const refused = await service.call('GET', '/v2/volumes', { key: token });
@@ -69,7 +89,10 @@ test('a restricted key reaches its projects only, and only projects of the perso
 test('a key without restriction reaches what its person reaches, with the role there', async () => {
   const { token } = await create(viewer);
   expect(await volumes(token)).toBe(200);
-  const { status, body } = await service.call('POST', '/v2/volumes', { key: token, body: { name: 'viewed', size_gb: 1 } });
+  const { status, body } = await service.call('POST', '/v2/volumes', {
+    key: token,
+    body: { name: 'viewed', size_gb: 1 },
+  });
   expect([status, body.code]).toEqual([403, 'role_not_permitted']);
   const lonely = await create(stranger);
   expect(await volumes(lonely.token)).toBe(404);
@@ -110,13 +133,26 @@ test('nobody revokes the key of another', async () => {
 });
 
 test('developers and owners keep project keys, viewers see them, strangers see no project', async () => {
-  const { createProjectKey } = await developer.data(CREATE_PROJECT, { id: service.project, input: { name: 'Deploys' } });
+  const { createProjectKey } = await developer.data(CREATE_PROJECT, {
+    id: service.project,
+    input: { name: 'Deploys' },
+  });
   const { key, token } = createProjectKey;
-  expect(key).toMatchObject({ kind: 'project', project_id: service.project, scopes: null, created_by: developer.user.id });
+  expect(key).toMatchObject({
+    kind: 'project',
+    project_id: service.project,
+    scopes: null,
+    created_by: developer.user.id,
+  });
   expect(token).toMatch(/^svc_proj_[0-9A-Za-z]{39}$/);
   expect((await service.call('GET', '/v2/volumes', { key: token, project: null })).status).toBe(200);
-  expect((await viewer.data(LIST_PROJECT, { id: service.project })).listProjectKeys.data.map(({ id }: { id: string }) => id)).toContain(key.id);
-  const refusals: [Browser, string][] = [[viewer, 'role_not_permitted'], [stranger, 'project_not_found']];
+  expect(
+    (await viewer.data(LIST_PROJECT, { id: service.project })).listProjectKeys.data.map(({ id }: { id: string }) => id),
+  ).toContain(key.id);
+  const refusals: [Browser, string][] = [
+    [viewer, 'role_not_permitted'],
+    [stranger, 'project_not_found'],
+  ];
   for (const [one, code] of refusals) {
     expect((await one.refused(CREATE_PROJECT, { id: service.project, input: { name: 'No' } })).code).toBe(code);
     expect((await one.refused(REVOKE_PROJECT, { project: service.project, id: key.id })).code).toBe(code);
@@ -128,9 +164,13 @@ test('developers and owners keep project keys, viewers see them, strangers see n
 
 test('a project key survives the departure of its maker', async () => {
   const leaver = await newBrowser(service, 'leaver@example.com', 'developer');
-  const { token } = (await leaver.data(CREATE_PROJECT, { id: service.project, input: { name: 'Stays' } })).createProjectKey;
+  const { token } = (await leaver.data(CREATE_PROJECT, { id: service.project, input: { name: 'Stays' } }))
+    .createProjectKey;
   const personal = await create(leaver);
-  await owner.data('mutation ($project: ID!, $user: ID!) { removeMember(project_id: $project, user_id: $user) }', { project: service.project, user: leaver.user.id });
+  await owner.data('mutation ($project: ID!, $user: ID!) { removeMember(project_id: $project, user_id: $user) }', {
+    project: service.project,
+    user: leaver.user.id,
+  });
   expect((await service.call('GET', '/v2/volumes', { key: token, project: null })).status).toBe(200);
   expect(await volumes(personal.token)).toBe(404);
 });
@@ -142,7 +182,10 @@ test('the number of keys is limited', async () => {
     [full.user.id],
   );
   const { key } = await create(full);
-  expect(await full.refused(CREATE, input())).toMatchObject({ code: 'quota_exceeded', extensions: { resource: 'personal_keys', used: 100, limit: 100 } });
+  expect(await full.refused(CREATE, input())).toMatchObject({
+    code: 'quota_exceeded',
+    extensions: { resource: 'personal_keys', used: 100, limit: 100 },
+  });
   await full.data(REVOKE, { id: key.id });
   const two = await Promise.all([full.run(CREATE, input()), full.run(CREATE, input())]);
   expect(two.filter(({ errors }) => !errors)).toHaveLength(1);
@@ -151,9 +194,17 @@ test('the number of keys is limited', async () => {
 test('the value of a key is stored nowhere, and its life is in the activity', async () => {
   const { key, token } = await create(owner);
   await owner.data(REVOKE, { id: key.id });
-  const stored = JSON.stringify([await service.sql('select * from api_keys'), await service.sql('select * from activity')]);
+  const stored = JSON.stringify([
+    await service.sql('select * from api_keys'),
+    await service.sql('select * from activity'),
+  ]);
   expect(stored).not.toContain(token);
   expect(stored).not.toContain(token.slice(13));
-  const entries = await service.sql('select action, changed_fields from activity where resource_id = $1 order by id', [key.id]);
-  expect(entries).toEqual([{ action: 'api_key.created', changed_fields: ['name', 'scopes'] }, { action: 'api_key.revoked', changed_fields: [] }]);
+  const entries = await service.sql('select action, changed_fields from activity where resource_id = $1 order by id', [
+    key.id,
+  ]);
+  expect(entries).toEqual([
+    { action: 'api_key.created', changed_fields: ['name', 'scopes'] },
+    { action: 'api_key.revoked', changed_fields: [] },
+  ]);
 });

@@ -25,9 +25,12 @@ interface Month {
   total: string;
   lines: { project_id: string; kind: string; price_id: string; hours: string; price_hourly: string; amount: string }[];
 }
-const summary = async (): Promise<{ currency: string; current_month: Month; last_month: Month }> => (await owner.data(SUMMARY)).billingSummary;
+const summary = async (): Promise<{ currency: string; current_month: Month; last_month: Month }> =>
+  (await owner.data(SUMMARY)).billingSummary;
 const spans = (id: string): Promise<{ quantity: number; ended: boolean }[]> =>
-  service.sql('select quantity, ended_at is not null as ended from usage_spans where resource_id = $1 order by id', [id]);
+  service.sql('select quantity, ended_at is not null as ended from usage_spans where resource_id = $1 order by id', [
+    id,
+  ]);
 
 test.each([
   [0n, '0.0001', '0.0000'],
@@ -46,11 +49,17 @@ test('making, growing and deleting a volume is metered in the same transaction',
   await service.call('PATCH', `/v2/volumes/${body.id}`, { body: { name: 'renamed' } });
   expect(await spans(body.id)).toEqual([{ quantity: 2, ended: false }]);
   expect((await service.call('PATCH', `/v2/volumes/${body.id}`, { body: { size_gb: 5 } })).status).toBe(200);
-  expect(await spans(body.id)).toEqual([{ quantity: 2, ended: true }, { quantity: 5, ended: false }]);
+  expect(await spans(body.id)).toEqual([
+    { quantity: 2, ended: true },
+    { quantity: 5, ended: false },
+  ]);
   expect((await service.call('PATCH', `/v2/volumes/${body.id}`, { body: { size_gb: 4 } })).status).toBe(422);
   expect(await spans(body.id)).toHaveLength(2);
   expect((await service.call('DELETE', `/v2/volumes/${body.id}`)).status).toBe(204);
-  expect(await spans(body.id)).toEqual([{ quantity: 2, ended: true }, { quantity: 5, ended: true }]);
+  expect(await spans(body.id)).toEqual([
+    { quantity: 2, ended: true },
+    { quantity: 5, ended: true },
+  ]);
 });
 
 test('a refused create is not metered', async () => {
@@ -66,14 +75,23 @@ test('hours count in the month in which they were, of deleted rows too, of other
   const foreign = await service.newProject({ stranger: true });
   const begin = `date_trunc('month', now())`;
   const insert = (project: string, id: string, quantity: number, from: string, to: string): Promise<unknown> =>
-    service.sql(`insert into usage_spans (project_id, kind, resource_id, price_id, quantity, started_at, ended_at) values ($1, 'volume', $2, 'volume_gb', ${quantity}, ${from}, ${to})`, [project, id]);
+    service.sql(
+      `insert into usage_spans (project_id, kind, resource_id, price_id, quantity, started_at, ended_at) values ($1, 'volume', $2, 'volume_gb', ${quantity}, ${from}, ${to})`,
+      [project, id],
+    );
   await insert(service.project, 'vol_gone', 10, `${begin} - interval '5 hours'`, `${begin} - interval '3 hours'`); // 20 gigabyte hours
   await insert(service.project, 'vol_over', 4, `${begin} - interval '30 minutes'`, `${begin} + interval '15 minutes'`); // 2 and 1
   await insert(service.project, 'vol_long_ago', 99, `${begin} - interval '90 days'`, `${begin} - interval '89 days'`);
   await insert(foreign.id, 'vol_foreign', 99, `${begin} - interval '5 hours'`, 'null');
   const { currency, current_month, last_month } = await summary();
   expect(currency).toBe(prices.currency);
-  const line = { project_id: service.project, project_name: 'First project', kind: 'volume', price_id: 'volume_gb', price_hourly: '0.0001' };
+  const line = {
+    project_id: service.project,
+    project_name: 'First project',
+    kind: 'volume',
+    price_id: 'volume_gb',
+    price_hourly: '0.0001',
+  };
   expect(last_month).toMatchObject({ total: '0.0022', lines: [{ ...line, hours: '22.000', amount: '0.0022' }] });
   expect(current_month).toMatchObject({ total: '0.0001', lines: [{ ...line, hours: '1.000', amount: '0.0001' }] });
   expect(last_month.to).toBe(current_month.from);

@@ -46,14 +46,20 @@ export function browser(service: TestService): Browser {
       const { errors, text } = await self.run(query, variables);
       const first = errors?.[0];
       if (!first) throw new Error(`expected a refusal, got ${text}`);
-      return { code: first.extensions.code, status: first.extensions.status, message: first.message, extensions: first.extensions };
+      return {
+        code: first.extensions.code,
+        status: first.extensions.status,
+        message: first.message,
+        extensions: first.extensions,
+      };
     },
     async data(query, variables) {
       const { data, errors } = await self.run(query, variables);
       if (errors) throw new Error(JSON.stringify(errors));
       return data;
     },
-    logIn: (email, password = PASSWORD, code) => self.run(LOGIN, { input: { email, password, ...(code !== undefined && { code }) } }),
+    logIn: (email, password = PASSWORD, code) =>
+      self.run(LOGIN, { input: { email, password, ...(code !== undefined && { code }) } }),
   };
   return self;
 }
@@ -63,16 +69,35 @@ function keep(setCookie: string): string {
 }
 
 /** A user with an account of their own and the password PASSWORD, made in the database; a member of the project where a role is given. */
-export async function newUser(service: TestService, email: string, role?: 'owner' | 'developer' | 'viewer'): Promise<{ id: string; email: string }> {
+export async function newUser(
+  service: TestService,
+  email: string,
+  role?: 'owner' | 'developer' | 'viewer',
+): Promise<{ id: string; email: string }> {
   const [account, id] = [mintId('acc'), mintId('usr')];
   await service.sql('insert into accounts (id, name) values ($1, $2)', [account, email]);
-  await service.sql('insert into users (id, account_id, email, name, password_hash) values ($1, $2, $3, $4, $5)', [id, account, email, 'Somebody', storedPassword(PASSWORD)]);
-  if (role) await service.sql('insert into members (project_id, user_id, role) values ($1, $2, $3)', [service.project, id, role]);
+  await service.sql('insert into users (id, account_id, email, name, password_hash) values ($1, $2, $3, $4, $5)', [
+    id,
+    account,
+    email,
+    'Somebody',
+    storedPassword(PASSWORD),
+  ]);
+  if (role)
+    await service.sql('insert into members (project_id, user_id, role) values ($1, $2, $3)', [
+      service.project,
+      id,
+      role,
+    ]);
   return { id, email };
 }
 
 /** A new user who is logged in. */
-export async function newBrowser(service: TestService, email: string, role?: 'owner' | 'developer' | 'viewer'): Promise<Browser & { user: { id: string; email: string } }> {
+export async function newBrowser(
+  service: TestService,
+  email: string,
+  role?: 'owner' | 'developer' | 'viewer',
+): Promise<Browser & { user: { id: string; email: string } }> {
   const user = await newUser(service, email, role);
   const one = browser(service);
   const { errors } = await one.logIn(email);

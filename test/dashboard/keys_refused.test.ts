@@ -1,5 +1,13 @@
 // Every dashboard function, taken from the schema: any key gets 403 dashboard_only, nobody gets 401 session_required.
-import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, type GraphQLArgument, type GraphQLInputType } from 'graphql';
+import {
+  getNullableType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+  type GraphQLArgument,
+  type GraphQLInputType,
+} from 'graphql';
 import { isScope, scopes } from '../../core/scopes';
 import type { RootField } from '../../core/operations';
 import { buildCore } from '../../resolvers';
@@ -24,11 +32,37 @@ afterAll(() => service.close());
 
 test('the dashboard functions are those of the documentation', () => {
   expect(fields.map(({ name }) => name).sort()).toEqual([
-    'acceptInvitation', 'billingSummary', 'changeMemberRole', 'changePassword', 'confirmTwoFactor', 'createPersonalKey', 'createProjectKey',
-    'disableTwoFactor', 'enrolTwoFactor', 'inviteMember', 'listInvitations', 'listMembers', 'listPersonalKeys', 'listProjectKeys', 'listSessions',
-    'login', 'logout', 'regenerateRecoveryCodes', 'removeMember', 'revokeInvitation', 'revokePersonalKey', 'revokeProjectKey', 'revokeSession', 'viewer',
+    'acceptInvitation',
+    'billingSummary',
+    'changeMemberRole',
+    'changePassword',
+    'confirmTwoFactor',
+    'createPersonalKey',
+    'createProjectKey',
+    'disableTwoFactor',
+    'enrolTwoFactor',
+    'inviteMember',
+    'listInvitations',
+    'listMembers',
+    'listPersonalKeys',
+    'listProjectKeys',
+    'listSessions',
+    'login',
+    'logout',
+    'regenerateRecoveryCodes',
+    'removeMember',
+    'revokeInvitation',
+    'revokePersonalKey',
+    'revokeProjectKey',
+    'revokeSession',
+    'viewer',
   ]);
-  expect(fields.filter(({ session }) => session === 'signedOut').map(({ name }) => name).sort()).toEqual(['acceptInvitation', 'login']);
+  expect(
+    fields
+      .filter(({ session }) => session === 'signedOut')
+      .map(({ name }) => name)
+      .sort(),
+  ).toEqual(['acceptInvitation', 'login']);
   expect(fields.every(({ operations }) => operations.length === 0)).toBe(true);
   expect(Object.keys(scopes).every(isScope)).toBe(true);
 });
@@ -47,7 +81,9 @@ test.each(signedIn.map((field) => [field.name, field] as const))('%s needs a ses
 
 /** The field called with some values of the right types. */
 function operationOf(field: RootField): string {
-  const args = field.definition.args.filter(({ type }) => isNonNullType(type)).map((argument) => `${argument.name}: ${literal(argument.type)}`);
+  const args = field.definition.args
+    .filter(({ type }) => isNonNullType(type))
+    .map((argument) => `${argument.name}: ${literal(argument.type)}`);
   const leaf = String(getNullableType(field.definition.type)) === 'Boolean';
   return `${field.kind} { ${field.name}${args.length ? `(${args.join(', ')})` : ''}${leaf ? '' : ' { __typename }'} }`;
 }

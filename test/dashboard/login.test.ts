@@ -16,7 +16,11 @@ test('the right password begins a session', async () => {
   const user = await newUser(service, 'right@example.com');
   const one = browser(service);
   const { data, headers } = await one.logIn('Right@Example.com');
-  expect(data.login).toMatchObject({ user: { id: user.id, email: user.email }, session: { current: true }, two_factor_enabled: false });
+  expect(data.login).toMatchObject({
+    user: { id: user.id, email: user.email },
+    session: { current: true },
+    two_factor_enabled: false,
+  });
   expect(headers.get('x-request-id')).toMatch(/^req_/);
   expect((await one.data('{ viewer { user { id } session { id } } }')).viewer.session.id).toBe(data.login.session.id);
 });
@@ -31,7 +35,9 @@ test('the cookie is out of reach for scripts and other sites, and only its hash 
 
 test('with https the cookie is bound to the host and to TLS', async () => {
   const one = await newBrowser(secure, 'tls@example.com');
-  expect(one.setCookie).toMatch(/^__Host-platform_session=ses_[\w-]{43}; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
+  expect(one.setCookie).toMatch(
+    /^__Host-platform_session=ses_[\w-]{43}; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+  );
   expect((await one.data('{ viewer { user { email } } }')).viewer.user.email).toBe('tls@example.com');
 });
 
@@ -41,7 +47,10 @@ test('a wrong password, an unknown e-mail and a user without password are answer
   const one = browser(service);
   for (const email of ['known@example.com', 'unknown@example.com', owner.email]) {
     const { errors, headers } = await one.logIn(email, 'not the password');
-    expect(errors?.[0]).toMatchObject({ message: 'E-mail or password is wrong.', extensions: { code: 'credentials_invalid', status: 401 } });
+    expect(errors?.[0]).toMatchObject({
+      message: 'E-mail or password is wrong.',
+      extensions: { code: 'credentials_invalid', status: 401 },
+    });
     expect(headers.get('set-cookie')).toBeNull();
   }
 });
@@ -74,12 +83,18 @@ test('sessions are listed and one can end another, but not those of others', asy
   const two = browser(service);
   await two.logIn('two@example.com');
   const other = await newBrowser(service, 'other@example.com');
-  const { data } = (await one.data('{ listSessions(limit: 1) { data { id current address } next_cursor } }')).listSessions;
+  const { data } = (await one.data('{ listSessions(limit: 1) { data { id current address } next_cursor } }'))
+    .listSessions;
   expect(data).toHaveLength(1);
-  const all = (await one.data('{ listSessions { data { id current } next_cursor } }')).listSessions.data as { id: string; current: boolean }[];
+  const all = (await one.data('{ listSessions { data { id current } next_cursor } }')).listSessions.data as {
+    id: string;
+    current: boolean;
+  }[];
   expect(all.map(({ current }) => current)).toEqual([false, true]);
   const target = all.find(({ current }) => !current)?.id;
-  expect((await other.refused('mutation ($id: ID!) { revokeSession(id: $id) }', { id: target })).code).toBe('not_found');
+  expect((await other.refused('mutation ($id: ID!) { revokeSession(id: $id) }', { id: target })).code).toBe(
+    'not_found',
+  );
   await one.data('mutation ($id: ID!) { revokeSession(id: $id) }', { id: target });
   expect((await two.refused('{ viewer { user { id } } }')).code).toBe('session_required');
   await one.data('{ viewer { user { id } } }');
@@ -92,7 +107,12 @@ test('pages of sessions hold each one once', async () => {
   const seen: string[] = [];
   let cursor: string | null = null;
   do {
-    const page: { data: { id: string }[]; next_cursor: string | null } = (await one.data('query ($cursor: String) { listSessions(limit: 1, cursor: $cursor) { data { id } next_cursor } }', { cursor })).listSessions;
+    const page: { data: { id: string }[]; next_cursor: string | null } = (
+      await one.data(
+        'query ($cursor: String) { listSessions(limit: 1, cursor: $cursor) { data { id } next_cursor } }',
+        { cursor },
+      )
+    ).listSessions;
     seen.push(...page.data.map(({ id }) => id));
     cursor = page.next_cursor;
   } while (cursor);
@@ -107,7 +127,10 @@ test('a session that is idle for a day, or too old, is over', async () => {
   await service.sql(`update sessions set last_seen_at = now() - interval '25 hours' where user_id = $1`, [one.user.id]);
   await new Promise((resolve) => setTimeout(resolve, 2_100));
   expect((await one.refused('{ viewer { user { id } } }')).code).toBe('session_required');
-  await service.sql(`update sessions set last_seen_at = now(), expires_at = now() - interval '1 second' where user_id = $1`, [one.user.id]);
+  await service.sql(
+    `update sessions set last_seen_at = now(), expires_at = now() - interval '1 second' where user_id = $1`,
+    [one.user.id],
+  );
   expect((await one.refused('{ viewer { user { id } } }')).code).toBe('session_required');
 });
 
@@ -131,7 +154,11 @@ test('a new password ends the other sessions and is the one that counts', async 
 
 test('a request with the cookie from another site is refused, and so is a form', async () => {
   const one = await newBrowser(service, 'csrf@example.com');
-  for (const headers of [{ Origin: 'https://evil.example' }, { Origin: 'null' }, { Origin: 'https://evil.example', 'Content-Type': 'text/plain' }] as Record<string, string>[]) {
+  for (const headers of [
+    { Origin: 'https://evil.example' },
+    { Origin: 'null' },
+    { Origin: 'https://evil.example', 'Content-Type': 'text/plain' },
+  ] as Record<string, string>[]) {
     const { status, body } = await one.run('mutation { logout }', {}, headers);
     expect([status, body.errors[0].extensions.code, body.data]).toEqual([403, 'csrf_rejected', undefined]);
   }
@@ -148,7 +175,10 @@ test('a request with the cookie from another site is refused, and so is a form',
 
 test('a suspended account gets no session, and its sessions do nothing', async () => {
   const one = await newBrowser(service, 'suspended@example.com');
-  await service.sql(`update accounts set status = 'suspended' where id = (select account_id from users where id = $1)`, [one.user.id]);
+  await service.sql(
+    `update accounts set status = 'suspended' where id = (select account_id from users where id = $1)`,
+    [one.user.id],
+  );
   expect((await browser(service).logIn('suspended@example.com')).errors?.[0].extensions.code).toBe('account_suspended');
   await new Promise((resolve) => setTimeout(resolve, 2_100));
   expect((await one.refused('{ viewer { user { id } } }')).code).toBe('account_suspended');
@@ -157,6 +187,8 @@ test('a suspended account gets no session, and its sessions do nothing', async (
 test('logins are in the activity, passwords are not', async () => {
   const one = await newBrowser(service, 'audited@example.com');
   const entries = await service.sql('select * from activity where actor_id = $1', [one.user.id]);
-  expect(entries).toMatchObject([{ action: 'session.created', resource_type: 'session', key_id: null, actor: { type: 'user', id: one.user.id } }]);
+  expect(entries).toMatchObject([
+    { action: 'session.created', resource_type: 'session', key_id: null, actor: { type: 'user', id: one.user.id } },
+  ]);
   expect(JSON.stringify(await service.sql('select * from activity'))).not.toContain(PASSWORD);
 });

@@ -14,18 +14,27 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 const LIST = 'query ($id: ID!) { listMembers(project_id: $id) { data { user_id email role } next_cursor } }';
-const INVITE = 'mutation ($id: ID!, $input: InviteMemberInput!) { inviteMember(project_id: $id, input: $input) { invitation { id project_id email role invited_by expires_at } token } }';
+const INVITE =
+  'mutation ($id: ID!, $input: InviteMemberInput!) { inviteMember(project_id: $id, input: $input) { invitation { id project_id email role invited_by expires_at } token } }';
 const INVITATIONS = 'query ($id: ID!) { listInvitations(project_id: $id) { data { id email } next_cursor } }';
 const WITHDRAW = 'mutation ($project: ID!, $id: ID!) { revokeInvitation(project_id: $project, id: $id) }';
-const ACCEPT = 'mutation ($input: AcceptInvitationInput!) { acceptInvitation(input: $input) { user { id email name } account { id } } }';
-const ROLE = 'mutation ($project: ID!, $user: ID!, $role: Role!) { changeMemberRole(project_id: $project, user_id: $user, role: $role) { user_id role } }';
+const ACCEPT =
+  'mutation ($input: AcceptInvitationInput!) { acceptInvitation(input: $input) { user { id email name } account { id } } }';
+const ROLE =
+  'mutation ($project: ID!, $user: ID!, $role: Role!) { changeMemberRole(project_id: $project, user_id: $user, role: $role) { user_id role } }';
 const REMOVE = 'mutation ($project: ID!, $user: ID!) { removeMember(project_id: $project, user_id: $user) }';
 
 const members = async (): Promise<Record<string, string>> => {
-  const { data } = (await owner.data(LIST, { id: service.project })).listMembers as { data: { email: string; role: string }[] };
+  const { data } = (await owner.data(LIST, { id: service.project })).listMembers as {
+    data: { email: string; role: string }[];
+  };
   return Object.fromEntries(data.map(({ email, role }) => [email, role]));
 };
-const invite = async (email: string, role = 'viewer', one: Browser = owner): Promise<{ token: string; invitation: { id: string } }> =>
+const invite = async (
+  email: string,
+  role = 'viewer',
+  one: Browser = owner,
+): Promise<{ token: string; invitation: { id: string } }> =>
   (await one.data(INVITE, { id: service.project, input: { email, role } })).inviteMember;
 const accept = (token: string): { input: object } => ({ input: { token, name: 'New Person', password: PASSWORD } });
 
@@ -38,7 +47,12 @@ test('members see each other, strangers see no project', async () => {
 
 test('an invited person becomes a user with an account of their own, is a member, and is logged in', async () => {
   const { token, invitation } = await invite('New.Person@Example.com', 'developer');
-  expect(invitation).toMatchObject({ project_id: service.project, email: 'new.person@example.com', role: 'developer', invited_by: owner.user.id });
+  expect(invitation).toMatchObject({
+    project_id: service.project,
+    email: 'new.person@example.com',
+    role: 'developer',
+    invited_by: owner.user.id,
+  });
   const one = browser(service);
   const { user, account } = (await one.data(ACCEPT, accept(token))).acceptInvitation;
   expect(user).toMatchObject({ email: 'new.person@example.com', name: 'New Person' });
@@ -64,14 +78,22 @@ test('somebody with a user accepts when logged in, under the invited e-mail, and
 test('a new user needs a name and a good password, and a refused try leaves the invitation open', async () => {
   const { token } = await invite('careful@example.com');
   const one = browser(service);
-  expect((await one.refused(ACCEPT, { input: { token } })).extensions.errors).toMatchObject([{ field: 'name', code: 'required' }, { field: 'password', code: 'required' }]);
-  expect((await one.refused(ACCEPT, { input: { token, name: 'A', password: 'short' } })).extensions.errors).toMatchObject([{ field: 'password', code: 'too_short' }]);
+  expect((await one.refused(ACCEPT, { input: { token } })).extensions.errors).toMatchObject([
+    { field: 'name', code: 'required' },
+    { field: 'password', code: 'required' },
+  ]);
+  expect(
+    (await one.refused(ACCEPT, { input: { token, name: 'A', password: 'short' } })).extensions.errors,
+  ).toMatchObject([{ field: 'password', code: 'too_short' }]);
   await one.data(ACCEPT, accept(token));
 });
 
 test('of one invitation accepted twice at once, one counts', async () => {
   const { token } = await invite('twice@example.com');
-  const answers = await Promise.all([browser(service).run(ACCEPT, accept(token)), browser(service).run(ACCEPT, accept(token))]);
+  const answers = await Promise.all([
+    browser(service).run(ACCEPT, accept(token)),
+    browser(service).run(ACCEPT, accept(token)),
+  ]);
   expect(answers.filter(({ errors }) => !errors)).toHaveLength(1);
   expect(await service.sql(`select id from users where email = 'twice@example.com'`)).toHaveLength(1);
 });
@@ -84,10 +106,16 @@ test('only owners invite, see and withdraw invitations', async () => {
     [WITHDRAW, { project: service.project, id: invitation.id }],
   ];
   for (const [query, variables] of calls) {
-    expect(await developer.refused(query, variables)).toMatchObject({ code: 'role_not_permitted', extensions: { required_role: 'owner' } });
+    expect(await developer.refused(query, variables)).toMatchObject({
+      code: 'role_not_permitted',
+      extensions: { required_role: 'owner' },
+    });
     expect((await stranger.refused(query, variables)).code).toBe('project_not_found');
   }
-  expect((await owner.data(INVITATIONS, { id: service.project })).listInvitations.data).toContainEqual({ id: invitation.id, email: 'withdrawn@example.com' });
+  expect((await owner.data(INVITATIONS, { id: service.project })).listInvitations.data).toContainEqual({
+    id: invitation.id,
+    email: 'withdrawn@example.com',
+  });
   await owner.data(WITHDRAW, { project: service.project, id: invitation.id });
   expect((await browser(service).refused(ACCEPT, accept(token))).code).toBe('not_found');
 });
@@ -96,15 +124,25 @@ test('a new invitation voids the old one, a member is not invited, an old one is
   const old = await invite('again@example.com');
   const { token } = await invite('again@example.com');
   expect((await browser(service).refused(ACCEPT, accept(old.token))).code).toBe('not_found');
-  await service.sql(`update invitations set expires_at = now() - interval '1 second' where email = 'again@example.com'`);
+  await service.sql(
+    `update invitations set expires_at = now() - interval '1 second' where email = 'again@example.com'`,
+  );
   expect((await browser(service).refused(ACCEPT, accept(token))).code).toBe('not_found');
-  expect((await owner.refused(INVITE, { id: service.project, input: { email: 'developer@example.com', role: 'owner' } })).code).toBe('already_exists');
+  expect(
+    (await owner.refused(INVITE, { id: service.project, input: { email: 'developer@example.com', role: 'owner' } }))
+      .code,
+  ).toBe('already_exists');
 });
 
 test('a changed role counts at once', async () => {
   const one = await newBrowser(service, 'promoted@example.com', 'viewer');
-  const { token } = (await one.data('mutation { createPersonalKey(input: { name: "k", scopes: ["read", "write"] }) { token } }')).createPersonalKey;
-  const write = (): Promise<number> => service.call('POST', '/v2/volumes', { key: token, body: { name: 'promotion', size_gb: 1 } }).then(({ status }) => status);
+  const { token } = (
+    await one.data('mutation { createPersonalKey(input: { name: "k", scopes: ["read", "write"] }) { token } }')
+  ).createPersonalKey;
+  const write = (): Promise<number> =>
+    service
+      .call('POST', '/v2/volumes', { key: token, body: { name: 'promotion', size_gb: 1 } })
+      .then(({ status }) => status);
   expect(await write()).toBe(403);
   const variables = { project: service.project, user: one.user.id, role: 'developer' };
   expect((await developer.refused(ROLE, variables)).code).toBe('role_not_permitted');
@@ -116,7 +154,9 @@ test('a changed role counts at once', async () => {
 
 test('members leave by themselves and remove nobody else', async () => {
   const one = await newBrowser(service, 'leaving@example.com', 'viewer');
-  expect((await one.refused(REMOVE, { project: service.project, user: developer.user.id })).code).toBe('role_not_permitted');
+  expect((await one.refused(REMOVE, { project: service.project, user: developer.user.id })).code).toBe(
+    'role_not_permitted',
+  );
   await one.data(REMOVE, { project: service.project, user: one.user.id });
   expect(await members()).not.toHaveProperty('leaving@example.com');
   expect((await owner.refused(REMOVE, { project: service.project, user: one.user.id })).code).toBe('not_found');
@@ -126,12 +166,23 @@ test('the last owner stays, also when two leave at once', async () => {
   const { id } = await service.newProject({ stranger: true });
   await service.sql('delete from members where project_id = $1', [id]);
   const [one, two] = [await newBrowser(service, 'first@example.com'), await newBrowser(service, 'second@example.com')];
-  for (const { user } of [one, two]) await service.sql(`insert into members (project_id, user_id, role) values ($1, $2, 'owner')`, [id, user.id]);
-  const answers = await Promise.all([one.run(REMOVE, { project: id, user: one.user.id }), two.run(REMOVE, { project: id, user: two.user.id })]);
-  expect(answers.map(({ errors }) => errors?.[0].extensions.code ?? 'done').sort()).toEqual(['done', 'resource_protected']);
+  for (const { user } of [one, two])
+    await service.sql(`insert into members (project_id, user_id, role) values ($1, $2, 'owner')`, [id, user.id]);
+  const answers = await Promise.all([
+    one.run(REMOVE, { project: id, user: one.user.id }),
+    two.run(REMOVE, { project: id, user: two.user.id }),
+  ]);
+  expect(answers.map(({ errors }) => errors?.[0].extensions.code ?? 'done').sort()).toEqual([
+    'done',
+    'resource_protected',
+  ]);
   const last = answers[0]?.errors ? one : two;
-  expect((await last.refused(ROLE, { project: id, user: last.user.id, role: 'viewer' })).code).toBe('resource_protected');
-  expect((await last.data(ROLE, { project: id, user: last.user.id, role: 'owner' })).changeMemberRole.role).toBe('owner');
+  expect((await last.refused(ROLE, { project: id, user: last.user.id, role: 'viewer' })).code).toBe(
+    'resource_protected',
+  );
+  expect((await last.data(ROLE, { project: id, user: last.user.id, role: 'owner' })).changeMemberRole.role).toBe(
+    'owner',
+  );
 });
 
 test('the number of members and invitations is limited', async () => {
@@ -152,8 +203,13 @@ test('what happened stands in the activity of the project, without e-mails and t
   await one.logIn('noted@example.com');
   const { token } = await invite('noted@example.com');
   await one.data(ACCEPT, { input: { token } });
-  const entries = await service.sql('select project_id, action, actor_id, changed_fields from activity where resource_id = $1', [user.id]);
-  expect(entries).toEqual([{ project_id: service.project, action: 'member.joined', actor_id: user.id, changed_fields: ['role'] }]);
+  const entries = await service.sql(
+    'select project_id, action, actor_id, changed_fields from activity where resource_id = $1',
+    [user.id],
+  );
+  expect(entries).toEqual([
+    { project_id: service.project, action: 'member.joined', actor_id: user.id, changed_fields: ['role'] },
+  ]);
   const stored = JSON.stringify(await service.sql('select * from activity'));
   expect(stored).not.toContain(token);
   expect(stored).not.toContain('noted@example.com');

@@ -9,7 +9,8 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 const LIST = 'query ($project: ID) { listVolumes(project_id: $project) { data { id } } }';
-const CREATE = 'mutation ($project: ID, $name: String!) { createVolume(project_id: $project, input: { name: $name, size_gb: 1 }) { id project_id } }';
+const CREATE =
+  'mutation ($project: ID, $name: String!) { createVolume(project_id: $project, input: { name: $name, size_gb: 1 }) { id project_id } }';
 const RENAME = 'mutation ($project: ID!) { updateProject(id: $project, input: { name: "Renamed" }) { name } }';
 
 const expected = {
@@ -22,7 +23,8 @@ const expected = {
 test.each(Object.entries(expected))('%s', async (role, outcome) => {
   const one = await newBrowser(service, `a-${role}@example.com`, role === 'stranger' ? undefined : (role as 'owner'));
   const variables = { project: service.project, name: `by-${role}` };
-  const result = async (query: string): Promise<string> => (await one.run(query, variables)).errors?.[0].extensions.code ?? 'done';
+  const result = async (query: string): Promise<string> =>
+    (await one.run(query, variables)).errors?.[0].extensions.code ?? 'done';
   expect({ list: await result(LIST), create: await result(CREATE), rename: await result(RENAME) }).toEqual(outcome);
 });
 
@@ -31,7 +33,9 @@ test('without a project a session is told to name one, and what it makes is audi
   expect((await one.refused(LIST)).code).toBe('project_header_missing');
   const { id } = (await one.data(CREATE, { project: service.project, name: 'audited' })).createVolume;
   const entries = await service.sql('select action, actor, key_id from activity where resource_id = $1', [id]);
-  expect(entries).toEqual([{ action: 'volume.created', actor: { type: 'user', id: one.user.id, name: 'Somebody' }, key_id: null }]);
+  expect(entries).toEqual([
+    { action: 'volume.created', actor: { type: 'user', id: one.user.id, name: 'Somebody' }, key_id: null },
+  ]);
 });
 
 test('reading keeps within the rate budget of the account', async () => {
@@ -45,5 +49,11 @@ test('what a session is refused stands in the activity as its person, without a 
   expect((await one.refused(CREATE, { project: service.project, name: 'no-no' })).code).toBe('role_not_permitted');
   await service.platform.refusals.close();
   const { body } = await service.call('GET', `/v2/projects/${service.project}/activity?actor_id=${one.user.id}`);
-  expect(body.data).toEqual([expect.objectContaining({ action: 'request.refused', key_id: null, resource: { type: 'session', id: expect.stringMatching(/^ses_/), name: 'role_not_permitted (1)' } })]);
+  expect(body.data).toEqual([
+    expect.objectContaining({
+      action: 'request.refused',
+      key_id: null,
+      resource: { type: 'session', id: expect.stringMatching(/^ses_/), name: 'role_not_permitted (1)' },
+    }),
+  ]);
 });

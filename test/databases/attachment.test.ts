@@ -17,8 +17,11 @@ describeEngine('postgresql', () => {
   }, 60_000);
   afterAll(async () => {
     await service.clear().finally(async () => {
-      for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null')) await service.call('DELETE', `/v2/databases/${id}`);
-      await eventually('the end of all databases', async () => ((await service.sql('select 1 from databases')).length ? null : true)).finally(() => service.close());
+      for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null'))
+        await service.call('DELETE', `/v2/databases/${id}`);
+      await eventually('the end of all databases', async () =>
+        (await service.sql('select 1 from databases')).length ? null : true,
+      ).finally(() => service.close());
     });
     place.clear();
   }, 60_000);
@@ -26,36 +29,55 @@ describeEngine('postgresql', () => {
   test('a new password reaches the application, its preview and a version on its way by a restart', async () => {
     const made = await service.call('POST', '/v2/databases', { body: { name: 'orders', engine: 'postgresql' } });
     const { id } = made.body;
-    await eventually('the database', async () => ((await service.call('GET', `/v2/databases/${id}`)).body.status === 'available' ? true : null));
+    await eventually('the database', async () =>
+      (await service.call('GET', `/v2/databases/${id}`)).body.status === 'available' ? true : null,
+    );
     const application = await service.application({ 'server.js': SERVER, Procfile: 'web: node server.js' }, QUICK);
-    const attached = await service.call('POST', `/v2/databases/${id}/attachments`, { body: { application_id: application.id } });
+    const attached = await service.call('POST', `/v2/databases/${id}/attachments`, {
+      body: { application_id: application.id },
+    });
     expect(attached.status).toBe(201);
     expect((await application.deploy()).status).toBe('active');
-    const password = async (): Promise<string> => (await service.call('GET', `/v2/databases/${id}/credentials`)).body.password;
+    const password = async (): Promise<string> =>
+      (await service.call('GET', `/v2/databases/${id}/credentials`)).body.password;
     const before = await password();
     expect((await application.visit()).body).toBe(before);
 
     const place = `/v2/applications/${application.id}/previews`;
     const { body: preview } = await service.call('POST', place, { body: { branch: 'main' } });
-    await eventually('the preview', async () => ((await service.call('GET', `${place}/${preview.id}`)).body.status === 'running' ? true : null));
-    const previewed = async (): Promise<string> => (await visitHost(service.platform.config.ingressPort, new URL(preview.url).hostname)).body;
+    await eventually('the preview', async () =>
+      (await service.call('GET', `${place}/${preview.id}`)).body.status === 'running' ? true : null,
+    );
+    const previewed = async (): Promise<string> =>
+      (await visitHost(service.platform.config.ingressPort, new URL(preview.url).hostname)).body;
     expect(await previewed()).toBe(before);
     // Comes up slowly, so that the password changes while it does.
     application.push({ 'server.js': `setTimeout(() => {${SERVER}}, 2_000);` });
     const onItsWay = await application.ask();
-    await eventually('its start', async () => (await service.sql('select 1 from instances where deployment_id = $1', [onItsWay.id]))[0] ?? null);
+    await eventually(
+      'its start',
+      async () => (await service.sql('select 1 from instances where deployment_id = $1', [onItsWay.id]))[0] ?? null,
+    );
 
     await service.call('POST', `/v2/databases/${id}/credentials/rotate`);
     const after = await password();
     expect(after).not.toBe(before);
-    await eventually('the new password in the application', async () => ((await application.visit()).body === after ? true : null));
+    await eventually('the new password in the application', async () =>
+      (await application.visit()).body === after ? true : null,
+    );
     await eventually('the new password in the preview', async () => ((await previewed()) === after ? true : null));
     expect((await application.ended(onItsWay.id)).status).toBe('active');
     expect((await application.visit()).body).toBe(after);
-    await eventually('the end of the restart', async () => ((await application.get()).status === 'running' ? true : null));
+    await eventually('the end of the restart', async () =>
+      (await application.get()).status === 'running' ? true : null,
+    );
     const detached = await service.call('DELETE', `/v2/databases/${id}/attachments/${attached.body.id}`);
     expect(detached.status).toBe(204);
-    expect((await service.call('GET', `/v2/applications/${application.id}/env`)).body.data.map(({ key }: { key: string }) => key)).toEqual([]);
+    expect(
+      (await service.call('GET', `/v2/applications/${application.id}/env`)).body.data.map(
+        ({ key }: { key: string }) => key,
+      ),
+    ).toEqual([]);
     await service.clear();
   }, 180_000);
 });

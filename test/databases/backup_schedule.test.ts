@@ -13,8 +13,12 @@ afterAll(() => service?.close());
 
 const HOUR = new Date().getUTCHours();
 const backups = (id: string): Promise<{ type: string; status: string; days: number }[]> =>
-  service.sql(`select type, status, round(extract(epoch from expires_at - created_at) / 86400)::int as days from database_backups where database_id = $1 and deleted_at is null`, [id]);
-const age = (id: string, interval: string): Promise<unknown> => service.sql(`update databases set created_at = now() - $2::interval where id = $1`, [id, interval]);
+  service.sql(
+    `select type, status, round(extract(epoch from expires_at - created_at) / 86400)::int as days from database_backups where database_id = $1 and deleted_at is null`,
+    [id],
+  );
+const age = (id: string, interval: string): Promise<unknown> =>
+  service.sql(`update databases set created_at = now() - $2::interval where id = $1`, [id, interval]);
 const schedule = (): Promise<number> => scheduleBackups(service.platform.database, 100);
 
 async function aged(body: object, interval: string, status = 'available'): Promise<string> {
@@ -36,7 +40,9 @@ test('a database has its first backup soon, and one a day at its hour', async ()
   await service.sql(`update database_backups set status = 'completed'`);
   expect(await schedule()).toBe(0);
   // A day later.
-  await service.sql(`update database_backups set created_at = created_at - interval '1 day' where database_id = $1`, [old]);
+  await service.sql(`update database_backups set created_at = created_at - interval '1 day' where database_id = $1`, [
+    old,
+  ]);
   expect(await schedule()).toBe(1);
   expect(await backups(old)).toHaveLength(2);
 });
@@ -57,7 +63,9 @@ test('none is taken of databases that do not run, that are deleted, or that want
 test('a backup goes with its time, one that is taken right now does not', async () => {
   const id = await aged({ backup_schedule: { hour_utc: HOUR } }, '3 days');
   await schedule();
-  await service.sql(`update database_backups set expires_at = now() - interval '1 second' where database_id = $1`, [id]);
+  await service.sql(`update database_backups set expires_at = now() - interval '1 second' where database_id = $1`, [
+    id,
+  ]);
   expect(await expireBackups(service.platform.database, 100)).toBe(0);
   await service.sql(`update database_backups set status = 'completed' where database_id = $1`, [id]);
   expect(await expireBackups(service.platform.database, 100)).toBe(1);

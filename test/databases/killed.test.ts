@@ -5,7 +5,14 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@redis/client';
 import { startPlant, type Plant } from '../support/bad_days_program';
-import { connect, describePostgresqlWithTools, eventually, hasEngine, inDatabasePlace, type Place } from '../support/database_hall';
+import {
+  connect,
+  describePostgresqlWithTools,
+  eventually,
+  hasEngine,
+  inDatabasePlace,
+  type Place,
+} from '../support/database_hall';
 import { processesWith, signalAll } from '../support/processes';
 
 /** Into the making of a server. */
@@ -29,7 +36,8 @@ describePostgresqlWithTools(() => {
   }, 60_000);
 
   const statusOf = async (id: string): Promise<string> => (await plant.call('GET', `/v2/databases/${id}`)).body.status;
-  const available = (id: string): Promise<unknown> => eventually('the database', async () => ((await statusOf(id)) === 'available' ? true : null), PATIENCE_MS);
+  const available = (id: string): Promise<unknown> =>
+    eventually('the database', async () => ((await statusOf(id)) === 'available' ? true : null), PATIENCE_MS);
   const killAfter = async (ms: number): Promise<void> => {
     await sleep(ms);
     await plant.kill();
@@ -39,17 +47,25 @@ describePostgresqlWithTools(() => {
   const ask = async (id: string, statement: string): Promise<unknown[]> => {
     const { body } = await plant.call('GET', `/v2/databases/${id}/credentials`);
     let rows: unknown[] = [];
-    await connect(body.endpoints[0].connection_string, async (client) => void ({ rows } = await client.query(statement)));
+    await connect(
+      body.endpoints[0].connection_string,
+      async (client) => void ({ rows } = await client.query(statement)),
+    );
     return rows;
   };
 
   /** A Redis beside. */
   const cached = async (): Promise<{ id: string; say(...words: string[]): Promise<unknown> }> => {
-    const { body: { id } } = await plant.call('POST', '/v2/databases', { body: { name: 'cache', engine: 'redis' } });
+    const {
+      body: { id },
+    } = await plant.call('POST', '/v2/databases', { body: { name: 'cache', engine: 'redis' } });
     await available(id);
     const say = async (...words: string[]): Promise<unknown> => {
       const { body } = await plant.call('GET', `/v2/databases/${id}/credentials`);
-      const client = createClient({ url: body.endpoints[0].connection_string, socket: { tls: true, rejectUnauthorized: false, reconnectStrategy: false, connectTimeout: 5_000 } });
+      const client = createClient({
+        url: body.endpoints[0].connection_string,
+        socket: { tls: true, rejectUnauthorized: false, reconnectStrategy: false, connectTimeout: 5_000 },
+      });
       client.on('error', () => {});
       await client.connect();
       return client.sendCommand(words).finally(() => client.destroy());
@@ -64,7 +80,8 @@ describePostgresqlWithTools(() => {
     const ids: string[] = [];
     // Two each time, in different stages.
     for (const [index, ms] of MOMENTS_MS.entries()) {
-      for (const name of [`killed-${index}`, `killed-${index}-too`]) ids.push((await plant.call('POST', '/v2/databases', { body: { name, engine: 'postgresql' } })).body.id);
+      for (const name of [`killed-${index}`, `killed-${index}-too`])
+        ids.push((await plant.call('POST', '/v2/databases', { body: { name, engine: 'postgresql' } })).body.id);
       await killAfter(ms);
     }
     for (const id of ids) {
@@ -76,15 +93,26 @@ describePostgresqlWithTools(() => {
     const backup = await plant.call('POST', `/v2/databases/${first}/backups`, { body: {} });
     expect(backup.status).toBe(201);
     await killAfter(300);
-    await eventually('the backup', async () => ((await plant.call('GET', `/v2/databases/${first}/backups`)).body.data[0].status === 'completed' ? true : null), PATIENCE_MS);
+    await eventually(
+      'the backup',
+      async () =>
+        (await plant.call('GET', `/v2/databases/${first}/backups`)).body.data[0].status === 'completed' ? true : null,
+      PATIENCE_MS,
+    );
 
-    const versions: { version: string }[] = (await plant.call('GET', '/v2/databases/engines')).body.data.find(({ id }: { id: string }) => id === 'postgresql').versions;
+    const versions: { version: string }[] = (await plant.call('GET', '/v2/databases/engines')).body.data.find(
+      ({ id }: { id: string }) => id === 'postgresql',
+    ).versions;
     const newest = versions[0]?.version as string;
     const [, larger = '', older = '', primary = ''] = ids;
     const replica = await plant.call('POST', `/v2/databases/${primary}/replicas`, { body: { name: 'reader' } });
     const follows = `/v2/databases/${primary}/replicas/${replica.body.id}`;
     await killAfter(900);
-    await eventually('the replica', async () => ((await plant.call('GET', follows)).body.status === 'available' ? true : null), PATIENCE_MS);
+    await eventually(
+      'the replica',
+      async () => ((await plant.call('GET', follows)).body.status === 'available' ? true : null),
+      PATIENCE_MS,
+    );
 
     // One goes back, one grows, one becomes newer, and a replica becomes one of its own: all at once, and killed in the middle, twice.
     const before = (await plant.call('GET', `/v2/databases/${older}`)).body.engine_version;
@@ -93,7 +121,9 @@ describePostgresqlWithTools(() => {
       await plant.call('POST', `/v2/databases/${first}/restore`, { body: { backup_id: backup.body.id } }),
       await plant.call('PATCH', `/v2/databases/${larger}`, { body: { database_package: 's-1vcpu-1gb' } }),
       await plant.call('POST', `${follows}/promote`),
-      ...(before === newest ? [] : [await plant.call('POST', `/v2/databases/${older}/upgrade`, { body: { engine_version: newest } })]),
+      ...(before === newest
+        ? []
+        : [await plant.call('POST', `/v2/databases/${older}/upgrade`, { body: { engine_version: newest } })]),
     ];
     expect(asked.map(({ status }) => status).every((status) => status >= 200 && status < 300)).toBe(true);
     ids.push(asked[2]?.body.id);
@@ -106,8 +136,14 @@ describePostgresqlWithTools(() => {
     }
     if (cache) await available(cache.id);
     expect(await ask(larger, 'show max_connections')).toEqual([{ max_connections: '53' }]);
-    expect(await ask(older, "select split_part(current_setting('server_version'), '.', 1) as major")).toEqual([{ major: newest.split('.')[0] }]);
-    await eventually('the end of the replica', async () => ((await plant.call('GET', follows)).status === 404 ? true : null), PATIENCE_MS);
+    expect(await ask(older, "select split_part(current_setting('server_version'), '.', 1) as major")).toEqual([
+      { major: newest.split('.')[0] },
+    ]);
+    await eventually(
+      'the end of the replica',
+      async () => ((await plant.call('GET', follows)).status === 404 ? true : null),
+      PATIENCE_MS,
+    );
     await ask(ids.at(-1) as string, 'update notes set id = id');
 
     // As after a power cut: nothing runs any more, neither we nor the servers.
@@ -115,15 +151,24 @@ describePostgresqlWithTools(() => {
     signalAll(processesWith(`${place.settings.DATABASE_DIR}/`).map(({ pid }) => pid));
     await plant.start();
     for (const id of ids) {
-      await eventually('the server', async () => ask(id, 'select count(*)::int as count from notes').catch(() => null), PATIENCE_MS);
+      await eventually(
+        'the server',
+        async () => ask(id, 'select count(*)::int as count from notes').catch(() => null),
+        PATIENCE_MS,
+      );
       expect(await ask(id, 'select count(*)::int as count from notes')).toEqual([{ count: 1000 }]);
     }
 
-    if (cache) expect(await eventually('Redis', () => cache.say('GET', 'kept').catch(() => null), PATIENCE_MS)).toBe('word');
+    if (cache)
+      expect(await eventually('Redis', () => cache.say('GET', 'kept').catch(() => null), PATIENCE_MS)).toBe('word');
 
     for (const id of [...ids, ...(cache ? [cache.id] : [])]) await plant.call('DELETE', `/v2/databases/${id}`);
     await killAfter(100);
-    await eventually('the end of all servers', async () => ((await plant.sql('select 1 from database_ports')).length ? null : true), PATIENCE_MS);
+    await eventually(
+      'the end of all servers',
+      async () => ((await plant.sql('select 1 from database_ports')).length ? null : true),
+      PATIENCE_MS,
+    );
     const directory = place.settings.DATABASE_DIR as string;
     expect(readdirSync(directory).filter((name) => !['backups', '.programs'].includes(name))).toEqual([]);
     expect(processesWith(`${directory}/`)).toEqual([]);

@@ -3,7 +3,14 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import path from 'node:path';
-import { connect, describePostgresqlWithTools, eventually, openHall, refusal, type Hall } from '../support/database_hall';
+import {
+  connect,
+  describePostgresqlWithTools,
+  eventually,
+  openHall,
+  refusal,
+  type Hall,
+} from '../support/database_hall';
 
 describePostgresqlWithTools(() => {
   let hall: Hall;
@@ -11,26 +18,41 @@ describePostgresqlWithTools(() => {
   beforeAll(async () => void (hall = await openHall()), 60_000);
   afterAll(() => hall?.close(), 60_000);
 
-  const addressOf = async (id: string): Promise<string> => (await hall.call('GET', `/v2/databases/${id}/credentials`)).body.endpoints[0].connection_string;
+  const addressOf = async (id: string): Promise<string> =>
+    (await hall.call('GET', `/v2/databases/${id}/credentials`)).body.endpoints[0].connection_string;
 
   test('a public endpoint lets in whom it allows, and says when it does', async () => {
     const { id } = await hall.create({ name: 'public', engine: 'postgresql' });
-    const outside = Object.values(networkInterfaces()).flat().find((one) => one?.family === 'IPv4' && !one.internal)?.address;
+    const outside = Object.values(networkInterfaces())
+      .flat()
+      .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
     if (!outside) return console.warn('this machine has no other address: allowed sources are not tried');
     const address = (await addressOf(id)).replace('127.0.0.1', outside);
     expect(await refusal(address)).toMatch(/ECONNREFUSED/);
-    const active = async (place: string): Promise<void> => void (await eventually('the endpoint', async () => ((await hall.call('GET', place)).body.status === 'active' ? true : null)));
+    const active = async (place: string): Promise<void> =>
+      void (await eventually('the endpoint', async () =>
+        (await hall.call('GET', place)).body.status === 'active' ? true : null,
+      ));
 
-    const made = await hall.call('POST', `/v2/databases/${id}/endpoints`, { body: { name: 'outside', access: 'public', allowed_sources: ['203.0.113.0/24'] } });
+    const made = await hall.call('POST', `/v2/databases/${id}/endpoints`, {
+      body: { name: 'outside', access: 'public', allowed_sources: ['203.0.113.0/24'] },
+    });
     expect([made.status, made.body.status]).toEqual([201, 'provisioning']);
     const place = `/v2/databases/${id}/endpoints/${made.body.id}`;
     await active(place);
     expect(await refusal(address)).toMatch(/pg_hba/);
     await hall.call('PATCH', place, { body: { allowed_sources: [`${outside}/32`] } });
     await active(place);
-    await connect(address, async (client) => expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]));
+    await connect(address, async (client) =>
+      expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]),
+    );
     await hall.call('DELETE', place);
-    await eventually('the end of the endpoint', async () => refusal(address).then(() => true, () => null));
+    await eventually('the end of the endpoint', async () =>
+      refusal(address).then(
+        () => true,
+        () => null,
+      ),
+    );
   }, 60_000);
 
   test('it tells what it says and what it uses', async () => {
@@ -39,47 +61,74 @@ describePostgresqlWithTools(() => {
     await connect(address, async (client) => void (await client.query('select no_such_column').catch(() => {})));
     await eventually('the line of the mistake', async () => {
       const { body } = await hall.call('GET', `/v2/databases/${id}/logs`);
-      return body.data.some(({ source, level, message }: Record<string, string>) => source === 'server' && level === 'error' && /no_such_column/.test(message as string)) ? true : null;
+      return body.data.some(
+        ({ source, level, message }: Record<string, string>) =>
+          source === 'server' && level === 'error' && /no_such_column/.test(message as string),
+      )
+        ? true
+        : null;
     });
     const { body } = await hall.call('GET', `/v2/databases/${id}/metrics`);
     const names = JSON.stringify(body);
     for (const metric of ['memory_percent', 'connections', 'storage_used_bytes']) expect(names).toContain(metric);
-    expect(await hall.service.sql(`select distinct metric from metric_points where resource_id = $1 order by metric`, [id])).toEqual(expect.arrayContaining([{ metric: 'connections' }, { metric: 'storage_used_bytes' }]));
+    expect(
+      await hall.service.sql(`select distinct metric from metric_points where resource_id = $1 order by metric`, [id]),
+    ).toEqual(expect.arrayContaining([{ metric: 'connections' }, { metric: 'storage_used_bytes' }]));
   }, 60_000);
 
   test('a newer version has the rows; where it can not be reached the old one stays and says why', async () => {
     const { body: engines } = await hall.call('GET', '/v2/databases/engines');
-    const versions: string[] = engines.data.find((one: { id: string }) => one.id === 'postgresql').versions.map(({ version }: { version: string }) => version);
+    const versions: string[] = engines.data
+      .find((one: { id: string }) => one.id === 'postgresql')
+      .versions.map(({ version }: { version: string }) => version);
     if (versions.length < 2) return console.warn('this machine has one version of PostgreSQL: upgrades are not tried');
     const { id } = await hall.create({ name: 'older', engine: 'postgresql', engine_version: versions.at(-1) });
     const address = await addressOf(id);
-    await connect(address, async (client) => void (await client.query('create table notes as select generate_series(1, 5) as id')));
+    await connect(
+      address,
+      async (client) => void (await client.query('create table notes as select generate_series(1, 5) as id')),
+    );
     const upgraded = await hall.act(id, 'upgrade', { engine_version: versions[0] });
     expect(upgraded.status).toBe('available');
     if (upgraded.engine_version === versions[0]) expect(upgraded.status_reason).toBeNull();
-    else expect([upgraded.engine_version, upgraded.status_reason]).toEqual([versions.at(-1), expect.stringMatching(/^The upgrade to .* failed\. .*Install/)]);
+    else
+      expect([upgraded.engine_version, upgraded.status_reason]).toEqual([
+        versions.at(-1),
+        expect.stringMatching(/^The upgrade to .* failed\. .*Install/),
+      ]);
     await connect(address, async (client) => {
       expect((await client.query('select count(*)::int as count from notes')).rows).toEqual([{ count: 5 }]);
-      expect(String((await client.query('show server_version')).rows[0].server_version)).toMatch(new RegExp(`^${upgraded.engine_version}\\b`));
+      expect(String((await client.query('show server_version')).rows[0].server_version)).toMatch(
+        new RegExp(`^${upgraded.engine_version}\\b`),
+      );
     });
   }, 90_000);
 
   test('an upgrade that fails leaves the old version, its rows and its server in service, and says why', async () => {
     const { body: engines } = await hall.call('GET', '/v2/databases/engines');
-    const versions: string[] = engines.data.find((one: { id: string }) => one.id === 'postgresql').versions.map(({ version }: { version: string }) => version);
+    const versions: string[] = engines.data
+      .find((one: { id: string }) => one.id === 'postgresql')
+      .versions.map(({ version }: { version: string }) => version);
     const [newest = '', oldest = ''] = [versions[0], versions.at(-1)];
     // Since 17 the view of this column has it no more, so what depends on it can't be carried over.
-    if (Number(newest) < 17 || Number(oldest) > 16) return console.warn('this machine has no two such versions of PostgreSQL: an upgrade that fails is not tried');
+    if (Number(newest) < 17 || Number(oldest) > 16)
+      return console.warn('this machine has no two such versions of PostgreSQL: an upgrade that fails is not tried');
     const { id } = await hall.create({ name: 'stays', engine: 'postgresql', engine_version: oldest });
     const address = await addressOf(id);
     await connect(address, async (client) => {
       await client.query('create table notes as select generate_series(1, 5) as id');
       await client.query('create view written as select buffers_backend from pg_stat_bgwriter');
     });
-    expect(await hall.act(id, 'upgrade', { engine_version: newest })).toMatchObject({ status: 'available', engine_version: oldest, status_reason: expect.stringMatching(/^The upgrade to .* failed\. .* runs version/) });
+    expect(await hall.act(id, 'upgrade', { engine_version: newest })).toMatchObject({
+      status: 'available',
+      engine_version: oldest,
+      status_reason: expect.stringMatching(/^The upgrade to .* failed\. .* runs version/),
+    });
     await connect(address, async (client) => {
       expect((await client.query('select count(*)::int as count from notes')).rows).toEqual([{ count: 5 }]);
-      expect(String((await client.query('show server_version')).rows[0].server_version)).toMatch(new RegExp(`^${oldest}\\b`));
+      expect(String((await client.query('show server_version')).rows[0].server_version)).toMatch(
+        new RegExp(`^${oldest}\\b`),
+      );
       await client.query('insert into notes values (6)');
     });
     expect((await hall.act(id, 'restart')).status_reason).toBeNull();
@@ -88,17 +137,27 @@ describePostgresqlWithTools(() => {
   test('a full database takes no more, whatever its user sets; it is read, and more storage frees it', async () => {
     const { id } = await hall.create({ name: 'full', engine: 'postgresql' });
     const address = await addressOf(id);
-    await connect(address, async (client) => void (await client.query('create table notes as select generate_series(1, 5) as id')));
+    await connect(
+      address,
+      async (client) => void (await client.query('create table notes as select generate_series(1, 5) as id')),
+    );
     const look = async (wanted: RegExp | null): Promise<void> => {
       // Any change has the server looked at; without one it is within half a minute.
       await hall.call('PATCH', `/v2/databases/${id}`, { body: { deletion_protection: false } });
-      await eventually('the reason', async () => {
-        const { status, status_reason } = (await hall.call('GET', `/v2/databases/${id}`)).body;
-        return status === 'available' && (wanted ? wanted.test(status_reason ?? '') : status_reason === null) ? true : null;
-      }, 60_000);
+      await eventually(
+        'the reason',
+        async () => {
+          const { status, status_reason } = (await hall.call('GET', `/v2/databases/${id}`)).body;
+          return status === 'available' && (wanted ? wanted.test(status_reason ?? '') : status_reason === null)
+            ? true
+            : null;
+        },
+        60_000,
+      );
     };
     const data = path.join(hall.databaseDir, id, 'data');
-    const fill = (megabytes: number): void => expect(spawnSync('fallocate', ['-l', `${megabytes}M`, path.join(data, 'filler')]).status).toBe(0);
+    const fill = (megabytes: number): void =>
+      expect(spawnSync('fallocate', ['-l', `${megabytes}M`, path.join(data, 'filler')]).status).toBe(0);
     const write = 'insert into notes values (6)';
     fill(1_000);
     await look(/storage is full/);
@@ -115,8 +174,12 @@ describePostgresqlWithTools(() => {
       let refused: string | null = null;
       await connect(address, async (client) => {
         await client.query('set default_transaction_read_only = off').catch(() => {});
-        refused = await client.query(write).then(() => null, (error: Error) => error.message);
-        if (refused) expect((await client.query('select count(*)::int as count from notes')).rows).toEqual([{ count: 4 }]);
+        refused = await client.query(write).then(
+          () => null,
+          (error: Error) => error.message,
+        );
+        if (refused)
+          expect((await client.query('select count(*)::int as count from notes')).rows).toEqual([{ count: 4 }]);
       }).catch(() => {});
       return refused;
     });
@@ -128,17 +191,31 @@ describePostgresqlWithTools(() => {
   test('the last backup of a deleted database is kept for its days of grace, and nothing else', async () => {
     const { id } = await hall.create({ name: 'gone', engine: 'postgresql' });
     await hall.call('POST', `/v2/databases/${id}/backups`, { body: {} });
-    await eventually('the backup', async () => ((await hall.call('GET', `/v2/databases/${id}/backups`)).body.data[0].status === 'completed' ? true : null));
+    await eventually('the backup', async () =>
+      (await hall.call('GET', `/v2/databases/${id}/backups`)).body.data[0].status === 'completed' ? true : null,
+    );
     await hall.remove(id);
     expect((await hall.call('GET', `/v2/databases/${id}`)).status).toBe(404);
     expect(existsSync(path.join(hall.databaseDir, id))).toBe(false);
     expect(readdirSync(path.join(hall.databaseDir, 'backups', id))).toHaveLength(1);
-    expect(await hall.service.sql(`select round(extract(epoch from expires_at - now()) / 86400)::int as days from database_backups where database_id = $1`, [id])).toEqual([{ days: 7 }]);
+    expect(
+      await hall.service.sql(
+        `select round(extract(epoch from expires_at - now()) / 86400)::int as days from database_backups where database_id = $1`,
+        [id],
+      ),
+    ).toEqual([{ days: 7 }]);
 
-    await hall.service.sql(`update database_backups set expires_at = now(), deleted_at = now(), next_at = now() where database_id = $1`, [id]);
-    await eventually('the end of the backup', async () => ((await hall.service.sql('select 1 from database_backups where database_id = $1', [id])).length ? null : true));
+    await hall.service.sql(
+      `update database_backups set expires_at = now(), deleted_at = now(), next_at = now() where database_id = $1`,
+      [id],
+    );
+    await eventually('the end of the backup', async () =>
+      (await hall.service.sql('select 1 from database_backups where database_id = $1', [id])).length ? null : true,
+    );
     await hall.service.sql('update databases set next_at = now() where id = $1', [id]);
-    await eventually('the end of its row', async () => ((await hall.service.sql('select 1 from databases where id = $1', [id])).length ? null : true));
+    await eventually('the end of its row', async () =>
+      (await hall.service.sql('select 1 from databases where id = $1', [id])).length ? null : true,
+    );
     expect(existsSync(path.join(hall.databaseDir, 'backups', id))).toBe(false);
   }, 60_000);
 });

@@ -10,7 +10,15 @@ describeEngine('mariadb', () => {
 
   async function ask(address: string, statement: string): Promise<unknown> {
     const { hostname: host, port, username: user, password, pathname } = new URL(address);
-    const client = await mysql.createConnection({ host, port: Number(port), user, password, database: pathname.slice(1), ssl: { rejectUnauthorized: false }, connectTimeout: 5_000 });
+    const client = await mysql.createConnection({
+      host,
+      port: Number(port),
+      user,
+      password,
+      database: pathname.slice(1),
+      ssl: { rejectUnauthorized: false },
+      connectTimeout: 5_000,
+    });
     try {
       return (await client.query(statement))[0];
     } finally {
@@ -30,13 +38,20 @@ describeEngine('mariadb', () => {
     const renewed: string = rotated.body.endpoints[0].connection_string;
     await expect(ask(address, 'select 1')).rejects.toThrow(/Access denied/);
 
-    const { body: reader } = await hall.call('POST', `/v2/databases/${database.id}/users`, { body: { username: 'reports', access: 'read_only' } });
+    const { body: reader } = await hall.call('POST', `/v2/databases/${database.id}/users`, {
+      body: { username: 'reports', access: 'read_only' },
+    });
     const reads = renewed.replace(/\/\/[^@]*@/, `//reports:${reader.password}@`);
     await eventually('the user', () => ask(reads, 'select id from notes').catch(() => null));
     await expect(ask(reads, 'insert into notes values (2)')).rejects.toThrow(/denied/);
     await expect(ask(reads, 'drop table notes')).rejects.toThrow(/denied/);
     expect((await hall.call('DELETE', `/v2/databases/${database.id}/users/${reader.id}`)).status).toBe(204);
-    await eventually('the end of the user', () => ask(reads, 'select 1').then(() => null, (error: Error) => /Access denied/.test(error.message) || null));
+    await eventually('the end of the user', () =>
+      ask(reads, 'select 1').then(
+        () => null,
+        (error: Error) => /Access denied/.test(error.message) || null,
+      ),
+    );
 
     await hall.call('POST', `/v2/databases/${database.id}/backups`, { body: {} });
     const backup = await eventually('the backup', async () => {
@@ -49,7 +64,10 @@ describeEngine('mariadb', () => {
     await expect(ask(renewed, 'select 1')).rejects.toThrow(/ECONNREFUSED/);
     expect((await hall.act(database.id, 'start')).status).toBe('available');
     expect((await hall.act(database.id, 'restart')).status).toBe('available');
-    expect(await hall.act(database.id, 'restore', { backup_id: backup.id })).toMatchObject({ status: 'available', status_reason: null });
+    expect(await hall.act(database.id, 'restore', { backup_id: backup.id })).toMatchObject({
+      status: 'available',
+      status_reason: null,
+    });
     expect(await ask(renewed, 'select id from notes')).toEqual([{ id: 1 }]);
     await hall.remove(database.id);
   }, 180_000);

@@ -10,11 +10,20 @@ describeEngine('postgresql', () => {
   beforeAll(async () => void (hall = await openHall()), 60_000);
   afterAll(() => hall?.close(), 60_000);
 
-  const addressOf = async (id: string): Promise<string> => (await hall.call('GET', `/v2/databases/${id}/credentials`)).body.endpoints[0].connection_string;
-  const as = (address: string, user: { username: string; password: string }): string => address.replace(/\/\/[^@]*@/, `//${user.username}:${user.password}@`);
+  const addressOf = async (id: string): Promise<string> =>
+    (await hall.call('GET', `/v2/databases/${id}/credentials`)).body.endpoints[0].connection_string;
+  const as = (address: string, user: { username: string; password: string }): string =>
+    address.replace(/\/\/[^@]*@/, `//${user.username}:${user.password}@`);
   const shown = async (address: string, ...settings: string[]): Promise<Record<string, string>> => {
     let rows: { name: string; setting: string }[] = [];
-    await connect(address, async (client) => void ({ rows } = await client.query('select name, current_setting(name) as setting from pg_settings where name = any($1)', [settings])));
+    await connect(
+      address,
+      async (client) =>
+        void ({ rows } = await client.query(
+          'select name, current_setting(name) as setting from pg_settings where name = any($1)',
+          [settings],
+        )),
+    );
     return Object.fromEntries(rows.map(({ name, setting }) => [name, setting]));
   };
 
@@ -28,7 +37,9 @@ describeEngine('postgresql', () => {
       await client.query('create table orders (id int primary key)');
       await client.query('insert into orders select generate_series(1, 100)');
     });
-    expect(await refusal(address.replace('sslmode=require', 'sslmode=disable'))).toMatch(/no encryption|no pg_hba|SSL/i);
+    expect(await refusal(address.replace('sslmode=require', 'sslmode=disable'))).toMatch(
+      /no encryption|no pg_hba|SSL/i,
+    );
 
     const rotated = await hall.call('POST', `/v2/databases/${database.id}/credentials/rotate`);
     expect(rotated.body.password).not.toBe(login.password);
@@ -39,21 +50,37 @@ describeEngine('postgresql', () => {
     expect((await hall.act(database.id, 'stop')).status).toBe('stopped');
     expect(await refusal(renewed)).toMatch(/ECONNREFUSED/);
     expect((await hall.act(database.id, 'start')).status).toBe('available');
-    await connect(renewed, async (client) => expect((await client.query('select count(*)::int as count from orders')).rows).toEqual([{ count: 101 }]));
+    await connect(renewed, async (client) =>
+      expect((await client.query('select count(*)::int as count from orders')).rows).toEqual([{ count: 101 }]),
+    );
     const before = await hall.serverPid(database.id);
     expect((await hall.act(database.id, 'restart')).status).toBe('available');
     expect(await hall.serverPid(database.id)).not.toBe(before);
 
-    expect(await shown(renewed, 'max_connections', 'shared_buffers', 'max_slot_wal_keep_size')).toEqual({ max_connections: '23', shared_buffers: '64MB', max_slot_wal_keep_size: '256MB' });
+    expect(await shown(renewed, 'max_connections', 'shared_buffers', 'max_slot_wal_keep_size')).toEqual({
+      max_connections: '23',
+      shared_buffers: '64MB',
+      max_slot_wal_keep_size: '256MB',
+    });
     const roomier = await hall.call('PATCH', `/v2/databases/${database.id}`, { body: { storage_gb: 5 } });
     expect([roomier.body.status, roomier.body.storage_gb]).toEqual(['updating', 5]);
     expect((await hall.settled(database.id)).status).toBe('available');
-    expect(await shown(renewed, 'max_connections', 'max_slot_wal_keep_size')).toEqual({ max_connections: '23', max_slot_wal_keep_size: '1280MB' });
-    const larger = await hall.call('PATCH', `/v2/databases/${database.id}`, { body: { database_package: 's-1vcpu-1gb' } });
+    expect(await shown(renewed, 'max_connections', 'max_slot_wal_keep_size')).toEqual({
+      max_connections: '23',
+      max_slot_wal_keep_size: '1280MB',
+    });
+    const larger = await hall.call('PATCH', `/v2/databases/${database.id}`, {
+      body: { database_package: 's-1vcpu-1gb' },
+    });
     expect([larger.body.status, larger.body.storage_gb]).toEqual(['updating', 10]);
     expect((await hall.settled(database.id)).status).toBe('available');
-    expect(await shown(renewed, 'max_connections', 'shared_buffers')).toEqual({ max_connections: '53', shared_buffers: '256MB' });
-    await connect(renewed, async (client) => expect((await client.query('select count(*)::int as count from orders')).rows).toEqual([{ count: 101 }]));
+    expect(await shown(renewed, 'max_connections', 'shared_buffers')).toEqual({
+      max_connections: '53',
+      shared_buffers: '256MB',
+    });
+    await connect(renewed, async (client) =>
+      expect((await client.query('select count(*)::int as count from orders')).rows).toEqual([{ count: 101 }]),
+    );
 
     await hall.remove(database.id);
     expect(existsSync(path.join(hall.databaseDir, database.id))).toBe(false);
@@ -62,11 +89,20 @@ describeEngine('postgresql', () => {
   }, 180_000);
 
   test('users come, change their passwords and go; none of them gets into another database', async () => {
-    const [{ id }, other] = [await hall.create({ name: 'shop', engine: 'postgresql' }), await hall.create({ name: 'neighbour', engine: 'postgresql' })];
+    const [{ id }, other] = [
+      await hall.create({ name: 'shop', engine: 'postgresql' }),
+      await hall.create({ name: 'neighbour', engine: 'postgresql' }),
+    ];
     const [address, neighbour] = [await addressOf(id), await addressOf(other.id)];
     const place = `/v2/databases/${id}/users`;
-    await connect(address, async (client) => void (await client.query('create table orders as select generate_series(1, 3) as id')));
-    const make = async (username: string, access: string): Promise<{ id: string; username: string; password: string }> => {
+    await connect(
+      address,
+      async (client) => void (await client.query('create table orders as select generate_series(1, 3) as id')),
+    );
+    const make = async (
+      username: string,
+      access: string,
+    ): Promise<{ id: string; username: string; password: string }> => {
       const made = await hall.call('POST', place, { body: { username, access } });
       expect([made.status, made.body.access]).toEqual([201, access]);
       return made.body;
@@ -75,7 +111,10 @@ describeEngine('postgresql', () => {
 
     // As a user would: the program of PostgreSQL, with the address as it is shown.
     const psql = (where: string, statement: string): string => {
-      const { status, stdout, stderr } = spawnSync('psql', [where, '-XAtc', statement], { encoding: 'utf8', env: { PATH: process.env.PATH } });
+      const { status, stdout, stderr } = spawnSync('psql', [where, '-XAtc', statement], {
+        encoding: 'utf8',
+        env: { PATH: process.env.PATH },
+      });
       return status === 0 ? stdout.trim() : stderr.trim();
     };
     if (spawnSync('psql', ['--version']).status === 0) {
@@ -83,15 +122,41 @@ describeEngine('postgresql', () => {
       expect(psql(as(address, reader), 'insert into orders values (4)')).toMatch(/permission denied/);
       expect(psql(as(address, writer), 'insert into orders values (4) returning id')).toMatch(/^4/);
     } else console.warn('this machine has no psql: it is not tried');
-    for (const statement of ['insert into orders values (5)', 'update orders set id = 6', 'delete from orders', 'truncate orders', 'create table mine (id int)']) {
-      await connect(as(address, reader), async (client) => void (await expect(client.query(statement)).rejects.toThrow(/permission denied/)));
+    for (const statement of [
+      'insert into orders values (5)',
+      'update orders set id = 6',
+      'delete from orders',
+      'truncate orders',
+      'create table mine (id int)',
+    ]) {
+      await connect(
+        as(address, reader),
+        async (client) => void (await expect(client.query(statement)).rejects.toThrow(/permission denied/)),
+      );
     }
-    await connect(as(address, writer), async (client) => void (await expect(client.query('drop table orders')).rejects.toThrow(/must be owner/)));
+    await connect(
+      as(address, writer),
+      async (client) => void (await expect(client.query('drop table orders')).rejects.toThrow(/must be owner/)),
+    );
 
     const { body: listed } = await hall.call('GET', `${place}?sort=username`);
-    expect(listed.data.map(({ username, access, is_default, password }: Record<string, unknown>) => [username, access, is_default, password]))
-      .toEqual([['app', 'admin', true, null], ['importer', 'read_write', false, null], ['reports', 'read_only', false, null]]);
-    expect((await hall.call('GET', `${place}/${reader.id}`)).body).toMatchObject({ username: 'reports', access: 'read_only', password: null });
+    expect(
+      listed.data.map(({ username, access, is_default, password }: Record<string, unknown>) => [
+        username,
+        access,
+        is_default,
+        password,
+      ]),
+    ).toEqual([
+      ['app', 'admin', true, null],
+      ['importer', 'read_write', false, null],
+      ['reports', 'read_only', false, null],
+    ]);
+    expect((await hall.call('GET', `${place}/${reader.id}`)).body).toMatchObject({
+      username: 'reports',
+      access: 'read_only',
+      password: null,
+    });
 
     const rotated = await hall.call('POST', `${place}/${writer.id}/rotate`);
     expect(rotated.body.password).not.toBe(writer.password);
@@ -101,10 +166,14 @@ describeEngine('postgresql', () => {
       expect((await hall.call('DELETE', `${place}/${writer.id}`)).status).toBe(204);
       expect(await held).toMatch(/terminat/i);
     });
-    expect(await refusal(as(address, rotated.body))).toMatch(/password authentication failed|does not exist|not permitted/);
+    expect(await refusal(as(address, rotated.body))).toMatch(
+      /password authentication failed|does not exist|not permitted/,
+    );
     expect((await hall.call('GET', `${place}/${writer.id}`)).status).toBe(404);
 
-    expect(await refusal(address.replace(/:\d+\//, `:${new URL(neighbour).port}/`))).toMatch(/password authentication failed/);
+    expect(await refusal(address.replace(/:\d+\//, `:${new URL(neighbour).port}/`))).toMatch(
+      /password authentication failed/,
+    );
     expect(await refusal(as(neighbour, reader))).toMatch(/password authentication failed/);
   }, 120_000);
 });

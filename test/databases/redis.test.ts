@@ -9,7 +9,10 @@ describeEngine('redis', () => {
   afterAll(() => hall?.close(), 60_000);
 
   async function say(address: string, ...words: string[]): Promise<unknown> {
-    const client = createClient({ url: address, socket: { tls: true, rejectUnauthorized: false, reconnectStrategy: false, connectTimeout: 5_000 } });
+    const client = createClient({
+      url: address,
+      socket: { tls: true, rejectUnauthorized: false, reconnectStrategy: false, connectTimeout: 5_000 },
+    });
     client.on('error', () => {});
     await client.connect();
     try {
@@ -19,8 +22,10 @@ describeEngine('redis', () => {
     }
   }
 
-  const field = async (address: string, section: string, name: string): Promise<string | undefined> => new RegExp(`^${name}:(.*)\r$`, 'm').exec(String(await say(address, 'INFO', section)))?.[1];
-  const as = (address: string, user: { username: string; password: string }): string => address.replace(/\/\/[^@]*@/, `//${user.username}:${user.password}@`);
+  const field = async (address: string, section: string, name: string): Promise<string | undefined> =>
+    new RegExp(`^${name}:(.*)\r$`, 'm').exec(String(await say(address, 'INFO', section)))?.[1];
+  const as = (address: string, user: { username: string; password: string }): string =>
+    address.replace(/\/\/[^@]*@/, `//${user.username}:${user.password}@`);
 
   test('a database keeps its keys through a new password, a backup, stops, restarts and a restore; its replica follows', async () => {
     const database = await hall.create({ name: 'cache', engine: 'redis' });
@@ -28,7 +33,11 @@ describeEngine('redis', () => {
     const { body: login } = await hall.call('GET', `/v2/databases/${database.id}/credentials`);
     const address: string = login.endpoints[0].connection_string;
     expect(await say(address, 'SET', 'greeting', 'hello')).toBe('OK');
-    const limits = async (of: string): Promise<unknown[]> => [Number(await field(of, 'memory', 'maxmemory')), await field(of, 'memory', 'maxmemory_policy'), await field(of, 'persistence', 'aof_enabled')];
+    const limits = async (of: string): Promise<unknown[]> => [
+      Number(await field(of, 'memory', 'maxmemory')),
+      await field(of, 'memory', 'maxmemory_policy'),
+      await field(of, 'persistence', 'aof_enabled'),
+    ];
     expect(await limits(address)).toEqual([Math.floor(256 * 0.7) * 2 ** 20, 'noeviction', '1']);
     for (const words of [['CONFIG', 'SET', 'maxmemory', '0'], ['SHUTDOWN'], ['REPLICAOF', 'NO', 'ONE']]) {
       await expect(say(address, ...words)).rejects.toThrow(/NOPERM|no permissions/);
@@ -44,7 +53,12 @@ describeEngine('redis', () => {
     await eventually('the user', () => say(as(renewed, reader), 'GET', 'greeting').catch(() => null));
     await expect(say(as(renewed, reader), 'SET', 'greeting', 'x')).rejects.toThrow(/NOPERM/);
     expect((await hall.call('DELETE', `${users}/${reader.id}`)).status).toBe(204);
-    await eventually('the end of the user', () => say(as(renewed, reader), 'GET', 'greeting').then(() => null, (error: Error) => /WRONGPASS/.test(error.message) || null));
+    await eventually('the end of the user', () =>
+      say(as(renewed, reader), 'GET', 'greeting').then(
+        () => null,
+        (error: Error) => /WRONGPASS/.test(error.message) || null,
+      ),
+    );
 
     const asked = await hall.call('POST', `/v2/databases/${database.id}/backups`, { body: {} });
     const backup = await eventually('the backup', async () => {
@@ -59,11 +73,20 @@ describeEngine('redis', () => {
     const made = await hall.call('POST', `/v2/databases/${database.id}/replicas`, { body: { name: 'reader' } });
     expect(made.status).toBe(201);
     const replica = `/v2/databases/${database.id}/replicas/${made.body.id}`;
-    const following = (): Promise<unknown> => eventually('the replica', async () => ((await hall.call('GET', replica)).body.status === 'available' ? true : null), 60_000);
+    const following = (): Promise<unknown> =>
+      eventually(
+        'the replica',
+        async () => ((await hall.call('GET', replica)).body.status === 'available' ? true : null),
+        60_000,
+      );
     await following();
-    const endpoint = await hall.call('POST', `/v2/databases/${database.id}/endpoints`, { body: { name: 'reads', target: 'replicas', replica_id: made.body.id } });
+    const endpoint = await hall.call('POST', `/v2/databases/${database.id}/endpoints`, {
+      body: { name: 'reads', target: 'replicas', replica_id: made.body.id },
+    });
     const reads = renewed.replace(/:\d+$/, `:${endpoint.body.port}`);
-    await eventually('the key at the replica', async () => ((await say(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null));
+    await eventually('the key at the replica', async () =>
+      (await say(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null,
+    );
     await expect(say(reads, 'SET', 'greeting', 'x')).rejects.toThrow(/READONLY/);
 
     expect(await say(renewed, 'SET', 'greeting', 'goodbye')).toBe('OK');
@@ -73,11 +96,20 @@ describeEngine('redis', () => {
     await expect(say(renewed, 'PING')).rejects.toThrow(/ECONNREFUSED/);
     expect((await hall.act(database.id, 'start')).status).toBe('available');
     expect(await say(renewed, 'GET', 'greeting')).toBe('goodbye');
-    expect(await hall.act(database.id, 'restore', { backup_id: backup.id })).toMatchObject({ status: 'available', status_reason: null });
+    expect(await hall.act(database.id, 'restore', { backup_id: backup.id })).toMatchObject({
+      status: 'available',
+      status_reason: null,
+    });
     expect(await say(renewed, 'GET', 'greeting')).toBe('hello');
-    await eventually('the restored key at the replica', async () => ((await say(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null), 60_000);
+    await eventually(
+      'the restored key at the replica',
+      async () => ((await say(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null),
+      60_000,
+    );
 
-    expect((await hall.call('PATCH', `/v2/databases/${database.id}`, { body: { database_package: 'kv-1vcpu-1gb' } })).status).toBe(200);
+    expect(
+      (await hall.call('PATCH', `/v2/databases/${database.id}`, { body: { database_package: 'kv-1vcpu-1gb' } })).status,
+    ).toBe(200);
     expect((await hall.settled(database.id)).status).toBe('available');
     expect(await limits(renewed)).toEqual([Math.floor(1024 * 0.7) * 2 ** 20, 'noeviction', '1']);
     expect(await say(renewed, 'GET', 'greeting')).toBe('hello');

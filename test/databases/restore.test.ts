@@ -11,15 +11,20 @@ describePostgresqlWithTools(() => {
   beforeAll(async () => void (hall = await openHall()), 60_000);
   afterAll(() => hall?.close(), 60_000);
 
-  const addressOf = async (id: string): Promise<string> => (await hall.call('GET', `/v2/databases/${id}/credentials`)).body.endpoints[0].connection_string;
+  const addressOf = async (id: string): Promise<string> =>
+    (await hall.call('GET', `/v2/databases/${id}/credentials`)).body.endpoints[0].connection_string;
   const count = async (id: string): Promise<number> => {
     let rows = -1;
-    await connect(await addressOf(id), async (client) => void (rows = (await client.query('select count(*)::int as count from notes')).rows[0].count));
+    await connect(
+      await addressOf(id),
+      async (client) => void (rows = (await client.query('select count(*)::int as count from notes')).rows[0].count),
+    );
     return rows;
   };
-  const run = async (id: string, ...statements: string[]): Promise<void> => connect(await addressOf(id), async (client) => {
-    for (const statement of statements) await client.query(statement);
-  });
+  const run = async (id: string, ...statements: string[]): Promise<void> =>
+    connect(await addressOf(id), async (client) => {
+      for (const statement of statements) await client.query(statement);
+    });
 
   /** Who has the address gets a file that pg_restore reads; who alters it gets nothing. */
   async function download(place: string): Promise<void> {
@@ -27,13 +32,21 @@ describePostgresqlWithTools(() => {
     expect([status, Date.parse(body.expires_at) > Date.now() + 800_000]).toEqual([200, true]);
     const here = body.url.replace(/^https?:\/\/[^/]+/, hall.service.url);
     const answer = await fetch(here);
-    expect([answer.status, answer.headers.get('content-disposition')]).toEqual([200, expect.stringMatching(/^attachment; filename="app-\d{8}T\d{6}Z\.dump"$/)]);
+    expect([answer.status, answer.headers.get('content-disposition')]).toEqual([
+      200,
+      expect.stringMatching(/^attachment; filename="app-\d{8}T\d{6}Z\.dump"$/),
+    ]);
     const file = path.join(hall.service.dataDir, 'download.dump');
     writeFileSync(file, Buffer.from(await answer.arrayBuffer()));
     const listed = spawnSync('pg_restore', ['--list', file], { encoding: 'utf8' });
     expect([listed.status, listed.stdout]).toEqual([0, expect.stringMatching(/TABLE DATA public notes/)]);
     const [, expires = ''] = /expires=(\d+)/.exec(here) ?? [];
-    for (const altered of [here.replace(/signature=./, 'signature=_'), here.replace(expires, String(Number(expires) + 60)), here.replace(expires, '1000000000'), here.replace(/[?].*$/, '')]) {
+    for (const altered of [
+      here.replace(/signature=./, 'signature=_'),
+      here.replace(expires, String(Number(expires) + 60)),
+      here.replace(expires, '1000000000'),
+      here.replace(/[?].*$/, ''),
+    ]) {
       expect((await fetch(altered)).status).toBe(404);
     }
   }
@@ -57,18 +70,32 @@ describePostgresqlWithTools(() => {
     await run(id, 'truncate notes', 'insert into notes values (0)');
     // Any change has the server looked at; without one it is within half a minute.
     await hall.call('PATCH', `/v2/databases/${id}`, { body: { deletion_protection: false } });
-    await eventually('the point in time', async () => {
-      const { point_in_time_window: window } = (await hall.call('GET', `/v2/databases/${id}`)).body;
-      return window && window.latest >= moment ? window : null;
-    }, 60_000);
+    await eventually(
+      'the point in time',
+      async () => {
+        const { point_in_time_window: window } = (await hall.call('GET', `/v2/databases/${id}`)).body;
+        return window && window.latest >= moment ? window : null;
+      },
+      60_000,
+    );
 
-    const copy = await hall.create({ name: 'notes-copy', engine: 'postgresql', restore_from: { database_id: id, backup_id: backup.id } });
+    const copy = await hall.create({
+      name: 'notes-copy',
+      engine: 'postgresql',
+      restore_from: { database_id: id, backup_id: backup.id },
+    });
     expect([copy.status, copy.status_reason]).toEqual(['available', null]);
     expect([await count(copy.id), await count(id)]).toEqual([10, 1]);
 
-    expect(await hall.act(id, 'restore', { point_in_time: moment })).toMatchObject({ status: 'available', status_reason: null });
+    expect(await hall.act(id, 'restore', { point_in_time: moment })).toMatchObject({
+      status: 'available',
+      status_reason: null,
+    });
     expect(await count(id)).toBe(30);
-    expect(await hall.act(id, 'restore', { backup_id: backup.id })).toMatchObject({ status: 'available', status_reason: null });
+    expect(await hall.act(id, 'restore', { backup_id: backup.id })).toMatchObject({
+      status: 'available',
+      status_reason: null,
+    });
     expect(await count(id)).toBe(10);
     await switchSchedule(id);
   }, 240_000);
@@ -76,12 +103,16 @@ describePostgresqlWithTools(() => {
   /** Without backups nothing is kept for points in time, at once and without a restart; with them again, from the next backup on. */
   async function switchSchedule(id: string): Promise<void> {
     const pid = await hall.serverPid(id);
-    const window = async (): Promise<{ earliest: string; latest: string } | null> => (await hall.call('GET', `/v2/databases/${id}`)).body.point_in_time_window;
+    const window = async (): Promise<{ earliest: string; latest: string } | null> =>
+      (await hall.call('GET', `/v2/databases/${id}`)).body.point_in_time_window;
     const before = await window();
     expect(before).not.toBeNull();
     const command = async (): Promise<string> => {
       let text = '';
-      await connect(await addressOf(id), async (client) => void (text = (await client.query('show archive_command')).rows[0].archive_command));
+      await connect(
+        await addressOf(id),
+        async (client) => void (text = (await client.query('show archive_command')).rows[0].archive_command),
+      );
       return text;
     };
     await hall.call('PATCH', `/v2/databases/${id}`, { body: { backup_schedule: { enabled: false } } });
@@ -101,11 +132,26 @@ describePostgresqlWithTools(() => {
     await run(id, 'create table notes (id int)', 'insert into notes values (1)');
     const pid = await hall.serverPid(id);
     // One that ends while a step is at work on it is started by that step.
-    await eventually('rest', async () => (await hall.service.sql("select 1 from databases where id = $1 and lease_until is null and next_at > now() + interval '5 seconds'", [id]))[0] ?? null);
+    await eventually(
+      'rest',
+      async () =>
+        (
+          await hall.service.sql(
+            "select 1 from databases where id = $1 and lease_until is null and next_at > now() + interval '5 seconds'",
+            [id],
+          )
+        )[0] ?? null,
+    );
     hall.killServer(id);
-    const told = await eventually('the reason', async () => (await hall.call('GET', `/v2/databases/${id}`)).body.status_reason);
+    const told = await eventually(
+      'the reason',
+      async () => (await hall.call('GET', `/v2/databases/${id}`)).body.status_reason,
+    );
     expect(told).toMatch(/started again/);
-    await eventually('the new server', async () => (await hall.call('GET', `/v2/databases/${id}`)).body.status_reason === null || null);
+    await eventually(
+      'the new server',
+      async () => (await hall.call('GET', `/v2/databases/${id}`)).body.status_reason === null || null,
+    );
     expect(await hall.serverPid(id)).not.toBe(pid);
     expect(await count(id)).toBe(1);
   }, 60_000);

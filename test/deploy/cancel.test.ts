@@ -1,5 +1,12 @@
 // Deployments that are canceled, and those that wait for each other; previews.
-import { eventually, leftOvers, startDeployService, visitHost, type DeployService, type TestApplication } from '../support/deploy';
+import {
+  eventually,
+  leftOvers,
+  startDeployService,
+  visitHost,
+  type DeployService,
+  type TestApplication,
+} from '../support/deploy';
 import { nodeApp, procfileApp, webCommand } from '../support/repositories';
 
 let service: DeployService;
@@ -9,13 +16,25 @@ beforeAll(async () => {
 afterAll(() => service?.close(), 60_000);
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are checked by the OpenAPI document */
-const slowBuild = (seconds: number) => ({ ...nodeApp('slow'), 'package.json': JSON.stringify({ name: 'app', version: '1.0.0', scripts: { build: `echo building; sleep ${seconds}`, start: 'node server.js' } }) });
-const status = async (application: TestApplication, id: string): Promise<string> => (await application.get(`/deployments/${id}`)).status;
-const reaches = (application: TestApplication, id: string, wanted: string): Promise<unknown> => eventually(`${id} is ${wanted}`, async () => (await status(application, id)) === wanted);
+const slowBuild = (seconds: number) => ({
+  ...nodeApp('slow'),
+  'package.json': JSON.stringify({
+    name: 'app',
+    version: '1.0.0',
+    scripts: { build: `echo building; sleep ${seconds}`, start: 'node server.js' },
+  }),
+});
+const status = async (application: TestApplication, id: string): Promise<string> =>
+  (await application.get(`/deployments/${id}`)).status;
+const reaches = (application: TestApplication, id: string, wanted: string): Promise<unknown> =>
+  eventually(`${id} is ${wanted}`, async () => (await status(application, id)) === wanted);
 
 test('canceled while it waits, is fetched, built, released or started: it ends, and nothing of it stays', async () => {
   const [fetched, built, released, started] = await Promise.all([
-    service.application(nodeApp('x')), service.application(slowBuild(600)), service.application(procfileApp('x', 'sleep 600')), service.application(webCommand('sleep 600'), { health_check: { grace_period_seconds: 600 } }),
+    service.application(nodeApp('x')),
+    service.application(slowBuild(600)),
+    service.application(procfileApp('x', 'sleep 600')),
+    service.application(webCommand('sleep 600'), { health_check: { grace_period_seconds: 600 } }),
   ] as const);
   const all = [fetched, built, released, started];
   const asked: any[] = [];
@@ -23,10 +42,16 @@ test('canceled while it waits, is fetched, built, released or started: it ends, 
     if (application === fetched) service.git.intercept = null;
     asked.push(await application.ask());
     // Its head was found; now the repository does not answer any more.
-    if (application === fetched) service.git.intercept = (request) => (request.url?.includes(`/${fetched.name}.git`) ? 'hang' : null);
+    if (application === fetched)
+      service.git.intercept = (request) => (request.url?.includes(`/${fetched.name}.git`) ? 'hang' : null);
   }
   const waiting = await Promise.all(all.slice(1).map((application) => application.ask()));
-  await Promise.all([reaches(fetched, asked[0].id, 'building'), reaches(built, asked[1].id, 'building'), reaches(released, asked[2].id, 'deploying'), reaches(started, asked[3].id, 'deploying')]);
+  await Promise.all([
+    reaches(fetched, asked[0].id, 'building'),
+    reaches(built, asked[1].id, 'building'),
+    reaches(released, asked[2].id, 'deploying'),
+    reaches(started, asked[3].id, 'deploying'),
+  ]);
   await eventually('the build', async () => (await built.log(asked[1].id)).includes('building'));
   await eventually('an instance', async () => (await started.get('/instances')).data.length === 1);
   await Promise.all(waiting.map(({ id }, index) => reaches(all[index + 1]!, id, 'queued')));
@@ -34,7 +59,10 @@ test('canceled while it waits, is fetched, built, released or started: it ends, 
   const canceled = await Promise.all(asked.map(({ id }, index) => all[index]!.post(`/deployments/${id}/cancel`)));
   expect(canceled.map((one) => one.status)).toEqual(Array(4).fill('canceled'));
   service.git.intercept = null;
-  await eventually('nothing is left', async () => leftOvers(service.runtimeDir).filter((name) => /^(units|releases)/.test(name)).length === 0);
+  await eventually(
+    'nothing is left',
+    async () => leftOvers(service.runtimeDir).filter((name) => /^(units|releases)/.test(name)).length === 0,
+  );
   for (const application of all) {
     await eventually('no instance', async () => (await application.get('/instances')).data.length === 0);
     await eventually('new', async () => (await application.get()).status === 'new');
@@ -66,7 +94,11 @@ test('a preview has an address of its own beside the application, and goes witho
     const found = await application.get(`/previews/${preview.id}`);
     return found.status === 'running' || found.status === 'failed' ? found : null;
   });
-  expect(shown).toMatchObject({ status: 'running', status_reason: null, commit_sha: expect.stringMatching(/^[0-9a-f]{40}$/) });
+  expect(shown).toMatchObject({
+    status: 'running',
+    status_reason: null,
+    commit_sha: expect.stringMatching(/^[0-9a-f]{40}$/),
+  });
   const visit = (): ReturnType<typeof visitHost> => visitHost(service.platform.config.ingressPort, host);
   expect((await visit()).body).toBe('branch');
   expect((await application.visit()).body).toBe('main');
@@ -81,7 +113,9 @@ test('a preview has an address of its own beside the application, and goes witho
   expect((await visit()).body).toBe('branch');
 
   // Its time has come.
-  await service.sql(`update previews set expires_at = now() - interval '1 second', next_at = now() where id = $1`, [preview.id]);
+  await service.sql(`update previews set expires_at = now() - interval '1 second', next_at = now() where id = $1`, [
+    preview.id,
+  ]);
   await eventually('no row', async () => (await service.sql('select 1 from previews')).length === 0);
   expect(await service.sql('select 1 from deployments where preview_id is not null')).toEqual([]);
   expect((await visit()).status).toBe(404);

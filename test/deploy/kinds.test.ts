@@ -1,5 +1,12 @@
 // Real repositories of six kinds, deployed from a Git server, opened through the ingress; and those that can't work.
-import { eventually, GIVEN_UP_SOON, leftOvers, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
+import {
+  eventually,
+  GIVEN_UP_SOON,
+  leftOvers,
+  startDeployService,
+  type DeployService,
+  type TestApplication,
+} from '../support/deploy';
 import { broken, keeper, nodeBuild, nodeLocked, procfileApp, pythonApp, staticSite } from '../support/repositories';
 
 let service: DeployService;
@@ -10,34 +17,60 @@ afterAll(() => service?.close(), 60_000);
 
 async function deployed(application: TestApplication): Promise<string> {
   const deployment = await application.deploy();
-  if (deployment.status !== 'active') throw new Error(`${deployment.status}: ${deployment.status_reason}\n${(await application.log(deployment.id)).join('\n')}`);
+  if (deployment.status !== 'active')
+    throw new Error(
+      `${deployment.status}: ${deployment.status_reason}\n${(await application.log(deployment.id)).join('\n')}`,
+    );
   return deployment.id;
 }
 
 test('Node.js with a lock file: its variables, its address, its log', async () => {
   const application = await service.application(nodeLocked('v1'));
   await service.call('PUT', `/v2/applications/${application.id}/env/GREETING`, { body: { value: 'good day' } });
-  await service.call('PUT', `/v2/applications/${application.id}/env/ONLY_BUILD`, { body: { value: 'hidden', available_at: 'build' } });
+  await service.call('PUT', `/v2/applications/${application.id}/env/ONLY_BUILD`, {
+    body: { value: 'hidden', available_at: 'build' },
+  });
   const deployment = await deployed(application);
   expect(await application.visit()).toEqual({ status: 200, body: 'v1' });
   const env = JSON.parse((await application.visit('/env')).body);
-  expect(env).toMatchObject({ GREETING: 'good day', NODE_ENV: 'production', SVC_APPLICATION_ID: application.id, SVC_APPLICATION_NAME: application.name, SVC_DEPLOYMENT_ID: deployment, SVC_REGION: 'local', SVC_PROCESS_TYPE: 'web', SVC_HOSTNAME: application.host });
+  expect(env).toMatchObject({
+    GREETING: 'good day',
+    NODE_ENV: 'production',
+    SVC_APPLICATION_ID: application.id,
+    SVC_APPLICATION_NAME: application.name,
+    SVC_DEPLOYMENT_ID: deployment,
+    SVC_REGION: 'local',
+    SVC_PROCESS_TYPE: 'web',
+    SVC_HOSTNAME: application.host,
+  });
   expect(env.SVC_COMMIT_SHA).toMatch(/^[0-9a-f]{40}$/);
   expect(env.SVC_INSTANCE_ID).toMatch(/^ins_/);
   expect(env.SVC_URL).toBe(`http://${application.host}:${service.platform.config.ingressPort}`);
   expect(env.ONLY_BUILD).toBeUndefined();
   expect(await application.get()).toMatchObject({ status: 'running', current_deployment_id: deployment });
-  expect((await application.get('/processes')).data).toMatchObject([{ type: 'web', status: 'running', running_instances: 1 }]);
+  expect((await application.get('/processes')).data).toMatchObject([
+    { type: 'web', status: 'running', running_instances: 1 },
+  ]);
   const log = (await application.log(deployment)).join('\n');
   expect(log).toContain('-----> Fetching the source from http://');
   expect(log).not.toContain('good day');
-  const lines = await eventually('the line that the app prints', async () => (await application.get('/logs?source=app')).data.find((line: { message: string }) => line.message.includes('version v1 listens')));
+  const lines = await eventually('the line that the app prints', async () =>
+    (await application.get('/logs?source=app')).data.find((line: { message: string }) =>
+      line.message.includes('version v1 listens'),
+    ),
+  );
   expect(lines).toMatchObject({ process_type: 'web', deployment_id: deployment });
 }, 60_000);
 
 test('Node.js with a build step, static files, Python, all at once', async () => {
-  const [built, pages, python] = await Promise.all([service.application(nodeBuild('b1')), service.application(staticSite('s1')), service.application(pythonApp('p1'))]);
-  await service.call('PUT', `/v2/applications/${built.id}/env/BUILD_WORD`, { body: { value: 'built', available_at: 'build' } });
+  const [built, pages, python] = await Promise.all([
+    service.application(nodeBuild('b1')),
+    service.application(staticSite('s1')),
+    service.application(pythonApp('p1')),
+  ]);
+  await service.call('PUT', `/v2/applications/${built.id}/env/BUILD_WORD`, {
+    body: { value: 'built', available_at: 'build' },
+  });
   await Promise.all([built, pages, python].map(deployed));
   expect((await built.visit()).body).toBe('b1 built');
   expect((await pages.visit()).body).toContain('s1');
@@ -59,7 +92,9 @@ test('a Procfile with web, worker and release: the release command runs before, 
 
 test('a volume is there under its path, and survives a deployment', async () => {
   const application = await service.application(keeper('one'));
-  const made = await service.call('POST', '/v2/volumes', { body: { name: 'notes', size_gb: 1, application_id: application.id, mount_path: '/data' } });
+  const made = await service.call('POST', '/v2/volumes', {
+    body: { name: 'notes', size_gb: 1, application_id: application.id, mount_path: '/data' },
+  });
   await service.settle(`/v2/volumes/${made.body.id}`);
   await deployed(application);
   expect((await application.visit('/', 'POST')).body).toBe('one ');
@@ -69,14 +104,25 @@ test('a volume is there under its path, and survives a deployment', async () => 
 }, 60_000);
 
 test('what can not work ends with a reason that says why, and leaves nothing running', async () => {
-  const all = await Promise.all([broken.build(), broken.exits(), broken.silent(), broken.wrongPort(18_231), broken.release(), { 'notes.txt': 'nothing here' }].map((files) => service.application(files, GIVEN_UP_SOON)));
+  const all = await Promise.all(
+    [
+      broken.build(),
+      broken.exits(),
+      broken.silent(),
+      broken.wrongPort(18_231),
+      broken.release(),
+      { 'notes.txt': 'nothing here' },
+    ].map((files) => service.application(files, GIVEN_UP_SOON)),
+  );
   const ends = await Promise.all(all.map((application) => application.deploy()));
   expect(ends.map(({ status }) => status)).toEqual(Array(6).fill('failed'));
   const [build, exits, silent, port, release, unknown] = ends.map(({ status_reason }) => status_reason as string);
   expect(build).toContain('The build failed with exit code 7.');
   expect(exits).toContain('Process type web: The app exited with code 9 right after its start.');
   expect(silent).toMatch(/The app did not listen on PORT \d+ within 8 seconds/);
-  expect(port).toMatch(/The app did not listen on PORT \d+ within 8 seconds; it listens on 18231\. Use the PORT variable\./);
+  expect(port).toMatch(
+    /The app did not listen on PORT \d+ within 8 seconds; it listens on 18231\. Use the PORT variable\./,
+  );
   expect(release).toContain('The release command failed with exit code 4.');
   expect(unknown).toMatch(/\w/);
   expect((await all[0]!.log(ends[0].id)).join('\n')).toContain('about to fail');

@@ -2,9 +2,25 @@ import { planStack } from '../../jobs/application/rule';
 import { isCrashed, waitMs, withExit } from '../../jobs/instance/backoff';
 import type { Present, Want } from '../../models/stack';
 
-const want = (values: Partial<Want> = {}): Want => ({ process_id: 'prc_web', type: 'web', release_id: 'rel_2', deployment_id: 'dep_2', instances: 2, ...values });
+const want = (values: Partial<Want> = {}): Want => ({
+  process_id: 'prc_web',
+  type: 'web',
+  release_id: 'rel_2',
+  deployment_id: 'dep_2',
+  instances: 2,
+  ...values,
+});
 const present = (id: string, values: Partial<Present> = {}): Present => ({
-  id, process_id: 'prc_web', process_type: 'web', release_id: 'rel_2', status: 'running', status_reason: null, exits: 0, observed: null, candidate: false, ...values,
+  id,
+  process_id: 'prc_web',
+  process_type: 'web',
+  release_id: 'rel_2',
+  status: 'running',
+  status_reason: null,
+  exits: 0,
+  observed: null,
+  candidate: false,
+  ...values,
 });
 const counts = (wants: Want[], all: Present[]): [number, string[]] => {
   const { start, retire } = planStack(wants, all);
@@ -26,20 +42,35 @@ describe('what an application needs', () => {
   });
 
   test('of too many go those that do not run, then the newest', () => {
-    expect(counts([want({ instances: 1 })], [present('a', { status: 'crashed' }), present('b'), present('c')])).toEqual([0, ['c', 'a']]);
+    expect(counts([want({ instances: 1 })], [present('a', { status: 'crashed' }), present('b'), present('c')])).toEqual(
+      [0, ['c', 'a']],
+    );
   });
 
   test('nothing stays where nothing is wanted, of any release', () => {
-    expect(counts([want({ instances: 0 })], [present('a'), present('b', { release_id: 'rel_1' })])[1].sort()).toEqual(['a', 'b']);
+    expect(counts([want({ instances: 0 })], [present('a'), present('b', { release_id: 'rel_1' })])[1].sort()).toEqual([
+      'a',
+      'b',
+    ]);
     expect(counts([want({ release_id: null })], [present('a')])).toEqual([0, ['a']]);
   });
 
   test('instances of a process type that is gone go; what is stopping is left alone and not counted', () => {
-    expect(counts([want({ instances: 1 })], [present('a', { process_id: 'prc_gone' }), present('b', { status: 'stopping' })])).toEqual([1, ['a']]);
+    expect(
+      counts(
+        [want({ instances: 1 })],
+        [present('a', { process_id: 'prc_gone' }), present('b', { status: 'stopping' })],
+      ),
+    ).toEqual([1, ['a']]);
   });
 
   test('those of a deployment that is not active yet are left to it', () => {
-    expect(counts([want({ instances: 1, release_id: 'rel_1' })], [present('a', { release_id: 'rel_1' }), present('b', { candidate: true })])).toEqual([0, []]);
+    expect(
+      counts(
+        [want({ instances: 1, release_id: 'rel_1' })],
+        [present('a', { release_id: 'rel_1' }), present('b', { candidate: true })],
+      ),
+    ).toEqual([0, []]);
   });
 });
 

@@ -1,7 +1,14 @@
 // Requests go on while everything below them changes: none is lost.
 import { job } from '../../jobs/application';
 import { progressing, type JobContext } from '../../jobs/job';
-import { eventually, GIVEN_UP_SOON, leftOvers, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
+import {
+  eventually,
+  GIVEN_UP_SOON,
+  leftOvers,
+  startDeployService,
+  type DeployService,
+  type TestApplication,
+} from '../support/deploy';
 import { broken, nodeApp, staticSite, webCommand } from '../support/repositories';
 
 let service: DeployService;
@@ -10,12 +17,18 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => service?.close(), 60_000);
 
-const web = async (application: TestApplication): Promise<any> => (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'web'); // eslint-disable-line @typescript-eslint/no-explicit-any
-const running = (application: TestApplication): Promise<unknown> => eventually(`${application.name} runs`, async () => (await application.get()).status === 'running' && (await web(application)).status === 'running');
-const only = (application: TestApplication, count: number): Promise<unknown> => eventually(`${count} instances`, async () => {
-  const { data } = await application.get('/instances');
-  return data.length === count && data.every(({ status }: { status: string }) => status === 'running');
-});
+const web = async (application: TestApplication): Promise<any> =>
+  (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'web'); // eslint-disable-line @typescript-eslint/no-explicit-any
+const running = (application: TestApplication): Promise<unknown> =>
+  eventually(
+    `${application.name} runs`,
+    async () => (await application.get()).status === 'running' && (await web(application)).status === 'running',
+  );
+const only = (application: TestApplication, count: number): Promise<unknown> =>
+  eventually(`${count} instances`, async () => {
+    const { data } = await application.get('/instances');
+    return data.length === count && data.every(({ status }: { status: string }) => status === 'running');
+  });
 
 /** Commits of activations take a second, as on a slow disk. */
 const SLOW_COMMIT = [
@@ -43,7 +56,9 @@ test('an application whose version went into service since its row was read keep
   const before = (await application.get('/instances')).data;
   const [row] = await service.sql<never>('select * from applications where id = $1', [application.id]);
   const context = { sql: service.platform.database } as unknown as JobContext;
-  expect(await job.reconcile({ ...(row as unknown as object), status: 'deploying' } as never, context)).toEqual(progressing(0));
+  expect(await job.reconcile({ ...(row as unknown as object), status: 'deploying' } as never, context)).toEqual(
+    progressing(0),
+  );
   await only(application, 1);
   expect((await application.get('/instances')).data[0].id).toBe(before[0].id);
 }, 60_000);
@@ -95,7 +110,10 @@ test('a version that does not become healthy never gets a request, and the old o
   expect((await application.deploy()).status).toBe('active');
   await service.call('PATCH', `/v2/applications/${application.id}/settings`, { body: GIVEN_UP_SOON });
   const traffic = application.traffic('/', 2);
-  application.push({ ...nodeApp('bad'), 'server.js': `require('http').createServer((q, a) => a.writeHead(500).end('bad')).listen(process.env.PORT, '127.0.0.1')` });
+  application.push({
+    ...nodeApp('bad'),
+    'server.js': `require('http').createServer((q, a) => a.writeHead(500).end('bad')).listen(process.env.PORT, '127.0.0.1')`,
+  });
   const failed = await application.deploy();
   expect(failed.status).toBe('failed');
   expect(failed.status_reason).toContain('it answered GET /health with status 500');
@@ -117,7 +135,10 @@ test('what crashes is started again; what ends again and again is crashed, and s
   await only(application, 1);
   expect((await application.visit()).body).toBe('v1');
   // As if it had ended four times more in the last minutes.
-  await service.sql(`update instances set exits = (select jsonb_agg(to_char(now() at time zone 'utc' - interval '5 minutes', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) from generate_series(1, 4)) where application_id = $1`, [application.id]);
+  await service.sql(
+    `update instances set exits = (select jsonb_agg(to_char(now() at time zone 'utc' - interval '5 minutes', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) from generate_series(1, 4)) where application_id = $1`,
+    [application.id],
+  );
   await application.visit('/crash').catch(() => null);
   const crashed = await eventually('crashed', async () => {
     const found = await application.get();
@@ -150,16 +171,32 @@ test('stop and start', async () => {
 }, 60_000);
 
 test('deleted in the middle of a build: nothing stays', async () => {
-  const application = await service.application({ ...nodeApp('x'), 'package.json': JSON.stringify({ name: 'app', version: '1.0.0', scripts: { build: 'echo building; sleep 600', start: 'node server.js' } }) });
+  const application = await service.application({
+    ...nodeApp('x'),
+    'package.json': JSON.stringify({
+      name: 'app',
+      version: '1.0.0',
+      scripts: { build: 'echo building; sleep 600', start: 'node server.js' },
+    }),
+  });
   const { id } = await application.ask();
   await eventually('the build', async () => (await application.log(id)).includes('building'));
   expect((await service.call('DELETE', `/v2/applications/${application.id}`)).status).toBe(204);
-  await eventually('no row', async () => (await service.sql('select 1 from applications where id = $1', [application.id])).length === 0);
-  expect(leftOvers(service.runtimeDir).filter((name) => name.includes(id) || name.includes(application.id))).toEqual([]);
+  await eventually(
+    'no row',
+    async () => (await service.sql('select 1 from applications where id = $1', [application.id])).length === 0,
+  );
+  expect(leftOvers(service.runtimeDir).filter((name) => name.includes(id) || name.includes(application.id))).toEqual(
+    [],
+  );
 }, 60_000);
 
 test('an app that ignores SIGTERM is ended after its grace time', async () => {
-  const stubborn = await service.application(webCommand('node server.js', { 'server.js': `process.on('SIGTERM', () => {}); require('http').createServer((q, a) => a.end('stubborn')).listen(process.env.PORT, '127.0.0.1')` }));
+  const stubborn = await service.application(
+    webCommand('node server.js', {
+      'server.js': `process.on('SIGTERM', () => {}); require('http').createServer((q, a) => a.end('stubborn')).listen(process.env.PORT, '127.0.0.1')`,
+    }),
+  );
   await stubborn.deploy();
   await running(stubborn);
   await stubborn.post('/stop');

@@ -1,5 +1,15 @@
 import {
-  applicationTypes, buildpackBuilders, databaseEngines, databasePackages, dnsRecordTypes, meets, monthlyPrice, packageAvailability, presetDefinitions, presets, regions,
+  applicationTypes,
+  buildpackBuilders,
+  databaseEngines,
+  databasePackages,
+  dnsRecordTypes,
+  meets,
+  monthlyPrice,
+  packageAvailability,
+  presetDefinitions,
+  presets,
+  regions,
 } from '../../core/catalogs';
 import type { HostFacts } from '../../core/catalogs';
 import { engineDefinitions } from '../../core/catalog_definitions';
@@ -9,41 +19,95 @@ const slug = /^[a-z](?!.*--)[a-z0-9-]{1,38}[a-z0-9]$/;
 const money = /^\d+\.\d{2,}$/;
 
 const bare: HostFacts = {
-  cpus: 2, memory_total_bytes: 4 * gigabyte, memory_available_bytes: 3 * gigabyte, disk_total_bytes: 100 * gigabyte, disk_free_bytes: 60 * gigabyte,
-  postgresql: [], redis: [], valkey: [], mariadb: [], programs: { node: { version: '20.19.0', path: '/usr/bin/node' } }, oci_builders: [],
+  cpus: 2,
+  memory_total_bytes: 4 * gigabyte,
+  memory_available_bytes: 3 * gigabyte,
+  disk_total_bytes: 100 * gigabyte,
+  disk_free_bytes: 60 * gigabyte,
+  postgresql: [],
+  redis: [],
+  valkey: [],
+  mariadb: [],
+  programs: { node: { version: '20.19.0', path: '/usr/bin/node' } },
+  oci_builders: [],
 };
 const found = (series: string) => ({ version: `${series}.1`, series, path: '/usr/bin/server' });
 const embedded = { ...found('18'), source: 'embedded' as const, tools: ['initdb', 'pg_ctl', 'postgres'] };
-const system = (series: string) => ({ ...found(series), source: 'system' as const, tools: ['initdb', 'pg_ctl', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'] });
+const system = (series: string) => ({
+  ...found(series),
+  source: 'system' as const,
+  tools: ['initdb', 'pg_ctl', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'],
+});
 const program = { version: '1.0', path: '/usr/bin/program' };
 const now = new Date('2026-11-21T00:00:00Z');
 
 test('the region is the one of the settings, with what is built', () => {
   expect(regions({ regionId: 'local', regionName: 'This machine' })).toEqual([
-    { id: 'local', name: 'This machine', country: null, city: null, available: true, features: ['applications', 'databases', 'volumes'] },
+    {
+      id: 'local',
+      name: 'This machine',
+      country: null,
+      city: null,
+      available: true,
+      features: ['applications', 'databases', 'volumes'],
+    },
   ]);
 });
 
 test('application types: one default, priced, available as far as the memory goes', () => {
   const types = applicationTypes({ ...bare, memory_total_bytes: gigabyte }, 'local');
   expect(types.filter((type) => type.default).map(({ id }) => id)).toEqual(['s-512mb']);
-  expect(types.filter((type) => type.available).map(({ memory_mb }) => memory_mb).sort((a, b) => a - b)).toEqual([256, 512, 1024]);
-  for (const type of types) expect(type).toMatchObject({ id: expect.stringMatching(slug), regions: ['local'], price_hourly: expect.stringMatching(money), currency: 'EUR' });
+  expect(
+    types
+      .filter((type) => type.available)
+      .map(({ memory_mb }) => memory_mb)
+      .sort((a, b) => a - b),
+  ).toEqual([256, 512, 1024]);
+  for (const type of types)
+    expect(type).toMatchObject({
+      id: expect.stringMatching(slug),
+      regions: ['local'],
+      price_hourly: expect.stringMatching(money),
+      currency: 'EUR',
+    });
 });
 
 test('prices of the operator win', () => {
-  const prices = { currency: 'USD', volume_gb_hourly: '0', hourly: Object.fromEntries(applicationTypes(bare, 'local').map(({ id }) => [id, '1.5'])) };
-  expect(applicationTypes(bare, 'local', prices)[0]).toMatchObject({ price_hourly: '1.5', price_monthly: '1095.00', currency: 'USD' });
+  const prices = {
+    currency: 'USD',
+    volume_gb_hourly: '0',
+    hourly: Object.fromEntries(applicationTypes(bare, 'local').map(({ id }) => [id, '1.5'])),
+  };
+  expect(applicationTypes(bare, 'local', prices)[0]).toMatchObject({
+    price_hourly: '1.5',
+    price_monthly: '1095.00',
+    currency: 'USD',
+  });
 });
 
-test.each([['0.0070', '5.11'], ['0.0001', '0.07'], ['0', '0.00'], ['1', '730.00'], ['0.00001', '0.01'], ['0.1600', '116.80']])('%s an hour is %s a month', (hourly, monthly) => {
+test.each([
+  ['0.0070', '5.11'],
+  ['0.0001', '0.07'],
+  ['0', '0.00'],
+  ['1', '730.00'],
+  ['0.00001', '0.01'],
+  ['0.1600', '116.80'],
+])('%s an hour is %s a month', (hourly, monthly) => {
   expect(monthlyPrice(hourly)).toBe(monthly);
 });
 
 test('builders: languages are the runtimes found; no Dockerfile, because images cannot run', () => {
-  expect(buildpackBuilders(bare)).toEqual([expect.objectContaining({ id: 'native', languages: ['static'], default: true })]);
-  const rich = { ...bare, programs: { ...bare.programs, npm: program, go: program, python3: program }, oci_builders: ['podman' as const] };
-  expect(buildpackBuilders(rich).map(({ id, languages }) => [id, languages])).toEqual([['native', ['go', 'nodejs', 'python', 'static']]]);
+  expect(buildpackBuilders(bare)).toEqual([
+    expect.objectContaining({ id: 'native', languages: ['static'], default: true }),
+  ]);
+  const rich = {
+    ...bare,
+    programs: { ...bare.programs, npm: program, go: program, python3: program },
+    oci_builders: ['podman' as const],
+  };
+  expect(buildpackBuilders(rich).map(({ id, languages }) => [id, languages])).toEqual([
+    ['native', ['go', 'nodejs', 'python', 'static']],
+  ]);
 });
 
 test('an engine that is not on the host is not listed, nor its packages', () => {
@@ -57,19 +121,33 @@ test('an engine that is not on the host is not listed, nor its packages', () => 
 test('the default version is the one that can do most; features are its', () => {
   const [postgresql] = databaseEngines({ ...bare, postgresql: [system('15'), embedded] }, now);
   expect(postgresql).toEqual({
-    id: 'postgresql', name: 'PostgreSQL', default_port: 5432, features: ['backups', 'point_in_time', 'replicas', 'users'],
+    id: 'postgresql',
+    name: 'PostgreSQL',
+    default_port: 5432,
+    features: ['backups', 'point_in_time', 'replicas', 'users'],
     versions: [
       { version: '18', default: false, status: 'supported', end_of_life_on: '2030-11-14' },
       { version: '15', default: true, status: 'supported', end_of_life_on: '2027-11-11' },
     ],
   });
-  expect(databaseEngines({ ...bare, postgresql: [embedded] }, now)[0]).toMatchObject({ features: ['users'], versions: [{ version: '18', default: true }] });
+  expect(databaseEngines({ ...bare, postgresql: [embedded] }, now)[0]).toMatchObject({
+    features: ['users'],
+    versions: [{ version: '18', default: true }],
+  });
 });
 
 test('a version past its end is deprecated, and the default only if there is no other', () => {
-  const versions = (...series: string[]) => databaseEngines({ ...bare, postgresql: series.map(system) }, now)[0]?.versions;
-  expect(versions('9', '14', '16')).toMatchObject([{ version: '16', default: true }, { version: '14', status: 'deprecated', default: false }, { version: '9', end_of_life_on: null }]);
-  expect(versions('13', '14')).toMatchObject([{ version: '14', default: true, status: 'deprecated' }, { version: '13', default: false }]);
+  const versions = (...series: string[]) =>
+    databaseEngines({ ...bare, postgresql: series.map(system) }, now)[0]?.versions;
+  expect(versions('9', '14', '16')).toMatchObject([
+    { version: '16', default: true },
+    { version: '14', status: 'deprecated', default: false },
+    { version: '9', end_of_life_on: null },
+  ]);
+  expect(versions('13', '14')).toMatchObject([
+    { version: '14', default: true, status: 'deprecated' },
+    { version: '13', default: false },
+  ]);
 });
 
 test('pooling needs the pooler', () => {
@@ -79,20 +157,30 @@ test('pooling needs the pooler', () => {
 
 test('a package fits where memory and disk are left', () => {
   const facts = { ...bare, postgresql: [system('16')] };
-  const fitting = (promised: { memory_mb: number; storage_gb: number }) => (
-    packageAvailability(facts, promised, 'local').filter((row) => row.regions.length > 0).map((row) => row.database_package)
-  );
+  const fitting = (promised: { memory_mb: number; storage_gb: number }) =>
+    packageAvailability(facts, promised, 'local')
+      .filter((row) => row.regions.length > 0)
+      .map((row) => row.database_package);
   expect(fitting({ memory_mb: 0, storage_gb: 0 })).toEqual(['dev-1vcpu-256mb', 's-1vcpu-1gb', 's-1vcpu-2gb']);
   expect(fitting({ memory_mb: 2048, storage_gb: 0 })).toEqual(['dev-1vcpu-256mb', 's-1vcpu-1gb']);
   expect(fitting({ memory_mb: 0, storage_gb: 55 })).toEqual(['dev-1vcpu-256mb']);
   expect(fitting({ memory_mb: 4096, storage_gb: 0 })).toEqual([]);
-  expect(packageAvailability(facts, { memory_mb: 4096, storage_gb: 0 }, 'local')).toHaveLength(databasePackages(facts).length);
+  expect(packageAvailability(facts, { memory_mb: 4096, storage_gb: 0 }, 'local')).toHaveLength(
+    databasePackages(facts).length,
+  );
 });
 
 test('presets: those whose runtime is here', () => {
   expect(presets(bare).map(({ id }) => id)).toEqual(['node-web', 'node-worker', 'static-site']);
   const rich = { ...bare, programs: { ...bare.programs, npm: program, go: program, python3: program } };
-  expect(presets(rich).map(({ id }) => id)).toEqual(['go-web', 'node-fullstack', 'node-web', 'node-worker', 'python-web', 'static-site']);
+  expect(presets(rich).map(({ id }) => id)).toEqual([
+    'go-web',
+    'node-fullstack',
+    'node-web',
+    'node-worker',
+    'python-web',
+    'static-site',
+  ]);
   const types = applicationTypes(bare, 'local').map(({ id }) => id);
   for (const preset of presetDefinitions) {
     expect(types).toContain(preset.application_type);
@@ -107,18 +195,47 @@ test('needs of an engine', () => {
 });
 
 test('record types', () => {
-  expect(dnsRecordTypes().map(({ type }) => type)).toEqual(['A', 'AAAA', 'ALIAS', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SRV', 'TXT']);
-  expect(dnsRecordTypes().filter(({ fields }) => fields.length > 0).map(({ type, fields }) => [type, fields])).toEqual([
-    ['CAA', ['flags', 'tag']], ['MX', ['priority']], ['SRV', ['priority', 'weight', 'port']],
+  expect(dnsRecordTypes().map(({ type }) => type)).toEqual([
+    'A',
+    'AAAA',
+    'ALIAS',
+    'CAA',
+    'CNAME',
+    'MX',
+    'NS',
+    'PTR',
+    'SRV',
+    'TXT',
+  ]);
+  expect(
+    dnsRecordTypes()
+      .filter(({ fields }) => fields.length > 0)
+      .map(({ type, fields }) => [type, fields]),
+  ).toEqual([
+    ['CAA', ['flags', 'tag']],
+    ['MX', ['priority']],
+    ['SRV', ['priority', 'weight', 'port']],
   ]);
   expect(dnsRecordTypes().find(({ type }) => type === 'CNAME')?.apex_allowed).toBe(false);
 });
 
 test('ids are slugs in order, dates are dates', () => {
-  const facts = { ...bare, postgresql: [system('16')], redis: [found('7.2')], mariadb: [found('10.11')], valkey: [found('8.0')] };
-  for (const rows of [databasePackages(facts), databaseEngines(facts, now), applicationTypes(facts, 'local'), presets(facts)]) {
+  const facts = {
+    ...bare,
+    postgresql: [system('16')],
+    redis: [found('7.2')],
+    mariadb: [found('10.11')],
+    valkey: [found('8.0')],
+  };
+  for (const rows of [
+    databasePackages(facts),
+    databaseEngines(facts, now),
+    applicationTypes(facts, 'local'),
+    presets(facts),
+  ]) {
     expect(rows.map(({ id }) => id)).toEqual(rows.map(({ id }) => id).sort());
     for (const { id } of rows) expect(id).toMatch(slug);
   }
-  for (const date of engineDefinitions.flatMap(({ end_of_life }) => Object.values(end_of_life))) expect(new Date(date).toISOString().slice(0, 10)).toBe(date);
+  for (const date of engineDefinitions.flatMap(({ end_of_life }) => Object.values(end_of_life)))
+    expect(new Date(date).toISOString().slice(0, 10)).toBe(date);
 });

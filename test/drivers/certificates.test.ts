@@ -26,7 +26,29 @@ const withOpenssl = hasOpenssl || process.env.CI ? describe : describe.skip;
 
 function make(name: string, host: string): { ingressCertFile: string; ingressKeyFile: string } {
   const [ingressCertFile, ingressKeyFile] = [file(`${name}.cert`), file(`${name}.key`)];
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '1', '-subj', '/CN=test', '-addext', `subjectAltName=DNS:${host}`, '-keyout', ingressKeyFile, '-out', ingressCertFile], { stdio: 'ignore' });
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-days',
+      '1',
+      '-subj',
+      '/CN=test',
+      '-addext',
+      `subjectAltName=DNS:${host}`,
+      '-keyout',
+      ingressKeyFile,
+      '-out',
+      ingressCertFile,
+    ],
+    { stdio: 'ignore' },
+  );
   return { ingressCertFile, ingressKeyFile };
 }
 
@@ -37,7 +59,11 @@ withOpenssl('the certificate of the operator (needs openssl)', () => {
   test('is served for the names that it is made for', () => {
     opened = operatorCertificate(make('apps', '*.apps.example.net'), nothing);
     expect(opened?.of('shop-a1b2.apps.example.net')?.chain).toContain('BEGIN CERTIFICATE');
-    expect(['apps.example.net', 'a.b.apps.example.net', 'www.example.com'].map((name) => opened?.of(name))).toEqual([null, null, null]);
+    expect(['apps.example.net', 'a.b.apps.example.net', 'www.example.com'].map((name) => opened?.of(name))).toEqual([
+      null,
+      null,
+      null,
+    ]);
   });
 
   test('is none without files', () => {
@@ -80,10 +106,16 @@ describe('an authority that misbehaves', () => {
     const directory = `http://127.0.0.1:${(server.address() as AddressInfo).port}/dir`;
     try {
       const driver = openCertificates({ directory, email: null, caFile: null });
-      return await driver.issue({ hostname: 'www.example.com', accountKey: await newPrivateKey() }, async () => {}, driverContext(10_000)).then(
-        () => Promise.reject(new Error('it issued')),
-        (error: DriverError) => error,
-      );
+      return await driver
+        .issue(
+          { hostname: 'www.example.com', accountKey: await newPrivateKey() },
+          async () => {},
+          driverContext(10_000),
+        )
+        .then(
+          () => Promise.reject(new Error('it issued')),
+          (error: DriverError) => error,
+        );
     } finally {
       server.closeAllConnections();
       server.close();
@@ -91,11 +123,23 @@ describe('an authority that misbehaves', () => {
   }
 
   test.each<[string, RequestListener, RegExp]>([
-    ['an error of its own', (_, response) => response.writeHead(503, { 'Retry-After': '90' }).end('sorry'), /does not answer as it should \(status 503\)/],
-    ['a page instead of a problem', (_, response) => response.writeHead(404, { 'Content-Type': 'text/html' }).end('<h1>no</h1>'), /\(status 404\)/],
+    [
+      'an error of its own',
+      (_, response) => response.writeHead(503, { 'Retry-After': '90' }).end('sorry'),
+      /does not answer as it should \(status 503\)/,
+    ],
+    [
+      'a page instead of a problem',
+      (_, response) => response.writeHead(404, { 'Content-Type': 'text/html' }).end('<h1>no</h1>'),
+      /\(status 404\)/,
+    ],
     ['another address', (_, response) => response.writeHead(302, { Location: '/elsewhere' }).end(), /\(status 302\)/],
     ['a broken connection', (request) => request.socket.destroy(), /\(ECONNRESET\)/],
-    ['an endless answer', (_, response) => void response.writeHead(200).end(Buffer.alloc(3 << 20, 'a')), /\(too long\)/],
+    [
+      'an endless answer',
+      (_, response) => void response.writeHead(200).end(Buffer.alloc(3 << 20, 'a')),
+      /\(too long\)/,
+    ],
     ['no directory', (_, response) => response.writeHead(200).end('{}'), /internal error/],
   ])('%s is a transient failure', async (_, answer, message) => {
     const error = await ask(answer);
@@ -104,27 +148,50 @@ describe('an authority that misbehaves', () => {
   });
 
   test('its pause is handed on, up to a day', async () => {
-    expect((await ask((_, response) => response.writeHead(503, { 'Retry-After': '90' }).end())).retryAfterMs).toBe(90_000);
+    expect((await ask((_, response) => response.writeHead(503, { 'Retry-After': '90' }).end())).retryAfterMs).toBe(
+      90_000,
+    );
     const later = new Date(Date.now() + 600_000).toUTCString();
-    expect((await ask((_, response) => response.writeHead(503, { 'Retry-After': later }).end())).retryAfterMs).toBeGreaterThan(590_000);
-    expect((await ask((_, response) => response.writeHead(503, { 'Retry-After': '9999999999' }).end())).retryAfterMs).toBe(86_400_000);
-    expect((await ask((_, response) => response.writeHead(503, { 'Retry-After': 'soon' }).end())).retryAfterMs).toBeUndefined();
+    expect(
+      (await ask((_, response) => response.writeHead(503, { 'Retry-After': later }).end())).retryAfterMs,
+    ).toBeGreaterThan(590_000);
+    expect(
+      (await ask((_, response) => response.writeHead(503, { 'Retry-After': '9999999999' }).end())).retryAfterMs,
+    ).toBe(86_400_000);
+    expect(
+      (await ask((_, response) => response.writeHead(503, { 'Retry-After': 'soon' }).end())).retryAfterMs,
+    ).toBeUndefined();
   });
 
   test('an account that it wants beforehand is no outage', async () => {
     const problem = JSON.stringify({ type: 'urn:ietf:params:acme:error:externalAccountRequired', detail: 'bind it' });
     const error = await ask((_, response) => response.writeHead(403).end(problem));
-    expect([error.reason, error.message]).toEqual(['invalid', 'The certificate authority wants an account that was agreed upon beforehand, which the platform does not support: bind it.']);
+    expect([error.reason, error.message]).toEqual([
+      'invalid',
+      'The certificate authority wants an account that was agreed upon beforehand, which the platform does not support: bind it.',
+    ]);
   });
 
   test('its words are cut and cleaned', () => {
-    const { message } = refusalOf({ type: 'urn:ietf:params:acme:error:caa', detail: `a\0b\u001b[31m${'c'.repeat(2_000)}` }, null);
-    expect(message).toMatch(/^A CAA record in the DNS forbids this certificate authority to issue for the host name: a b \[31mc+\.$/);
+    const { message } = refusalOf(
+      { type: 'urn:ietf:params:acme:error:caa', detail: `a\0b\u001b[31m${'c'.repeat(2_000)}` },
+      null,
+    );
+    expect(message).toMatch(
+      /^A CAA record in the DNS forbids this certificate authority to issue for the host name: a b \[31mc+\.$/,
+    );
     expect(message.length).toBeLessThan(700);
   });
 
   test('an unknown kind of refusal, and one without words, are sentences too', () => {
-    expect(refusalOf({ type: 'urn:ietf:params:acme:error:malformed' }, null).message).toBe('The certificate authority refused.');
-    expect(refusalOf({ type: 'urn:ietf:params:acme:error:compound', detail: 'several', subproblems: [{ detail: 'no A record' }] }, null).message).toBe('The certificate authority refused: no A record.');
+    expect(refusalOf({ type: 'urn:ietf:params:acme:error:malformed' }, null).message).toBe(
+      'The certificate authority refused.',
+    );
+    expect(
+      refusalOf(
+        { type: 'urn:ietf:params:acme:error:compound', detail: 'several', subproblems: [{ detail: 'no A record' }] },
+        null,
+      ).message,
+    ).toBe('The certificate authority refused: no A record.');
   });
 });

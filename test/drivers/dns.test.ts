@@ -64,7 +64,9 @@ test('a server that keeps silent is a transient error within 5 s', async () => {
 test('nobody at the address is a transient error', async () => {
   const gone = await startDnsServer();
   await gone.close();
-  await expect(dnsQuestions({ resolvers: [gone.address] }).a('example.com')).rejects.toMatchObject({ reason: 'transient' });
+  await expect(dnsQuestions({ resolvers: [gone.address] }).a('example.com')).rejects.toMatchObject({
+    reason: 'transient',
+  });
 });
 
 test('what is no name is an invalid question', async () => {

@@ -24,7 +24,11 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
   beforeAll(async () => {
     trial = await openTrial({ sandbox: 'auto' });
     directory = path.join(trial.root, 'endpoints');
-    driver = openSpreader({ runtime: trial.runtime, directory, found: async () => (await hostFacts()).programs.haproxy ?? null });
+    driver = openSpreader({
+      runtime: trial.runtime,
+      directory,
+      found: async () => (await hostFacts()).programs.haproxy ?? null,
+    });
     for (const one of [first, second, third]) await open(one);
   }, 30_000);
   afterAll(async () => {
@@ -49,9 +53,19 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
     for (const guest of guests) guest.destroy();
   }
 
-  const spreading = (ports: number[], more: Partial<SpreadSpec> = {}): Desired<SpreadSpec> => (
-    { id, spec: { tenant: 12, port, running: true, allowed_sources: [], engine: 'redis', connections: 100, servers: ports.map((one) => ({ id: `rep_${one}`, port: one })), ...more } }
-  );
+  const spreading = (ports: number[], more: Partial<SpreadSpec> = {}): Desired<SpreadSpec> => ({
+    id,
+    spec: {
+      tenant: 12,
+      port,
+      running: true,
+      allowed_sources: [],
+      engine: 'redis',
+      connections: 100,
+      servers: ports.map((one) => ({ id: `rep_${one}`, port: one })),
+      ...more,
+    },
+  });
 
   async function bring(wanted: Desired<SpreadSpec>): Promise<ListenerSeen> {
     await driver.ensure(wanted, await driver.observe(wanted, ctx()), ctx());
@@ -60,7 +74,11 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
     return seen.observed;
   }
 
-  interface Visit { answer: number | null; socket: Socket; ended: boolean }
+  interface Visit {
+    answer: number | null;
+    socket: Socket;
+    ended: boolean;
+  }
 
   /** Who answers; null where the connection is closed. */
   function visit(localAddress = '127.0.0.1'): Promise<Visit> {
@@ -80,7 +98,10 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
 
   const leave = (all: Visit[]) => all.forEach(({ socket }) => socket.destroy());
   const answers = (all: Visit[]) => [...new Set(all.map(({ answer }) => answer))].sort();
-  const pids = () => processesWith(`${directory}/${id}/conf/haproxy.cfg`).filter(({ args }) => args.startsWith('/usr/sbin/haproxy')).map(({ pid }) => pid);
+  const pids = () =>
+    processesWith(`${directory}/${id}/conf/haproxy.cfg`)
+      .filter(({ args }) => args.startsWith('/usr/sbin/haproxy'))
+      .map(({ pid }) => pid);
 
   test('spreads connections evenly', async () => {
     expect(await driver.observe(spreading([first, second]), ctx())).toEqual({ state: 'absent' });
@@ -136,8 +157,14 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
     expect([pids(), (await visit('127.0.0.17')).answer, inside.ended]).toEqual([[before], second, false]);
     await bring(spreading([second], { allowed_sources: ['127.0.0.16/30'] }));
     await until(() => inside.ended);
-    expect([pids(), (await visit('127.0.0.9')).answer, (await visit('127.0.0.17')).answer]).toEqual([[before], null, second]);
-    await expect(bring(spreading([second], { allowed_sources: ['office'] }))).rejects.toMatchObject({ reason: 'invalid' });
+    expect([pids(), (await visit('127.0.0.9')).answer, (await visit('127.0.0.17')).answer]).toEqual([
+      [before],
+      null,
+      second,
+    ]);
+    await expect(bring(spreading([second], { allowed_sources: ['office'] }))).rejects.toMatchObject({
+      reason: 'invalid',
+    });
   });
 
   test('killed, it comes back with the replicas of now', async () => {
@@ -160,13 +187,20 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
       leave([one]);
       return one.answer === null;
     });
-    await expect(driver.observe({ ...spreading([first]), id: '../x' }, ctx())).rejects.toMatchObject({ reason: 'invalid' });
+    await expect(driver.observe({ ...spreading([first]), id: '../x' }, ctx())).rejects.toMatchObject({
+      reason: 'invalid',
+    });
   });
 
   test('it goes without a trace', async () => {
     const wanted = spreading([second]);
     for (let turn = 0; turn < 2; turn += 1) await driver.remove(wanted, await driver.observe(wanted, ctx()), ctx());
-    expect([await driver.observe(wanted, ctx()), readdirSync(directory), pids(), await trial.runtime.list()]).toEqual([{ state: 'absent' }, [], [], []]);
+    expect([await driver.observe(wanted, ctx()), readdirSync(directory), pids(), await trial.runtime.list()]).toEqual([
+      { state: 'absent' },
+      [],
+      [],
+      [],
+    ]);
     expect((await visit()).ended).toBe(true);
   });
 });

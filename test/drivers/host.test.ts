@@ -9,7 +9,10 @@ beforeAll(async () => void (home = await mkdtemp(path.join(os.tmpdir(), 'host-')
 afterAll(() => rm(home, { recursive: true }));
 
 // A host of its own: a search path with programs that we wrote.
-async function hostWith(name: string, programs: Record<string, string>): Promise<{ searchPath: string; postgresqlRoot: string }> {
+async function hostWith(
+  name: string,
+  programs: Record<string, string>,
+): Promise<{ searchPath: string; postgresqlRoot: string }> {
   const bin = path.join(home, name);
   await mkdir(bin, { recursive: true });
   for (const [program, script] of Object.entries(programs)) {
@@ -32,47 +35,80 @@ test('this machine: memory, disk, processors and the runtime we run on', async (
 
 test('the embedded PostgreSQL is found, with the tools that it has and no others', async () => {
   const { postgresql } = await hostFacts(await hostWith('empty', {}));
-  expect(postgresql).toEqual([expect.objectContaining({ source: 'embedded', series: '18', tools: ['initdb', 'pg_ctl', 'postgres'] })]);
+  expect(postgresql).toEqual([
+    expect.objectContaining({ source: 'embedded', series: '18', tools: ['initdb', 'pg_ctl', 'postgres'] }),
+  ]);
 });
 
 test('engines are known by what they say, not by the name of their file', async () => {
-  const facts = await hostFacts(await hostWith('engines', {
-    'redis-server': 'echo "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64"',
-    'valkey-server': 'echo "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64"',
-    mariadbd: 'echo "mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64"',
-  }));
+  const facts = await hostFacts(
+    await hostWith('engines', {
+      'redis-server': 'echo "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64"',
+      'valkey-server': 'echo "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64"',
+      mariadbd: 'echo "mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64"',
+    }),
+  );
   expect(facts.redis).toEqual([]);
   expect(facts.valkey).toEqual([expect.objectContaining({ version: '8.0.1', series: '8.0' })]);
   expect(facts.mariadb).toEqual([expect.objectContaining({ version: '10.11.19', series: '10.11' })]);
 });
 
 test('what listens before databases is found with its version', async () => {
-  const { programs } = await hostFacts(await hostWith('listeners', { pgbouncer: 'echo "PgBouncer 1.18.0"', haproxy: '[ "$1" = -v ] && echo "HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/"' }));
+  const { programs } = await hostFacts(
+    await hostWith('listeners', {
+      pgbouncer: 'echo "PgBouncer 1.18.0"',
+      haproxy: '[ "$1" = -v ] && echo "HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/"',
+    }),
+  );
   expect([programs.pgbouncer?.version, programs.haproxy?.version]).toEqual(['1.18.0', '2.6.12']);
 });
 
 test('an installed PostgreSQL comes with its tools', async () => {
   const bin = path.join('postgresql', '16', 'bin');
   await hostWith(bin, { postgres: 'echo "postgres (PostgreSQL) 16.4 (Debian 16.4-1)"', pg_dump: 'exit 0' });
-  const { postgresql } = await hostFacts({ searchPath: path.join(home, 'empty'), postgresqlRoot: path.join(home, 'postgresql') });
-  expect(postgresql).toContainEqual({ version: '16.4', series: '16', path: path.join(home, bin, 'postgres'), source: 'system', tools: ['postgres', 'pg_dump'] });
+  const { postgresql } = await hostFacts({
+    searchPath: path.join(home, 'empty'),
+    postgresqlRoot: path.join(home, 'postgresql'),
+  });
+  expect(postgresql).toContainEqual({
+    version: '16.4',
+    series: '16',
+    path: path.join(home, bin, 'postgres'),
+    source: 'system',
+    tools: ['postgres', 'pg_dump'],
+  });
 });
 
 test('a builder counts only when its engine answers', async () => {
-  const facts = await hostFacts(await hostWith('builders', { docker: 'echo "Cannot connect to the Docker daemon" >&2; exit 1', podman: 'echo 4.3.1' }));
+  const facts = await hostFacts(
+    await hostWith('builders', {
+      docker: 'echo "Cannot connect to the Docker daemon" >&2; exit 1',
+      podman: 'echo 4.3.1',
+    }),
+  );
   expect(facts.oci_builders).toEqual(['podman']);
 });
 
 test('a program that hangs or fails is not there, and holds nobody up', async () => {
   const begin = Date.now();
-  const facts = await hostFacts(await hostWith('hanging', { git: 'exec sleep 30', go: 'exit 3', python3: 'echo Python 3.11.2', docker: 'exec sleep 30' }));
+  const facts = await hostFacts(
+    await hostWith('hanging', {
+      git: 'exec sleep 30',
+      go: 'exit 3',
+      python3: 'echo Python 3.11.2',
+      docker: 'exec sleep 30',
+    }),
+  );
   expect(Date.now() - begin).toBeLessThan(20_000);
   expect(Object.keys(facts.programs)).toEqual(['python3']);
   expect(facts.oci_builders).toEqual([]);
 });
 
 test('a directory that is not there has no room', async () => {
-  expect(await hostFacts({ directory: path.join(home, 'nowhere') })).toMatchObject({ disk_total_bytes: 0, disk_free_bytes: 0 });
+  expect(await hostFacts({ directory: path.join(home, 'nowhere') })).toMatchObject({
+    disk_total_bytes: 0,
+    disk_free_bytes: 0,
+  });
 });
 
 test('facts are remembered', async () => {

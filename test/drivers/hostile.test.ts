@@ -16,8 +16,12 @@ const hasPython = spawnSync('python3', ['--version']).status === 0;
 const hasBubblewrap = spawnSync('bwrap', ['--version']).status === 0;
 const ctx = () => driverContext(withinMs);
 // Swaps a directory and a link by renameat2(RENAME_EXCHANGE), as fast as it can: $1 and $2.
-const swapper = 'import ctypes,sys\nc=ctypes.CDLL(None)\na,b=[s.encode() for s in sys.argv[1:]]\nwhile True: c.renameat2(-100,a,-100,b,2)';
-const variants: [string, Variant][] = [['bubblewrap', { sandbox: 'bubblewrap' }], ['no sandbox', { sandbox: 'none' }]];
+const swapper =
+  'import ctypes,sys\nc=ctypes.CDLL(None)\na,b=[s.encode() for s in sys.argv[1:]]\nwhile True: c.renameat2(-100,a,-100,b,2)';
+const variants: [string, Variant][] = [
+  ['bubblewrap', { sandbox: 'bubblewrap' }],
+  ['no sandbox', { sandbox: 'none' }],
+];
 const possible = variants.filter(([, { sandbox }]) => sandbox === 'none' || hasBubblewrap || process.env.CI);
 const racing = isRoot && (hasPython || process.env.CI) ? test : test.skip;
 
@@ -70,7 +74,14 @@ racing('what is removed while its tenant swaps a directory for a link takes noth
 test('a tree deeper than a path can be long is removed', async () => {
   const deep = path.join(room, 'deep');
   mkdirSync(deep);
-  spawnSync('sh', ['-c', `i=0; while [ $i -lt 30 ]; do mkdir ${'d'.repeat(200)} && cd ${'d'.repeat(200)} || exit 1; i=$((i + 1)); done`], { cwd: deep });
+  spawnSync(
+    'sh',
+    [
+      '-c',
+      `i=0; while [ $i -lt 30 ]; do mkdir ${'d'.repeat(200)} && cd ${'d'.repeat(200)} || exit 1; i=$((i + 1)); done`,
+    ],
+    { cwd: deep },
+  );
   await erase(deep);
   expect(existsSync(deep)).toBe(false);
 });
@@ -94,7 +105,13 @@ describe.each(possible)('in %s', (_name, variant) => {
       const id = `ins_swapped${round}`;
       const spec = trial.spec(id, 'cat inside/key-* inside.link/key-* 2>/dev/null; echo done', { directory: release });
       // The copy may fail, as it does where files go away meanwhile.
-      if (await trial.start(spec).then((handle) => trial.ended(handle), () => null)) expect(await trial.lines(id)).toEqual(['done']);
+      if (
+        await trial.start(spec).then(
+          (handle) => trial.ended(handle),
+          () => null,
+        )
+      )
+        expect(await trial.lines(id)).toEqual(['done']);
       await trial.runtime.destroy(id, ctx());
     }
   });
@@ -109,7 +126,9 @@ describe.each(possible)('in %s', (_name, variant) => {
   });
 
   test('a log that says it is terabytes long is read to its end at once', async () => {
-    await trial.run(trial.spec('ins_sparse', 'echo before; truncate -s 2T /dev/stdout; echo behind', { kind: 'service' }));
+    await trial.run(
+      trial.spec('ins_sparse', 'echo before; truncate -s 2T /dev/stdout; echo behind', { kind: 'service' }),
+    );
     const began = Date.now();
     let position: string | null = null;
     let last = '';
@@ -127,7 +146,11 @@ describe.each(possible)('in %s', (_name, variant) => {
   test('what a build leaves in its cache counts as its files', async () => {
     const cache = path.join(trial.root, 'cache');
     mkdirSync(cache, { recursive: true });
-    const fill = trial.spec('dep_cache.build', `head -c 40000000 /dev/zero > ${cache}/large; sleep 30`, { kind: 'task', mounts: [{ source: cache, target: cache }], limits: { disk_mb: 20, time_ms: 60_000 } });
+    const fill = trial.spec('dep_cache.build', `head -c 40000000 /dev/zero > ${cache}/large; sleep 30`, {
+      kind: 'task',
+      mounts: [{ source: cache, target: cache }],
+      limits: { disk_mb: 20, time_ms: 60_000 },
+    });
     expect(await trial.run(fill)).toMatchObject({ killed: 'disk' });
   });
 
@@ -146,7 +169,13 @@ describe.each(possible)('in %s', (_name, variant) => {
 
 test('folders without files cannot keep git busy for ever', async () => {
   const git = await startGitServer();
-  const source = await openSource({ directory: path.join(room, 'runtime'), sizeMb: 64, allowHttpGit: true, allowLocalGit: false, allowPrivateAddresses: true });
+  const source = await openSource({
+    directory: path.join(room, 'runtime'),
+    sizeMb: 64,
+    allowHttpGit: true,
+    allowLocalGit: false,
+    allowPrivateAddresses: true,
+  });
   try {
     git.makeRepository('bomb', { a: 'a' });
     const commit = bomb(git.folder('bomb'));
@@ -162,9 +191,11 @@ test('folders without files cannot keep git busy for ever', async () => {
 
 /** Ten folders of ten folders, eight levels deep, and not one file. */
 function bomb(repository: string): string {
-  const run = (args: string[], input = '') => spawnSync('git', ['-C', repository, ...args], { input, encoding: 'utf8' }).stdout.trim();
+  const run = (args: string[], input = '') =>
+    spawnSync('git', ['-C', repository, ...args], { input, encoding: 'utf8' }).stdout.trim();
   let tree = run(['mktree']);
-  for (let level = 0; level < 8; level += 1) tree = run(['mktree'], Array.from({ length: 10 }, (_, i) => `040000 tree ${tree}\td${i}\n`).join(''));
+  for (let level = 0; level < 8; level += 1)
+    tree = run(['mktree'], Array.from({ length: 10 }, (_, i) => `040000 tree ${tree}\td${i}\n`).join(''));
   const commit = run(['-c', 'user.name=a', '-c', 'user.email=a@example.com', 'commit-tree', '-m', 'bomb', tree]);
   run(['update-ref', 'refs/heads/main', commit]);
   return commit;

@@ -7,10 +7,11 @@ import { ask, closeAll, openFront, raw, routeOf, startApp, startRawApp, until, t
 afterEach(closeAll);
 
 /** An application that says its name and what it saw. */
-const mirror = (name: string): Promise<App> => startApp((request, response) => {
-  response.setHeader('content-type', 'application/json');
-  response.end(JSON.stringify({ name, url: request.url, headers: request.headers, raw: request.rawHeaders }));
-});
+const mirror = (name: string): Promise<App> =>
+  startApp((request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ name, url: request.url, headers: request.headers, raw: request.rawHeaders }));
+  });
 
 describe('hosts', () => {
   test('exact, then the wildcard one label up; case, port and trailing dot do not count', async () => {
@@ -37,15 +38,23 @@ describe('hosts', () => {
 
   test('a host in the request line wins over the header', async () => {
     const front = await openFront([routeOf([await mirror('one')])]);
-    const text = await raw(front.port, 'GET http://app.example.com/x?y=1 HTTP/1.1\r\nHost: other.example.com\r\nConnection: close\r\n\r\n');
+    const text = await raw(
+      front.port,
+      'GET http://app.example.com/x?y=1 HTTP/1.1\r\nHost: other.example.com\r\nConnection: close\r\n\r\n',
+    );
     expect(text).toContain('"url":"/x?y=1"');
     expect(text).toContain('"host":"app.example.com"');
   });
 
   test('routes of one application change without the others; a host that has moved stays where it went', async () => {
     const [one, two] = [await mirror('one'), await mirror('two')];
-    const front = await openFront([routeOf([one]), routeOf([two], { application_id: 'app_2', hosts: ['two.example.com'] })]);
-    front.ingress.update('app_2', [routeOf([two], { application_id: 'app_2', hosts: ['two.example.com', 'app.example.com'] })]);
+    const front = await openFront([
+      routeOf([one]),
+      routeOf([two], { application_id: 'app_2', hosts: ['two.example.com'] }),
+    ]);
+    front.ingress.update('app_2', [
+      routeOf([two], { application_id: 'app_2', hosts: ['two.example.com', 'app.example.com'] }),
+    ]);
     front.ingress.update('app_1', []);
     expect(JSON.parse((await ask(front)).body).name).toBe('two');
     front.ingress.apply([]);
@@ -86,7 +95,9 @@ describe('hosts', () => {
 
   test('one is found among 10,000 hosts, and others come and go beside it', async () => {
     const app = await mirror('one');
-    const many: Route[] = Array.from({ length: 10_000 }, (_, index) => routeOf([], { application_id: `app_${index}`, hosts: [`h${index}.example.com`] }));
+    const many: Route[] = Array.from({ length: 10_000 }, (_, index) =>
+      routeOf([], { application_id: `app_${index}`, hosts: [`h${index}.example.com`] }),
+    );
     const front = await openFront([...many, routeOf([app], { application_id: 'app_last' })]);
     const status = async (host?: string): Promise<number> => (await ask(front, host ? { host } : {})).status;
     expect([await status(), await status('h77.example.com'), await status('h78.example.com')]).toEqual([200, 503, 503]);
@@ -99,11 +110,12 @@ describe('balancing', () => {
   test('in turn among equals, the least busy first', async () => {
     const held: (() => void)[] = [];
     const counts = { a: 0, b: 0 };
-    const app = (name: 'a' | 'b') => startApp((request, response) => {
-      counts[name] += 1;
-      if (request.url === '/hold') held.push(() => response.end());
-      else response.end(name);
-    });
+    const app = (name: 'a' | 'b') =>
+      startApp((request, response) => {
+        counts[name] += 1;
+        if (request.url === '/hold') held.push(() => response.end());
+        else response.end(name);
+      });
     const front = await openFront([routeOf([await app('a'), await app('b')])]);
     for (let index = 0; index < 10; index += 1) await ask(front);
     expect(counts).toEqual({ a: 5, b: 5 });
@@ -144,7 +156,8 @@ describe('balancing', () => {
     });
     await gone.close();
     const front = await openFront([routeOf([gone, live])]);
-    for (let index = 0; index < 6; index += 1) expect((await ask(front, { method: 'POST', body: Buffer.alloc(200_000) })).body).toBe('200000');
+    for (let index = 0; index < 6; index += 1)
+      expect((await ask(front, { method: 'POST', body: Buffer.alloc(200_000) })).body).toBe('200000');
     for (let index = 0; index < 6; index += 1) expect((await ask(front)).status).toBe(200);
     expect(front.lines.every((line) => line.instance_id === live.instance_id)).toBe(true);
   });
@@ -155,7 +168,9 @@ describe('balancing', () => {
     const app = await startRawApp((socket) => {
       connections += 1;
       let requests = 0;
-      socket.on('data', () => ((requests += 1) === 1 ? socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok') : socket.destroy()));
+      socket.on('data', () =>
+        (requests += 1) === 1 ? socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok') : socket.destroy(),
+      );
     });
     const front = await openFront([routeOf([app])]);
     for (let index = 0; index < 5; index += 1) expect((await ask(front)).body).toBe('ok');
@@ -173,12 +188,29 @@ describe('balancing', () => {
 });
 
 describe('what the instance sees', () => {
-  const spoofed = { 'x-forwarded-for': '203.0.113.9', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil.example.com', 'x-forwarded-port': '1', 'x-request-id': 'from-the-client-1', 'x_forwarded_for': '203.0.113.9', 'x-real-ip': '203.0.113.9', forwarded: 'for=203.0.113.9' };
+  const spoofed = {
+    'x-forwarded-for': '203.0.113.9',
+    'x-forwarded-proto': 'https',
+    'x-forwarded-host': 'evil.example.com',
+    'x-forwarded-port': '1',
+    'x-request-id': 'from-the-client-1',
+    x_forwarded_for: '203.0.113.9',
+    'x-real-ip': '203.0.113.9',
+    forwarded: 'for=203.0.113.9',
+  };
 
   test('who asks, as the ingress knows it', async () => {
     const front = await openFront([routeOf([await mirror('one')])]);
-    const { headers, raw: lines } = JSON.parse((await ask(front, { host: 'app.example.com:8000', headers: spoofed })).body);
-    expect(headers).toMatchObject({ host: 'app.example.com:8000', 'x-forwarded-for': '127.0.0.1', 'x-forwarded-proto': 'http', 'x-forwarded-host': 'app.example.com:8000', 'x-forwarded-port': '8000' });
+    const { headers, raw: lines } = JSON.parse(
+      (await ask(front, { host: 'app.example.com:8000', headers: spoofed })).body,
+    );
+    expect(headers).toMatchObject({
+      host: 'app.example.com:8000',
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-proto': 'http',
+      'x-forwarded-host': 'app.example.com:8000',
+      'x-forwarded-port': '8000',
+    });
     expect(headers['x-request-id']).toMatch(/^req_/);
     expect(JSON.stringify(lines)).not.toMatch(/203\.0\.113|evil|from-the-client/);
     expect(front.lines[0]).toMatchObject({ client_address: '127.0.0.1', request_id: headers['x-request-id'] });
@@ -186,8 +218,14 @@ describe('what the instance sees', () => {
 
   test('behind a proxy that is believed, what it says', async () => {
     const front = await openFront([routeOf([await mirror('one')])], { trustProxy: 1 });
-    const { headers } = JSON.parse((await ask(front, { headers: { ...spoofed, 'x-forwarded-for': '198.51.100.1, 203.0.113.9' } })).body);
-    expect(headers).toMatchObject({ 'x-forwarded-for': '198.51.100.1, 203.0.113.9, 127.0.0.1', 'x-forwarded-proto': 'https', 'x-request-id': 'from-the-client-1' });
+    const { headers } = JSON.parse(
+      (await ask(front, { headers: { ...spoofed, 'x-forwarded-for': '198.51.100.1, 203.0.113.9' } })).body,
+    );
+    expect(headers).toMatchObject({
+      'x-forwarded-for': '198.51.100.1, 203.0.113.9, 127.0.0.1',
+      'x-forwarded-proto': 'https',
+      'x-request-id': 'from-the-client-1',
+    });
     expect(front.lines[0]).toMatchObject({ client_address: '203.0.113.9', request_id: 'from-the-client-1' });
     const { headers: malformed } = JSON.parse((await ask(front, { headers: { 'x-request-id': 'a b<script>' } })).body);
     expect(malformed['x-request-id']).toMatch(/^req_/);
@@ -195,11 +233,26 @@ describe('what the instance sees', () => {
 
   test('headers for one connection stay on it, both ways', async () => {
     const app = await startApp((request, response) => {
-      response.writeHead(200, { connection: 'X-Mine', 'x-mine': '1', 'keep-alive': 'timeout=9', 'proxy-authenticate': 'Basic', 'x-yours': '1' });
+      response.writeHead(200, {
+        connection: 'X-Mine',
+        'x-mine': '1',
+        'keep-alive': 'timeout=9',
+        'proxy-authenticate': 'Basic',
+        'x-yours': '1',
+      });
       response.end(JSON.stringify(request.headers));
     });
     const front = await openFront([routeOf([app])]);
-    const { headers, body } = await ask(front, { headers: { connection: 'X-Secret, close, Host', 'x-secret': '1', te: 'trailers', 'proxy-authorization': 'Basic eA==', 'proxy-connection': 'x', 'x-kept': '1' } });
+    const { headers, body } = await ask(front, {
+      headers: {
+        connection: 'X-Secret, close, Host',
+        'x-secret': '1',
+        te: 'trailers',
+        'proxy-authorization': 'Basic eA==',
+        'proxy-connection': 'x',
+        'x-kept': '1',
+      },
+    });
     expect(JSON.parse(body)).toMatchObject({ 'x-kept': '1', host: 'app.example.com' });
     expect(body).not.toMatch(/x-secret|"te"|proxy-/);
     expect(headers).toMatchObject({ 'x-yours': '1' });
@@ -209,7 +262,15 @@ describe('what the instance sees', () => {
 
   test('headers of the answer come as they are, repeated ones included', async () => {
     const app = await startApp((_, response) => {
-      response.writeHead(299, 'Fine Enough', [['Set-Cookie', 'a=1'], ['Set-Cookie', 'b=2'], ['X-Case', 'ä']].flat());
+      response.writeHead(
+        299,
+        'Fine Enough',
+        [
+          ['Set-Cookie', 'a=1'],
+          ['Set-Cookie', 'b=2'],
+          ['X-Case', 'ä'],
+        ].flat(),
+      );
       response.end();
     });
     const { status, headers, rawHeaders } = await ask(await openFront([routeOf([app])]));
@@ -229,9 +290,19 @@ describe('listening', () => {
   test('also on ::1, where the machine has it', async () => {
     const front = await openFront([routeOf([await mirror('one')])]);
     const hasIt = await new Promise<boolean>((resolve) => {
-      const probe = net.createServer().on('error', () => resolve(false)).listen(0, '::1', () => probe.close(() => resolve(true)));
+      const probe = net
+        .createServer()
+        .on('error', () => resolve(false))
+        .listen(0, '::1', () => probe.close(() => resolve(true)));
     });
-    const answer = new Promise<number | undefined>((resolve, reject) => http.get({ host: '::1', port: front.port, agent: false, headers: { host: 'app.example.com' } }, (response) => (response.resume(), resolve(response.statusCode))).on('error', reject));
+    const answer = new Promise<number | undefined>((resolve, reject) =>
+      http
+        .get(
+          { host: '::1', port: front.port, agent: false, headers: { host: 'app.example.com' } },
+          (response) => (response.resume(), resolve(response.statusCode)),
+        )
+        .on('error', reject),
+    );
     if (hasIt) expect(await answer).toBe(200);
     else await expect(answer).rejects.toThrow();
   });

@@ -5,10 +5,13 @@ import { ask, closeAll, openFront, routeOf, startApp, until, type App, type Fron
 
 afterEach(closeAll);
 
-const answering = (name: string): Promise<App> => startApp((request, response) => {
-  const bytes: Buffer[] = [];
-  request.on('data', (chunk: Buffer) => bytes.push(chunk)).on('end', () => setTimeout(() => response.end(name + Buffer.concat(bytes).length), 2));
-});
+const answering = (name: string): Promise<App> =>
+  startApp((request, response) => {
+    const bytes: Buffer[] = [];
+    request
+      .on('data', (chunk: Buffer) => bytes.push(chunk))
+      .on('end', () => setTimeout(() => response.end(name + Buffer.concat(bytes).length), 2));
+  });
 
 /** Requests one after the other on several connections, until told to stop. Counts what was not 200. */
 function underLoad(front: Front): { stop(): Promise<{ good: number; bad: string[] }> } {
@@ -17,7 +20,10 @@ function underLoad(front: Front): { stop(): Promise<{ good: number; bad: string[
   const lines = Array.from({ length: 16 }, async (_, index) => {
     while (state.on) {
       const question = index % 4 === 0 ? { method: 'POST', body: 'x'.repeat(1_000), agent } : { agent };
-      const word = await ask(front, question).then(({ status }) => String(status), (error: Error) => error.message);
+      const word = await ask(front, question).then(
+        ({ status }) => String(status),
+        (error: Error) => error.message,
+      );
       if (word === '200') result.good += 1;
       else result.bad.push(word);
     }
@@ -121,14 +127,29 @@ test('closing ends what does not end itself', async () => {
 });
 
 test('2,000 connections at a time', async () => {
-  const front = await openFront([routeOf([await answering('a'), await answering('b')])], { limits: { applicationRequests: 3_000 } });
-  const sockets = await Promise.all(Array.from({ length: 2_000 }, () => new Promise<Socket>((resolve, reject) => {
-    const socket = connect(front.port, '127.0.0.1', () => resolve(socket)).on('error', reject);
-  })));
-  const answers = await Promise.all(sockets.map((socket) => new Promise<string>((resolve, reject) => {
-    socket.once('data', (chunk) => resolve(chunk.toString('latin1', 0, 15))).once('close', () => reject(new Error('closed')));
-    socket.write('GET / HTTP/1.1\r\nHost: app.example.com\r\n\r\n');
-  })));
+  const front = await openFront([routeOf([await answering('a'), await answering('b')])], {
+    limits: { applicationRequests: 3_000 },
+  });
+  const sockets = await Promise.all(
+    Array.from(
+      { length: 2_000 },
+      () =>
+        new Promise<Socket>((resolve, reject) => {
+          const socket = connect(front.port, '127.0.0.1', () => resolve(socket)).on('error', reject);
+        }),
+    ),
+  );
+  const answers = await Promise.all(
+    sockets.map(
+      (socket) =>
+        new Promise<string>((resolve, reject) => {
+          socket
+            .once('data', (chunk) => resolve(chunk.toString('latin1', 0, 15)))
+            .once('close', () => reject(new Error('closed')));
+          socket.write('GET / HTTP/1.1\r\nHost: app.example.com\r\n\r\n');
+        }),
+    ),
+  );
   sockets.forEach((socket) => socket.removeAllListeners('close').destroy());
   expect(new Set(answers)).toEqual(new Set(['HTTP/1.1 200 OK']));
   await until(() => front.lines.length === 2_000);

@@ -16,12 +16,22 @@ describe('pages', () => {
     expect(page.body).toContain('<h1>Bad gateway</h1>');
     const problem = await ask(front);
     expect(problem.headers).toMatchObject({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' });
-    expect(JSON.parse(problem.body)).toEqual({ type: 'about:blank', title: 'Bad gateway', status: 502, detail: expect.any(String), code: 'broken', request_id: problem.headers['x-request-id'] });
+    expect(JSON.parse(problem.body)).toEqual({
+      type: 'about:blank',
+      title: 'Bad gateway',
+      status: 502,
+      detail: expect.any(String),
+      code: 'broken',
+      request_id: problem.headers['x-request-id'],
+    });
     expect(page.body + problem.body).not.toMatch(/127\.0\.0\.1|ins_|ECONN|app_1/);
   });
 
   test.each([
-    ['new', 'has not been deployed'], ['stopped', 'has been stopped'], ['crashed', 'has crashed'], ['running', 'is starting'],
+    ['new', 'has not been deployed'],
+    ['stopped', 'has been stopped'],
+    ['crashed', 'has crashed'],
+    ['running', 'is starting'],
   ] as const)('no instance, %s: %s', async (state, words) => {
     const { status, headers, body } = await ask(await openFront([routeOf([], { state })]));
     expect(status).toBe(503);
@@ -47,7 +57,9 @@ describe('pages', () => {
 
   test('an unknown host belongs to nobody: 404, no line, no counters', async () => {
     const front = await openFront([]);
-    expect((await ask(front, { host: 'x.example.com', headers: { accept: 'text/html' } })).body).toContain('no application at this address');
+    expect((await ask(front, { host: 'x.example.com', headers: { accept: 'text/html' } })).body).toContain(
+      'no application at this address',
+    );
     expect((await ask(front, { method: 'POST', body: Buffer.alloc(3 << 20) })).status).toBe(404);
     expect(front.lines).toEqual([]);
     expect(front.ingress.takeTraffic()).toEqual([]);
@@ -64,14 +76,30 @@ describe('pages', () => {
     ['headers without end', `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(40_000)}`],
     ['a switch of protocols that nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n'],
   ])('an answer with %s: 502', async (_, bytes) => {
-    const front = await openFront([routeOf([await startRawApp((socket) => void socket.once('data', () => socket.write(bytes, 'latin1')))])]);
+    const front = await openFront([
+      routeOf([await startRawApp((socket) => void socket.once('data', () => socket.write(bytes, 'latin1')))]),
+    ]);
     expect((await ask(front)).status).toBe(502);
     expect(front.lines).toMatchObject([{ status: 502, reason: 'broken' }]);
   });
 
   test('an answer that breaks off breaks off for the client too', async () => {
-    for (const bytes of ['Content-Length: 10\r\n\r\nabc', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n', 'Transfer-Encoding: chunked\r\n\r\nzz\r\n']) {
-      const front = await openFront([routeOf([await startRawApp((socket) => void socket.once('data', () => (socket.write(`HTTP/1.1 200 OK\r\n${bytes}`), setTimeout(() => socket.destroy(), 50))))])]);
+    for (const bytes of [
+      'Content-Length: 10\r\n\r\nabc',
+      'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n',
+      'Transfer-Encoding: chunked\r\n\r\nzz\r\n',
+    ]) {
+      const front = await openFront([
+        routeOf([
+          await startRawApp(
+            (socket) =>
+              void socket.once(
+                'data',
+                () => (socket.write(`HTTP/1.1 200 OK\r\n${bytes}`), setTimeout(() => socket.destroy(), 50)),
+              ),
+          ),
+        ]),
+      ]);
       await expect(ask(front)).rejects.toThrow(/aborted|hang up|RESET/);
       await until(() => front.lines.length === 1);
     }
@@ -79,10 +107,17 @@ describe('pages', () => {
 
   test('bytes after an answer never reach the next request', async () => {
     let first = true;
-    const app = await startRawApp((socket) => void socket.on('data', () => {
-      socket.write(first ? 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil' : 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb');
-      first = false;
-    }));
+    const app = await startRawApp(
+      (socket) =>
+        void socket.on('data', () => {
+          socket.write(
+            first
+              ? 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil'
+              : 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb',
+          );
+          first = false;
+        }),
+    );
     const front = await openFront([routeOf([app])]);
     expect((await ask(front)).body).toBe('a');
     expect((await ask(front)).body).toBe('b');
@@ -117,9 +152,14 @@ describe('times', () => {
   });
 
   test('a client that does not send its headers, or its body, is let go', async () => {
-    const front = await openFront([routeOf([await startApp((request, response) => void request.resume().on('end', () => response.end()))])], { limits });
+    const front = await openFront(
+      [routeOf([await startApp((request, response) => void request.resume().on('end', () => response.end()))])],
+      { limits },
+    );
     expect(await raw(front.port, 'GET / HTTP/1.1\r\nHost: app.example.com\r\n')).toMatch(/^HTTP\/1\.1 408 /);
-    expect(await raw(front.port, 'POST / HTTP/1.1\r\nHost: app.example.com\r\nContent-Length: 10\r\n\r\nabc')).toMatch(/^HTTP\/1\.1 408 /);
+    expect(await raw(front.port, 'POST / HTTP/1.1\r\nHost: app.example.com\r\nContent-Length: 10\r\n\r\nabc')).toMatch(
+      /^HTTP\/1\.1 408 /,
+    );
     await until(() => front.lines.length === 1);
     expect(front.lines).toMatchObject([{ status: 408, reason: 'slow_client' }]);
   });
@@ -127,7 +167,8 @@ describe('times', () => {
   test('a client that does not read is let go, and so is its instance', async () => {
     let closed = false;
     const app = await startApp((_, response) => {
-      const more = (): void => void (response.write(Buffer.alloc(1 << 20)) ? setImmediate(more) : response.once('drain', more));
+      const more = (): void =>
+        void (response.write(Buffer.alloc(1 << 20)) ? setImmediate(more) : response.once('drain', more));
       response.on('close', () => (closed = true));
       more();
     });
@@ -158,7 +199,10 @@ describe('bounds', () => {
   test('requests of one application at a time', async () => {
     const held: (() => void)[] = [];
     const app = await startApp((_, response) => void held.push(() => response.end()));
-    const front = await openFront([routeOf([app]), routeOf([await ok()], { application_id: 'app_2', hosts: ['two.example.com'] })], { limits: { applicationRequests: 3 } });
+    const front = await openFront(
+      [routeOf([app]), routeOf([await ok()], { application_id: 'app_2', hosts: ['two.example.com'] })],
+      { limits: { applicationRequests: 3 } },
+    );
     const three = [ask(front), ask(front), ask(front)];
     await until(() => held.length === 3);
     const { status, body } = await ask(front);
@@ -188,7 +232,9 @@ describe('bounds', () => {
     const body = randomBytes(100_001);
     expect((await ask(front, { method: 'POST', body })).status).toBe(413);
     const request = open(front, { method: 'POST' });
-    const answer = new Promise((resolve, reject) => request.on('error', reject).on('response', (response) => void whole(response).then(resolve, reject)));
+    const answer = new Promise((resolve, reject) =>
+      request.on('error', reject).on('response', (response) => void whole(response).then(resolve, reject)),
+    );
     request.write(body.subarray(0, 60_000));
     setTimeout(() => request.end(body.subarray(60_000)), 50);
     expect(await answer).toMatchObject({ status: 413 });
@@ -197,7 +243,8 @@ describe('bounds', () => {
 
   test('headers: their size and their number', async () => {
     const front = await openFront([routeOf([await ok()])]);
-    const get = (headers: string) => raw(front.port, `GET / HTTP/1.1\r\nHost: app.example.com\r\nConnection: close\r\n${headers}\r\n`);
+    const get = (headers: string) =>
+      raw(front.port, `GET / HTTP/1.1\r\nHost: app.example.com\r\nConnection: close\r\n${headers}\r\n`);
     expect(await get(`X-A: ${'a'.repeat(40_000)}\r\n`)).toMatch(/^HTTP\/1\.1 431 /);
     expect(await get('a:b\r\n'.repeat(300))).toMatch(/^HTTP\/1\.1 431 /);
     expect(await get('a:b\r\n'.repeat(150))).toMatch(/^HTTP\/1\.1 200 /);
@@ -210,7 +257,17 @@ describe('the books', () => {
     await ask(front, { host: 'App.example.com:81', path: '/a/b?token=secret' });
     await ask(front, { path: `/${'x'.repeat(5_000)}` });
     expect(front.lines).toMatchObject([
-      { application_id: 'app_1', preview_id: 'prv_1', method: 'GET', host: 'app.example.com', path: '/a/b', status: 200, bytes_sent: 2, client_address: '127.0.0.1', reason: null },
+      {
+        application_id: 'app_1',
+        preview_id: 'prv_1',
+        method: 'GET',
+        host: 'app.example.com',
+        path: '/a/b',
+        status: 200,
+        bytes_sent: 2,
+        client_address: '127.0.0.1',
+        reason: null,
+      },
       { status: 200 },
     ]);
     expect(front.lines[0]?.instance_id).toMatch(/^ins_/);
@@ -220,15 +277,29 @@ describe('the books', () => {
   });
 
   test('counters per instance, and for what the ingress answers itself', async () => {
-    const app = await startApp((request, response) => void request.resume().on('end', () => setTimeout(() => {
-      response.statusCode = Number(request.url?.slice(1));
-      response.end('12345');
-    }, 30)));
+    const app = await startApp(
+      (request, response) =>
+        void request.resume().on('end', () =>
+          setTimeout(() => {
+            response.statusCode = Number(request.url?.slice(1));
+            response.end('12345');
+          }, 30),
+        ),
+    );
     const front = await openFront([routeOf([app]), routeOf([], { preview_id: 'prv_1', hosts: ['pr.example.com'] })]);
-    for (const status of [200, 201, 302, 404, 500]) await ask(front, { path: `/${status}`, method: 'POST', body: 'abc' });
+    for (const status of [200, 201, 302, 404, 500])
+      await ask(front, { path: `/${status}`, method: 'POST', body: 'abc' });
     await ask(front, { host: 'pr.example.com' });
     const [own, none] = front.ingress.takeTraffic();
-    expect(own).toMatchObject({ application_id: 'app_1', preview_id: null, instance_id: app.instance_id, requests: 5, responses: { '2xx': 2, '3xx': 1, '4xx': 1, '5xx': 1 }, received_bytes: 15, sent_bytes: 25 });
+    expect(own).toMatchObject({
+      application_id: 'app_1',
+      preview_id: null,
+      instance_id: app.instance_id,
+      requests: 5,
+      responses: { '2xx': 2, '3xx': 1, '4xx': 1, '5xx': 1 },
+      received_bytes: 15,
+      sent_bytes: 25,
+    });
     expect(own?.latency).toHaveLength(LATENCY_BOUNDS_MS.length + 1);
     expect(own?.latency.slice(0, 4)).toEqual([0, 0, 0, 0]);
     expect(own?.latency.reduce((sum, count) => sum + count)).toBe(5);

@@ -2,7 +2,19 @@
 import { createHash, randomBytes } from 'node:crypto';
 import http from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { ask, closeAll, open, openFront, raw, routeOf, startApp, startRawApp, until, whole, type Front } from '../support/ingress';
+import {
+  ask,
+  closeAll,
+  open,
+  openFront,
+  raw,
+  routeOf,
+  startApp,
+  startRawApp,
+  until,
+  whole,
+  type Front,
+} from '../support/ingress';
 
 afterEach(closeAll);
 
@@ -43,9 +55,12 @@ describe('streams', () => {
     const before = process.memoryUsage();
     let most = 0;
     const request = open(front, { method: 'PUT' });
-    const done = new Promise<void>((resolve, reject) => void request.on('error', reject).on('response', (response: http.IncomingMessage) => {
-      response.on('data', (chunk: Buffer) => got.update(chunk)).on('end', resolve);
-    }));
+    const done = new Promise<void>(
+      (resolve, reject) =>
+        void request.on('error', reject).on('response', (response: http.IncomingMessage) => {
+          response.on('data', (chunk: Buffer) => got.update(chunk)).on('end', resolve);
+        }),
+    );
     for (let index = 0; index < 200; index += 1) {
       sent.update(piece);
       if (!request.write(piece)) await new Promise((resolve) => request.once('drain', resolve));
@@ -62,7 +77,9 @@ describe('streams', () => {
 
   test('an instance that does not read makes the client wait, not the ingress hold', async () => {
     let release = (): void => undefined;
-    const app = await startApp((request, response) => void (release = () => void request.resume().on('end', () => response.end('ok'))));
+    const app = await startApp(
+      (request, response) => void (release = () => void request.resume().on('end', () => response.end('ok'))),
+    );
     const front = await openFront([routeOf([app])]);
     const request = open(front, { method: 'PUT' });
     const answer = new Promise<http.IncomingMessage>((resolve) => request.on('response', resolve));
@@ -80,7 +97,8 @@ describe('streams', () => {
     const app = await startApp((request, response) => {
       if (request.url === '/empty') response.writeHead(204).end();
       else if (request.url === '/same') response.writeHead(304, { etag: '"a"' }).end();
-      else if (request.url === '/chunks') void (response.write('a'), setTimeout(() => (response.write('b'), response.end('c')), 5));
+      else if (request.url === '/chunks')
+        void (response.write('a'), setTimeout(() => (response.write('b'), response.end('c')), 5));
       else if (request.url === '/big') response.end(big);
       else response.writeHead(200, { 'content-length': 4 }).end('text');
     });
@@ -91,31 +109,47 @@ describe('streams', () => {
       expect(await ask(front, { path: '/same', agent })).toMatchObject({ status: 304, body: '' });
       expect(await ask(front, { path: '/chunks', agent })).toMatchObject({ status: 200, body: 'abc' });
       expect((await ask(front, { path: '/big', agent })).body).toBe(big);
-      expect(await ask(front, { path: '/', method: 'HEAD', agent })).toMatchObject({ status: 200, body: '', headers: { 'content-length': '4' } });
+      expect(await ask(front, { path: '/', method: 'HEAD', agent })).toMatchObject({
+        status: 200,
+        body: '',
+        headers: { 'content-length': '4' },
+      });
       expect(await ask(front, { path: '/', agent })).toMatchObject({ status: 200, body: 'text' });
     }
     agent.destroy();
   });
 
   test('an answer in single bytes, and one that ends with its connection', async () => {
-    const text = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n3;x=y\r\nabc\r\n0a\r\n0123456789\r\n0\r\nX-T: 2\r\n\r\n';
-    const app = await startRawApp((socket) => void socket.setNoDelay(true).on('data', async (head) => {
-      if (String(head).startsWith('GET /old')) return void socket.end('HTTP/1.0 200 OK\r\n\r\nold');
-      for (const byte of text) await new Promise((resolve) => socket.write(byte, () => setTimeout(resolve, 1)));
-    }));
+    const text =
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n3;x=y\r\nabc\r\n0a\r\n0123456789\r\n0\r\nX-T: 2\r\n\r\n';
+    const app = await startRawApp(
+      (socket) =>
+        void socket.setNoDelay(true).on('data', async (head) => {
+          if (String(head).startsWith('GET /old')) return void socket.end('HTTP/1.0 200 OK\r\n\r\nold');
+          for (const byte of text) await new Promise((resolve) => socket.write(byte, () => setTimeout(resolve, 1)));
+        }),
+    );
     const front = await openFront([routeOf([app])]);
-    expect(await ask(front)).toMatchObject({ status: 200, body: 'abc0123456789', headers: { 'x-a': '1' }, trailers: { 'x-t': '2' } });
+    expect(await ask(front)).toMatchObject({
+      status: 200,
+      body: 'abc0123456789',
+      headers: { 'x-a': '1' },
+      trailers: { 'x-t': '2' },
+    });
     expect(await ask(front, { path: '/old' })).toMatchObject({ status: 200, body: 'old' });
     await until(() => app.sockets.size <= 1);
   });
 
   test('trailers both ways', async () => {
-    const app = await startApp((request, response) => void request.resume().on('end', () => {
-      response.writeHead(200, { trailer: 'X-Sum' });
-      response.write('body');
-      response.addTrailers({ 'X-Sum': request.trailers['x-in'] ?? 'none' });
-      response.end();
-    }));
+    const app = await startApp(
+      (request, response) =>
+        void request.resume().on('end', () => {
+          response.writeHead(200, { trailer: 'X-Sum' });
+          response.write('body');
+          response.addTrailers({ 'X-Sum': request.trailers['x-in'] ?? 'none' });
+          response.end();
+        }),
+    );
     const front = await openFront([routeOf([app])]);
     const request = open(front, { method: 'POST', headers: { 'transfer-encoding': 'chunked', trailer: 'X-In' } });
     const answer = new Promise<http.IncomingMessage>((resolve) => request.on('response', resolve));
@@ -133,12 +167,16 @@ describe('streams', () => {
       request.resume().on('end', () => response.end('invited'));
     });
     const front = await openFront([routeOf([app])]);
-    const send = (path: string): Promise<[boolean, http.IncomingMessage]> => new Promise((resolve) => {
-      let invited = false;
-      const request = open(front, { path, method: 'POST', headers: { expect: '100-continue', 'content-length': 3 } });
-      request.on('continue', () => ((invited = true), request.end('abc'))).on('response', (response) => resolve([invited, response])).on('error', () => undefined);
-      request.flushHeaders();
-    });
+    const send = (path: string): Promise<[boolean, http.IncomingMessage]> =>
+      new Promise((resolve) => {
+        let invited = false;
+        const request = open(front, { path, method: 'POST', headers: { expect: '100-continue', 'content-length': 3 } });
+        request
+          .on('continue', () => ((invited = true), request.end('abc')))
+          .on('response', (response) => resolve([invited, response]))
+          .on('error', () => undefined);
+        request.flushHeaders();
+      });
     const [yes, first] = await send('/');
     expect([yes, (await whole(first)).body]).toEqual([true, 'invited']);
     const [no, second] = await send('/no');
@@ -162,7 +200,10 @@ describe('streams', () => {
   test('an answer before the body has come whole reaches the client', async () => {
     const app = await startApp((_, response) => void response.writeHead(422).end('too much'));
     const front = await openFront([routeOf([app])]);
-    expect(await ask(front, { method: 'POST', body: Buffer.alloc(5 << 20) })).toMatchObject({ status: 422, body: 'too much' });
+    expect(await ask(front, { method: 'POST', body: Buffer.alloc(5 << 20) })).toMatchObject({
+      status: 422,
+      body: 'too much',
+    });
     expect(await ask(front)).toMatchObject({ status: 422 });
   });
 });
@@ -171,29 +212,67 @@ describe('requests that mean to be read twice', () => {
   const seen: string[] = [];
   const attack = async (lines: string, body = ''): Promise<string> => {
     seen.length = 0;
-    const app = await startApp((request, response) => (seen.push(request.url ?? ''), void request.resume().on('end', () => response.end())));
+    const app = await startApp(
+      (request, response) => (seen.push(request.url ?? ''), void request.resume().on('end', () => response.end())),
+    );
     const front = await openFront([routeOf([app])]);
     return raw(front.port, `${lines}\r\n\r\n${body}`);
   };
   const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: app.example.com\r\n\r\n';
 
   test.each([
-    ['length and coding', 'POST / HTTP/1.1\r\nHost: app.example.com\r\nContent-Length: 6\r\nTransfer-Encoding: chunked', `0\r\n\r\n${smuggled}`],
-    ['coding and length', 'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding: chunked\r\nContent-Length: 6', `0\r\n\r\n${smuggled}`],
+    [
+      'length and coding',
+      'POST / HTTP/1.1\r\nHost: app.example.com\r\nContent-Length: 6\r\nTransfer-Encoding: chunked',
+      `0\r\n\r\n${smuggled}`,
+    ],
+    [
+      'coding and length',
+      'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding: chunked\r\nContent-Length: 6',
+      `0\r\n\r\n${smuggled}`,
+    ],
     ['two lengths', 'POST / HTTP/1.1\r\nHost: app.example.com\r\nContent-Length: 0\r\nContent-Length: 50', smuggled],
     ['a list of lengths', 'POST / HTTP/1.1\r\nHost: app.example.com\r\nContent-Length: 0, 50', smuggled],
     ['a signed length', 'POST / HTTP/1.1\r\nHost: app.example.com\r\nContent-Length: +5', smuggled],
     ['an unknown coding', 'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding: xchunked', smuggled],
-    ['two codings', 'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding: gzip, chunked', `0\r\n\r\n${smuggled}`],
-    ['chunked twice', 'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity', smuggled],
-    ['a coding in HTTP/1.0', 'POST / HTTP/1.0\r\nHost: app.example.com\r\nTransfer-Encoding: chunked', `0\r\n\r\n${smuggled}`],
-    ['a space before the colon', 'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding : chunked', `0\r\n\r\n${smuggled}`],
-    ['a folded header', 'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding:\r\n chunked', `0\r\n\r\n${smuggled}`],
+    [
+      'two codings',
+      'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding: gzip, chunked',
+      `0\r\n\r\n${smuggled}`,
+    ],
+    [
+      'chunked twice',
+      'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity',
+      smuggled,
+    ],
+    [
+      'a coding in HTTP/1.0',
+      'POST / HTTP/1.0\r\nHost: app.example.com\r\nTransfer-Encoding: chunked',
+      `0\r\n\r\n${smuggled}`,
+    ],
+    [
+      'a space before the colon',
+      'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding : chunked',
+      `0\r\n\r\n${smuggled}`,
+    ],
+    [
+      'a folded header',
+      'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding:\r\n chunked',
+      `0\r\n\r\n${smuggled}`,
+    ],
     ['bare line feeds', 'POST / HTTP/1.1\nHost: app.example.com\nContent-Length: 50\n', smuggled],
-    ['a malformed chunk', 'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding: chunked', `5x\r\nhello\r\n0\r\n\r\n${smuggled}`],
+    [
+      'a malformed chunk',
+      'POST / HTTP/1.1\r\nHost: app.example.com\r\nTransfer-Encoding: chunked',
+      `5x\r\nhello\r\n0\r\n\r\n${smuggled}`,
+    ],
     ['two hosts', 'GET / HTTP/1.1\r\nHost: app.example.com\r\nHost: other.example.com', ''],
     ['no host', 'GET / HTTP/1.1', ''],
-    ['a body behind an upgrade', `POST / HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade\r\nUpgrade: x\r\nContent-Length: ${smuggled.length}`, smuggled],
+    [
+      'a body behind an upgrade',
+      `POST / HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade\r\nUpgrade: x\r\nContent-Length: ${smuggled.length}`,
+      smuggled,
+    ],
     ['a target that is no path', 'GET app.example.com:80 HTTP/1.1\r\nHost: app.example.com', ''],
   ])('%s', async (_, lines, body) => {
     const answer = await attack(lines, body);
@@ -212,7 +291,10 @@ describe('requests that mean to be read twice', () => {
     const app = await startApp((request, response) => void response.end(JSON.stringify(request.headers)));
     app.server.on('upgrade', (_, socket: Socket) => ((upgrades += 1), socket.destroy()));
     const front = await openFront([routeOf([app])]);
-    const answer = await raw(front.port, 'GET / HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n');
+    const answer = await raw(
+      front.port,
+      'GET / HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n',
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
     expect(answer).not.toMatch(/h2c|http2-settings/i);
     expect(upgrades).toBe(0);
@@ -220,44 +302,61 @@ describe('requests that mean to be read twice', () => {
 });
 
 describe('WebSockets', () => {
-  const hello = 'GET /ws HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n';
+  const hello =
+    'GET /ws HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n';
   const echo = async () => {
     const app = await startApp((_, response) => response.writeHead(426).end('upgrade'));
     app.server.on('upgrade', (request: http.IncomingMessage, socket: Socket, head: Buffer) => {
-      if (request.headers['sec-websocket-protocol'] === 'no') return socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
+      if (request.headers['sec-websocket-protocol'] === 'no')
+        return socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
       socket.on('error', () => undefined);
-      socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-For: ${String(request.headers['x-forwarded-for'])}\r\n\r\nwelcome`);
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-For: ${String(request.headers['x-forwarded-for'])}\r\n\r\nwelcome`,
+      );
       if (head.length > 0) socket.write(head);
       socket.pipe(socket);
     });
     return app;
   };
-  const dial = (front: Front, bytes = hello): Promise<{ socket: Socket; text(): string; closed(): boolean }> => new Promise((resolve) => {
-    let [text, closed] = ['', false];
-    const socket = connect(front.port, '127.0.0.1', () => socket.write(bytes));
-    socket.on('error', () => undefined).on('close', () => (closed = true)).on('data', (chunk) => (text += chunk.toString('latin1')));
-    socket.once('data', () => resolve({ socket, text: () => text, closed: () => closed }));
-  });
+  const dial = (front: Front, bytes = hello): Promise<{ socket: Socket; text(): string; closed(): boolean }> =>
+    new Promise((resolve) => {
+      let [text, closed] = ['', false];
+      const socket = connect(front.port, '127.0.0.1', () => socket.write(bytes));
+      socket
+        .on('error', () => undefined)
+        .on('close', () => (closed = true))
+        .on('data', (chunk) => (text += chunk.toString('latin1')));
+      socket.once('data', () => resolve({ socket, text: () => text, closed: () => closed }));
+    });
 
   test('bytes pass both ways and are counted', async () => {
     const app = await echo();
     const front = await openFront([routeOf([app])]);
     const { socket, text } = await dial(front, `${hello}early`);
     await until(() => text().endsWith('welcomeearly'));
-    expect(text()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n[^]*X-For: 127\.0\.0\.1\r\n/);
+    expect(text()).toMatch(
+      /^HTTP\/1\.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n[^]*X-For: 127\.0\.0\.1\r\n/,
+    );
     const big = 'x'.repeat(300_000);
     socket.write(big);
     await until(() => text().endsWith(`early${big}`));
-    expect(front.ingress.takeTraffic()).toMatchObject([{ requests: 1, responses: { '2xx': 1 }, received_bytes: 300_005, sent_bytes: 300_012 }]);
+    expect(front.ingress.takeTraffic()).toMatchObject([
+      { requests: 1, responses: { '2xx': 1 }, received_bytes: 300_005, sent_bytes: 300_012 },
+    ]);
     expect(front.lines).toEqual([]);
     socket.end();
     await until(() => front.lines.length === 1);
-    expect(front.lines).toMatchObject([{ status: 101, instance_id: app.instance_id, path: '/ws', bytes_sent: 300_012, reason: null }]);
+    expect(front.lines).toMatchObject([
+      { status: 101, instance_id: app.instance_id, path: '/ws', bytes_sent: 300_012, reason: null },
+    ]);
   });
 
   test('an instance that declines is heard', async () => {
     const front = await openFront([routeOf([await echo()])]);
-    const answer = await raw(front.port, hello.replace('Sec-WebSocket-Version', 'Sec-WebSocket-Protocol: no\r\nSec-WebSocket-Version'));
+    const answer = await raw(
+      front.port,
+      hello.replace('Sec-WebSocket-Version', 'Sec-WebSocket-Protocol: no\r\nSec-WebSocket-Version'),
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n[^]*\r\n\r\nno$/);
     expect(await raw(front.port, hello.replace('app.', 'nobody.'))).toMatch(/^HTTP\/1\.1 404 /);
   });

@@ -6,25 +6,71 @@ import os from 'node:os';
 import path from 'node:path';
 import tls from 'node:tls';
 import type { Certificate } from '../../drivers/ingress';
-import { ask, closeAll, openFront, routeOf, startApp, whole, type Answer, type App, type Front } from '../support/ingress';
+import {
+  ask,
+  closeAll,
+  openFront,
+  routeOf,
+  startApp,
+  whole,
+  type Answer,
+  type App,
+  type Front,
+} from '../support/ingress';
 
 let made: Certificate;
 
 beforeAll(() => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'ingress-tls-'));
   const [key, chain] = [path.join(folder, 'key.pem'), path.join(folder, 'cert.pem')];
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=app.example.com', '-addext', 'subjectAltName=DNS:app.example.com,DNS:*.example.com', '-keyout', key, '-out', chain], { stdio: 'ignore' });
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=app.example.com',
+      '-addext',
+      'subjectAltName=DNS:app.example.com,DNS:*.example.com',
+      '-keyout',
+      key,
+      '-out',
+      chain,
+    ],
+    { stdio: 'ignore' },
+  );
   made = { chain: readFileSync(chain, 'utf8'), key: readFileSync(key, 'utf8') };
   rmSync(folder, { recursive: true });
 });
 afterEach(closeAll);
 
 const mirror = (): Promise<App> => startApp((request, response) => response.end(JSON.stringify(request.headers)));
-const withTls = async (over = {}): Promise<Front> => openFront([routeOf([await mirror()], { hosts: ['app.example.com', '*.apps.example.com'], ...over })], { tlsPort: 0 });
+const withTls = async (over = {}): Promise<Front> =>
+  openFront([routeOf([await mirror()], { hosts: ['app.example.com', '*.apps.example.com'], ...over })], { tlsPort: 0 });
 
 function askSecurely(front: Front, name: string, options: tls.ConnectionOptions = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    https.get({ host: '127.0.0.1', port: front.ingress.ports.https, servername: name, ca: made.chain, agent: false, headers: { host: name }, ...options }, (response) => void whole(response).then(resolve, reject)).on('error', reject);
+    https
+      .get(
+        {
+          host: '127.0.0.1',
+          port: front.ingress.ports.https,
+          servername: name,
+          ca: made.chain,
+          agent: false,
+          headers: { host: name },
+          ...options,
+        },
+        (response) => void whole(response).then(resolve, reject),
+      )
+      .on('error', reject);
   });
 }
 
@@ -33,14 +79,19 @@ test('a certificate by name, asked for once', async () => {
   front.certificates.set('app.example.com', made);
   const { status, body } = await askSecurely(front, 'app.example.com');
   expect(status).toBe(200);
-  expect(JSON.parse(body)).toMatchObject({ 'x-forwarded-proto': 'https', 'x-forwarded-port': '443', 'x-forwarded-for': '127.0.0.1' });
+  expect(JSON.parse(body)).toMatchObject({
+    'x-forwarded-proto': 'https',
+    'x-forwarded-port': '443',
+    'x-forwarded-for': '127.0.0.1',
+  });
   await Promise.all([askSecurely(front, 'app.example.com'), askSecurely(front, 'app.example.com')]);
   expect(front.asked).toEqual(['app.example.com']);
 });
 
 test('names without a certificate fail in the handshake; strangers are not even asked for', async () => {
   const front = await withTls();
-  for (let index = 0; index < 3; index += 1) await expect(askSecurely(front, 'app.example.com')).rejects.toThrow(/handshake failure/i);
+  for (let index = 0; index < 3; index += 1)
+    await expect(askSecurely(front, 'app.example.com')).rejects.toThrow(/handshake failure/i);
   expect(front.asked).toEqual(['app.example.com']);
   await expect(askSecurely(front, 'stranger.example.org')).rejects.toThrow(/handshake failure/i);
   expect(front.asked).toEqual(['app.example.com']);
@@ -64,7 +115,18 @@ test('TLS 1.2 and 1.3, nothing older; HTTP/1.1 is agreed on', async () => {
   expect((await askSecurely(front, 'app.example.com', { maxVersion: 'TLSv1.2' })).status).toBe(200);
   await expect(askSecurely(front, 'app.example.com', { minVersion: 'TLSv1', maxVersion: 'TLSv1.1' })).rejects.toThrow();
   const socket = await new Promise<tls.TLSSocket>((resolve, reject) => {
-    const open = tls.connect({ host: '127.0.0.1', port: front.ingress.ports.https ?? 0, servername: 'app.example.com', ca: made.chain, ALPNProtocols: ['h2', 'http/1.1'] }, () => resolve(open)).on('error', reject);
+    const open = tls
+      .connect(
+        {
+          host: '127.0.0.1',
+          port: front.ingress.ports.https ?? 0,
+          servername: 'app.example.com',
+          ca: made.chain,
+          ALPNProtocols: ['h2', 'http/1.1'],
+        },
+        () => resolve(open),
+      )
+      .on('error', reject);
   });
   expect([socket.alpnProtocol, socket.getProtocol()]).toEqual(['http/1.1', 'TLSv1.3']);
   socket.destroy();
@@ -75,7 +137,10 @@ test('http leads to https only where there is a certificate', async () => {
   expect((await ask(front, { path: '/a?b=1' })).status).toBe(200);
   front.certificates.set('app.example.com', made);
   front.ingress.forgetCertificate('app.example.com');
-  expect(await ask(front, { path: '/a?b=1' })).toMatchObject({ status: 308, headers: { location: 'https://app.example.com/a?b=1' } });
+  expect(await ask(front, { path: '/a?b=1' })).toMatchObject({
+    status: 308,
+    headers: { location: 'https://app.example.com/a?b=1' },
+  });
   const { headers } = await ask(front, { host: `app.example.com:${front.port}`, path: '/a' });
   expect(headers.location).toBe(`https://app.example.com:${front.ingress.ports.https}/a`);
   expect((await askSecurely(front, 'app.example.com')).status).toBe(200);

@@ -13,7 +13,9 @@ import { ctx, newCertificate, openServerTrial, settle, specOf, withinMs } from '
 import { processesWith, spawnProgram } from '../support/processes';
 import { until, type Trial } from '../support/runtime';
 
-const there = spawnSync('mariadbd', ['--version'], { env: { PATH: `${process.env.PATH}:/usr/sbin` } }).status === 0 || process.env.CI !== undefined;
+const there =
+  spawnSync('mariadbd', ['--version'], { env: { PATH: `${process.env.PATH}:/usr/sbin` } }).status === 0 ||
+  process.env.CI !== undefined;
 const describeServer = there ? describe : describe.skip;
 
 jest.setTimeout(60_000);
@@ -38,15 +40,31 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
   });
 
   function connect(username: string, password: string, of = spec): Promise<Connection> {
-    return createConnection({ host: '127.0.0.1', port: of.port, user: username, password, database: of.database_name!, ssl: { ca: of.tls.certificate }, connectTimeout: 3_000 });
+    return createConnection({
+      host: '127.0.0.1',
+      port: of.port,
+      user: username,
+      password,
+      database: of.database_name!,
+      ssl: { ca: of.tls.certificate },
+      connectTimeout: 3_000,
+    });
   }
 
   /** What a tenant's client is answered: rows, or the code of the error. */
   async function as(username: string, password: string, statements: string[], of = spec): Promise<unknown[]> {
-    const connection = await connect(username, password, of).catch((error: NodeJS.ErrnoException) => String(error.code));
+    const connection = await connect(username, password, of).catch((error: NodeJS.ErrnoException) =>
+      String(error.code),
+    );
     if (typeof connection === 'string') return [connection];
     const answers: unknown[] = [];
-    for (const one of statements) answers.push(await connection.query(one).then(([rows]) => (Array.isArray(rows) ? rows : 'ok'), (error: NodeJS.ErrnoException) => error.code));
+    for (const one of statements)
+      answers.push(
+        await connection.query(one).then(
+          ([rows]) => (Array.isArray(rows) ? rows : 'ok'),
+          (error: NodeJS.ErrnoException) => error.code,
+        ),
+      );
     connection.destroy();
     return answers;
   }
@@ -57,30 +75,90 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
     const begin = Date.now();
     const seen = await settle(driver, spec);
     const { memory_bytes } = await driver.metrics(spec, ctx());
-    console.info(`mariadb: made and started in ${Date.now() - begin} ms, ${Math.round(memory_bytes! / 1e6)} MB, ${Math.round(seen.storage_used_bytes! / 1e6)} MB of disk`);
+    console.info(
+      `mariadb: made and started in ${Date.now() - begin} ms, ${Math.round(memory_bytes! / 1e6)} MB, ${Math.round(seen.storage_used_bytes! / 1e6)} MB of disk`,
+    );
     expect(seen).toMatchObject({ state: 'running', differs: null, full: false, reason: null });
-    expect(await app('CREATE TABLE t (id INT PRIMARY KEY, word TEXT)', `INSERT INTO t VALUES (1, 'one'), (2, 'zwei ü 😀')`, 'SELECT * FROM t')).toEqual(['ok', 'ok', [{ id: 1, word: 'one' }, { id: 2, word: 'zwei ü 😀' }]]);
+    expect(
+      await app(
+        'CREATE TABLE t (id INT PRIMARY KEY, word TEXT)',
+        `INSERT INTO t VALUES (1, 'one'), (2, 'zwei ü 😀')`,
+        'SELECT * FROM t',
+      ),
+    ).toEqual([
+      'ok',
+      'ok',
+      [
+        { id: 1, word: 'one' },
+        { id: 2, word: 'zwei ü 😀' },
+      ],
+    ]);
   });
 
   test('without TLS, with a wrong password and without a name nobody comes in', async () => {
-    const plain = createConnection({ host: '127.0.0.1', port: spec.port, user: 'app', password: spec.users[0]!.password, connectTimeout: 3_000 });
+    const plain = createConnection({
+      host: '127.0.0.1',
+      port: spec.port,
+      user: 'app',
+      password: spec.users[0]!.password,
+      connectTimeout: 3_000,
+    });
     await expect(plain).rejects.toThrow();
-    for (const [user, password] of [['app', 'wrong'], ['', ''], ['root', ''], ['mysql', ''], [`platform_${spec.id}`, spec.admin_password]] as const) expect(await as(user, password, ['SELECT 1'])).toEqual(['ER_ACCESS_DENIED_ERROR']);
+    for (const [user, password] of [
+      ['app', 'wrong'],
+      ['', ''],
+      ['root', ''],
+      ['mysql', ''],
+      [`platform_${spec.id}`, spec.admin_password],
+    ] as const)
+      expect(await as(user, password, ['SELECT 1'])).toEqual(['ER_ACCESS_DENIED_ERROR']);
   });
 
   test.each([
-    'SET GLOBAL read_only = 0', 'SHOW BINARY LOGS', `SELECT * FROM mysql.global_priv`, 'CREATE DATABASE other', 'CREATE DATABASE myxapp', `GRANT ALL ON my_app.* TO someone@'%' IDENTIFIED BY 'x'`, 'CREATE USER someone',
-    `SELECT 'x' INTO OUTFILE '/tmp/outfile'`, `LOAD DATA INFILE '/etc/passwd' INTO TABLE t`, 'SHUTDOWN', `INSTALL SONAME 'server_audit'`, 'FLUSH TABLES WITH READ LOCK', 'SET GLOBAL max_connections = 1',
+    'SET GLOBAL read_only = 0',
+    'SHOW BINARY LOGS',
+    `SELECT * FROM mysql.global_priv`,
+    'CREATE DATABASE other',
+    'CREATE DATABASE myxapp',
+    `GRANT ALL ON my_app.* TO someone@'%' IDENTIFIED BY 'x'`,
+    'CREATE USER someone',
+    `SELECT 'x' INTO OUTFILE '/tmp/outfile'`,
+    `LOAD DATA INFILE '/etc/passwd' INTO TABLE t`,
+    'SHUTDOWN',
+    `INSTALL SONAME 'server_audit'`,
+    'FLUSH TABLES WITH READ LOCK',
+    'SET GLOBAL max_connections = 1',
   ])('an admin cannot %s', async (statement) => {
-    expect(await app(statement)).toEqual([expect.stringMatching(/^ER_(SPECIFIC_ACCESS_DENIED|DBACCESS_DENIED|TABLEACCESS_DENIED|ACCESS_DENIED|CANT_CREATE_USER)/)]);
+    expect(await app(statement)).toEqual([
+      expect.stringMatching(
+        /^ER_(SPECIFIC_ACCESS_DENIED|DBACCESS_DENIED|TABLEACCESS_DENIED|ACCESS_DENIED|CANT_CREATE_USER)/,
+      ),
+    ]);
   });
 
   test('access levels', async () => {
-    spec = { ...spec, users: [...spec.users, { username: 'writer', password: 'w-word', access: 'read_write' }, { username: 'reader', password: 'r-word', access: 'read_only' }] };
+    spec = {
+      ...spec,
+      users: [
+        ...spec.users,
+        { username: 'writer', password: 'w-word', access: 'read_write' },
+        { username: 'reader', password: 'r-word', access: 'read_only' },
+      ],
+    };
     expect((await driver.observe(spec, ctx())).differs).toBe('users');
     await settle(driver, spec);
-    expect(await as('writer', 'w-word', [`INSERT INTO t VALUES (3, 'three')`, 'DELETE FROM t WHERE id = 3', 'CREATE TABLE no (id INT)', 'DROP TABLE t'])).toEqual(['ok', 'ok', ...Array(2).fill('ER_TABLEACCESS_DENIED_ERROR')]);
-    expect(await as('reader', 'r-word', ['SELECT COUNT(*) AS n FROM t', 'DELETE FROM t'])).toEqual([[{ n: 2 }], 'ER_TABLEACCESS_DENIED_ERROR']);
+    expect(
+      await as('writer', 'w-word', [
+        `INSERT INTO t VALUES (3, 'three')`,
+        'DELETE FROM t WHERE id = 3',
+        'CREATE TABLE no (id INT)',
+        'DROP TABLE t',
+      ]),
+    ).toEqual(['ok', 'ok', ...Array(2).fill('ER_TABLEACCESS_DENIED_ERROR')]);
+    expect(await as('reader', 'r-word', ['SELECT COUNT(*) AS n FROM t', 'DELETE FROM t'])).toEqual([
+      [{ n: 2 }],
+      'ER_TABLEACCESS_DENIED_ERROR',
+    ]);
     spec = { ...spec, users: spec.users.slice(0, 1) };
     await settle(driver, spec);
     expect(await as('reader', 'r-word', ['SELECT 1'])).toEqual(['ER_ACCESS_DENIED_ERROR']);
@@ -128,7 +206,11 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
     const from = { id: 'restore_1', server_id: spec.id, backup_id: 'bkp_one', until: null };
     await driver.restore(spec, from, ctx());
     await settle(driver, spec);
-    expect(await app('SELECT * FROM t WHERE id = 2', 'SELECT COUNT(*) AS n FROM v', 'SELECT * FROM later')).toEqual([[{ id: 2, word: 'zwei ü 😀' }], [{ n: 2 }], 'ER_NO_SUCH_TABLE']);
+    expect(await app('SELECT * FROM t WHERE id = 2', 'SELECT COUNT(*) AS n FROM v', 'SELECT * FROM later')).toEqual([
+      [{ id: 2, word: 'zwei ü 😀' }],
+      [{ n: 2 }],
+      'ER_NO_SUCH_TABLE',
+    ]);
     expect(await app('CALL two()')).toEqual([[[{ two: 2 }], expect.anything()]]);
     await app(`INSERT INTO t VALUES (4, 'four')`);
     await driver.restore(spec, from, ctx());
@@ -138,7 +220,9 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
   test('a backup that cannot be read: the data from before are back', async () => {
     await driver.backup(spec, 'bkp_bad', ctx());
     writeFileSync(`${directory()}/backups/${spec.id}/bkp_bad/dump.sql.gz`, 'this is no dump');
-    await expect(driver.restore(spec, { id: 'restore_2', server_id: spec.id, backup_id: 'bkp_bad', until: null }, ctx())).rejects.toThrow(/from before are back/);
+    await expect(
+      driver.restore(spec, { id: 'restore_2', server_id: spec.id, backup_id: 'bkp_bad', until: null }, ctx()),
+    ).rejects.toThrow(/from before are back/);
     await settle(driver, spec);
     expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 3 }]]);
     const { stream, file_name } = await driver.openBackup(spec.id, 'bkp_one');
@@ -148,14 +232,30 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
 
   test('over its storage: reads and deletions go on, writes do not; with room again they do', async () => {
     const used = (await driver.observe(spec, ctx())).storage_used_bytes!;
-    const small = openMariadb({ runtime: trial.runtime, directory: directory(), found, gigabyteBytes: used + (4 << 20) });
+    const small = openMariadb({
+      runtime: trial.runtime,
+      directory: directory(),
+      found,
+      gigabyteBytes: used + (4 << 20),
+    });
     const word = 'x'.repeat(1 << 20);
-    await app('CREATE TABLE big (id INT, word LONGTEXT)', ...Array.from({ length: 8 }, (_, i) => `INSERT INTO big VALUES (${i}, '${word}')`));
+    await app(
+      'CREATE TABLE big (id INT, word LONGTEXT)',
+      ...Array.from({ length: 8 }, (_, i) => `INSERT INTO big VALUES (${i}, '${word}')`),
+    );
     await until(async () => (await small.observe(spec, ctx())).differs === 'storage limit');
     expect((await settle(small, spec)).full).toBe(true);
-    expect(await app(`INSERT INTO t VALUES (5, 'five')`, 'CREATE TABLE more (id INT)', 'UPDATE t SET word = 1', 'SELECT COUNT(*) AS n FROM t', 'DELETE FROM t WHERE id = 4', 'TRUNCATE big', 'DROP TABLE big')).toEqual([
-      ...Array(3).fill('ER_TABLEACCESS_DENIED_ERROR'), [{ n: 3 }], 'ok', 'ok', 'ok',
-    ]);
+    expect(
+      await app(
+        `INSERT INTO t VALUES (5, 'five')`,
+        'CREATE TABLE more (id INT)',
+        'UPDATE t SET word = 1',
+        'SELECT COUNT(*) AS n FROM t',
+        'DELETE FROM t WHERE id = 4',
+        'TRUNCATE big',
+        'DROP TABLE big',
+      ),
+    ).toEqual([...Array(3).fill('ER_TABLEACCESS_DENIED_ERROR'), [{ n: 3 }], 'ok', 'ok', 'ok']);
     const roomy = openMariadb({ runtime: trial.runtime, directory: directory(), found });
     expect((await settle(roomy, spec)).full).toBe(false);
     expect(await app(`INSERT INTO t VALUES (4, 'four')`)).toEqual(['ok']);
@@ -192,7 +292,11 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
   });
 
   test('what the engine cannot do here is said', async () => {
-    const replica = { ...spec, id: 'rep_mariadb', replica_of: { server_id: spec.id, port: spec.port, password: spec.admin_password } };
+    const replica = {
+      ...spec,
+      id: 'rep_mariadb',
+      replica_of: { server_id: spec.id, port: spec.port, password: spec.admin_password },
+    };
     await expect(driver.ensure(replica, ctx())).rejects.toMatchObject({ reason: 'unsupported' });
     await expect(driver.upgrade(spec, '10.6', ctx())).rejects.toMatchObject({ reason: 'unsupported' });
     await expect(driver.ensure({ ...spec, version: '5.5' }, ctx())).rejects.toMatchObject({ reason: 'unsupported' });
@@ -200,9 +304,15 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
   });
 
   test('a control plane killed while it makes and restores: converges', async () => {
-    const victim = specOf('mariadb', spec.version, 18022, { id: 'db_killed_mariadb', tenant: 22, database_name: 'my_app' });
+    const victim = specOf('mariadb', spec.version, 18022, {
+      id: 'db_killed_mariadb',
+      tenant: 22,
+      database_name: 'my_app',
+    });
     for (const delay of [300, 2_500]) {
-      const child = spawnProgram(killedProgram, [JSON.stringify({ options: trial.options, found, spec: victim, directory: directory(), backupOf: spec.id })]);
+      const child = spawnProgram(killedProgram, [
+        JSON.stringify({ options: trial.options, found, spec: victim, directory: directory(), backupOf: spec.id }),
+      ]);
       await once(child.stdout!, 'data');
       await sleep(delay);
       child.kill('SIGKILL');

@@ -26,7 +26,11 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
   beforeAll(async () => {
     engine = await openEngineTrial();
     directory = path.join(engine.trial.root, 'endpoints');
-    driver = openPooler({ runtime: engine.trial.runtime, directory, found: async () => (await hostFacts()).programs.pgbouncer ?? null });
+    driver = openPooler({
+      runtime: engine.trial.runtime,
+      directory,
+      found: async () => (await hostFacts()).programs.pgbouncer ?? null,
+    });
     server = postgresqlSpec(engine.found[0]?.series ?? '', serverPort);
     await settle(engine.driver, server);
   }, 60_000);
@@ -35,7 +39,21 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
   /** What the job makes of a server. */
   async function pooled(more: Partial<PoolSpec> = {}): Promise<Desired<PoolSpec>> {
     const { tenant, tls } = server;
-    return { id, spec: { tenant, port, running: true, allowed_sources: [], mode: 'transaction', size: 2, database_name: 'app', server: await engine.driver.pooled!(server), tls, ...more } };
+    return {
+      id,
+      spec: {
+        tenant,
+        port,
+        running: true,
+        allowed_sources: [],
+        mode: 'transaction',
+        size: 2,
+        database_name: 'app',
+        server: await engine.driver.pooled!(server),
+        tls,
+        ...more,
+      },
+    };
   }
 
   async function bring(more: Partial<PoolSpec> = {}): Promise<ListenerSeen> {
@@ -46,7 +64,10 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     return seen.observed;
   }
 
-  const pids = () => processesWith(`${directory}/${id}/conf/pgbouncer.ini`).filter(({ args }) => args.startsWith('/usr/sbin/pgbouncer')).map(({ pid }) => pid);
+  const pids = () =>
+    processesWith(`${directory}/${id}/conf/pgbouncer.ini`)
+      .filter(({ args }) => args.startsWith('/usr/sbin/pgbouncer'))
+      .map(({ pid }) => pid);
   /** As clients see the server through the pool. */
   const pool = (): ServerSpec => ({ ...server, port });
 
@@ -58,24 +79,52 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
   test('many clients share few connections, and no password is on the disk', async () => {
     await expect(driver.observe(await pooled(), ctx())).resolves.toEqual({ state: 'absent' });
     expect(await bring()).toEqual({ state: 'running', reason: null });
-    const clients = await Promise.all(Array.from({ length: 12 }, async () => {
-      const client = new Client({ host: '127.0.0.1', port, database: 'app', user: 'app', password: 'first-word', ssl: { ca: server.tls.certificate, servername: 'localhost' } });
-      await client.connect();
-      return client;
-    }));
-    const seen = await Promise.all(clients.map(async (client) => (await client.query<{ pid: number }>('select pg_backend_pid() as pid, pg_sleep(0.02)')).rows[0]?.pid));
+    const clients = await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        const client = new Client({
+          host: '127.0.0.1',
+          port,
+          database: 'app',
+          user: 'app',
+          password: 'first-word',
+          ssl: { ca: server.tls.certificate, servername: 'localhost' },
+        });
+        await client.connect();
+        return client;
+      }),
+    );
+    const seen = await Promise.all(
+      clients.map(
+        async (client) =>
+          (await client.query<{ pid: number }>('select pg_backend_pid() as pid, pg_sleep(0.02)')).rows[0]?.pid,
+      ),
+    );
     expect(new Set(seen).size).toBeLessThanOrEqual(2);
-    const [{ count } = { count: 0 }] = await rows(server, "select count(*)::int as count from pg_stat_activity where backend_type = 'client backend' and client_addr is null and usename = 'app'");
+    const [{ count } = { count: 0 }] = await rows(
+      server,
+      "select count(*)::int as count from pg_stat_activity where backend_type = 'client backend' and client_addr is null and usename = 'app'",
+    );
     expect(count).toBeLessThanOrEqual(2);
     await Promise.all(clients.map((client) => client.end()));
-    const files = readdirSync(path.join(directory, id, 'conf')).map((name) => readFileSync(path.join(directory, id, 'conf', name), 'utf8'));
+    const files = readdirSync(path.join(directory, id, 'conf')).map((name) =>
+      readFileSync(path.join(directory, id, 'conf', name), 'utf8'),
+    );
     expect(files.join('')).toContain('SCRAM-SHA-256$4096:');
     expect(files.join('')).not.toContain('first-word');
   });
 
   test('nobody gets in without TLS, with another password, as the administrator, or to another database', async () => {
-    const verdicts = await Promise.all([{ ssl: false }, { password: 'guess' }, { user: 'root', password: 'x' }, { user: 'platform_admin', password: 'x' }, { user: 'platform_replication', password: server.admin_password }, { database: 'pgbouncer' }, { database: 'postgres' }]
-      .map((more) => refusal(pool(), more)));
+    const verdicts = await Promise.all(
+      [
+        { ssl: false },
+        { password: 'guess' },
+        { user: 'root', password: 'x' },
+        { user: 'platform_admin', password: 'x' },
+        { user: 'platform_replication', password: server.admin_password },
+        { database: 'pgbouncer' },
+        { database: 'postgres' },
+      ].map((more) => refusal(pool(), more)),
+    );
     expect(verdicts.filter((code) => code === null)).toEqual([]);
   });
 
@@ -83,16 +132,25 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     const [before] = pids();
     await bring({ mode: 'session', size: 1 });
     expect(pids()).toEqual([before]);
-    const first = await rows(pool(), "set role none; set work_mem = '1MB'; create temp table left_over (); prepare one as select 1; select pg_advisory_lock(7)").catch((error: unknown) => error);
+    const first = await rows(
+      pool(),
+      "set role none; set work_mem = '1MB'; create temp table left_over (); prepare one as select 1; select pg_advisory_lock(7)",
+    ).catch((error: unknown) => error);
     expect(first).not.toBeInstanceOf(Error);
-    const [seen] = await rows(pool(), "select current_user::text as who, current_setting('work_mem') <> '1MB' as reset, to_regclass('left_over')::text as left_over, (select count(*)::int from pg_prepared_statements) as prepared, (select count(*)::int from pg_locks where locktype = 'advisory') as locks");
+    const [seen] = await rows(
+      pool(),
+      "select current_user::text as who, current_setting('work_mem') <> '1MB' as reset, to_regclass('left_over')::text as left_over, (select count(*)::int from pg_prepared_statements) as prepared, (select count(*)::int from pg_locks where locktype = 'advisory') as locks",
+    );
     expect(seen).toEqual({ who: 'platform_owner', reset: true, left_over: null, prepared: 0, locks: 0 });
   });
 
   test('a further user is let in at once, and nobody is disturbed', async () => {
     const [before] = pids();
     await asUser(pool(), {}, async (client) => {
-      server = { ...server, users: [...server.users, { username: 'reader', password: 'reads-only', access: 'read_only' }] };
+      server = {
+        ...server,
+        users: [...server.users, { username: 'reader', password: 'reads-only', access: 'read_only' }],
+      };
       await settle(engine.driver, server);
       expect(await refusal(pool(), { user: 'reader', password: 'reads-only' })).toBe('08P01');
       await bring({ mode: 'session' });
@@ -131,7 +189,9 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     });
     expect(await refusal(pool(), from('127.0.0.9'))).not.toBeNull();
     expect([await refusal(pool(), from('127.0.0.17')), await refusal(pool(), {})]).toEqual([null, null]);
-    await expect(bring({ allowed_sources: ['127.0.0.16 255.255.255.0 trust'] })).rejects.toMatchObject({ reason: 'invalid' });
+    await expect(bring({ allowed_sources: ['127.0.0.16 255.255.255.0 trust'] })).rejects.toMatchObject({
+      reason: 'invalid',
+    });
   });
 
   test('killed, it is seen and comes back; the server may come and go', async () => {
@@ -139,8 +199,14 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     signalAll(pids());
     const wanted = await pooled();
     // Its end is noticed a moment after it has come.
-    await until(async () => ((await driver.observe(wanted, ctx())) as { observed?: { state: string } }).observed?.state === 'failed');
-    expect(await driver.observe(wanted, ctx())).toMatchObject({ upToDate: false, observed: { reason: expect.stringContaining('SIGKILL') } });
+    await until(
+      async () =>
+        ((await driver.observe(wanted, ctx())) as { observed?: { state: string } }).observed?.state === 'failed',
+    );
+    expect(await driver.observe(wanted, ctx())).toMatchObject({
+      upToDate: false,
+      observed: { reason: expect.stringContaining('SIGKILL') },
+    });
     expect(pids()).toEqual([]);
     await bring();
     expect(await refusal(pool(), {})).toBeNull();
@@ -166,7 +232,11 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
 
   test('stopped, nothing listens; a port that somebody else has is told', async () => {
     await bring({ running: false }).catch(() => undefined);
-    expect(await driver.observe(await pooled({ running: false }), ctx())).toMatchObject({ state: 'present', upToDate: true, observed: { state: 'stopped' } });
+    expect(await driver.observe(await pooled({ running: false }), ctx())).toMatchObject({
+      state: 'present',
+      upToDate: true,
+      observed: { state: 'stopped' },
+    });
     expect(await refusal(pool(), {})).toBe('ECONNREFUSED');
     const other = createServer().listen(otherPort, '127.0.0.1');
     await expect(bring({ port: otherPort })).rejects.toMatchObject({ reason: 'transient' });
@@ -185,7 +255,10 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     expect(readdirSync(directory)).toContain('dbe_foreign');
     rmSync(path.join(directory, 'dbe_foreign'));
     const without = openPooler({ runtime: engine.trial.runtime, directory, found: () => Promise.resolve(null) });
-    await expect(without.ensure({ ...wanted, id: 'dbe_without' }, { state: 'absent' }, ctx())).rejects.toMatchObject({ reason: 'unsupported', message: expect.stringContaining('Install the package pgbouncer') });
+    await expect(without.ensure({ ...wanted, id: 'dbe_without' }, { state: 'absent' }, ctx())).rejects.toMatchObject({
+      reason: 'unsupported',
+      message: expect.stringContaining('Install the package pgbouncer'),
+    });
     await without.remove({ ...wanted, id: 'dbe_without' }, { state: 'absent' }, ctx());
   });
 
@@ -195,7 +268,11 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     for await (const owned of driver.list(ctx())) listed.push(owned.owner_id);
     expect(listed).toEqual([id]);
     for (let turn = 0; turn < 2; turn += 1) await driver.remove(wanted, await driver.observe(wanted, ctx()), ctx());
-    expect([await driver.observe(wanted, ctx()), readdirSync(directory), pids()]).toEqual([{ state: 'absent' }, [], []]);
+    expect([await driver.observe(wanted, ctx()), readdirSync(directory), pids()]).toEqual([
+      { state: 'absent' },
+      [],
+      [],
+    ]);
     expect((await engine.trial.runtime.list()).filter((unit) => unit.startsWith('dbe_'))).toEqual([]);
   });
 });

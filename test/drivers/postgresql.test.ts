@@ -8,14 +8,25 @@ import { quoted } from '../../drivers/database/postgresql/configuration';
 import { parseLogLine } from '../../drivers/database/postgresql/log';
 import { stageFor } from '../../drivers/database/postgresql/storage';
 import { ctx } from '../support/database_server';
-import { asUser, from, openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../support/engines';
+import {
+  asUser,
+  from,
+  openEngineTrial,
+  postgresqlSpec,
+  refusal,
+  rows,
+  untilDone,
+  type EngineTrial,
+} from '../support/engines';
 import { processesWith } from '../support/processes';
 import { until } from '../support/runtime';
 
 jest.setTimeout(240_000);
 
 const installed = existing();
-const offered = process.env.CI ? ['15', '18'] : ['15', '18'].filter((series) => series === '18' || installed.includes(series));
+const offered = process.env.CI
+  ? ['15', '18']
+  : ['15', '18'].filter((series) => series === '18' || installed.includes(series));
 const absent = ['15', '18'].filter((series) => !offered.includes(series));
 
 for (const series of absent) test.skip(`PostgreSQL ${series}: not installed on this host`, () => undefined);
@@ -45,21 +56,39 @@ describe.each(offered)('PostgreSQL %s', (version) => {
   test('is as wanted, and a second call changes nothing', async () => {
     const before = readFileSync(path.join(one.directory, `${spec.id}/conf/postgresql.conf`), 'utf8');
     await one.driver.ensure(spec, ctx());
-    expect(await one.driver.observe(spec, ctx())).toMatchObject({ state: 'running', differs: null, full: false, reason: null });
+    expect(await one.driver.observe(spec, ctx())).toMatchObject({
+      state: 'running',
+      differs: null,
+      full: false,
+      reason: null,
+    });
     expect(readFileSync(path.join(one.directory, `${spec.id}/conf/postgresql.conf`), 'utf8')).toBe(before);
     expect(await one.driver.list(ctx())).toEqual([spec.id]);
-    expect(await rows(spec, "select current_setting('data_checksums') as sums, current_setting('max_connections') as connections, current_setting('server_encoding') as encoding, current_setting('password_encryption') as word"))
-      .toEqual([{ sums: 'on', connections: '23', encoding: 'UTF8', word: 'scram-sha-256' }]);
+    expect(
+      await rows(
+        spec,
+        "select current_setting('data_checksums') as sums, current_setting('max_connections') as connections, current_setting('server_encoding') as encoding, current_setting('password_encryption') as word",
+      ),
+    ).toEqual([{ sums: 'on', connections: '23', encoding: 'UTF8', word: 'scram-sha-256' }]);
   });
 
   test('TLS is required, and the certificate is that of the spec', async () => {
     expect(await refusal(spec, { ssl: false })).toBe('28000');
-    expect(await rows(spec, 'select ssl, version from pg_stat_ssl where pid = pg_backend_pid()')).toEqual([{ ssl: true, version: 'TLSv1.3' }]);
+    expect(await rows(spec, 'select ssl, version from pg_stat_ssl where pid = pg_backend_pid()')).toEqual([
+      { ssl: true, version: 'TLSv1.3' },
+    ]);
   });
 
   test('users may what their access says, also with tables that others make later', async () => {
-    await rows(spec, 'create schema shop; create table shop.one (id int primary key, note text); create table two (id serial primary key, note text)', as(second));
-    await rows(spec, "alter table shop.one add column more int; insert into shop.one values (1, 'a', 2); insert into two (note) values ('b')");
+    await rows(
+      spec,
+      'create schema shop; create table shop.one (id int primary key, note text); create table two (id serial primary key, note text)',
+      as(second),
+    );
+    await rows(
+      spec,
+      "alter table shop.one add column more int; insert into shop.one values (1, 'a', 2); insert into two (note) values ('b')",
+    );
     expect(await rows(spec, 'select id from shop.one', as(reader))).toEqual([{ id: 1 }]);
     expect(await refusal(spec, as(reader), 'insert into two (note) values (1)')).toBe('42501');
     expect(await refusal(spec, as(reader), 'create table mine (id int)')).toBe('42501');
@@ -84,8 +113,13 @@ describe.each(offered)('PostgreSQL %s', (version) => {
   });
 
   test('a rotated password locks the old one out, and ends its sessions', async () => {
-    const rotated = { ...spec, users: spec.users.map((user) => (user === writer ? { ...writer, password: 'another-word' } : user)) };
-    const held = asUser(spec, as(writer), (client) => client.query('select pg_sleep(20)')).catch((error: { code: string }) => error.code);
+    const rotated = {
+      ...spec,
+      users: spec.users.map((user) => (user === writer ? { ...writer, password: 'another-word' } : user)),
+    };
+    const held = asUser(spec, as(writer), (client) => client.query('select pg_sleep(20)')).catch(
+      (error: { code: string }) => error.code,
+    );
     await sleep(300);
     await one.driver.ensure(rotated, ctx());
     expect(await held).toBe('57P01');
@@ -109,28 +143,42 @@ describe.each(offered)('PostgreSQL %s', (version) => {
     await one.driver.ensure(open, ctx());
     expect(await refusal(spec, elsewhere)).toBeNull();
     expect(await refusal(spec, from('127.0.0.10'))).toBe('28000');
-    const held = asUser(spec, elsewhere, (client) => client.query('select pg_sleep(20)')).catch((error: { code: string }) => error.code);
+    const held = asUser(spec, elsewhere, (client) => client.query('select pg_sleep(20)')).catch(
+      (error: { code: string }) => error.code,
+    );
     await sleep(300);
     await one.driver.ensure({ ...spec, allowed_sources: ['192.0.2.0/24'] }, ctx());
     expect(await held).toBe('57P01');
     await one.driver.ensure(spec, ctx());
-    await expect(one.driver.ensure({ ...spec, allowed_sources: ['all all trust'] }, ctx())).rejects.toMatchObject({ reason: 'invalid' });
+    await expect(one.driver.ensure({ ...spec, allowed_sources: ['all all trust'] }, ctx())).rejects.toMatchObject({
+      reason: 'invalid',
+    });
   });
 
   test('another package is another size', async () => {
     const larger = { ...spec, size: { memory_mb: 512, cpus: 1, max_connections: 40 } };
     expect((await one.driver.observe(larger, ctx())).differs).not.toBeNull();
     await one.driver.ensure(larger, ctx());
-    expect(await rows(spec, "select current_setting('shared_buffers') as buffers, current_setting('max_connections') as connections")).toEqual([{ buffers: '128MB', connections: '43' }]);
+    expect(
+      await rows(
+        spec,
+        "select current_setting('shared_buffers') as buffers, current_setting('max_connections') as connections",
+      ),
+    ).toEqual([{ buffers: '128MB', connections: '43' }]);
     await one.driver.ensure(spec, ctx());
   });
 
   test('stops and starts; killed, it comes back with its data', async () => {
     await one.driver.ensure({ ...spec, running: false }, ctx());
-    expect(await one.driver.observe({ ...spec, running: false }, ctx())).toMatchObject({ state: 'stopped', differs: null });
+    expect(await one.driver.observe({ ...spec, running: false }, ctx())).toMatchObject({
+      state: 'stopped',
+      differs: null,
+    });
     expect(await refusal(spec, {})).toBe('ECONNREFUSED');
     await one.driver.ensure(spec, ctx());
-    const [postmaster] = processesWith(`${one.directory}/${spec.id}/data`).filter(({ args }) => /bin\/postgres -D/.test(args) && !args.includes('sh -c') && !args.includes('bwrap'));
+    const [postmaster] = processesWith(`${one.directory}/${spec.id}/data`).filter(
+      ({ args }) => /bin\/postgres -D/.test(args) && !args.includes('sh -c') && !args.includes('bwrap'),
+    );
     process.kill(postmaster!.pid, 'SIGKILL');
     await until(async () => (await one.driver.observe(spec, ctx())).state === 'failed');
     await one.driver.ensure(spec, ctx());
@@ -147,10 +195,19 @@ describe.each(offered)('PostgreSQL %s', (version) => {
     const first = await one.driver.readLog(spec.id, null);
     let chunk = first;
     const texts = first.lines.map(({ text }) => text);
-    while (chunk.more) texts.push(...(chunk = await one.driver.readLog(spec.id, chunk.position)).lines.map(({ text }) => text));
+    while (chunk.more)
+      texts.push(...(chunk = await one.driver.readLog(spec.id, chunk.position)).lines.map(({ text }) => text));
     expect(texts.join('\n')).not.toContain(one.directory);
-    expect(texts.map(parseLogLine)).toContainEqual(expect.objectContaining({ source: 'slow_query', username: 'app', database: 'app', message: expect.stringContaining('pg_sleep') as unknown }));
-    for (const word of [spec.admin_password, ...spec.users.map(({ password }) => password), 'SCRAM-SHA-256$']) expect(texts.join('\n')).not.toContain(word);
+    expect(texts.map(parseLogLine)).toContainEqual(
+      expect.objectContaining({
+        source: 'slow_query',
+        username: 'app',
+        database: 'app',
+        message: expect.stringContaining('pg_sleep') as unknown,
+      }),
+    );
+    for (const word of [spec.admin_password, ...spec.users.map(({ password }) => password), 'SCRAM-SHA-256$'])
+      expect(texts.join('\n')).not.toContain(word);
   });
 
   test('no password is in an argument list or in a file that others read', () => {
@@ -175,7 +232,9 @@ describe.each(offered)('PostgreSQL %s', (version) => {
       for (let round = 0; round < 8; round++) await client.query(fill);
     });
     await one.driver.ensure(small, ctx());
-    expect(await refusal(spec, {}, 'set default_transaction_read_only = off; set transaction_read_only = off')).toBe('0A000');
+    expect(await refusal(spec, {}, 'set default_transaction_read_only = off; set transaction_read_only = off')).toBe(
+      '0A000',
+    );
     expect(await refusal(spec, {}, "insert into two (note) values ('e')")).toBe('25006');
     expect(await rows(spec, 'select id from shop.one')).toEqual([{ id: 1 }]);
     await one.driver.ensure(spec, ctx());
@@ -201,7 +260,12 @@ describe.each(offered)('PostgreSQL %s', (version) => {
   });
 
   test('servers cannot reach each other', async () => {
-    const other = { ...postgresqlSpec(version, port + 52), id: `db_two_${version}`, tenant: 12, users: [{ username: 'app', password: 'word-of-the-other', access: 'admin' as const }] };
+    const other = {
+      ...postgresqlSpec(version, port + 52),
+      id: `db_two_${version}`,
+      tenant: 12,
+      users: [{ username: 'app', password: 'word-of-the-other', access: 'admin' as const }],
+    };
     await untilDone((context) => one.driver.ensure(other, context));
     expect(await refusal(other, { password: spec.users[0]!.password })).toBe('28P01');
     expect(await refusal(other, as(reader))).toBe('28P01');
@@ -215,7 +279,15 @@ test('values of the configuration are quoted', () => {
 });
 
 test('the stages of a full server do not go back and forth', () => {
-  expect([stageFor(0.99, 'none'), stageFor(1, 'none'), stageFor(0.97, 'soft'), stageFor(0.94, 'soft'), stageFor(1.1, 'soft'), stageFor(1.05, 'hard'), stageFor(0.97, 'hard')]).toEqual(['none', 'soft', 'soft', 'none', 'hard', 'hard', 'soft']);
+  expect([
+    stageFor(0.99, 'none'),
+    stageFor(1, 'none'),
+    stageFor(0.97, 'soft'),
+    stageFor(0.94, 'soft'),
+    stageFor(1.1, 'soft'),
+    stageFor(1.05, 'hard'),
+    stageFor(0.97, 'hard'),
+  ]).toEqual(['none', 'soft', 'soft', 'none', 'hard', 'hard', 'soft']);
 });
 
 function existing(): string[] {

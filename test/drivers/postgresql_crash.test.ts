@@ -20,11 +20,21 @@ const port = 18_340;
   let spec: ServerSpec;
   const ensure = (wanted: ServerSpec) => untilDone((context) => one.driver.ensure(wanted, context));
   const restore = (wanted: ServerSpec, id: string, more: { backup_id?: string; until?: string; server_id?: string }) =>
-    untilDone((context) => one.driver.restore(wanted, { id, server_id: spec.id, backup_id: null, until: null, ...more }, context));
-  const notes = async (of: ServerSpec) => (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
+    untilDone((context) =>
+      one.driver.restore(wanted, { id, server_id: spec.id, backup_id: null, until: null, ...more }, context),
+    );
+  const notes = async (of: ServerSpec) =>
+    (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
   const at = async () => {
     await sleep(30);
-    return String((await rows(spec, "select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') as now"))[0]?.now);
+    return String(
+      (
+        await rows(
+          spec,
+          'select to_char(clock_timestamp() at time zone \'utc\', \'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"\') as now',
+        )
+      )[0]?.now,
+    );
   };
 
   beforeAll(async () => {
@@ -53,7 +63,11 @@ const port = 18_340;
       console.log('done');
       process.exit(0);
     })().catch((error) => { console.error(error); process.exit(1); });`;
-  const begin = (call: string, of: ServerSpec): ChildProcess => spawnProgram(program(call), [one.trial.options, one.directory, of].map((each) => JSON.stringify(each)));
+  const begin = (call: string, of: ServerSpec): ChildProcess =>
+    spawnProgram(
+      program(call),
+      [one.trial.options, one.directory, of].map((each) => JSON.stringify(each)),
+    );
   const killedAfter = async (call: string, of: ServerSpec, ms: number) => {
     const child = begin(call, of);
     const isBegun = new Promise((resolve) => child.stdout!.once('data', resolve));
@@ -75,7 +89,9 @@ const port = 18_340;
   test('in the middle of a backup', async () => {
     for (const ms of [100, 400]) await killedAfter("backup(spec, 'bkp_killed', driverContext(30000))", spec, ms);
     await untilDone((context) => one.driver.backup(spec, 'bkp_killed', context));
-    expect(readdirSync(path.join(one.directory, 'backups', spec.id)).filter((name) => name.startsWith('.draft'))).toEqual([]);
+    expect(
+      readdirSync(path.join(one.directory, 'backups', spec.id)).filter((name) => name.startsWith('.draft')),
+    ).toEqual([]);
     await one.driver.removeBackup(spec.id, 'bkp_killed', ctx());
     await one.driver.removeBackup(spec.id, 'bkp_killed', ctx());
   });
@@ -97,7 +113,11 @@ const port = 18_340;
   test('a restore that nobody goes on with leaves what was there', async () => {
     const until = await at();
     await rows(spec, "insert into notes values ('later')");
-    await killedAfter(`restore(spec, { id: 'rst_left', server_id: spec.id, backup_id: null, until: '${until}' }, driverContext(30000))`, spec, 900);
+    await killedAfter(
+      `restore(spec, { id: 'rst_left', server_id: spec.id, backup_id: null, until: '${until}' }, driverContext(30000))`,
+      spec,
+      900,
+    );
     await ensure(spec);
     expect(['later', undefined]).toContain((await notes(spec)).find((note) => note === 'later'));
     expect(await notes(spec)).toContain('kept');
@@ -107,7 +127,8 @@ const port = 18_340;
     const old = { ...postgresqlSpec(version, port + 6), id: 'db_old', tenant: 17 };
     await ensure(old);
     await rows(old, "create table notes (note text); insert into notes values ('kept')");
-    for (const ms of [300, 1_500, 2_500]) await killedAfter(`upgrade({ ...spec, version: '18' }, '${version}', driverContext(30000))`, old, ms);
+    for (const ms of [300, 1_500, 2_500])
+      await killedAfter(`upgrade({ ...spec, version: '18' }, '${version}', driverContext(30000))`, old, ms);
     const newer = { ...old, version: '18' };
     await untilDone((context) => one.driver.upgrade(newer, version, context));
     expect(await notes(newer)).toEqual(['kept']);

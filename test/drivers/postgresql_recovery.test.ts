@@ -18,11 +18,21 @@ const port = 18_300;
   let spec: ServerSpec;
   const ensure = (wanted: ServerSpec) => untilDone((context) => one.driver.ensure(wanted, context));
   const restore = (wanted: ServerSpec, id: string, more: { backup_id?: string; until?: string; server_id?: string }) =>
-    untilDone((context) => one.driver.restore(wanted, { id, server_id: spec.id, backup_id: null, until: null, ...more }, context));
-  const notes = async (of: ServerSpec) => (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
+    untilDone((context) =>
+      one.driver.restore(wanted, { id, server_id: spec.id, backup_id: null, until: null, ...more }, context),
+    );
+  const notes = async (of: ServerSpec) =>
+    (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
   const at = async () => {
     await sleep(30);
-    return String((await rows(spec, "select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') as now"))[0]?.now);
+    return String(
+      (
+        await rows(
+          spec,
+          'select to_char(clock_timestamp() at time zone \'utc\', \'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"\') as now',
+        )
+      )[0]?.now,
+    );
   };
 
   beforeAll(async () => {
@@ -67,7 +77,9 @@ const port = 18_300;
     expect(await notes(spec)).toEqual([]);
     await restore(spec, 'rst_three', { until: await at() });
     expect(await notes(spec)).toEqual([]);
-    await expect(restore(spec, 'rst_four', { until: '2020-01-01T00:00:00Z' })).rejects.toMatchObject({ reason: 'invalid' });
+    await expect(restore(spec, 'rst_four', { until: '2020-01-01T00:00:00Z' })).rejects.toMatchObject({
+      reason: 'invalid',
+    });
     await restore(spec, 'rst_five', { backup_id: 'bkp_one' });
     expect(await notes(spec)).toEqual(['a']);
     expect(readdirSync(path.join(one.directory, spec.id)).filter((name) => /aside|next|before/.test(name))).toEqual([]);
@@ -75,7 +87,12 @@ const port = 18_300;
 
   test('a copy is a server of its own, with users of its own', async () => {
     await rows(spec, "insert into notes values ('for the copy')");
-    const copy = { ...postgresqlSpec(version, port + 1), id: 'db_copy_postgresql', tenant: 12, users: [{ username: 'app', password: 'word-of-the-copy', access: 'admin' as const }] };
+    const copy = {
+      ...postgresqlSpec(version, port + 1),
+      id: 'db_copy_postgresql',
+      tenant: 12,
+      users: [{ username: 'app', password: 'word-of-the-copy', access: 'admin' as const }],
+    };
     await untilDone((context) => one.driver.backup(spec, 'bkp_two', context));
     await restore(copy, 'rst_copy', { until: await at() });
     expect(await notes(copy)).toEqual(['a', 'for the copy']);

@@ -15,8 +15,10 @@ const port = 18_320;
 (isThere || process.env.CI ? describe : describe.skip)(`replicas and upgrades of PostgreSQL ${version}`, () => {
   let one: EngineTrial;
   let spec: ServerSpec;
-  const ensure = (wanted: ServerSpec) => untilDone((context) => one.driver.ensure(wanted, context), wanted.replica_of ? spec : undefined);
-  const notes = async (of: ServerSpec) => (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
+  const ensure = (wanted: ServerSpec) =>
+    untilDone((context) => one.driver.ensure(wanted, context), wanted.replica_of ? spec : undefined);
+  const notes = async (of: ServerSpec) =>
+    (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
 
   beforeAll(async () => {
     one = await openEngineTrial();
@@ -31,12 +33,24 @@ const port = 18_320;
 
   test('a replica follows, reads only, and becomes a server of its own; the primary is as before', async () => {
     const primary = { ...spec, replicas: ['rep_postgresql'] };
-    const replica: ServerSpec = { ...spec, id: 'rep_postgresql', tenant: 13, port: port + 2, archive: false, replicas: undefined, replica_of: { server_id: spec.id, port, password: spec.admin_password } };
+    const replica: ServerSpec = {
+      ...spec,
+      id: 'rep_postgresql',
+      tenant: 13,
+      port: port + 2,
+      archive: false,
+      replicas: undefined,
+      replica_of: { server_id: spec.id, port, password: spec.admin_password },
+    };
     await ensure(primary);
     await ensure(replica);
     await rows(spec, "insert into notes values ('streamed')");
     await until(async () => (await notes(replica)).includes('streamed'), 60_000);
-    expect(await one.driver.observe(replica, ctx())).toMatchObject({ state: 'running', differs: null, replication_lag_seconds: 0 });
+    expect(await one.driver.observe(replica, ctx())).toMatchObject({
+      state: 'running',
+      differs: null,
+      replication_lag_seconds: 0,
+    });
     expect(await refusal(replica, {}, "insert into notes values ('x')")).toBe('25006');
     await untilDone((context) => one.driver.promote(replica, context));
     await untilDone((context) => one.driver.promote(replica, context));
@@ -45,7 +59,11 @@ const port = 18_320;
     await ensure(spec);
     await rows(promoted, "insert into notes values ('alone')");
     expect(await notes(spec)).not.toContain('alone');
-    expect(await one.driver.observe(promoted, ctx())).toMatchObject({ state: 'running', differs: null, replication_lag_seconds: null });
+    expect(await one.driver.observe(promoted, ctx())).toMatchObject({
+      state: 'running',
+      differs: null,
+      replication_lag_seconds: null,
+    });
     await one.driver.remove('rep_postgresql', ctx());
   });
 
@@ -53,16 +71,29 @@ const port = 18_320;
     const other = { ...postgresqlSpec(version, port + 3), id: 'db_old', tenant: 14 };
     other.users.push({ username: 'reader', password: 'readers-word', access: 'read_only' });
     await ensure(other);
-    await rows(other, "create table notes (note text primary key, n serial); insert into notes select 'n' || g from generate_series(1, 1000) g");
+    await rows(
+      other,
+      "create table notes (note text primary key, n serial); insert into notes select 'n' || g from generate_series(1, 1000) g",
+    );
     await rows(other, "set role none; alter role app set work_mem = '3MB'");
     const newer = { ...other, version: '18' };
     await expect(one.driver.ensure(newer, ctx())).rejects.toMatchObject({ reason: 'conflict' });
     await untilDone((context) => one.driver.upgrade(newer, version, context));
-    expect(await rows(newer, "select count(*)::int as n, split_part(version(), ' ', 2)::float::int as major, current_setting('work_mem') as memory from notes")).toEqual([{ n: 1000, major: 18, memory: '3MB' }]);
-    expect(await rows(newer, 'select count(*)::int as n from notes', { user: 'reader', password: 'readers-word' })).toEqual([{ n: 1000 }]);
+    expect(
+      await rows(
+        newer,
+        "select count(*)::int as n, split_part(version(), ' ', 2)::float::int as major, current_setting('work_mem') as memory from notes",
+      ),
+    ).toEqual([{ n: 1000, major: 18, memory: '3MB' }]);
+    expect(
+      await rows(newer, 'select count(*)::int as n from notes', { user: 'reader', password: 'readers-word' }),
+    ).toEqual([{ n: 1000 }]);
     expect(await refusal(newer, { user: 'reader', password: 'readers-word' }, 'delete from notes')).toBe('42501');
     await ensure(newer);
-    await expect(one.driver.backup(newer, 'bkp_new', ctx())).rejects.toMatchObject({ reason: 'unsupported', message: expect.stringContaining('postgresql-client-18') as unknown });
+    await expect(one.driver.backup(newer, 'bkp_new', ctx())).rejects.toMatchObject({
+      reason: 'unsupported',
+      message: expect.stringContaining('postgresql-client-18') as unknown,
+    });
     await one.driver.remove(other.id, ctx());
   });
 
@@ -71,8 +102,16 @@ const port = 18_320;
     await ensure(broken);
     await rows(broken, 'create table notes (note text); insert into notes values (1)');
     const { found } = one;
-    const lacking = openPostgresql({ runtime: one.trial.runtime, directory: one.directory, found: found.map((each) => (each.series === '18' ? { ...each, path: '/nowhere/bin/postgres', source: 'system' as const } : each)) });
-    await expect(untilDone((context) => lacking.upgrade({ ...broken, version: '18' }, version, context))).rejects.toMatchObject({ reason: 'invalid' });
+    const lacking = openPostgresql({
+      runtime: one.trial.runtime,
+      directory: one.directory,
+      found: found.map((each) =>
+        each.series === '18' ? { ...each, path: '/nowhere/bin/postgres', source: 'system' as const } : each,
+      ),
+    });
+    await expect(
+      untilDone((context) => lacking.upgrade({ ...broken, version: '18' }, version, context)),
+    ).rejects.toMatchObject({ reason: 'invalid' });
     expect(await notes(broken)).toEqual(['1']);
     await one.driver.remove(broken.id, ctx());
   });

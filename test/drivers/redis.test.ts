@@ -11,7 +11,9 @@ import { until, type Trial } from '../support/runtime';
 
 const engines = (['redis', 'valkey'] as const).filter((engine) => engine === 'redis' || has('valkey-server'));
 const there = has('redis-server') || process.env.CI !== undefined;
-const describeServer = there ? describe.each(engines) : describe.skip.each(engines.map((engine) => `${engine} (redis-server is not installed)`));
+const describeServer = there
+  ? describe.each(engines)
+  : describe.skip.each(engines.map((engine) => `${engine} (redis-server is not installed)`));
 
 jest.setTimeout(60_000);
 
@@ -35,12 +37,27 @@ describeServer('%s', (engineName) => {
 
   /** What a tenant's client is answered; the message of the error where it is refused. */
   async function as(username: string, password: string, commands: string[][], of = spec): Promise<unknown[]> {
-    const client = createClient({ username, password, disableClientInfo: true, RESP: 2, socket: { host: '127.0.0.1', port: of.port, tls: true, ca: of.tls.certificate, servername: 'localhost', reconnectStrategy: false, connectTimeout: 2_000 } });
+    const client = createClient({
+      username,
+      password,
+      disableClientInfo: true,
+      RESP: 2,
+      socket: {
+        host: '127.0.0.1',
+        port: of.port,
+        tls: true,
+        ca: of.tls.certificate,
+        servername: 'localhost',
+        reconnectStrategy: false,
+        connectTimeout: 2_000,
+      },
+    });
     client.on('error', () => undefined);
     try {
       await client.connect();
       const answers: unknown[] = [];
-      for (const words of commands) answers.push(await client.sendCommand(words).catch((error: Error) => error.message));
+      for (const words of commands)
+        answers.push(await client.sendCommand(words).catch((error: Error) => error.message));
       return answers;
     } catch (error) {
       return [(error as Error).message];
@@ -56,13 +73,23 @@ describeServer('%s', (engineName) => {
     const begin = Date.now();
     const seen = await settle(driver, spec);
     console.info(`${engine}: made and started in ${Date.now() - begin} ms`);
-    expect(seen).toMatchObject({ state: 'running', differs: null, full: false, replication_lag_seconds: null, reason: null });
+    expect(seen).toMatchObject({
+      state: 'running',
+      differs: null,
+      full: false,
+      replication_lag_seconds: null,
+      reason: null,
+    });
     expect(await app(['SET', 'a', '1'], ['GET', 'a'])).toEqual(['OK', '1']);
     expect(await driver.list(ctx())).toEqual([spec.id]);
   });
 
   test('without TLS, without a password and with a wrong one nobody comes in', async () => {
-    const plain = createClient({ disableClientInfo: true, RESP: 2, socket: { host: '127.0.0.1', port: spec.port, reconnectStrategy: false, connectTimeout: 2_000 } });
+    const plain = createClient({
+      disableClientInfo: true,
+      RESP: 2,
+      socket: { host: '127.0.0.1', port: spec.port, reconnectStrategy: false, connectTimeout: 2_000 },
+    });
     plain.on('error', () => undefined);
     await expect(plain.connect().then(() => plain.ping())).rejects.toThrow();
     if (plain.isOpen) plain.destroy();
@@ -71,19 +98,50 @@ describeServer('%s', (engineName) => {
   });
 
   test.each([
-    [['CONFIG', 'GET', '*']], [['CONFIG', 'SET', 'maxmemory', '0']], [['ACL', 'LIST']], [['DEBUG', 'SLEEP', '0']], [['SHUTDOWN', 'NOSAVE']], [['REPLICAOF', 'NO', 'ONE']],
-    [['BGSAVE']], [['SAVE']], [['MODULE', 'LIST']], [['MONITOR']], [['CLIENT', 'LIST']], [['MIGRATE', '127.0.0.1', '1', 'a', '0', '1']], [['FAILOVER']], [['PSYNC', '?', '-1']], [['CLUSTER', 'RESET']], [['SCRIPT', 'DEBUG', 'SYNC']],
+    [['CONFIG', 'GET', '*']],
+    [['CONFIG', 'SET', 'maxmemory', '0']],
+    [['ACL', 'LIST']],
+    [['DEBUG', 'SLEEP', '0']],
+    [['SHUTDOWN', 'NOSAVE']],
+    [['REPLICAOF', 'NO', 'ONE']],
+    [['BGSAVE']],
+    [['SAVE']],
+    [['MODULE', 'LIST']],
+    [['MONITOR']],
+    [['CLIENT', 'LIST']],
+    [['MIGRATE', '127.0.0.1', '1', 'a', '0', '1']],
+    [['FAILOVER']],
+    [['PSYNC', '?', '-1']],
+    [['CLUSTER', 'RESET']],
+    [['SCRIPT', 'DEBUG', 'SYNC']],
     [['EVAL', 'return redis.call("CONFIG", "GET", "dir")', '0']],
   ])('an admin cannot %j', async (command) => {
     expect(await app(command)).toEqual([expect.stringMatching(/NOPERM|ACL failure|permissions|not allowed/i)]);
   });
 
   test('access levels', async () => {
-    spec = { ...spec, users: [...spec.users, { username: 'writer', password: 'w-word', access: 'read_write' }, { username: 'reader', password: 'r-word', access: 'read_only' }] };
+    spec = {
+      ...spec,
+      users: [
+        ...spec.users,
+        { username: 'writer', password: 'w-word', access: 'read_write' },
+        { username: 'reader', password: 'r-word', access: 'read_only' },
+      ],
+    };
     expect((await driver.observe(spec, ctx())).differs).toBe('users');
     await settle(driver, spec);
-    expect(await as('writer', 'w-word', [['SET', 'b', '2'], ['INFO', 'server'], ['EVAL', 'return 1', '0'], ['FLUSHALL']])).toEqual(['OK', expect.any(String), 1, expect.stringMatching(/^NOPERM/)]);
-    expect(await as('reader', 'r-word', [['GET', 'b'], ['KEYS', 'b'], ['SET', 'b', '3'], ['DEL', 'b'], ['EVAL', 'return 1', '0']])).toEqual(['2', ['b'], ...Array(3).fill(expect.stringMatching(/^NOPERM/))]);
+    expect(
+      await as('writer', 'w-word', [['SET', 'b', '2'], ['INFO', 'server'], ['EVAL', 'return 1', '0'], ['FLUSHALL']]),
+    ).toEqual(['OK', expect.any(String), 1, expect.stringMatching(/^NOPERM/)]);
+    expect(
+      await as('reader', 'r-word', [
+        ['GET', 'b'],
+        ['KEYS', 'b'],
+        ['SET', 'b', '3'],
+        ['DEL', 'b'],
+        ['EVAL', 'return 1', '0'],
+      ]),
+    ).toEqual(['2', ['b'], ...Array(3).fill(expect.stringMatching(/^NOPERM/))]);
     expect(await app(['DEL', 'b'], ['FLUSHDB'], ['SET', 'a', '1'])).toEqual([1, 'OK', 'OK']);
     spec = { ...spec, users: spec.users.slice(0, 1) };
     await settle(driver, spec);
@@ -91,7 +149,20 @@ describeServer('%s', (engineName) => {
   });
 
   test('a rotation ends sessions and the old password', async () => {
-    const client = createClient({ username: 'app', password: spec.users[0]!.password, disableClientInfo: true, RESP: 2, socket: { host: '127.0.0.1', port: spec.port, tls: true, ca: spec.tls.certificate, servername: 'localhost', reconnectStrategy: false } });
+    const client = createClient({
+      username: 'app',
+      password: spec.users[0]!.password,
+      disableClientInfo: true,
+      RESP: 2,
+      socket: {
+        host: '127.0.0.1',
+        port: spec.port,
+        tls: true,
+        ca: spec.tls.certificate,
+        servername: 'localhost',
+        reconnectStrategy: false,
+      },
+    });
     client.on('error', () => undefined);
     await client.connect();
     const old = spec.users[0]!.password;

@@ -40,7 +40,21 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   });
 
   async function app(of: ServerSpec, ...commands: string[][]): Promise<unknown[]> {
-    const client = createClient({ username: 'app', password: of.users[0]!.password, disableClientInfo: true, RESP: 2, socket: { host: '127.0.0.1', port: of.port, tls: true, ca: of.tls.certificate, servername: 'localhost', reconnectStrategy: false, connectTimeout: 2_000 } });
+    const client = createClient({
+      username: 'app',
+      password: of.users[0]!.password,
+      disableClientInfo: true,
+      RESP: 2,
+      socket: {
+        host: '127.0.0.1',
+        port: of.port,
+        tls: true,
+        ca: of.tls.certificate,
+        servername: 'localhost',
+        reconnectStrategy: false,
+        connectTimeout: 2_000,
+      },
+    });
     client.on('error', () => undefined);
     await client.connect();
     const answers: unknown[] = [];
@@ -74,7 +88,11 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   });
 
   test('a restore into a copy leaves the first server alone', async () => {
-    const copy = specOf('redis', series(), 18012, { id: 'db_copy_redis', tenant: 13, users: [{ username: 'app', password: 'of-the-copy', access: 'admin' }] });
+    const copy = specOf('redis', series(), 18012, {
+      id: 'db_copy_redis',
+      tenant: 13,
+      users: [{ username: 'app', password: 'of-the-copy', access: 'admin' }],
+    });
     await settle(driver, copy);
     await driver.restore(copy, { id: 'restore_2', server_id: spec.id, backup_id: 'bkp_one', until: null }, ctx());
     await settle(driver, copy);
@@ -87,11 +105,21 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   test('a backup that cannot be read: the data from before are back', async () => {
     await driver.backup(spec, 'bkp_bad', ctx());
     writeFileSync(`${directory()}/backups/${spec.id}/bkp_bad/dump.rdb`, 'REDIS0010 this is no snapshot');
-    await expect(driver.restore(spec, { id: 'restore_3', server_id: spec.id, backup_id: 'bkp_bad', until: null }, ctx())).rejects.toThrow(/from before are back/);
+    await expect(
+      driver.restore(spec, { id: 'restore_3', server_id: spec.id, backup_id: 'bkp_bad', until: null }, ctx()),
+    ).rejects.toThrow(/from before are back/);
     expect(await app(spec, ['MGET', 'one', 'four'])).toEqual([['1', '4']]);
     await driver.removeBackup(spec.id, 'bkp_bad', ctx());
-    await expect(driver.restore(spec, { id: 'restore_4', server_id: spec.id, backup_id: 'bkp_bad', until: null }, ctx())).rejects.toMatchObject({ reason: 'conflict' });
-    await expect(driver.restore(spec, { id: 'restore_5', server_id: spec.id, backup_id: null, until: new Date().toISOString() }, ctx())).rejects.toMatchObject({ reason: 'unsupported' });
+    await expect(
+      driver.restore(spec, { id: 'restore_4', server_id: spec.id, backup_id: 'bkp_bad', until: null }, ctx()),
+    ).rejects.toMatchObject({ reason: 'conflict' });
+    await expect(
+      driver.restore(
+        spec,
+        { id: 'restore_5', server_id: spec.id, backup_id: null, until: new Date().toISOString() },
+        ctx(),
+      ),
+    ).rejects.toMatchObject({ reason: 'unsupported' });
   });
 
   test('a backup can be downloaded, and outlives its server', async () => {
@@ -102,7 +130,13 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   });
 
   test('a replica follows over TLS, takes reads only, and becomes a server of its own', async () => {
-    const replica = specOf('redis', series(), 18013, { id: 'rep_redis', tenant: 14, tls: spec.tls, users: spec.users, replica_of: { server_id: spec.id, port: spec.port, password: spec.admin_password } });
+    const replica = specOf('redis', series(), 18013, {
+      id: 'rep_redis',
+      tenant: 14,
+      tls: spec.tls,
+      users: spec.users,
+      replica_of: { server_id: spec.id, port: spec.port, password: spec.admin_password },
+    });
     await settle(driver, replica);
     await until(async () => (await app(replica, ['GET', 'four']))[0] === '4');
     expect(await app(replica, ['SET', 'x', '1'])).toEqual([expect.stringMatching(/^READONLY/)]);
@@ -133,7 +167,13 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   });
 
   test('over its storage: reads and deletions go on, writes do not; with room again they do', async () => {
-    const small = openRedis({ runtime: trial.runtime, directory: directory(), found, engine: 'redis', gigabyteBytes: 1 << 20 });
+    const small = openRedis({
+      runtime: trial.runtime,
+      directory: directory(),
+      found,
+      engine: 'redis',
+      gigabyteBytes: 1 << 20,
+    });
     const other = specOf('redis', series(), 18014, { id: 'db_small', tenant: 15, storage_gb: 4 });
     await settle(small, other);
     await app(other, ...Array.from({ length: 6 }, (_, i) => ['SET', `k${i}`, randomBytes(3 << 18).toString('base64')]));
@@ -142,7 +182,11 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
     // Its file is written anew, which makes it no smaller.
     await until(async () => String(await app(other, ['INFO', 'persistence'])).includes('aof_rewrite_in_progress:0'));
     expect((await settle(small, other)).full).toBe(true);
-    expect(await app(other, ['SET', 'more', '1'], ['CONFIG', 'SET', 'maxmemory', '0'], ['STRLEN', 'k1'])).toEqual([expect.stringMatching(/^OOM/), expect.stringMatching(/^NOPERM/), 1 << 20]);
+    expect(await app(other, ['SET', 'more', '1'], ['CONFIG', 'SET', 'maxmemory', '0'], ['STRLEN', 'k1'])).toEqual([
+      expect.stringMatching(/^OOM/),
+      expect.stringMatching(/^NOPERM/),
+      1 << 20,
+    ]);
     expect(await app(other, ['DEL', 'k0', 'k1', 'k2', 'k3', 'k4'])).toEqual([5]);
     await until(async () => !(await settle(small, other)).full);
     expect(await app(other, ['SET', 'more', '1'])).toEqual(['OK']);
@@ -152,13 +196,20 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   test('an upgrade restarts with the newer server; one that cannot start leaves all as it was', async () => {
     const newer: EngineFound = { ...found[0]!, series: '99.0' };
     const broken: EngineFound = { ...found[0]!, series: '99.1', path: '/bin/false' };
-    const both = openRedis({ runtime: trial.runtime, directory: directory(), found: [found[0]!, newer, broken], engine: 'redis' });
+    const both = openRedis({
+      runtime: trial.runtime,
+      directory: directory(),
+      found: [found[0]!, newer, broken],
+      engine: 'redis',
+    });
     expect(await both.versions()).toEqual(['99.1', '99.0', series()]);
     await both.upgrade({ ...spec, version: '99.0' }, spec.version, ctx());
     expect(await app(spec, ['GET', 'four'])).toEqual(['4']);
     await expect(both.upgrade({ ...spec, version: '99.1' }, '99.0', ctx())).rejects.toThrow(/from before are back/);
     expect(await app(spec, ['GET', 'four'])).toEqual(['4']);
-    await expect(driver.upgrade({ ...spec, version: '99.2' }, spec.version, ctx())).rejects.toMatchObject({ reason: 'unsupported' });
+    await expect(driver.upgrade({ ...spec, version: '99.2' }, spec.version, ctx())).rejects.toMatchObject({
+      reason: 'unsupported',
+    });
     await settle(driver, spec);
   });
 
@@ -175,14 +226,27 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
     const id = 'db_killed';
     const victim = specOf('redis', series(), 18016, { id, tenant: 16 });
     for (const delay of [0, 100, 250, 600]) {
-      const child = spawnProgram(killedProgram, [JSON.stringify({ options: trial.options, found, spec: victim, directory: directory(), backupOf: spec.id, restoreId: `killed_${delay}` })]);
+      const child = spawnProgram(killedProgram, [
+        JSON.stringify({
+          options: trial.options,
+          found,
+          spec: victim,
+          directory: directory(),
+          backupOf: spec.id,
+          restoreId: `killed_${delay}`,
+        }),
+      ]);
       await once(child.stdout!, 'data');
       await sleep(delay);
       child.kill('SIGKILL');
       await once(child, 'exit');
       await settle(driver, victim);
       expect(await app(victim, ['SET', 'lives', 'yes'])).toEqual(['OK']);
-      await driver.restore(victim, { id: `again_${delay}`, server_id: spec.id, backup_id: 'bkp_one', until: null }, ctx());
+      await driver.restore(
+        victim,
+        { id: `again_${delay}`, server_id: spec.id, backup_id: 'bkp_one', until: null },
+        ctx(),
+      );
       expect(await app(victim, ['MGET', 'one', 'lives'])).toEqual([['1', null]]);
       if (delay < 200) await driver.remove(id, ctx());
     }

@@ -23,7 +23,13 @@ describeServer(there ? 'allowed sources' : 'allowed sources (redis-server is not
   beforeAll(async () => {
     trial = await openServerTrial();
     const found = (await hostFacts()).redis;
-    driver = openRedis({ runtime: trial.runtime, directory: `${trial.root}/databases`, found, engine: 'redis', publicAddresses: ['127.0.0.2'] });
+    driver = openRedis({
+      runtime: trial.runtime,
+      directory: `${trial.root}/databases`,
+      found,
+      engine: 'redis',
+      publicAddresses: ['127.0.0.2'],
+    });
     spec = specOf('redis', found[0]!.series, 18031, { tenant: 31 });
     await settle(driver, spec);
   });
@@ -37,7 +43,11 @@ describeServer(there ? 'allowed sources' : 'allowed sources (redis-server is not
 
   /** A connection to a public address that has heard a PONG; null where it is refused. */
   async function from(localAddress: string): Promise<TLSSocket | null> {
-    const socket = connect({ socket: connectPlain({ host: '127.0.0.2', port: spec.port, localAddress }).on('error', () => undefined), ca: spec.tls.certificate, servername: 'localhost' });
+    const socket = connect({
+      socket: connectPlain({ host: '127.0.0.2', port: spec.port, localAddress }).on('error', () => undefined),
+      ca: spec.tls.certificate,
+      servername: 'localhost',
+    });
     opened.push(socket.on('error', () => undefined));
     socket.write('AUTH app first-word\r\nPING\r\n');
     let heard = '';
@@ -83,7 +93,9 @@ describeServer(there ? 'allowed sources' : 'allowed sources (redis-server is not
   });
 
   test('it goes with the last network, and what is no network is refused', async () => {
-    await expect(driver.ensure({ ...spec, allowed_sources: ['everywhere'] }, ctx())).rejects.toMatchObject({ reason: 'invalid' });
+    await expect(driver.ensure({ ...spec, allowed_sources: ['everywhere'] }, ctx())).rejects.toMatchObject({
+      reason: 'invalid',
+    });
     spec = { ...spec, allowed_sources: [] };
     await settle(driver, spec);
     expect(await trial.runtime.find(`${spec.id}.gate`)).toBeNull();

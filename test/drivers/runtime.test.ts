@@ -38,26 +38,57 @@ describe.each(possible)('units in %s', (_name, variant) => {
 
   test('a unit gets its variables, its files and little else', async () => {
     process.env.CONTROL_PLANE_SECRET = 'leaked';
-    const env = { QUOTES: `it's "so" $HOME \`id\` \\ `, LINES_OF: 'one\ntwo', LD_PRELOAD: '/nowhere/evil.so', UID: '0', PORT: '24000' };
-    const end = await trial.run(trial.spec('ins_env', 'cat hello.txt; printf "%s|" "$QUOTES" "$LINES_OF" "$PORT"; echo; env | cut -d= -f1 | sort | tr "\\n" " "; echo; cat /proc/$$/environ | tr "\\0" "\\n"', { env }));
+    const env = {
+      QUOTES: `it's "so" $HOME \`id\` \\ `,
+      LINES_OF: 'one\ntwo',
+      LD_PRELOAD: '/nowhere/evil.so',
+      UID: '0',
+      PORT: '24000',
+    };
+    const end = await trial.run(
+      trial.spec(
+        'ins_env',
+        'cat hello.txt; printf "%s|" "$QUOTES" "$LINES_OF" "$PORT"; echo; env | cut -d= -f1 | sort | tr "\\n" " "; echo; cat /proc/$$/environ | tr "\\0" "\\n"',
+        { env },
+      ),
+    );
     expect(end).toMatchObject({ code: 0, signal: null, killed: null });
     const lines = await trial.lines('ins_env');
     expect(lines.slice(0, 3)).toEqual(['hello', `it's "so" $HOME \`id\` \\ |one`, 'two|24000|']);
-    const names = (lines.find((line) => line.startsWith('HOME ')) ?? '').trim().split(' ').filter((name) => name !== 'two');
-    expect(names).toEqual(expect.arrayContaining(['HOME', 'LANG', 'LD_PRELOAD', 'LINES_OF', 'PATH', 'PORT', 'QUOTES', 'TMPDIR']));
-    expect(names.filter((name) => !['HOME', 'LANG', 'PATH', 'TMPDIR', 'PWD', 'OLDPWD', '_', 'SHLVL'].includes(name)).sort()).toEqual(Object.keys(env).filter((name) => names.includes(name)).sort());
+    const names = (lines.find((line) => line.startsWith('HOME ')) ?? '')
+      .trim()
+      .split(' ')
+      .filter((name) => name !== 'two');
+    expect(names).toEqual(
+      expect.arrayContaining(['HOME', 'LANG', 'LD_PRELOAD', 'LINES_OF', 'PATH', 'PORT', 'QUOTES', 'TMPDIR']),
+    );
+    expect(
+      names.filter((name) => !['HOME', 'LANG', 'PATH', 'TMPDIR', 'PWD', 'OLDPWD', '_', 'SHLVL'].includes(name)).sort(),
+    ).toEqual(
+      Object.keys(env)
+        .filter((name) => names.includes(name))
+        .sort(),
+    );
     expect(lines.join('\n')).not.toContain('leaked');
     delete process.env.CONTROL_PLANE_SECRET;
   });
 
   test('variables are in no argument list', async () => {
-    const handle = await trial.start(trial.spec('ins_argv', 'echo started; sleep 60', { env: { PASSWORD: 'correct-horse-battery' } }));
+    const handle = await trial.start(
+      trial.spec('ins_argv', 'echo started; sleep 60', { env: { PASSWORD: 'correct-horse-battery' } }),
+    );
     await trial.printed('ins_argv', 'started');
     expect(processesWith('correct-horse-battery')).toEqual([]);
     await trial.runtime.stop(handle, { grace_ms: 5_000 }, ctx());
   });
 
-  test.each([['exit 0', { code: 0, signal: null }], ['exit 3', { code: 3, signal: null }], ['kill -9 $$', { code: null, signal: 'SIGKILL' }], ['kill -SEGV $$', { code: null, signal: 'SIGSEGV' }], ['no-such-program-here', { code: 127, signal: null }]])('%s', async (command, expected) => {
+  test.each([
+    ['exit 0', { code: 0, signal: null }],
+    ['exit 3', { code: 3, signal: null }],
+    ['kill -9 $$', { code: null, signal: 'SIGKILL' }],
+    ['kill -SEGV $$', { code: null, signal: 'SIGSEGV' }],
+    ['no-such-program-here', { code: 127, signal: null }],
+  ])('%s', async (command, expected) => {
     const id = `ins_exit${command.replace(/\W/g, '')}`;
     expect(await trial.run(trial.spec(id, command))).toMatchObject({ ...expected, killed: null });
     await trial.runtime.destroy(id, ctx());
@@ -82,7 +113,11 @@ describe.each(possible)('units in %s', (_name, variant) => {
     expect(await trial.lines('ins_copy2')).toEqual(['hello', 'hello.txt']);
     const directory = path.join(trial.root, 'task');
     mkdirSync(path.join(directory, 'sub'), { recursive: true });
-    expect(await trial.run(trial.spec('dep_copy.build', 'echo built > result; pwd', { kind: 'task', directory, root_directory: 'sub' }))).toMatchObject({ code: 0 });
+    expect(
+      await trial.run(
+        trial.spec('dep_copy.build', 'echo built > result; pwd', { kind: 'task', directory, root_directory: 'sub' }),
+      ),
+    ).toMatchObject({ code: 0 });
     expect(readFileSync(path.join(directory, 'sub/result'), 'utf8')).toBe('built\n');
     expect((await trial.lines('dep_copy.build'))[0]).toMatch(/\/sub$/);
   });
@@ -90,7 +125,9 @@ describe.each(possible)('units in %s', (_name, variant) => {
   test('a missing root directory is told, one outside refused', async () => {
     expect(await trial.run(trial.spec('ins_cd', 'pwd', { root_directory: 'missing' }))).toMatchObject({ code: 126 });
     expect(await trial.lines('ins_cd')).toContain('The directory missing does not exist.');
-    await expect(trial.start(trial.spec('ins_out', 'pwd', { root_directory: 'a/../..' }))).rejects.toMatchObject({ reason: 'invalid' });
+    await expect(trial.start(trial.spec('ins_out', 'pwd', { root_directory: 'a/../..' }))).rejects.toMatchObject({
+      reason: 'invalid',
+    });
     await expect(trial.start(trial.spec('../evil', 'pwd'))).rejects.toMatchObject({ reason: 'invalid' });
   });
 
@@ -100,7 +137,12 @@ describe.each(possible)('units in %s', (_name, variant) => {
     const other = await trial.start(trial.spec('ins_other', 'echo mine > private; sleep 60', { tenant: 8 }));
     const private8 = path.join(trial.options.directory, 'ins_other/files/private');
     await until(() => existsSync(private8));
-    await trial.run(trial.spec('ins_user', `id -u; id -G; cat ${secret}; cat ${private8}; ls ${trial.options.directory} /root; cat /etc/shadow; grep -E 'CapEff|NoNewPrivs' /proc/self/status`));
+    await trial.run(
+      trial.spec(
+        'ins_user',
+        `id -u; id -G; cat ${secret}; cat ${private8}; ls ${trial.options.directory} /root; cat /etc/shadow; grep -E 'CapEff|NoNewPrivs' /proc/self/status`,
+      ),
+    );
     const text = (await trial.lines('ins_user')).join('\n');
     expect(text.split('\n').slice(0, 2)).toEqual(['700007', '700007']);
     expect(text).not.toMatch(/top secret|mine|ins_other\n|root:[x*$!]/);
@@ -119,10 +161,14 @@ describe.each(possible)('units in %s', (_name, variant) => {
   });
 
   test('who ignores SIGTERM is killed after the grace time, which goes on through calls', async () => {
-    const handle = await trial.start(trial.spec('ins_deaf', `trap 'echo deaf' TERM; (trap "" TERM; sleep 987) & echo up; while :; do sleep 0.2; done`));
+    const handle = await trial.start(
+      trial.spec('ins_deaf', `trap 'echo deaf' TERM; (trap "" TERM; sleep 987) & echo up; while :; do sleep 0.2; done`),
+    );
     await trial.printed('ins_deaf', 'up');
     const began = Date.now();
-    await expect(trial.runtime.stop(handle, { grace_ms: 2_000 }, driverContext(700))).rejects.toMatchObject({ reason: 'transient' });
+    await expect(trial.runtime.stop(handle, { grace_ms: 2_000 }, driverContext(700))).rejects.toMatchObject({
+      reason: 'transient',
+    });
     await trial.reopen();
     await trial.runtime.stop(handle, { grace_ms: 2_000 }, ctx());
     expect(Date.now() - began).toBeLessThan(10_000);
@@ -137,7 +183,10 @@ describe.each(possible)('units in %s', (_name, variant) => {
   });
 
   test('a control plane that is killed is no loss: the next one adopts', async () => {
-    const spec = trial.spec('ins_adopt', 'echo up; read x < go 2>/dev/null; while [ ! -f go ]; do sleep 0.1; done; exit 5');
+    const spec = trial.spec(
+      'ins_adopt',
+      'echo up; read x < go 2>/dev/null; while [ ! -f go ]; do sleep 0.1; done; exit 5',
+    );
     const program = `
       const [options, spec] = JSON.parse(process.argv[1]);
       require('./drivers/runtime/local').openLocalRuntime(options).then((runtime) => runtime.start(spec, { deadline: Infinity, signal: AbortSignal.timeout(20000) })).then((handle) => console.log(JSON.stringify(handle)));
@@ -172,7 +221,9 @@ describe.each(possible)('units in %s', (_name, variant) => {
       expect(await trial.runtime.inspect(handle)).toEqual({ state: 'running' });
       expect(await trial.lines(id)).toEqual(['up']);
       // For an instant, before it becomes sleep, the shell's child looks like a second shell.
-      await until(() => processesWith(`marker-${id}`).filter(({ args }) => args.startsWith('/bin/sh -c :')).length === 1);
+      await until(
+        () => processesWith(`marker-${id}`).filter(({ args }) => args.startsWith('/bin/sh -c :')).length === 1,
+      );
       await trial.runtime.destroy(id, ctx());
       expect(processesWith(`marker-${id}`)).toEqual([]);
     }
@@ -195,7 +246,9 @@ describe.each(possible)('units in %s', (_name, variant) => {
     expect(await trial.run(same)).toMatchObject({ code: 0 });
     expect(readFileSync(path.join(cache, 'file'), 'utf8')).toBe('kept\n');
     const target = path.join(trial.root, 'mounted/here');
-    const elsewhere = trial.spec('ins_volume', `echo data > ${target}/file; cat ${target}/file`, { mounts: [{ source: volume, target }] });
+    const elsewhere = trial.spec('ins_volume', `echo data > ${target}/file; cat ${target}/file`, {
+      mounts: [{ source: volume, target }],
+    });
     if (!sandboxed && !isRoot) return expect(trial.start(elsewhere)).rejects.toMatchObject({ reason: 'unsupported' });
     expect(await trial.run(elsewhere)).toMatchObject({ code: 0 });
     expect(readFileSync(path.join(volume, 'file'), 'utf8')).toBe('data\n');
@@ -206,12 +259,16 @@ describe.each(possible)('units in %s', (_name, variant) => {
     const source = path.join(trial.root, 'volume2');
     mkdirSync(source, { recursive: true });
     for (const target of ['/', '/usr', '/etc/ssl', '/app', '/data/../etc', 'relative']) {
-      await expect(trial.start(trial.spec('ins_cover', 'true', { mounts: [{ source, target }] }))).rejects.toMatchObject({ reason: 'invalid' });
+      await expect(
+        trial.start(trial.spec('ins_cover', 'true', { mounts: [{ source, target }] })),
+      ).rejects.toMatchObject({ reason: 'invalid' });
     }
     const directory = path.join(trial.root, 'linked');
     mkdirSync(directory, { recursive: true });
     if (!existsSync(path.join(directory, 'data'))) symlinkSync('/nowhere', path.join(directory, 'data'));
-    await expect(trial.start(trial.spec('ins_link', 'true', { directory, mounts: [{ source, target: '/app/data' }] }))).rejects.toMatchObject({ reason: 'invalid' });
+    await expect(
+      trial.start(trial.spec('ins_link', 'true', { directory, mounts: [{ source, target: '/app/data' }] })),
+    ).rejects.toMatchObject({ reason: 'invalid' });
   });
 
   test('destroying twice, and what is not there', async () => {
@@ -242,7 +299,9 @@ describe.each(possible)('units in %s', (_name, variant) => {
     expect(used?.cpu_seconds).toBeGreaterThan(0.2);
     expect(used?.memory_bytes).toBeGreaterThan(1 << 20);
     const all = Array.from({ length: 100 }, (_, i) => 24000 + i);
-    await expect(trial.runtime.freePort(new Set(all.filter((one) => one !== port)))).rejects.toMatchObject({ reason: 'capacity' });
+    await expect(trial.runtime.freePort(new Set(all.filter((one) => one !== port)))).rejects.toMatchObject({
+      reason: 'capacity',
+    });
     await trial.runtime.stop(handle, { grace_ms: 5_000 }, ctx());
     expect(await trial.runtime.freePort(new Set(all.filter((one) => one !== port)))).toBe(port);
     expect(await trial.runtime.usage([handle])).toEqual(new Map());

@@ -41,24 +41,37 @@ describe.each(possible)('limits in %s', (_name, variant) => {
   });
 
   test('a unit that stays within its memory is not said to be killed', async () => {
-    expect(await trial.run(trial.spec('ins_modest', 'exit 1', { limits: { memory_mb: 100 } }))).toMatchObject({ code: 1, killed: null });
+    expect(await trial.run(trial.spec('ins_modest', 'exit 1', { limits: { memory_mb: 100 } }))).toMatchObject({
+      code: 1,
+      killed: null,
+    });
   });
 
   test('time', async () => {
     const began = Date.now();
-    const end = await trial.run(trial.spec('dep_time.build', 'trap "" TERM; sleep 984', { ...task('time'), limits: { time_ms: 700 } }));
+    const end = await trial.run(
+      trial.spec('dep_time.build', 'trap "" TERM; sleep 984', { ...task('time'), limits: { time_ms: 700 } }),
+    );
     expect(end).toMatchObject({ signal: 'SIGKILL', killed: 'time' });
     expect(Date.now() - began).toBeLessThan(20_000);
     expect(processesWith('sleep 984')).toEqual([]);
   });
 
   test('output of a task', async () => {
-    const end = await trial.run(trial.spec('dep_output.build', 'yes', { ...task('output'), limits: { output_bytes: 100_000 } }));
+    const end = await trial.run(
+      trial.spec('dep_output.build', 'yes', { ...task('output'), limits: { output_bytes: 100_000 } }),
+    );
     expect(end.killed).toBe('output');
   });
 
   test('of the output of a service the oldest lines go', async () => {
-    const handle = await trial.start(trial.spec('ins_chatty', 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); echo "this is line number $i"; done; echo last; sleep 60', { limits: { output_bytes: 200_000 } }));
+    const handle = await trial.start(
+      trial.spec(
+        'ins_chatty',
+        'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); echo "this is line number $i"; done; echo last; sleep 60',
+        { limits: { output_bytes: 200_000 } },
+      ),
+    );
     const first = await trial.runtime.readLog('ins_chatty', null);
     expect(first.lines[0]?.text ?? 'this is line number 1').toBe('this is line number 1');
     await trial.printed('ins_chatty', 'last', 20_000);
@@ -68,26 +81,43 @@ describe.each(possible)('limits in %s', (_name, variant) => {
     expect(lines.length).toBeGreaterThan(1_000);
     expect(lines.slice(0, -1).every((line) => /^this is line number \d+$/.test(line))).toBe(true);
     // Who was in the middle goes on where the log begins now.
-    expect((await trial.runtime.readLog('ins_chatty', first.position)).lines[0]).toEqual({ stream: 'stdout', text: lines[0] });
+    expect((await trial.runtime.readLog('ins_chatty', first.position)).lines[0]).toEqual({
+      stream: 'stdout',
+      text: lines[0],
+    });
     await trial.runtime.stop(handle, { grace_ms: 1_000 }, ctx());
   });
 
   test('disk', async () => {
-    const spec = trial.spec('dep_disk.build', 'i=0; while :; do i=$((i+1)); head -c 4000000 /dev/zero > file$i; sleep 0.05; [ $i -gt 60 ] && sleep 60; done', { ...task('disk'), limits: { disk_mb: 40 } });
+    const spec = trial.spec(
+      'dep_disk.build',
+      'i=0; while :; do i=$((i+1)); head -c 4000000 /dev/zero > file$i; sleep 0.05; [ $i -gt 60 ] && sleep 60; done',
+      { ...task('disk'), limits: { disk_mb: 40 } },
+    );
     expect((await trial.run(spec)).killed).toBe('disk');
   });
 
   test('disk, of a service', async () => {
-    const handle = await trial.start(trial.spec('ins_disk', 'i=0; while :; do i=$((i+1)); head -c 4000000 /dev/zero > file$i; sleep 0.05; [ $i -gt 60 ] && sleep 60; done', { limits: { disk_mb: 40 } }));
+    const handle = await trial.start(
+      trial.spec(
+        'ins_disk',
+        'i=0; while :; do i=$((i+1)); head -c 4000000 /dev/zero > file$i; sleep 0.05; [ $i -gt 60 ] && sleep 60; done',
+        { limits: { disk_mb: 40 } },
+      ),
+    );
     expect((await trial.ended(handle)).killed).toBe('disk');
   });
 
   test('a fork bomb is bounded, and gone', async () => {
     const marker = `bomb_${process.pid}_${variant.sandbox}_${variant.limits ?? 'auto'}`;
-    const spec = trial.spec('dep_bomb.build', `bomb() { sh -c ': ${marker}; sleep 30' & bomb & bomb & wait; }; bomb`, { ...task('bomb'), limits: { processes: 30, time_ms: 3_000 } });
+    const spec = trial.spec('dep_bomb.build', `bomb() { sh -c ': ${marker}; sleep 30' & bomb & bomb & wait; }; bomb`, {
+      ...task('bomb'),
+      limits: { processes: 30, time_ms: 3_000 },
+    });
     const handle = await trial.start(spec);
     let most = 0;
-    for (const end = Date.now() + 2_000; Date.now() < end; await sleep(50)) most = Math.max(most, processesWith(marker).length);
+    for (const end = Date.now() + 2_000; Date.now() < end; await sleep(50))
+      most = Math.max(most, processesWith(marker).length);
     expect(most).toBeLessThan(variant.limits === 'poll' ? 8 * 30 : 30 + 4);
     await trial.ended(handle);
     await trial.runtime.destroy('dep_bomb.build', ctx());
@@ -112,7 +142,9 @@ describe.each(possible)('limits in %s', (_name, variant) => {
 
   // Without control groups the memory of each has to be looked up, which costs more.
   (variant.limits === 'poll' ? test.skip : test)('fifty idle units cost next to nothing', async () => {
-    const handles = await Promise.all(Array.from({ length: 50 }, (_, i) => trial.start(trial.spec(`ins_idle${i}`, 'exec sleep 300'))));
+    const handles = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => trial.start(trial.spec(`ins_idle${i}`, 'exec sleep 300'))),
+    );
     expect(new Set(handles.map(({ pid }) => pid)).size).toBe(50);
     await sleep(1_500);
     const before = process.cpuUsage();
@@ -124,14 +156,16 @@ describe.each(possible)('limits in %s', (_name, variant) => {
 });
 
 (isRoot ? describe : describe.skip)('a control plane without rights', () => {
-  test.each(hasBubblewrap || process.env.CI ? ['bubblewrap', 'none'] : ['none'])('runs units as its own user: %s', async (sandbox) => {
-    const trial = await openTrial({ sandbox: 'none' });
-    const { uid, gid } = unprivileged();
-    const directory = path.join(trial.root, 'unprivileged');
-    mkdirSync(directory);
-    chownSync(directory, uid!, gid!);
-    const spec = trial.spec('ins_own', 'id -u; cat hello.txt; echo done', {});
-    const program = `
+  test.each(hasBubblewrap || process.env.CI ? ['bubblewrap', 'none'] : ['none'])(
+    'runs units as its own user: %s',
+    async (sandbox) => {
+      const trial = await openTrial({ sandbox: 'none' });
+      const { uid, gid } = unprivileged();
+      const directory = path.join(trial.root, 'unprivileged');
+      mkdirSync(directory);
+      chownSync(directory, uid!, gid!);
+      const spec = trial.spec('ins_own', 'id -u; cat hello.txt; echo done', {});
+      const program = `
       const [options, spec] = JSON.parse(process.argv[1]);
       const ctx = { deadline: Infinity, signal: AbortSignal.timeout(20000) };
       (async () => {
@@ -145,14 +179,32 @@ describe.each(possible)('limits in %s', (_name, variant) => {
         console.log(JSON.stringify({ facts, state, lines: lines.map((line) => line.text), left: await runtime.list() }));
         process.exit(0);
       })();`;
-    const child = spawnProgram(program, [JSON.stringify([{ ...trial.options, sandbox, directory }, spec])], { uid, gid });
-    const said = JSON.parse(await firstOutput(child)) as Record<string, unknown>;
-    expect(said).toMatchObject({ facts: { sandbox, users: 'own', limits: 'poll' }, state: { state: 'exited', code: 0 }, lines: [String(uid), 'hello', 'done'], left: [] });
-    await trial.close();
-  });
+      const child = spawnProgram(program, [JSON.stringify([{ ...trial.options, sandbox, directory }, spec])], {
+        uid,
+        gid,
+      });
+      const said = JSON.parse(await firstOutput(child)) as Record<string, unknown>;
+      expect(said).toMatchObject({
+        facts: { sandbox, users: 'own', limits: 'poll' },
+        state: { state: 'exited', code: 0 },
+        lines: [String(uid), 'hello', 'done'],
+        left: [],
+      });
+      await trial.close();
+    },
+  );
 });
 
 test('nothing of the tests stays in the control groups', () => {
-  const groups = readFileSync('/proc/mounts', 'utf8').split('\n').filter((line) => /^cgroup/.test(line)).map((line) => line.split(' ')[1]);
-  expect(groups.flatMap((group) => (spawnSync('find', [group!, '-path', '*/platform/*_bomb*', '-type', 'd'], { encoding: 'utf8' }).stdout.split('\n').filter(Boolean)))).toEqual([]);
+  const groups = readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .filter((line) => /^cgroup/.test(line))
+    .map((line) => line.split(' ')[1]);
+  expect(
+    groups.flatMap((group) =>
+      spawnSync('find', [group!, '-path', '*/platform/*_bomb*', '-type', 'd'], { encoding: 'utf8' })
+        .stdout.split('\n')
+        .filter(Boolean),
+    ),
+  ).toEqual([]);
 });

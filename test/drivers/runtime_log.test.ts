@@ -14,7 +14,8 @@ afterAll(async () => {
   expect(trial.errors).toEqual([]);
 });
 
-const stop = async (id: string) => trial.runtime.stop((await trial.runtime.find(id))!, { grace_ms: 1_000 }, driverContext(withinMs));
+const stop = async (id: string) =>
+  trial.runtime.stop((await trial.runtime.find(id))!, { grace_ms: 1_000 }, driverContext(withinMs));
 const texts = (chunk: LogChunk) => chunk.lines.map(({ text }) => text);
 const fileOf = (id: string, name: 'out' | 'err') => path.join(trial.options.directory, id, name);
 
@@ -24,11 +25,26 @@ async function silent(id: string): Promise<void> {
 }
 
 test('lines of both streams, and positions that hold a partial line back', async () => {
-  await trial.start(trial.spec('ins_lines', 'echo one; echo two >&2; printf half; while [ ! -f go ]; do sleep 0.05; done; echo " done"; printf end'));
+  await trial.start(
+    trial.spec(
+      'ins_lines',
+      'echo one; echo two >&2; printf half; while [ ! -f go ]; do sleep 0.05; done; echo " done"; printf end',
+    ),
+  );
   await until(() => statSync(fileOf('ins_lines', 'out')).size >= 8 && statSync(fileOf('ins_lines', 'err')).size > 0);
   const first = await trial.runtime.readLog('ins_lines', null);
-  expect(first).toMatchObject({ lines: [{ stream: 'stdout', text: 'one' }, { stream: 'stderr', text: 'two' }], more: false });
-  expect(await trial.runtime.readLog('ins_lines', first.position)).toEqual({ lines: [], position: first.position, more: false });
+  expect(first).toMatchObject({
+    lines: [
+      { stream: 'stdout', text: 'one' },
+      { stream: 'stderr', text: 'two' },
+    ],
+    more: false,
+  });
+  expect(await trial.runtime.readLog('ins_lines', first.position)).toEqual({
+    lines: [],
+    position: first.position,
+    more: false,
+  });
   await trial.reopen();
   appendFileSync(path.join(trial.options.directory, 'ins_lines/files/go'), '');
   await trial.ended((await trial.runtime.find('ins_lines'))!);
@@ -38,8 +54,18 @@ test('lines of both streams, and positions that hold a partial line back', async
 });
 
 test('carriage returns, NUL and what is no UTF-8', async () => {
-  await trial.run(trial.spec('ins_clean', `printf 'dos\\r\\n10%%\\r20%%\\r\\n\\na\\000b\\nx\\377y\\ngr\\303\\274n\\n'`));
-  expect(texts(await trial.runtime.readLog('ins_clean', null))).toEqual(['dos', '10%', '20%', '', 'ab', 'x\uFFFDy', 'grün']);
+  await trial.run(
+    trial.spec('ins_clean', `printf 'dos\\r\\n10%%\\r20%%\\r\\n\\na\\000b\\nx\\377y\\ngr\\303\\274n\\n'`),
+  );
+  expect(texts(await trial.runtime.readLog('ins_clean', null))).toEqual([
+    'dos',
+    '10%',
+    '20%',
+    '',
+    'ab',
+    'x\uFFFDy',
+    'grün',
+  ]);
 });
 
 test('long lines come in parts that cut no character', async () => {
@@ -56,7 +82,13 @@ test('long lines come in parts that cut no character', async () => {
 });
 
 test('much is read in pieces, without loss', async () => {
-  await trial.run(trial.spec('ins_much', 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i of many, with some text to make it longer"; done', { limits: { output_bytes: 10 << 20 } }));
+  await trial.run(
+    trial.spec(
+      'ins_much',
+      'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i of many, with some text to make it longer"; done',
+      { limits: { output_bytes: 10 << 20 } },
+    ),
+  );
   const chunk = await trial.runtime.readLog('ins_much', null);
   expect(chunk.more).toBe(true);
   expect(Buffer.byteLength(texts(chunk).join('\n'))).toBeLessThanOrEqual(256 * 1024);
@@ -70,7 +102,7 @@ test('what was trimmed is gone from the disk, positions stay, and nothing after 
   const block = Array.from({ length: 20_000 }, (_, i) => `line ${i} ${'x'.repeat(50)}\n`).join('');
   appendFileSync(fileOf('ins_trim', 'out'), block);
   let position: string | null = null;
-  for (let more = true; more; ) ({ position, more } = await trial.runtime.readLog('ins_trim', position));
+  for (let more = true; more;) ({ position, more } = await trial.runtime.readLog('ins_trim', position));
   const before = statSync(fileOf('ins_trim', 'out')).blocks;
   await trial.runtime.trimLog('ins_trim', position!);
   await trial.runtime.trimLog('ins_trim', position!);
@@ -88,7 +120,8 @@ test('a position of an earlier run of the same unit begins anew; an unreadable o
   const { position } = await trial.runtime.readLog('ins_rerun', null);
   await trial.runtime.destroy('ins_rerun', driverContext(withinMs));
   await trial.run(trial.spec('ins_rerun', 'echo second run, which is longer still'));
-  for (const one of [position, 'nonsense', '']) expect(texts(await trial.runtime.readLog('ins_rerun', one))).toEqual(['second run, which is longer still']);
+  for (const one of [position, 'nonsense', ''])
+    expect(texts(await trial.runtime.readLog('ins_rerun', one))).toEqual(['second run, which is longer still']);
 });
 
 test('a program that empties its own log goes on being read', async () => {
@@ -102,9 +135,17 @@ test('a program that empties its own log goes on being read', async () => {
 });
 
 test('/dev/stdout can be opened anew, the run directory cannot be changed', async () => {
-  await trial.run(trial.spec('ins_reopen', 'echo through > /dev/stdout; rm -f ../exit ../unit.json ../handle; echo x > ../exit; ls .. | wc -l'));
+  await trial.run(
+    trial.spec(
+      'ins_reopen',
+      'echo through > /dev/stdout; rm -f ../exit ../unit.json ../handle; echo x > ../exit; ls .. | wc -l',
+    ),
+  );
   expect((await trial.lines('ins_reopen'))[0]).toBe('through');
-  if (process.getuid?.() === 0) expect(JSON.parse(readFileSync(path.join(trial.options.directory, 'ins_reopen/unit.json'), 'utf8'))).toMatchObject({ id: 'ins_reopen' });
+  if (process.getuid?.() === 0)
+    expect(JSON.parse(readFileSync(path.join(trial.options.directory, 'ins_reopen/unit.json'), 'utf8'))).toMatchObject({
+      id: 'ins_reopen',
+    });
 });
 
 test('the log of what never was is empty, trimming it is nothing', async () => {

@@ -24,16 +24,38 @@ describe('what is wanted', () => {
   test('the head of the default branch, of a branch, and of a ref', async () => {
     const id = bench.fresh('app');
     const first = server.makeRepository(id, { 'a.txt': 'one' }, { branch: 'trunk' });
-    const side = server.commit(id, { 'a.txt': 'two' }, { branch: 'feature/side', message: 'Second line of work\n\nWith a body' });
+    const side = server.commit(
+      id,
+      { 'a.txt': 'two' },
+      { branch: 'feature/side', message: 'Second line of work\n\nWith a body' },
+    );
     const pull = server.commit(id, { 'a.txt': 'three' }, { branch: 'gone' });
     server.setRef(id, 'refs/pull/7/head', pull);
     server.setRef(id, 'refs/heads/gone', null);
     expect(await source.look(bench.remote(id), {}, soon())).toEqual({ branch: 'trunk', sha: first });
-    expect(await source.look(bench.remote(id), { branch: 'feature/side' }, soon())).toEqual({ branch: 'feature/side', sha: side });
-    expect(await source.look(bench.remote(id), { ref: 'refs/pull/7/head' }, soon())).toEqual({ branch: null, sha: pull });
-    expect(await source.fetch(id, bench.remote(id), { branch: 'feature/side' }, soon())).toEqual({ branch: 'feature/side', sha: side, message: 'Second line of work', author: 'Ada Example <ada@example.com>' });
-    expect(await source.fetch(id, bench.remote(id), {}, soon())).toMatchObject({ branch: 'trunk', sha: first, message: 'First commit' });
-    expect(await source.fetch(id, bench.remote(id), { ref: 'refs/pull/7/head' }, soon())).toMatchObject({ branch: null, sha: pull });
+    expect(await source.look(bench.remote(id), { branch: 'feature/side' }, soon())).toEqual({
+      branch: 'feature/side',
+      sha: side,
+    });
+    expect(await source.look(bench.remote(id), { ref: 'refs/pull/7/head' }, soon())).toEqual({
+      branch: null,
+      sha: pull,
+    });
+    expect(await source.fetch(id, bench.remote(id), { branch: 'feature/side' }, soon())).toEqual({
+      branch: 'feature/side',
+      sha: side,
+      message: 'Second line of work',
+      author: 'Ada Example <ada@example.com>',
+    });
+    expect(await source.fetch(id, bench.remote(id), {}, soon())).toMatchObject({
+      branch: 'trunk',
+      sha: first,
+      message: 'First commit',
+    });
+    expect(await source.fetch(id, bench.remote(id), { ref: 'refs/pull/7/head' }, soon())).toMatchObject({
+      branch: null,
+      sha: pull,
+    });
   });
 
   test('a commit by its first digits, only on its branch', async () => {
@@ -42,11 +64,18 @@ describe('what is wanted', () => {
     const head = server.commit(id, { 'a.txt': 'two' });
     const other = server.commit(id, { 'b.txt': 'x' }, { branch: 'other' });
     for (const way of ['look', 'fetch'] as const) {
-      const ask = (wanted: object) => (way === 'look' ? source.look(bench.remote(id), wanted, soon()) : source.fetch(id, bench.remote(id), wanted, soon()));
+      const ask = (wanted: object) =>
+        way === 'look'
+          ? source.look(bench.remote(id), wanted, soon())
+          : source.fetch(id, bench.remote(id), wanted, soon());
       expect(await ask({ branch: 'main', commit: first.slice(0, 7) })).toMatchObject({ branch: 'main', sha: first });
       expect(await ask({ branch: 'main', commit: head.toUpperCase() })).toMatchObject({ sha: head });
       expect(await ask({ commit: first })).toMatchObject({ branch: 'main', sha: first });
-      await bench.expectFailure(ask({ branch: 'main', commit: other }), 'unknown_commit', /no commit .* on the branch main/);
+      await bench.expectFailure(
+        ask({ branch: 'main', commit: other }),
+        'unknown_commit',
+        /no commit .* on the branch main/,
+      );
       await bench.expectFailure(ask({ branch: 'main', commit: '0123456' }), 'unknown_commit', /0123456/);
     }
     const scratch = readdirSync(path.join(bench.folder, 'runtime/git'));
@@ -62,10 +91,18 @@ describe('what is wanted', () => {
       await bench.expectFailure(source.look(bench.remote(id), { branch }, soon()), 'unknown_branch', /no branch/);
       await bench.expectFailure(source.fetch(id, bench.remote(id), { branch }, soon()), 'unknown_branch', /no branch/);
     }
-    await bench.expectFailure(source.look(bench.remote(id), { ref: 'refs/pull/1/head' }, soon()), 'unknown_branch', /no refs\/pull\/1\/head/);
+    await bench.expectFailure(
+      source.look(bench.remote(id), { ref: 'refs/pull/1/head' }, soon()),
+      'unknown_branch',
+      /no refs\/pull\/1\/head/,
+    );
     await bench.expectFailure(source.look(bench.remote(empty), {}, soon()), 'empty', /empty/);
     await bench.expectFailure(source.fetch(empty, bench.remote(empty), { branch: 'main' }, soon()), 'empty', /empty/);
-    await bench.expectFailure(source.look(bench.remote('nothing-here'), {}, soon()), 'no_repository', /no Git repository/);
+    await bench.expectFailure(
+      source.look(bench.remote('nothing-here'), {}, soon()),
+      'no_repository',
+      /no Git repository/,
+    );
   });
 
   test('a force push is followed, and the commit before it is not on the branch any more', async () => {
@@ -77,7 +114,11 @@ describe('what is wanted', () => {
     const unrelated = server.commit(id, { 'b.txt': 'b' }, { parent: null, branch: 'unrelated' });
     expect(await source.fetch(id, bench.remote(id), {}, soon())).toMatchObject({ sha: forced });
     expect(await source.fetch(id, bench.remote(id), { branch: 'unrelated' }, soon())).toMatchObject({ sha: unrelated });
-    await bench.expectFailure(source.fetch(id, bench.remote(id), { commit: second }, soon()), 'unknown_commit', /no commit/);
+    await bench.expectFailure(
+      source.fetch(id, bench.remote(id), { commit: second }, soon()),
+      'unknown_commit',
+      /no commit/,
+    );
     expect(await source.changedPaths(id, second, forced, soon())).toEqual(['a.txt']);
     expect(await source.changedPaths(id, second, '0'.repeat(40), soon())).toBeNull();
     server.setRef(id, 'refs/heads/main', unrelated);
@@ -99,20 +140,28 @@ describe('files', () => {
   test('are those of the commit: modes, links as they are, attributes that hide nothing; again after half an export', async () => {
     const id = bench.fresh('app');
     const sha = server.makeRepository(id, {
-      'run.sh': { mode: '100755', content: '#!/bin/sh\n' }, 'link': { mode: '120000', content: '/etc' }, 'ö/space name.txt': 'x', 'hidden.txt': 'y',
-      '.gitattributes': 'hidden.txt export-ignore\n*.bin filter=lfs\n', 'big.bin': 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n',
+      'run.sh': { mode: '100755', content: '#!/bin/sh\n' },
+      link: { mode: '120000', content: '/etc' },
+      'ö/space name.txt': 'x',
+      'hidden.txt': 'y',
+      '.gitattributes': 'hidden.txt export-ignore\n*.bin filter=lfs\n',
+      'big.bin': 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n',
     });
     await source.fetch(id, bench.remote(id), {}, soon());
     const files = await bench.exported(id, bench.remote(id), sha);
     expect(lstatSync(path.join(files, 'run.sh')).mode & 0o111).toBe(0o111);
     expect(readlinkSync(path.join(files, 'link'))).toBe('/etc');
     expect(readFileSync(path.join(files, 'big.bin'), 'utf8')).toMatch(/^version https/);
-    expect(readdirSync(files).sort()).toEqual(['.gitattributes', 'big.bin', 'hidden.txt', 'link', 'run.sh', 'ö'].sort());
+    expect(readdirSync(files).sort()).toEqual(
+      ['.gitattributes', 'big.bin', 'hidden.txt', 'link', 'run.sh', 'ö'].sort(),
+    );
     expect(readdirSync(path.join(files, 'ö'))).toEqual(['space name.txt']);
     writeFileSync(path.join(files, 'of-before'), '');
     rmSync(path.join(files, 'run.sh'));
     await source.export(id, bench.remote(id), sha, files, soon());
-    expect(readdirSync(files).sort()).toEqual(['.gitattributes', 'big.bin', 'hidden.txt', 'link', 'run.sh', 'ö'].sort());
+    expect(readdirSync(files).sort()).toEqual(
+      ['.gitattributes', 'big.bin', 'hidden.txt', 'link', 'run.sh', 'ö'].sort(),
+    );
   });
 
   test('of a commit that is not in the mirror are fetched', async () => {
@@ -127,9 +176,14 @@ describe('files', () => {
     const [inner, outer, id] = [bench.fresh('inner'), bench.fresh('outer'), bench.fresh('app')];
     const innerSha = server.makeRepository(inner, { 'in.txt': 'in' });
     server.commit(inner, { 'in.txt': 'later' });
-    const outerSha = server.makeRepository(outer, { 'out.txt': 'out', 'deep/inner': { mode: '160000', content: innerSha }, '.gitmodules': `[submodule "i"]\n\tpath = deep/inner\n\turl = ../${inner}.git\n` });
+    const outerSha = server.makeRepository(outer, {
+      'out.txt': 'out',
+      'deep/inner': { mode: '160000', content: innerSha },
+      '.gitmodules': `[submodule "i"]\n\tpath = deep/inner\n\turl = ../${inner}.git\n`,
+    });
     const sha = server.makeRepository(id, {
-      'parts/outer': { mode: '160000', content: outerSha }, 'stray': { mode: '160000', content: outerSha },
+      'parts/outer': { mode: '160000', content: outerSha },
+      stray: { mode: '160000', content: outerSha },
       '.gitmodules': `[submodule "o"]\n\tpath = parts/outer\n\turl = ${server.url(outer)}\n`,
     });
     const files = await bench.exported(id, bench.remote(id), sha);
@@ -143,9 +197,12 @@ describe('files', () => {
     const base = server.makeRepository(id, { 'a.txt': 'a' });
     const address = `[submodule "s"]\n\tpath = s\n\turl = ./../${id}.git\n`;
     const shas = [base];
-    for (let i = 0; i < 5; i += 1) shas.push(server.commit(id, { '.gitmodules': address, s: { mode: '160000', content: shas.at(-1)! } }));
+    for (let i = 0; i < 5; i += 1)
+      shas.push(server.commit(id, { '.gitmodules': address, s: { mode: '160000', content: shas.at(-1)! } }));
     await bench.expectFailure(bench.exported(id, bench.remote(id), shas[5]!), 'refused', /deeper than 3/);
-    expect(readFileSync(path.join(await bench.exported(id, bench.remote(id), shas[3]!), 's/s/s/a.txt'), 'utf8')).toBe('a');
+    expect(readFileSync(path.join(await bench.exported(id, bench.remote(id), shas[3]!), 's/s/s/a.txt'), 'utf8')).toBe(
+      'a',
+    );
   });
 
   test('a .gitmodules that wants to run something is refused', async () => {
@@ -153,7 +210,10 @@ describe('files', () => {
     const target = server.makeRepository(part, { 'a.txt': 'a' });
     for (const line of ['url = --upload-pack=x', `url = ${server.url(part)}\n\tupdate = !touch /tmp/x`]) {
       const id = bench.fresh('app');
-      const sha = server.makeRepository(id, { m: { mode: '160000', content: target }, '.gitmodules': `[submodule "m"]\n\tpath = m\n\t${line}\n` });
+      const sha = server.makeRepository(id, {
+        m: { mode: '160000', content: target },
+        '.gitmodules': `[submodule "m"]\n\tpath = m\n\t${line}\n`,
+      });
       await bench.expectFailure(bench.exported(id, bench.remote(id), sha), 'refused', /malicious/);
     }
   });
@@ -162,9 +222,17 @@ describe('files', () => {
     const local = bench.fresh('local');
     const target = server.makeRepository(local, { 'a.txt': 'secret' });
     const strict = await bench.strict({ allowLocalGit: false });
-    for (const url of [`file://${server.folder(local)}`, 'ext::sh -c touch% /tmp/x', 'https://user:word@git.example.com/x.git', '/etc']) {
+    for (const url of [
+      `file://${server.folder(local)}`,
+      'ext::sh -c touch% /tmp/x',
+      'https://user:word@git.example.com/x.git',
+      '/etc',
+    ]) {
       const id = bench.fresh('app');
-      const sha = server.makeRepository(id, { m: { mode: '160000', content: target }, '.gitmodules': `[submodule "m"]\n\tpath = m\n\turl = ${url}\n` });
+      const sha = server.makeRepository(id, {
+        m: { mode: '160000', content: target },
+        '.gitmodules': `[submodule "m"]\n\tpath = m\n\turl = ${url}\n`,
+      });
       await bench.expectFailure(bench.exported(id, bench.remote(id), sha, strict), 'forbidden_address', /address/);
     }
   });

@@ -54,25 +54,38 @@ describe('bad days', () => {
     const id = bench.fresh('app');
     const sha = server.makeRepository(id, { 'a.bin': noise(), 'b.txt': 'b' });
     const cut = new AbortController();
-    const isPack = (request: IncomingMessage) => request.method === 'POST' && request.headers['content-length'] !== undefined;
+    const isPack = (request: IncomingMessage) =>
+      request.method === 'POST' && request.headers['content-length'] !== undefined;
     let posts = 0;
-    server.intercept = (request) => (isPack(request) && (posts += 1) >= 3 ? (setTimeout(() => cut.abort(), 50), 'hang') : null);
-    await bench.expectFailure(source.fetch(id, bench.remote(id), {}, { signal: cut.signal, deadline: Date.now() + 20_000 }), 'unreachable', /in time/);
+    server.intercept = (request) =>
+      isPack(request) && (posts += 1) >= 3 ? (setTimeout(() => cut.abort(), 50), 'hang') : null;
+    await bench.expectFailure(
+      source.fetch(id, bench.remote(id), {}, { signal: cut.signal, deadline: Date.now() + 20_000 }),
+      'unreachable',
+      /in time/,
+    );
     expect(processesWith(server.url(id))).toEqual([]);
     const directory = path.join(bench.folder, 'runtime');
-    const child = spawnProgram(`
+    const child = spawnProgram(
+      `
       require('./drivers/source/git').openSource(${JSON.stringify({ ...everythingAllowed, directory })}).then((source) => {
         process.stdout.write('ready');
         return source.fetch(${JSON.stringify(id)}, ${JSON.stringify(bench.remote(id))}, {}, { signal: new AbortController().signal, deadline: Infinity });
-      })`, []);
+      })`,
+      [],
+    );
     posts = 0;
-    const hanging = new Promise<void>((resolve) => (server.intercept = (request) => (isPack(request) && (posts += 1) >= 3 ? (resolve(), 'hang') : null)));
+    const hanging = new Promise<void>(
+      (resolve) =>
+        (server.intercept = (request) => (isPack(request) && (posts += 1) >= 3 ? (resolve(), 'hang') : null)),
+    );
     await firstOutput(child);
     await hanging;
     await kill(child);
     expect(processesWith(server.url(id)).length).toBeGreaterThan(0);
     const repository = path.join(directory, 'mirrors', id, 'repository');
-    for (const lock of ['HEAD.lock', 'packed-refs.lock', 'refs/heads.lock', 'config.lock', 'shallow.lock']) writeFileSync(path.join(repository, lock), '');
+    for (const lock of ['HEAD.lock', 'packed-refs.lock', 'refs/heads.lock', 'config.lock', 'shallow.lock'])
+      writeFileSync(path.join(repository, lock), '');
     writeFileSync(path.join(repository, 'objects/pack/tmp_pack_abcdef'), 'half');
     server.intercept = null;
     expect(await source.fetch(id, bench.remote(id), {}, soon())).toMatchObject({ sha });
@@ -101,7 +114,9 @@ describe('bad days', () => {
   test('many fetches at once of one mirror, and of many', async () => {
     const id = bench.fresh('app');
     const sha = server.makeRepository(id, { 'a.txt': 'a' });
-    const all = await Promise.all(Array.from({ length: 6 }, (_, i) => source.fetch(i % 2 ? id : `${id}-${i}`, bench.remote(id), {}, soon())));
+    const all = await Promise.all(
+      Array.from({ length: 6 }, (_, i) => source.fetch(i % 2 ? id : `${id}-${i}`, bench.remote(id), {}, soon())),
+    );
     expect(new Set(all.map((one) => one.sha))).toEqual(new Set([sha]));
     expect(await source.list(soon())).toEqual(expect.arrayContaining([id, `${id}-0`]));
     await source.forget(id, soon());

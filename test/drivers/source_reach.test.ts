@@ -29,10 +29,25 @@ describe('where it may go', () => {
     const id = bench.fresh('app');
     server.makeRepository(id, { 'a.txt': 'a' });
     const { port } = new URL(server.url(id));
-    for (const host of ['127.0.0.1', 'localhost', '2130706433', '0x7f.1', '[::1]', '[::ffff:127.0.0.1]', '10.0.0.1', '169.254.169.254', '0.0.0.0']) {
-      await bench.expectFailure(strict.look({ address: `http://${host}:${port}/${id}.git` }, {}, soon()), 'forbidden_address', /private network/);
+    for (const host of [
+      '127.0.0.1',
+      'localhost',
+      '2130706433',
+      '0x7f.1',
+      '[::1]',
+      '[::ffff:127.0.0.1]',
+      '10.0.0.1',
+      '169.254.169.254',
+      '0.0.0.0',
+    ]) {
+      await bench.expectFailure(
+        strict.look({ address: `http://${host}:${port}/${id}.git` }, {}, soon()),
+        'forbidden_address',
+        /private network/,
+      );
     }
-    for (const address of ['ssh://git@localhost/x.git', 'git@127.0.0.1:x.git']) await bench.expectFailure(strict.look({ address }, {}, soon()), 'forbidden_address', /private network/);
+    for (const address of ['ssh://git@localhost/x.git', 'git@127.0.0.1:x.git'])
+      await bench.expectFailure(strict.look({ address }, {}, soon()), 'forbidden_address', /private network/);
     expect(server.requests).toEqual([]);
   });
 
@@ -40,9 +55,14 @@ describe('where it may go', () => {
     const strict = await bench.strict({ allowLocalGit: false, allowHttpGit: false });
     const id = bench.fresh('app');
     const sha = server.makeRepository(id, { 'a.txt': 'a' });
-    await bench.expectFailure(strict.look({ address: `file://${server.folder(id)}` }, {}, soon()), 'forbidden_address', /disk of this server/);
+    await bench.expectFailure(
+      strict.look({ address: `file://${server.folder(id)}` }, {}, soon()),
+      'forbidden_address',
+      /disk of this server/,
+    );
     await bench.expectFailure(strict.fetch(id, bench.remote(id), {}, soon()), 'forbidden_address', /http without TLS/);
-    for (const address of ['ext::sh -c id', 'git://git.example.com/x', '/etc', '--upload-pack=id']) await bench.expectFailure(strict.look({ address }, {}, soon()), 'forbidden_address', /address/);
+    for (const address of ['ext::sh -c id', 'git://git.example.com/x', '/etc', '--upload-pack=id'])
+      await bench.expectFailure(strict.look({ address }, {}, soon()), 'forbidden_address', /address/);
     expect(await source.fetch(id, { address: `file://${server.folder(id)}` }, {}, soon())).toMatchObject({ sha });
     expect(server.requests).toEqual([]);
   });
@@ -55,8 +75,16 @@ describe('where it may go', () => {
   });
 
   test('a host that is not there, a server that answers nothing, an error of the server', async () => {
-    await bench.expectFailure(source.look({ address: 'https://no-such-host.invalid/x.git' }, {}, soon()), 'unreachable', /could not be found/);
-    await bench.expectFailure(source.look({ address: 'http://127.0.0.1:1/x.git' }, {}, soon()), 'unreachable', /did not answer/);
+    await bench.expectFailure(
+      source.look({ address: 'https://no-such-host.invalid/x.git' }, {}, soon()),
+      'unreachable',
+      /could not be found/,
+    );
+    await bench.expectFailure(
+      source.look({ address: 'http://127.0.0.1:1/x.git' }, {}, soon()),
+      'unreachable',
+      /did not answer/,
+    );
     server.intercept = () => 'hang';
     await bench.expectFailure(source.look(bench.remote('x'), {}, soon(500)), 'unreachable', /in time/);
     server.intercept = () => ({ status: 503 });
@@ -68,13 +96,18 @@ describe('where it may go', () => {
   test('a redirect is checked like an address', async () => {
     const id = bench.fresh('app');
     const sha = server.makeRepository(id, { 'a.txt': 'a' });
-    const renamed = (to: string) => (request: IncomingMessage) => (request.url!.startsWith('/old') ? { status: 301, headers: { location: to } } : null);
+    const renamed = (to: string) => (request: IncomingMessage) =>
+      request.url!.startsWith('/old') ? { status: 301, headers: { location: to } } : null;
     server.intercept = renamed(`${server.url(id)}/info/refs?service=git-upload-pack`);
     expect(await source.fetch(id, bench.remote('old'), {}, soon())).toMatchObject({ sha });
     server.intercept = renamed('/login');
     await bench.expectFailure(source.look(bench.remote('old'), {}, soon()), 'no_repository', /not to a Git repository/);
     server.intercept = renamed('file:///etc/info/refs?service=git-upload-pack');
-    await bench.expectFailure((await bench.strict({ allowLocalGit: false })).look(bench.remote('old'), {}, soon()), 'forbidden_address', /disk/);
+    await bench.expectFailure(
+      (await bench.strict({ allowLocalGit: false })).look(bench.remote('old'), {}, soon()),
+      'forbidden_address',
+      /disk/,
+    );
     server.intercept = renamed(`${server.url('old')}/info/refs?service=git-upload-pack`);
     await bench.expectFailure(source.look(bench.remote('old'), {}, soon()), 'unreachable', /./);
   });
@@ -83,7 +116,10 @@ describe('where it may go', () => {
 describe('credentials', () => {
   const password = 'p4ss-w0rd-that-shows';
   const encoded = Buffer.from(`ada:${password}`).toString('base64');
-  const withPassword = (address: string, word = password): GitRemote => ({ address, credential: { kind: 'basic', username: 'ada', password: word } });
+  const withPassword = (address: string, word = password): GitRemote => ({
+    address,
+    credential: { kind: 'basic', username: 'ada', password: word },
+  });
   let guarded: GitServer;
 
   beforeAll(async () => {
@@ -124,9 +160,15 @@ describe('credentials', () => {
   test('are for the host of the address alone: not for a redirect, not for a submodule elsewhere', async () => {
     const [id, elsewhere] = [bench.fresh('app'), bench.fresh('elsewhere')];
     const other = server.makeRepository(elsewhere, { 'a.txt': 'a' });
-    const sha = guarded.makeRepository(id, { m: { mode: '160000', content: other }, '.gitmodules': `[submodule "m"]\n\tpath = m\n\turl = ${server.url(elsewhere)}\n` });
+    const sha = guarded.makeRepository(id, {
+      m: { mode: '160000', content: other },
+      '.gitmodules': `[submodule "m"]\n\tpath = m\n\turl = ${server.url(elsewhere)}\n`,
+    });
     await bench.exported(id, withPassword(guarded.url(id)), sha);
-    guarded.intercept = () => ({ status: 302, headers: { location: `${server.url(elsewhere)}/info/refs?service=git-upload-pack` } });
+    guarded.intercept = () => ({
+      status: 302,
+      headers: { location: `${server.url(elsewhere)}/info/refs?service=git-upload-pack` },
+    });
     expect(await source.look(withPassword(guarded.url(id)), {}, soon())).toMatchObject({ sha: other });
     expect(server.requests.length).toBeGreaterThan(2);
     expect(server.requests.filter(({ authorization }) => authorization !== null)).toEqual([]);
@@ -135,7 +177,10 @@ describe('credentials', () => {
   test('a submodule of the same host gets them', async () => {
     const [id, part] = [bench.fresh('app'), bench.fresh('part')];
     const other = guarded.makeRepository(part, { 'a.txt': 'a' });
-    const sha = guarded.makeRepository(id, { m: { mode: '160000', content: other }, '.gitmodules': `[submodule "m"]\n\tpath = m\n\turl = ../${part}.git\n` });
+    const sha = guarded.makeRepository(id, {
+      m: { mode: '160000', content: other },
+      '.gitmodules': `[submodule "m"]\n\tpath = m\n\turl = ../${part}.git\n`,
+    });
     expect(existsSync(path.join(await bench.exported(id, withPassword(guarded.url(id)), sha), 'm/a.txt'))).toBe(true);
   });
 });
@@ -144,43 +189,71 @@ const hasSsh = spawnSync('ssh', ['-V']).error === undefined;
 
 // There need not be a server for ssh: what git calls is the question. This program writes down how it was called, lets the
 // real ssh read its options, and then does what the far end would do.
-(hasSsh || process.env.CI ? test : test.skip)('over ssh (needs the program ssh): the checked address, our own known hosts, the key in a file of its own that is gone afterwards', async () => {
-  const id = bench.fresh('app');
-  const sha = server.makeRepository(id, { 'a.txt': 'a' });
-  const programs = path.join(bench.folder, bench.fresh('programs'));
-  mkdirSync(programs);
-  const real = execFileSync('sh', ['-c', 'command -v ssh']).toString().trim();
-  writeFileSync(path.join(programs, 'ssh'), `#!/bin/sh
+(hasSsh || process.env.CI ? test : test.skip)(
+  'over ssh (needs the program ssh): the checked address, our own known hosts, the key in a file of its own that is gone afterwards',
+  async () => {
+    const id = bench.fresh('app');
+    const sha = server.makeRepository(id, { 'a.txt': 'a' });
+    const programs = path.join(bench.folder, bench.fresh('programs'));
+    mkdirSync(programs);
+    const real = execFileSync('sh', ['-c', 'command -v ssh']).toString().trim();
+    writeFileSync(
+      path.join(programs, 'ssh'),
+      `#!/bin/sh
 key=$(printf '%s\\n' "$@" | sed -n 's/^IdentityFile="\\(.*\\)"$/\\1/p')
 { printf '%s\\n' "$@"; stat -c 'mode %a' "$key"; cat "$key"; ${real} -G "$@"; } >>${programs}/seen
 exec git-upload-pack ${server.folder(id)}
-`, { mode: 0o755 });
-  const before = process.env.PATH;
-  process.env.PATH = `${programs}:${execFileSync('git', ['--exec-path']).toString().trim()}:${before}`;
-  try {
-    const remote: GitRemote = { address: 'ssh://git@localhost:2222/x.git', credential: { kind: 'ssh_key', private_key: 'THE KEY' } };
-    expect(await source.look(remote, {}, soon())).toMatchObject({ sha });
-    expect(await source.fetch(id, { ...remote, address: 'git@localhost:x.git' }, {}, soon())).toMatchObject({ sha });
-  } finally {
-    process.env.PATH = before;
-  }
-  const seen = readFileSync(path.join(programs, 'seen'), 'utf8');
-  expect(seen).toMatch(/HostName=(127\.0\.0\.1|::1)\n/);
-  for (const line of ['mode 600', 'THE KEY', 'hostkeyalias [localhost]:2222', 'hostkeyalias localhost', 'identitiesonly yes', 'batchmode yes', 'stricthostkeychecking accept-new', 'identityagent none']) {
-    expect(seen.split('\n')).toContain(line);
-  }
-  expect(seen).toContain(`userknownhostsfile ${path.join(bench.folder, 'runtime/git/known_hosts')}`);
-  expect(everythingBelow(path.join(bench.folder, 'runtime'))).not.toContain('THE KEY');
-});
+`,
+      { mode: 0o755 },
+    );
+    const before = process.env.PATH;
+    process.env.PATH = `${programs}:${execFileSync('git', ['--exec-path']).toString().trim()}:${before}`;
+    try {
+      const remote: GitRemote = {
+        address: 'ssh://git@localhost:2222/x.git',
+        credential: { kind: 'ssh_key', private_key: 'THE KEY' },
+      };
+      expect(await source.look(remote, {}, soon())).toMatchObject({ sha });
+      expect(await source.fetch(id, { ...remote, address: 'git@localhost:x.git' }, {}, soon())).toMatchObject({ sha });
+    } finally {
+      process.env.PATH = before;
+    }
+    const seen = readFileSync(path.join(programs, 'seen'), 'utf8');
+    expect(seen).toMatch(/HostName=(127\.0\.0\.1|::1)\n/);
+    for (const line of [
+      'mode 600',
+      'THE KEY',
+      'hostkeyalias [localhost]:2222',
+      'hostkeyalias localhost',
+      'identitiesonly yes',
+      'batchmode yes',
+      'stricthostkeychecking accept-new',
+      'identityagent none',
+    ]) {
+      expect(seen.split('\n')).toContain(line);
+    }
+    expect(seen).toContain(`userknownhostsfile ${path.join(bench.folder, 'runtime/git/known_hosts')}`);
+    expect(everythingBelow(path.join(bench.folder, 'runtime'))).not.toContain('THE KEY');
+  },
+);
 
 test('hooks, filters and settings of whoever runs the platform have no say', async () => {
   const id = bench.fresh('app');
   const sha = server.makeRepository(id, { 'a.txt': 'a', '.gitattributes': '* filter=evil\n' });
   const home = path.join(bench.folder, 'home');
   execFileSync('mkdir', ['-p', path.join(home, 'template/hooks')]);
-  writeFileSync(path.join(home, '.gitconfig'), `[filter "evil"]\n\tsmudge = touch ${home}/was-here\n[init]\n\ttemplateDir = ${home}/template\n[url "http://127.0.0.1:1/"]\n\tinsteadOf = ${server.url(id).slice(0, -5 - id.length)}\n`);
+  writeFileSync(
+    path.join(home, '.gitconfig'),
+    `[filter "evil"]\n\tsmudge = touch ${home}/was-here\n[init]\n\ttemplateDir = ${home}/template\n[url "http://127.0.0.1:1/"]\n\tinsteadOf = ${server.url(id).slice(0, -5 - id.length)}\n`,
+  );
   const before = { ...process.env };
-  Object.assign(process.env, { HOME: home, GIT_CONFIG_PARAMETERS: `'core.fsmonitor'='touch ${home}/was-here'`, GIT_SSH_COMMAND: 'false', GIT_DIR: home, GIT_ASKPASS: 'false' });
+  Object.assign(process.env, {
+    HOME: home,
+    GIT_CONFIG_PARAMETERS: `'core.fsmonitor'='touch ${home}/was-here'`,
+    GIT_SSH_COMMAND: 'false',
+    GIT_DIR: home,
+    GIT_ASKPASS: 'false',
+  });
   try {
     await bench.exported(id, bench.remote(id), sha);
   } finally {

@@ -15,7 +15,13 @@ const workshop = openWorkshop();
 let source: SourceDriver;
 
 beforeAll(async () => {
-  source = await openSource({ directory: path.join(folder, 'runtime'), sizeMb: 1, allowHttpGit: false, allowLocalGit: false, allowPrivateAddresses: false });
+  source = await openSource({
+    directory: path.join(folder, 'runtime'),
+    sizeMb: 1,
+    allowHttpGit: false,
+    allowLocalGit: false,
+    allowPrivateAddresses: false,
+  });
 });
 
 afterAll(async () => {
@@ -38,12 +44,16 @@ async function page(running: Running, target = '/'): Promise<string> {
 }
 
 test('each preset has its template, each template its preset', () => {
-  expect(readdirSync(path.resolve(__dirname, '../../templates')).sort()).toEqual(presetDefinitions.map(({ template }) => template).sort());
+  expect(readdirSync(path.resolve(__dirname, '../../templates')).sort()).toEqual(
+    presetDefinitions.map(({ template }) => template).sort(),
+  );
 });
 
 test('a template that is not shipped', async () => {
   for (const name of ['nothing', '../drivers', '', '.']) {
-    const error: unknown = await source.exportTemplate(name, path.join(folder, 'none'), driverContext(5_000)).catch((reason: unknown) => reason);
+    const error: unknown = await source
+      .exportTemplate(name, path.join(folder, 'none'), driverContext(5_000))
+      .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(SourceError);
     expect(error).toMatchObject({ failure: 'no_repository' });
   }
@@ -55,11 +65,14 @@ test('a template that is not shipped', async () => {
 });
 
 // The processes of the preset are those that the source says, so that the first deployment starts all of them.
-test.each(presetDefinitions.filter(({ needs }) => needs.programs?.includes('go') !== true))('$id names the processes of its template', async ({ template, processes }) => {
-  const { plan } = await built(template);
-  for (const { type, command } of processes) expect(command ?? plan.processes[type]).toBeTruthy();
-  expect(Object.keys(plan.processes).sort()).toEqual(processes.map(({ type }) => type).sort());
-});
+test.each(presetDefinitions.filter(({ needs }) => needs.programs?.includes('go') !== true))(
+  '$id names the processes of its template',
+  async ({ template, processes }) => {
+    const { plan } = await built(template);
+    for (const { type, command } of processes) expect(command ?? plan.processes[type]).toBeTruthy();
+    expect(Object.keys(plan.processes).sort()).toEqual(processes.map(({ type }) => type).sort());
+  },
+);
 
 test('static-site', async () => {
   const running = await workshop.start(await built('static-site'));
@@ -85,7 +98,8 @@ test('node-worker', async () => {
   const made = await built('node-worker');
   const [web, worker] = [await workshop.start(made), await workshop.start(made, { WORK_EVERY_SECONDS: '1' }, 'worker')];
   expect(await page(web)).toContain('One for you, one for the work.');
-  for (let i = 0; i < 100 && !worker.output().includes('Piece 2'); i += 1) await new Promise((resolve) => setTimeout(resolve, 50));
+  for (let i = 0; i < 100 && !worker.output().includes('Piece 2'); i += 1)
+    await new Promise((resolve) => setTimeout(resolve, 50));
   expect(worker.output()).toMatch(/Worker started[^]*Piece 1: 17984 primes[^]*Piece 2: 17984 primes/);
   expect(await worker.stop()).toBe(0);
   expect(worker.output()).toMatch(/Stopping after \d+ pieces of work\n$/);
@@ -102,11 +116,15 @@ const hasPython = spawnSync('python3', ['--version']).status === 0;
   expect(await running.stop()).toBe(0);
 });
 
-(spawnSync('go', ['version']).status === 0 ? test : test.skip)('go-web (needs go)', async () => {
-  const running = await workshop.start(await built('go-web'));
-  expect(await page(running)).toContain('Go is running.');
-  expect(await running.stop()).toBe(0);
-}, 120_000);
+(spawnSync('go', ['version']).status === 0 ? test : test.skip)(
+  'go-web (needs go)',
+  async () => {
+    const running = await workshop.start(await built('go-web'));
+    expect(await page(running)).toContain('Go is running.');
+    expect(await running.stop()).toBe(0);
+  },
+  120_000,
+);
 
 describe('node-fullstack', () => {
   let made: Built;
@@ -129,7 +147,10 @@ describe('node-fullstack', () => {
     expect((await write({ name: 'Ada', message: "it's \u00e4 test; drop table guest_book" })).status).toBe(201);
     expect((await write({ name: '', message: 'x' })).status).toBe(422);
     const text = await page(running, '/api/state');
-    expect(JSON.parse(text)).toMatchObject({ database: { reachable: true, version: expect.stringMatching(/^\d+/) }, entries: [{ name: 'Ada', message: "it's \u00e4 test; drop table guest_book" }] });
+    expect(JSON.parse(text)).toMatchObject({
+      database: { reachable: true, version: expect.stringMatching(/^\d+/) },
+      entries: [{ name: 'Ada', message: "it's \u00e4 test; drop table guest_book" }],
+    });
     const { password } = new URL(database.url);
     if (password) expect(text).not.toContain(decodeURIComponent(password));
     expect(await running.stop()).toBe(0);

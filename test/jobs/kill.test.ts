@@ -18,7 +18,9 @@ test('volumes are made and grown, and taken away, by workers that are killed all
       where id in (select id from volumes where status = 'available' order by random() limit 4)`);
   }, 10);
   await withWorker(() => until('all volumes are available', async () => (await unsettled()) === 0));
-  const volumes = await workshop.rows<{ id: string; status_reason: string | null; used_bytes: string }>('select * from volumes');
+  const volumes = await workshop.rows<{ id: string; status_reason: string | null; used_bytes: string }>(
+    'select * from volumes',
+  );
   expect(volumes).toHaveLength(60);
   expect(volumes.filter((row) => row.status_reason !== null || row.used_bytes === null)).toEqual([]);
   expect(readdirSync(workshop.directory).sort()).toEqual(volumes.map(({ id }) => id).sort());
@@ -31,7 +33,9 @@ test('volumes are made and grown, and taken away, by workers that are killed all
   // Else the kills came at moments when nothing was at work, and this test proves nothing.
   expect(interrupted).toBeGreaterThan(2);
   expect(interruptedRemovals).toBeGreaterThan(0);
-  await withWorker(() => until('all rows are gone', async () => (await workshop.rows('select id from volumes')).length === 0));
+  await withWorker(() =>
+    until('all rows are gone', async () => (await workshop.rows('select id from volumes')).length === 0),
+  );
   expect(readdirSync(workshop.directory)).toEqual([]);
 }, 80_000);
 
@@ -55,11 +59,14 @@ async function withWorker(work: () => Promise<void>): Promise<void> {
 }
 
 async function unsettled(): Promise<number> {
-  return (await workshop.rows(`select id from volumes where status <> 'available' or observed->>'size_gb' <> size_gb::text`)).length;
+  return (
+    await workshop.rows(`select id from volumes where status <> 'available' or observed->>'size_gb' <> size_gb::text`)
+  ).length;
 }
 
 async function owned(): Promise<string[]> {
   const ids: string[] = [];
-  for await (const { owner_id } of workshop.parts.drivers.volumes.default.list(driverContext(5_000))) ids.push(owner_id);
+  for await (const { owner_id } of workshop.parts.drivers.volumes.default.list(driverContext(5_000)))
+    ids.push(owner_id);
   return ids;
 }

@@ -12,7 +12,9 @@ const workers: WorkerProcess[] = [];
 
 beforeAll(async () => {
   workshop = await openWorkshop();
-  await workshop.rows('create table probe_log (id text, worker text, fence bigint, began_at timestamptz, ended_at timestamptz)');
+  await workshop.rows(
+    'create table probe_log (id text, worker text, fence bigint, began_at timestamptz, ended_at timestamptz)',
+  );
 });
 beforeEach(async () => {
   await workshop.rows('delete from probe_log');
@@ -24,7 +26,12 @@ afterEach(async () => {
 afterAll(() => workshop.close());
 
 async function startProbe(stepMs: number, loop: Partial<typeof LOOP> = {}): Promise<WorkerProcess> {
-  const worker = await startWorkerProcess({ url: workshop.url, directory: workshop.directory, loop: { ...LOOP, ...loop }, probe: { stepMs } });
+  const worker = await startWorkerProcess({
+    url: workshop.url,
+    directory: workshop.directory,
+    loop: { ...LOOP, ...loop },
+    probe: { stepMs },
+  });
   workers.push(worker);
   return worker;
 }
@@ -49,9 +56,13 @@ test('two workers share the rows and never work on one at the same time', async 
   await until('all are settled', async () => (await finished()) === 12);
   const overlaps = `select a.id from probe_log a join probe_log b on a.id = b.id and a.fence < b.fence where b.began_at < coalesce(a.ended_at, 'infinity')`;
   expect(await workshop.rows(overlaps)).toEqual([]);
-  const work = await workshop.rows<{ worker: string; steps: string }>('select worker, count(*) as steps from probe_log group by worker');
+  const work = await workshop.rows<{ worker: string; steps: string }>(
+    'select worker, count(*) as steps from probe_log group by worker',
+  );
   expect(work.map(({ worker }) => worker).sort()).toEqual(pair.map(({ pid }) => String(pid)).sort());
-  expect(await workshop.rows('select 1 from (select id, fence from probe_log group by 1, 2 having count(*) > 1) as twice')).toEqual([]);
+  expect(
+    await workshop.rows('select 1 from (select id, fence from probe_log group by 1, 2 having count(*) > 1) as twice'),
+  ).toEqual([]);
   const [sum] = await workshop.rows<{ steps: string }>('select count(*) as steps from probe_log');
   expect(Number(sum?.steps)).toBeGreaterThan(25);
 });
@@ -71,12 +82,16 @@ test('the rows of a killed worker are taken up when its lease has ended', async 
   await first.kill();
   const second = await startProbe(50);
   await until('another took over', async () => (await finished()) === 1);
-  const log = await workshop.rows<{ worker: string; fence: number; ended_at: string | null }>('select * from probe_log order by fence');
+  const log = await workshop.rows<{ worker: string; fence: number; ended_at: string | null }>(
+    'select * from probe_log order by fence',
+  );
   expect(log.map(({ worker, fence, ended_at }) => [worker, fence, ended_at !== null])).toEqual([
     [String(first.pid), 1, false],
     [String(second.pid), 2, true],
   ]);
-  const [gap] = await workshop.rows<{ ms: number }>('select extract(epoch from max(began_at) - min(began_at))::float8 * 1000 as ms from probe_log');
+  const [gap] = await workshop.rows<{ ms: number }>(
+    'select extract(epoch from max(began_at) - min(began_at))::float8 * 1000 as ms from probe_log',
+  );
   expect(gap?.ms).toBeGreaterThan(LEASE_MS - 50);
 });
 
@@ -100,31 +115,48 @@ test('a worker that is told to stop finishes its step and gives everything back'
   await addProbes(1);
   await until('it is at work', async () => (await workshop.rows('select 1 from probe_log')).length === 1);
   expect(await worker.stop()).toBe(0);
-  expect(await workshop.row('schedules', 'probe_1')).toMatchObject({ next_at: null, lease_owner: null, observed: { worker: String(worker.pid) } });
+  expect(await workshop.row('schedules', 'probe_1')).toMatchObject({
+    next_at: null,
+    lease_owner: null,
+    observed: { worker: String(worker.pid) },
+  });
 });
 
-test.each(['the same worker', 'another worker'])('a lease that is over holds nothing, also when %s has the next one', async (next) => {
-  const sql = workshop.database;
-  const take = (owner: string) => claim(sql, 'schedules', { owner, leaseMs: 1, deadlineMs: 60_000, avoid: [] });
-  await addProbes(1);
-  await workshop.rows('update schedules set deleted_at = now()');
-  const over = (await take('worker'))?.lease;
-  await sleep(20);
-  const current = (await take(next === 'the same worker' ? 'worker' : 'other'))?.lease;
-  if (!over || !current) throw new Error('the row could not be claimed');
-  const before = await workshop.row('schedules', 'probe_1');
+test.each(['the same worker', 'another worker'])(
+  'a lease that is over holds nothing, also when %s has the next one',
+  async (next) => {
+    const sql = workshop.database;
+    const take = (owner: string) => claim(sql, 'schedules', { owner, leaseMs: 1, deadlineMs: 60_000, avoid: [] });
+    await addProbes(1);
+    await workshop.rows('update schedules set deleted_at = now()');
+    const over = (await take('worker'))?.lease;
+    await sleep(20);
+    const current = (await take(next === 'the same worker' ? 'worker' : 'other'))?.lease;
+    if (!over || !current) throw new Error('the row could not be claimed');
+    const before = await workshop.row('schedules', 'probe_1');
 
-  expect(await settle(sql, over, { ending: 'done', columns: { driver: 'x' }, nextMs: null, error: null }, null)).toBeNull();
-  expect(await record(sql, over, { driver: 'x' })).toBe(false);
-  expect(await purge(sql, over)).toBe(false);
-  await release(sql, over);
-  expect(await workshop.row('schedules', 'probe_1')).toEqual(before);
-  expect((await renew(sql, 'schedules', over.owner, ['probe_1'], 1)).get('probe_1')).not.toBe(over.fence);
+    expect(
+      await settle(sql, over, { ending: 'done', columns: { driver: 'x' }, nextMs: null, error: null }, null),
+    ).toBeNull();
+    expect(await record(sql, over, { driver: 'x' })).toBe(false);
+    expect(await purge(sql, over)).toBe(false);
+    await release(sql, over);
+    expect(await workshop.row('schedules', 'probe_1')).toEqual(before);
+    expect((await renew(sql, 'schedules', over.owner, ['probe_1'], 1)).get('probe_1')).not.toBe(over.fence);
 
-  expect(await record(sql, current, { driver: 'x' })).toBe(true);
-  expect(await settle(sql, current, { ending: 'done', columns: {}, nextMs: null, error: null }, null)).toEqual({ changed: false, status: null });
-  expect(await workshop.row('schedules', 'probe_1')).toMatchObject({ driver: 'x', next_at: null, lease_owner: null, fence: 2 });
-});
+    expect(await record(sql, current, { driver: 'x' })).toBe(true);
+    expect(await settle(sql, current, { ending: 'done', columns: {}, nextMs: null, error: null }, null)).toEqual({
+      changed: false,
+      status: null,
+    });
+    expect(await workshop.row('schedules', 'probe_1')).toMatchObject({
+      driver: 'x',
+      next_at: null,
+      lease_owner: null,
+      fence: 2,
+    });
+  },
+);
 
 test('a row whose worker died has its whole time again; one that fails keeps its deadline', async () => {
   const sql = workshop.database;

@@ -22,7 +22,11 @@ test('the pause doubles from 0.2 s to 60 s, give or take a half', () => {
 
 test('a kind without the status failed is tried for ever, at the longest pause where the values cannot work', () => {
   const job = { table: 'things', reconcile: () => Promise.reject(new Error()) };
-  expect(judge(new DriverError('transient', 'x', 90_000), job, claim)).toMatchObject({ ending: 'failed', nextMs: 90_000, columns: {} });
+  expect(judge(new DriverError('transient', 'x', 90_000), job, claim)).toMatchObject({
+    ending: 'failed',
+    nextMs: 90_000,
+    columns: {},
+  });
   expect(judge(new DriverError('invalid', 'x'), job, claim)).toMatchObject({ ending: 'failed', nextMs: 60_000 });
 });
 

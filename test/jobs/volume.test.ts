@@ -58,7 +58,14 @@ test('a volume is made, and its use is measured about every minute', async () =>
   const id = await make();
   const row = (await workshop.row<Row>('volumes', id)) as Row;
   expect(existsSync(dataOf(id))).toBe(true);
-  expect(row).toMatchObject({ driver: 'directory', enforcement: 'soft', over_quota: false, status_reason: null, version: 1, ref: { driver: 'directory', name: id } });
+  expect(row).toMatchObject({
+    driver: 'directory',
+    enforcement: 'soft',
+    over_quota: false,
+    status_reason: null,
+    version: 1,
+    ref: { driver: 'directory', name: id },
+  });
   const wait = Date.parse(row.next_at ?? '') - Date.now();
   expect(wait).toBeGreaterThan(45_000);
   expect(wait).toBeLessThan(70_000);
@@ -66,7 +73,12 @@ test('a volume is made, and its use is measured about every minute', async () =>
   writeFileSync(path.join(dataOf(id), 'file'), Buffer.alloc(3 * UNIT_BYTES, 1));
   const full = await lookAgain(id);
   expect(full.used_bytes).toBeGreaterThanOrEqual(3 * UNIT_BYTES);
-  expect(full).toMatchObject({ over_quota: true, version: 1, status: 'available', observed_generation: row.observed_generation + 1 });
+  expect(full).toMatchObject({
+    over_quota: true,
+    version: 1,
+    status: 'available',
+    observed_generation: row.observed_generation + 1,
+  });
   expect(await lookAgain(id)).toMatchObject({ observed_generation: full.observed_generation, version: 1 });
 });
 
@@ -75,7 +87,12 @@ test('a larger size is made real; an attached volume ends as in_use', async () =
   writeFileSync(path.join(dataOf(id), 'file'), Buffer.alloc(3 * UNIT_BYTES, 1));
   await workshop.rows(`insert into applications (id, project_id, name, region, application_type, default_hostname, created_at, updated_at)
     values ('app_1', 'prj_1', 'a', 'local', 'small', 'a.localhost', now(), now())`);
-  await workshop.change('volumes', id, { size_gb: 5, status: 'resizing', application_id: 'app_1', mount_path: '/data' });
+  await workshop.change('volumes', id, {
+    size_gb: 5,
+    status: 'resizing',
+    application_id: 'app_1',
+    mount_path: '/data',
+  });
   expect(await reach(id, 'in_use')).toMatchObject({ over_quota: false, observed: { size_gb: 5 } });
 });
 
@@ -141,16 +158,25 @@ test('a volume stays with the driver that it was made with', async () => {
   const before = volumes.default;
   volumes.default = volumes.byName.get('loop_image') as typeof before;
   await workshop.change('volumes', id, { size_gb: 4, status: 'resizing' });
-  expect(await reach(id, 'available')).toMatchObject({ driver: 'directory', enforcement: 'soft', observed: { size_gb: 4 } });
+  expect(await reach(id, 'available')).toMatchObject({
+    driver: 'directory',
+    enforcement: 'soft',
+    observed: { size_gb: 4 },
+  });
   volumes.default = before;
 });
 
 test('a driver that is not there: the volume fails with a reason, and its tear-down waits', async () => {
   const id = await make();
   await workshop.change('volumes', id, { driver: 'tape' });
-  expect(await reach(id, 'failed')).toMatchObject({ status_reason: 'The engine that this volume was made with is not available here.' });
+  expect(await reach(id, 'failed')).toMatchObject({
+    status_reason: 'The engine that this volume was made with is not available here.',
+  });
   await workshop.change('volumes', id, { deleted_at: new Date() });
-  await until('a try was made', async () => ((await workshop.row<{ attempts: number }>('volumes', id))?.attempts ?? 0) > 0);
+  await until(
+    'a try was made',
+    async () => ((await workshop.row<{ attempts: number }>('volumes', id))?.attempts ?? 0) > 0,
+  );
   expect(existsSync(dataOf(id))).toBe(true);
   await workshop.change('volumes', id, { driver: 'directory' });
   await until('the row is gone', async () => (await workshop.row('volumes', id)) === undefined);

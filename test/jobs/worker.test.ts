@@ -27,8 +27,17 @@ afterAll(async () => {
 });
 
 function start(words: string[] = [], settings: Record<string, string> = {}): Running {
-  const env = { PATH: process.env.PATH, DATABASE_URL: workshop.url, PLATFORM_DATA_DIR: dataDir, VOLUME_DRIVER: 'directory', ...settings };
-  const child = spawn(process.execPath, ['--require', REGISTER, ENTRY, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const env = {
+    PATH: process.env.PATH,
+    DATABASE_URL: workshop.url,
+    PLATFORM_DATA_DIR: dataDir,
+    VOLUME_DRIVER: 'directory',
+    ...settings,
+  };
+  const child = spawn(process.execPath, ['--require', REGISTER, ENTRY, ...words], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let out = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (out += text.toString()));
   const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
@@ -40,7 +49,11 @@ function start(words: string[] = [], settings: Record<string, string> = {}): Run
 test('it makes volumes until it is told to stop, and ends with 0', async () => {
   const worker = start();
   const [id = ''] = await workshop.addVolumes(1);
-  await until('the volume is available', async () => (await workshop.row<{ status: string }>('volumes', id))?.status === 'available', 20_000);
+  await until(
+    'the volume is available',
+    async () => (await workshop.row<{ status: string }>('volumes', id))?.status === 'available',
+    20_000,
+  );
   expect(existsSync(path.join(dataDir, 'volumes', id, 'data'))).toBe(true);
   worker.kill('SIGTERM');
   expect(await worker.ended).toBe(0);
@@ -50,14 +63,18 @@ test('it makes volumes until it is told to stop, and ends with 0', async () => {
 test('a driver that cannot work here is one line and exit code 1', async () => {
   const worker = start([], { VOLUME_DIR: '/dev/null/volumes' });
   expect(await worker.ended).toBe(1);
-  expect(worker.out().trim().split('\n')).toEqual([expect.stringMatching(/^platform-api: the volume driver directory cannot work here: /)]);
+  expect(worker.out().trim().split('\n')).toEqual([
+    expect.stringMatching(/^platform-api: the volume driver directory cannot work here: /),
+  ]);
 });
 
 test('an unknown argument and a newer schema stop it with one line each', async () => {
   const worker = start(['--fast']);
   expect(await worker.ended).toBe(1);
   expect(worker.out()).toMatch(/^platform-api: unknown argument --fast; .*\n$/);
-  await workshop.rows(`insert into knex_migrations (name, batch, migration_time) values ('9999_of_tomorrow', 99, now())`);
+  await workshop.rows(
+    `insert into knex_migrations (name, batch, migration_time) values ('9999_of_tomorrow', 99, now())`,
+  );
   const older = start();
   expect(await older.ended).toBe(1);
   expect(older.out()).toMatch(/^platform-api: the database schema is newer than this program: .*\n$/);

@@ -16,9 +16,11 @@ export interface Patient {
 /** Waits until nothing is orphaned. @throws Error with what is */
 export async function nothingOrphaned(patient: Patient, withinMs = 60_000): Promise<void> {
   let found: string[] = [];
-  await eventually('nothing is orphaned', async () => (found = await orphansOf(patient)).length === 0, withinMs).catch((error: Error) => {
-    throw new Error(`${error.message}\n${found.join('\n')}`);
-  });
+  await eventually('nothing is orphaned', async () => (found = await orphansOf(patient)).length === 0, withinMs).catch(
+    (error: Error) => {
+      throw new Error(`${error.message}\n${found.join('\n')}`);
+    },
+  );
 }
 
 interface Known {
@@ -37,20 +39,37 @@ export async function orphansOf(patient: Patient): Promise<string[]> {
   const owner = (unit: string): string => unit.replace(/^\.(new|trash)-/, '').split(/[.]|-[0-9a-f]{12}$/)[0] as string;
   return [
     ...units.filter((unit) => !known.units.has(owner(unit))).map((unit) => `unit ${unit}`),
-    ...processes.filter(({ unit }) => !known.units.has(owner(unit))).map(({ pid, unit, args }) => `process ${pid} of ${unit}: ${args}`),
-    ...(await groupsOf(patient)).filter((group) => !known.units.has(owner(group))).map((group) => `control group ${group}`),
-    ...namesIn(path.join(patient.runtimeDir, 'releases')).filter((id) => !known.files.has(id)).map((id) => `files ${id}`),
-    ...['caches', 'mirrors'].flatMap((place) => namesIn(path.join(patient.runtimeDir, place)).filter((id) => !known.applications.has(id)).map((id) => `${place} ${id}`)),
-    ...namesIn(path.join(patient.runtimeDir, 'git')).filter((name) => name.startsWith('scratch-')).map((name) => `scratch ${name}`),
+    ...processes
+      .filter(({ unit }) => !known.units.has(owner(unit)))
+      .map(({ pid, unit, args }) => `process ${pid} of ${unit}: ${args}`),
+    ...(await groupsOf(patient))
+      .filter((group) => !known.units.has(owner(group)))
+      .map((group) => `control group ${group}`),
+    ...namesIn(path.join(patient.runtimeDir, 'releases'))
+      .filter((id) => !known.files.has(id))
+      .map((id) => `files ${id}`),
+    ...['caches', 'mirrors'].flatMap((place) =>
+      namesIn(path.join(patient.runtimeDir, place))
+        .filter((id) => !known.applications.has(id))
+        .map((id) => `${place} ${id}`),
+    ),
+    ...namesIn(path.join(patient.runtimeDir, 'git'))
+      .filter((name) => name.startsWith('scratch-'))
+      .map((name) => `scratch ${name}`),
     ...(await strayRows(patient)),
   ];
 }
 
 async function whatIsKnown({ sql }: Patient): Promise<Known> {
-  const ids = async (text: string): Promise<Set<string>> => new Set((await sql<{ id: string }>(text)).map(({ id }) => id));
+  const ids = async (text: string): Promise<Set<string>> =>
+    new Set((await sql<{ id: string }>(text)).map(({ id }) => id));
   return {
-    units: await ids(`select id from instances union select id from deployments where status in ('building', 'deploying')`),
-    files: await ids(`select coalesce(artifact_id, id) as id from deployments where artifact_kept or status in ('building', 'deploying', 'active')`),
+    units: await ids(
+      `select id from instances union select id from deployments where status in ('building', 'deploying')`,
+    ),
+    files: await ids(
+      `select coalesce(artifact_id, id) as id from deployments where artifact_kept or status in ('building', 'deploying', 'active')`,
+    ),
     applications: await ids('select id from applications'),
   };
 }
@@ -64,7 +83,9 @@ async function strayRows({ sql, runtimeDir }: Patient): Promise<string[]> {
     union all select 'instance ' || id || ' has a port and no unit' from instances where port is not null and handle is null and status = 'running'
     union all select 'release ' || r.id || ' of nothing' from releases r where not exists (select 1 from deployments d where d.id = r.deployment_id)`);
   const running = await sql<{ id: string }>(`select id from instances where status = 'running'`);
-  const lost = running.filter(({ id }) => !existsSync(path.join(runtimeDir, 'units', id))).map(({ id }) => `instance ${id} runs, but has no unit`);
+  const lost = running
+    .filter(({ id }) => !existsSync(path.join(runtimeDir, 'units', id)))
+    .map(({ id }) => `instance ${id} runs, but has no unit`);
   return [...rows.map(({ line }) => line), ...lost];
 }
 
@@ -88,15 +109,24 @@ async function processesOf({ runtimeDir, sql }: Patient): Promise<Found[]> {
 const EVER = `select id from applications union select resource_id from activity where resource_id like 'app\_%'`;
 
 function unitOf(environment: string, applications: ReadonlySet<string>): string | null {
-  const variable = (name: string): string | null => new RegExp(`(?:^|\\0)${name}=([^\\0]*)`).exec(environment)?.[1] ?? null;
+  const variable = (name: string): string | null =>
+    new RegExp(`(?:^|\\0)${name}=([^\\0]*)`).exec(environment)?.[1] ?? null;
   if (!applications.has(variable('SVC_APPLICATION_ID') ?? '')) return null;
   return variable('SVC_INSTANCE_ID') ?? variable('SVC_DEPLOYMENT_ID');
 }
 
 /** Of the units of this platform, as its log and its deployments know them. */
 async function groupsOf({ sql }: Patient): Promise<string[]> {
-  const ours = new Set((await sql<{ id: string }>(`select resource_id as id from activity union select distinct instance_id from log_lines where instance_id is not null`)).map(({ id }) => id));
-  const all = ['/sys/fs/cgroup', ...namesIn('/sys/fs/cgroup').map((name) => `/sys/fs/cgroup/${name}`)].flatMap((place) => namesIn(`${place}/platform`));
+  const ours = new Set(
+    (
+      await sql<{ id: string }>(
+        `select resource_id as id from activity union select distinct instance_id from log_lines where instance_id is not null`,
+      )
+    ).map(({ id }) => id),
+  );
+  const all = ['/sys/fs/cgroup', ...namesIn('/sys/fs/cgroup').map((name) => `/sys/fs/cgroup/${name}`)].flatMap(
+    (place) => namesIn(`${place}/platform`),
+  );
   return [...new Set(all)].filter((name) => ours.has(name.split('.')[0] as string));
 }
 

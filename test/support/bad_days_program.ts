@@ -29,10 +29,21 @@ export async function startPlant(settings: Record<string, string> = {}): Promise
   const [database, git, ingressPort] = [await createTestDatabase(), await startGitServer(), await freePort()];
   const dataDir = mkdtempSync(path.join(tmpdir(), 'platform-killed-'));
   const sql = new pg.Pool({ connectionString: database.url, max: 2 });
-  const given = { DATABASE_URL: database.url, PLATFORM_DATA_DIR: dataDir, INGRESS_PORT: String(ingressPort), ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', RATE_LIMIT_READ: '100000', RATE_LIMIT_WRITE: '100000', RATE_LIMIT_DEPLOY: '100000', ...settings };
+  const given = {
+    DATABASE_URL: database.url,
+    PLATFORM_DATA_DIR: dataDir,
+    INGRESS_PORT: String(ingressPort),
+    ALLOW_HTTP_GIT: '1',
+    ALLOW_PRIVATE_ADDRESSES: '1',
+    RATE_LIMIT_READ: '100000',
+    RATE_LIMIT_WRITE: '100000',
+    RATE_LIMIT_DEPLOY: '100000',
+    ...settings,
+  };
   let program: Program | null = null;
   let base = '';
-  const key = (): { key: string; project_id: string } => JSON.parse(readFileSync(path.join(dataDir, 'first-key.json'), 'utf8'));
+  const key = (): { key: string; project_id: string } =>
+    JSON.parse(readFileSync(path.join(dataDir, 'first-key.json'), 'utf8'));
   const plant: Plant = {
     git,
     ingressPort,
@@ -63,16 +74,35 @@ export async function startPlant(settings: Record<string, string> = {}): Promise
   return plant;
 }
 
-async function call(base: string, { key, project_id }: { key: string; project_id: string }, method: string, place: string, { body }: CallOptions = {}): ReturnType<Plant['call']> {
-  const headers = { Authorization: `Bearer ${key}`, 'X-Svc-Project': project_id, ...(body !== undefined && { 'Content-Type': 'application/json' }) };
-  const response = await fetch(base + place, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
+async function call(
+  base: string,
+  { key, project_id }: { key: string; project_id: string },
+  method: string,
+  place: string,
+  { body }: CallOptions = {},
+): ReturnType<Plant['call']> {
+  const headers = {
+    Authorization: `Bearer ${key}`,
+    'X-Svc-Project': project_id,
+    ...(body !== undefined && { 'Content-Type': 'application/json' }),
+  };
+  const response = await fetch(base + place, {
+    method,
+    headers,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
   const text = await response.text();
   return { status: response.status, headers: response.headers, text, body: text ? JSON.parse(text) : null };
 }
 
 async function clear(plant: Plant): Promise<void> {
-  for (const { id } of await plant.sql<{ id: string }>('select id from applications where deleted_at is null')) await plant.call('DELETE', `/v2/applications/${id}`);
-  await eventually('the end of all applications', async () => (await plant.sql('select 1 from applications')).length === 0, 40_000);
+  for (const { id } of await plant.sql<{ id: string }>('select id from applications where deleted_at is null'))
+    await plant.call('DELETE', `/v2/applications/${id}`);
+  await eventually(
+    'the end of all applications',
+    async () => (await plant.sql('select 1 from applications')).length === 0,
+    40_000,
+  );
 }
 
 async function freePort(): Promise<number> {

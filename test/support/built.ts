@@ -10,12 +10,27 @@ import { openBuilder } from '../../drivers/builder/native';
 import { driverContext } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
 
-export interface Built { plan: BuildPlan; directory: string; code: number; output: string }
+export interface Built {
+  plan: BuildPlan;
+  directory: string;
+  code: number;
+  output: string;
+}
 
-export interface Running { url: string; child: ChildProcess; output(): string; stop(): Promise<number | null> }
+export interface Running {
+  url: string;
+  child: ChildProcess;
+  output(): string;
+  stop(): Promise<number | null>;
+}
 
 const builder = openBuilder();
-const settings: BuildSettings = { builder: 'buildpack', root_directory: '.', dockerfile_path: 'Dockerfile', build_command: null };
+const settings: BuildSettings = {
+  builder: 'buildpack',
+  root_directory: '.',
+  dockerfile_path: 'Dockerfile',
+  build_command: null,
+};
 
 /** `cache` is shared by all builds of the workshop. `close` ends what still runs. */
 export function openWorkshop() {
@@ -34,9 +49,19 @@ export function openWorkshop() {
       return directory;
     },
     async build(directory: string, changed: Partial<BuildSettings> = {}): Promise<Built> {
-      const plan = await builder.detect(directory, { ...settings, ...changed }, await hostFacts(), driverContext(5_000));
+      const plan = await builder.detect(
+        directory,
+        { ...settings, ...changed },
+        await hostFacts(),
+        driverContext(5_000),
+      );
       const env = { PATH: process.env.PATH, ...plan.env, ...builder.environment({ directory, cache }) };
-      const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', builder.script(plan)], { cwd: directory, env, encoding: 'utf8', timeout: 120_000 });
+      const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', builder.script(plan)], {
+        cwd: directory,
+        env,
+        encoding: 'utf8',
+        timeout: 120_000,
+      });
       return { plan, directory, code: status ?? -1, output: stdout + stderr };
     },
     /** Like an instance: from a copy of the files elsewhere, on a port of its own; ready when it answers anything. */
@@ -54,16 +79,31 @@ export function openWorkshop() {
   };
 }
 
-async function startOne(directory: string, plan: BuildPlan, type: string, env: Record<string, string>): Promise<Running> {
+async function startOne(
+  directory: string,
+  plan: BuildPlan,
+  type: string,
+  env: Record<string, string>,
+): Promise<Running> {
   const port = await freePort();
   const script = `[ ! -r .platform/profile ] || . ./.platform/profile\nexec /bin/sh -c '${plan.processes[type]!.replaceAll("'", String.raw`'\''`)}'`;
-  const child = spawn('/bin/sh', ['-c', script], { cwd: directory, detached: true, env: { PATH: process.env.PATH, ...plan.env, PORT: String(port), ...env } });
+  const child = spawn('/bin/sh', ['-c', script], {
+    cwd: directory,
+    detached: true,
+    env: { PATH: process.env.PATH, ...plan.env, PORT: String(port), ...env },
+  });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
   const url = `http://127.0.0.1:${port}`;
   const one: Running = { url, child, output: () => output, stop: () => stop(child) };
   for (let i = 0; i < 200 && type === 'web' && child.exitCode === null; i += 1) {
-    if (await fetch(url, { method: 'HEAD' }).then(() => true, () => false)) return one;
+    if (
+      await fetch(url, { method: 'HEAD' }).then(
+        () => true,
+        () => false,
+      )
+    )
+      return one;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   return one;

@@ -14,7 +14,12 @@ import { startDnsServer, type DnsServer } from './dns_server';
 import { domainsOf, INGRESS, type DomainBody, type Domains } from './domains';
 import { startService, type TestService } from './service';
 
-export interface ShownCertificate { status: string; issuer: string | null; expires_at: string | null; error: string | null }
+export interface ShownCertificate {
+  status: string;
+  issuer: string | null;
+  expires_at: string | null;
+  error: string | null;
+}
 export type CertifiedDomain = DomainBody & { certificate: ShownCertificate };
 
 export interface CertificateBench {
@@ -50,7 +55,9 @@ export interface CertificateBench {
 
 export async function openCertificateBench(): Promise<CertificateBench> {
   const dns = await startDnsServer({ 'ingress.example.net A': ['127.0.0.1'] });
-  const service = await startService({ settings: { ...INGRESS, INGRESS_IPS: '127.0.0.1', DNS_RESOLVERS: dns.address } });
+  const service = await startService({
+    settings: { ...INGRESS, INGRESS_IPS: '127.0.0.1', DNS_RESOLVERS: dns.address },
+  });
   const domains = domainsOf(service, dns);
   const application = await domains.newApplication('shop');
   const { database, databaseUrl, secrets, log } = service.platform;
@@ -60,7 +67,8 @@ export async function openCertificateBench(): Promise<CertificateBench> {
   const hosts: string[] = [];
   let loop: Loop | undefined;
   const rest = async (): Promise<void> => loop?.stop();
-  const find = async (hostname: string): Promise<CertifiedDomain> => (await domains.find(hostname, application)) as CertifiedDomain;
+  const find = async (hostname: string): Promise<CertifiedDomain> =>
+    (await domains.find(hostname, application)) as CertifiedDomain;
   return {
     ...{ service, dns, domains, application, asked, logged, rest, find, httpPort: ingress.ports.http },
     work: (authority) => void (loop = startWork(service, logged, authority)),
@@ -74,13 +82,22 @@ export async function openCertificateBench(): Promise<CertificateBench> {
     async until(hostname, expected) {
       const last = await settled(async () => {
         expect((await find(hostname)).certificate).toMatchObject(expected);
-        expect(await service.sql('select id from certificates where id = $1 and lease_owner is not null', [hostname])).toEqual([]);
+        expect(
+          await service.sql('select id from certificates where id = $1 and lease_owner is not null', [hostname]),
+        ).toEqual([]);
       });
       if (last) throw new Error(`${hostname}: ${last.message}\n${logged.slice(-3).join('')}`);
       return find(hostname);
     },
-    due: (hostname, sets = 'attempts = attempts') => service.sql(`update certificates set ${sets}, next_at = now() where id = $1`, [hostname]),
-    pause: async (hostname) => (await service.sql<{ s: number }>('select extract(epoch from next_at - now())::float8 as s from certificates where id = $1', [hostname]))[0]?.s ?? 0,
+    due: (hostname, sets = 'attempts = attempts') =>
+      service.sql(`update certificates set ${sets}, next_at = now() where id = $1`, [hostname]),
+    pause: async (hostname) =>
+      (
+        await service.sql<{ s: number }>(
+          'select extract(epoch from next_at - now())::float8 as s from certificates where id = $1',
+          [hostname],
+        )
+      )[0]?.s ?? 0,
     served: (hostname) => certificateOf(database, secrets, hostname),
     handshake: (servername, ca) => handshake(ingress.ports.https ?? 0, servername, ca),
     heard() {
@@ -98,13 +115,23 @@ export async function openCertificateBench(): Promise<CertificateBench> {
   };
 }
 
-const ROUTE = { preview_id: null, state: 'new', maintenance: false, force_https: false, request_timeout_ms: 1_000, sticky: false } as const;
+const ROUTE = {
+  preview_id: null,
+  state: 'new',
+  maintenance: false,
+  force_https: false,
+  request_timeout_ms: 1_000,
+  sticky: false,
+} as const;
 
 /** Tries until it no longer throws; the last error after 15 s. */
 async function settled(check: () => Promise<void>): Promise<Error | null> {
   let last: Error | null = null;
   for (let turn = 0; turn < 150; turn += 1) {
-    last = await check().then(() => null, (error: Error) => error);
+    last = await check().then(
+      () => null,
+      (error: Error) => error,
+    );
     if (!last) return null;
     await sleep(100);
   }
@@ -120,12 +147,19 @@ function ingressFor({ platform: { database, secrets } }: TestService, asked: str
   return openIngress({ host: '127.0.0.1', port: 0, tlsPort: 0, parts: { certificate, challenge, line: () => {} } });
 }
 
-function startWork({ platform }: TestService, logged: string[], authority: { directory: string; caFile: string | null } | null): Loop {
+function startWork(
+  { platform }: TestService,
+  logged: string[],
+  authority: { directory: string; caFile: string | null } | null,
+): Loop {
   const { database, databaseUrl, config, secrets, probes } = platform;
   const log = createLog('debug', { write: (line: string) => void logged.push(line) });
   const certificates = authority ? openCertificates({ ...authority, email: 'ops@example.net' }) : undefined;
   const drivers = { volumes: { default: null as never, byName: new Map() }, host: null, certificates };
-  return startLoop({ database, config, secrets, probes, log, drivers, listen: (handlers) => listen(databaseUrl, handlers, log) }, { jobs: [domainJob, certificateJob], pollMs: 200 });
+  return startLoop(
+    { database, config, secrets, probes, log, drivers, listen: (handlers) => listen(databaseUrl, handlers, log) },
+    { jobs: [domainJob, certificateJob], pollMs: 200 },
+  );
 }
 
 function handshake(port: number, servername: string, ca: string): Promise<PeerCertificate> {

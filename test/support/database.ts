@@ -12,7 +12,9 @@ const ROOT = path.resolve(__dirname, '../..');
 const MIGRATIONS = path.join(ROOT, 'migrations');
 /** What decides on the schema. */
 const SOURCES = [MIGRATIONS, path.join(ROOT, 'models/migrate.ts'), path.join(ROOT, 'models/columns.ts')];
-const FLAGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300'].flatMap((setting) => ['-c', setting]);
+const FLAGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300'].flatMap(
+  (setting) => ['-c', setting],
+);
 const STALE_DATABASE_SECONDS = 600;
 const STALE_TEMPLATE_SECONDS = 2 * 3600;
 
@@ -24,7 +26,8 @@ export interface TestDatabase {
 /** An empty database with the current schema, in about 20 ms. Needs openTestServer() in this process or a parent of it. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const { TEST_ADMIN_URL: admin, TEST_TEMPLATE: template } = process.env;
-  if (!admin || !template) throw new Error('no test server: call openTestServer() first (jest does it in its global setup)');
+  if (!admin || !template)
+    throw new Error('no test server: call openTestServer() first (jest does it in its global setup)');
   return copyOf(admin, template);
 }
 
@@ -101,7 +104,8 @@ async function copyOf(admin: string, template: string): Promise<TestDatabase> {
   await withClient(admin, (client) => client.query(`create database "${name}" template "${template}"`));
   return {
     url: at(admin, name),
-    drop: async () => void (await withClient(admin, (client) => client.query(`drop database if exists "${name}" with (force)`))),
+    drop: async () =>
+      void (await withClient(admin, (client) => client.query(`drop database if exists "${name}" with (force)`))),
   };
 }
 
@@ -123,7 +127,12 @@ function hashOf(places: string[]): string {
   const hash = createHash('sha256');
   for (const place of places) {
     if (!fs.existsSync(place)) continue;
-    const files = fs.statSync(place).isDirectory() ? fs.readdirSync(place).sort().map((file) => path.join(place, file)) : [place];
+    const files = fs.statSync(place).isDirectory()
+      ? fs
+          .readdirSync(place)
+          .sort()
+          .map((file) => path.join(place, file))
+      : [place];
     for (const file of files) hash.update(path.relative(ROOT, file)).update(fs.readFileSync(file));
   }
   return hash.digest('hex').slice(0, 12);

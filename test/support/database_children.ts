@@ -10,7 +10,8 @@ export interface Children {
 }
 
 export function childrenOf(service: TestService, databaseId: string): Children {
-  const place = (kind: string, id?: string): string => `/v2/databases/${databaseId}/${kind}${id === undefined ? '' : id.startsWith('?') ? id : `/${id}`}`;
+  const place = (kind: string, id?: string): string =>
+    `/v2/databases/${databaseId}/${kind}${id === undefined ? '' : id.startsWith('?') ? id : `/${id}`}`;
   return {
     post: (kind, body, headers) => service.call('POST', place(kind), { body, headers }),
     get: (kind, id) => service.call('GET', place(kind, id)),
@@ -20,7 +21,12 @@ export function childrenOf(service: TestService, databaseId: string): Children {
 }
 
 /** A replica that follows. */
-export async function replica(service: TestService, databaseId: string, body: Record<string, unknown> = {}, status = 'available'): Promise<Answer['body']> {
+export async function replica(
+  service: TestService,
+  databaseId: string,
+  body: Record<string, unknown> = {},
+  status = 'available',
+): Promise<Answer['body']> {
   const made = await childrenOf(service, databaseId).post('replicas', { name: 'reader', ...body });
   expect([made.status, made.text]).toEqual([201, expect.anything()]);
   await service.sql('update database_replicas set status = $2 where id = $1', [made.body.id, status]);
@@ -28,7 +34,12 @@ export async function replica(service: TestService, databaseId: string, body: Re
 }
 
 /** An endpoint that takes connections. */
-export async function endpoint(service: TestService, databaseId: string, body: Record<string, unknown> = {}, status = 'active'): Promise<Answer['body']> {
+export async function endpoint(
+  service: TestService,
+  databaseId: string,
+  body: Record<string, unknown> = {},
+  status = 'active',
+): Promise<Answer['body']> {
   const made = await childrenOf(service, databaseId).post('endpoints', { name: 'further', ...body });
   expect([made.status, made.text]).toEqual([201, expect.anything()]);
   await service.sql('update database_endpoints set status = $2 where id = $1', [made.body.id, status]);
@@ -37,7 +48,9 @@ export async function endpoint(service: TestService, databaseId: string, body: R
 
 /** An application of the project. */
 export async function application(service: TestService, name: string): Promise<string> {
-  const { status, body } = await service.call('POST', '/v2/applications', { body: { name, source: { type: 'template', template: 'static-site' } } });
+  const { status, body } = await service.call('POST', '/v2/applications', {
+    body: { name, source: { type: 'template', template: 'static-site' } },
+  });
   expect([status, body.code]).toEqual([201, undefined]);
   return body.id;
 }

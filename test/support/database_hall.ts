@@ -43,8 +43,16 @@ export const hasEngine = (engine: EngineId): boolean => ENGINES_FOUND[engine]();
 
 /** The embedded PostgreSQL makes no backups and no replicas. */
 export function describePostgresqlWithTools(tests: () => void): void {
-  const places = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql').map((series) => `/usr/lib/postgresql/${series}/bin`) : [];
-  describeWhere('postgresql with its tools', [...places, '/usr/bin', '/usr/local/bin'].some((place) => existsSync(`${place}/pg_basebackup`) && existsSync(`${place}/initdb`)), tests);
+  const places = existsSync('/usr/lib/postgresql')
+    ? readdirSync('/usr/lib/postgresql').map((series) => `/usr/lib/postgresql/${series}/bin`)
+    : [];
+  describeWhere(
+    'postgresql with its tools',
+    [...places, '/usr/bin', '/usr/local/bin'].some(
+      (place) => existsSync(`${place}/pg_basebackup`) && existsSync(`${place}/initdb`),
+    ),
+    tests,
+  );
 }
 
 function describeWhere(name: string, found: boolean, tests: () => void): void {
@@ -52,11 +60,14 @@ function describeWhere(name: string, found: boolean, tests: () => void): void {
   else describe.skip(`${name} (not installed)`, tests);
 }
 
-const has = (program: string): boolean => ['/usr/bin', '/usr/sbin', '/usr/local/bin'].some((place) => readdirSync(place).includes(program));
+const has = (program: string): boolean =>
+  ['/usr/bin', '/usr/sbin', '/usr/local/bin'].some((place) => readdirSync(place).includes(program));
 const ENGINES_FOUND: Record<EngineId, () => boolean> = {
   // The embedded one, where there is no other.
   postgresql: () => true,
-  redis: () => has('redis-server'), valkey: () => has('valkey-server'), mariadb: () => has('mariadbd'),
+  redis: () => has('redis-server'),
+  valkey: () => has('valkey-server'),
+  mariadb: () => has('mariadbd'),
 };
 
 export interface Place {
@@ -87,12 +98,18 @@ export async function openHall(settings: Record<string, string> = {}): Promise<H
     for (;;) {
       const { body } = await call('GET', `/v2/databases/${id}`);
       if (['available', 'stopped', 'failed'].includes(body.status)) return body;
-      if (performance.now() > until) throw new Error(`the database is still ${body.status}: ${JSON.stringify(await service.sql('select status, status_reason, last_error, attempts from databases where id = $1', [id]))}`);
+      if (performance.now() > until)
+        throw new Error(
+          `the database is still ${body.status}: ${JSON.stringify(await service.sql('select status, status_reason, last_error, attempts from databases where id = $1', [id]))}`,
+        );
       await sleep(100);
     }
   };
   const hall: Hall = {
-    service, databaseDir, call, settled,
+    service,
+    databaseDir,
+    call,
+    settled,
     async create(body) {
       const made = await call('POST', '/v2/databases', { body });
       if (made.status !== 201) throw new Error(made.text);
@@ -109,7 +126,12 @@ export async function openHall(settings: Record<string, string> = {}): Promise<H
       await goneFrom(service, 'select 1 from database_ports where owner_id = $1', id);
     },
     async serverPid(serverId) {
-      const runtime = await openLocalRuntime({ directory: `${runtimeDir}/units`, ports: [20_000, 20_001], sandbox: 'none', tenantUidBase: 700_000 });
+      const runtime = await openLocalRuntime({
+        directory: `${runtimeDir}/units`,
+        ports: [20_000, 20_001],
+        sandbox: 'none',
+        tenantUidBase: 700_000,
+      });
       const handle = await runtime.find(`${serverId}.server`).finally(() => runtime.close());
       if (!handle) throw new Error('the server has no unit');
       return handle.pid;
@@ -117,12 +139,15 @@ export async function openHall(settings: Record<string, string> = {}): Promise<H
     killServer(serverId) {
       const directory = `${databaseDir}/${serverId}/`;
       // Not the sandbox around it, which tells how it ended.
-      const pids = processesWith(directory).filter(({ args }) => /^\S*\/(postgres|redis-server|mariadbd) /.test(args)).map(({ pid }) => pid);
+      const pids = processesWith(directory)
+        .filter(({ args }) => /^\S*\/(postgres|redis-server|mariadbd) /.test(args))
+        .map(({ pid }) => pid);
       if (!pids.length) throw new Error('the server has no process');
       signalAll(pids);
     },
     async close() {
-      for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null')) await hall.remove(id).catch(() => {});
+      for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null'))
+        await hall.remove(id).catch(() => {});
       await service.close();
       await endAll(`${runtimeDir}/units`);
       place.clear();
@@ -134,14 +159,22 @@ export async function openHall(settings: Record<string, string> = {}): Promise<H
 async function goneFrom(service: TestService, query: string, id: string): Promise<void> {
   const until = performance.now() + WITHIN_MS;
   while ((await service.sql(query, [id])).length) {
-    if (performance.now() > until) throw new Error(`${id} is not gone: ${JSON.stringify(await service.sql('select last_error, attempts, next_at from databases where id = $1', [id]))}`);
+    if (performance.now() > until)
+      throw new Error(
+        `${id} is not gone: ${JSON.stringify(await service.sql('select last_error, attempts, next_at from databases where id = $1', [id]))}`,
+      );
     await sleep(100);
   }
 }
 
 /** What a test that failed has left running. */
 async function endAll(directory: string): Promise<void> {
-  const runtime = await openLocalRuntime({ directory, ports: [20_000, 20_001], sandbox: 'none', tenantUidBase: 700_000 });
+  const runtime = await openLocalRuntime({
+    directory,
+    ports: [20_000, 20_001],
+    sandbox: 'none',
+    tenantUidBase: 700_000,
+  });
   for (const unit of await runtime.list()) await runtime.destroy(unit, driverContext(10_000));
   await runtime.close();
 }
@@ -186,4 +219,3 @@ function clientOf(address: string): pg.Client {
   client.on('error', () => {});
   return client;
 }
-

@@ -15,7 +15,25 @@ export const ctx = () => driverContext(withinMs);
 export function newCertificate(): { certificate: string; key: string } {
   const directory = mkdtempSync('/tmp/platform-certificate-');
   const [key, certificate] = [path.join(directory, 'key.pem'), path.join(directory, 'certificate.pem')];
-  const made = spawnSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key, '-out', certificate, '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']);
+  const made = spawnSync('openssl', [
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:P-256',
+    '-nodes',
+    '-keyout',
+    key,
+    '-out',
+    certificate,
+    '-days',
+    '2',
+    '-subj',
+    '/CN=localhost',
+    '-addext',
+    'subjectAltName=DNS:localhost,IP:127.0.0.1',
+  ]);
   if (made.status !== 0) throw new Error(String(made.stderr));
   return { certificate: readFileSync(certificate, 'utf8'), key: readFileSync(key, 'utf8') };
 }
@@ -28,15 +46,28 @@ export function fingerprintOf(certificate: string): string {
 export function specOf(engine: EngineId, version: string, port: number, more: Partial<ServerSpec> = {}): ServerSpec {
   return {
     // Units of two runtimes on one host must not have the same name.
-    id: `db_${engine}_${port}`, engine, version, tenant: 11, port, size: { memory_mb: 256, cpus: 1, max_connections: 20 }, storage_gb: 1, running: true,
-    database_name: engine === 'mariadb' ? 'app' : null, admin_password: `administrators-word-${process.pid}`, users: [{ username: 'app', password: 'first-word', access: 'admin' }],
-    allowed_sources: [], tls: newCertificate(), replica_of: null, archive: false, ...more,
+    id: `db_${engine}_${port}`,
+    engine,
+    version,
+    tenant: 11,
+    port,
+    size: { memory_mb: 256, cpus: 1, max_connections: 20 },
+    storage_gb: 1,
+    running: true,
+    database_name: engine === 'mariadb' ? 'app' : null,
+    admin_password: `administrators-word-${process.pid}`,
+    users: [{ username: 'app', password: 'first-word', access: 'admin' }],
+    allowed_sources: [],
+    tls: newCertificate(),
+    replica_of: null,
+    archive: false,
+    ...more,
   };
 }
 
 /** Calls ensure as often as the loop would, until the server is as wanted. */
 export async function settle(driver: EngineDriver, spec: ServerSpec): Promise<ServerSeen> {
-  for (const end = Date.now() + withinMs; ; ) {
+  for (const end = Date.now() + withinMs; ;) {
     const { requeueMs } = await driver.ensure(spec, ctx());
     const seen = await driver.observe(spec, ctx());
     if (requeueMs === undefined && seen.differs === null) return seen;

@@ -11,10 +11,25 @@ export async function describeHost(service: TestService, changes: Partial<HostFa
   service.platform.facts = () => Promise.resolve(facts);
 }
 
-const ROOM = { memory_total_bytes: 1024 * GIGABYTE, memory_available_bytes: 1024 * GIGABYTE, disk_total_bytes: 8192 * GIGABYTE, disk_free_bytes: 8192 * GIGABYTE };
+const ROOM = {
+  memory_total_bytes: 1024 * GIGABYTE,
+  memory_available_bytes: 1024 * GIGABYTE,
+  disk_total_bytes: 8192 * GIGABYTE,
+  disk_free_bytes: 8192 * GIGABYTE,
+};
 
-const postgresql = (series: string, tools: string[]): HostFacts['postgresql'][number] => ({ series, version: `${series}.4`, path: `/opt/postgresql/${series}/bin/postgres`, source: 'system', tools });
-const engine = (series: string): HostFacts['redis'][number] => ({ series, version: `${series}.1`, path: '/opt/engine' });
+const postgresql = (series: string, tools: string[]): HostFacts['postgresql'][number] => ({
+  series,
+  version: `${series}.4`,
+  path: `/opt/postgresql/${series}/bin/postgres`,
+  source: 'system',
+  tools,
+});
+const engine = (series: string): HostFacts['redis'][number] => ({
+  series,
+  version: `${series}.1`,
+  path: '/opt/engine',
+});
 
 const ENGINES: Pick<HostFacts, 'postgresql' | 'redis' | 'valkey' | 'mariadb' | 'programs'> = {
   // The newest comes without the programs that make backups.
@@ -22,15 +37,25 @@ const ENGINES: Pick<HostFacts, 'postgresql' | 'redis' | 'valkey' | 'mariadb' | '
   redis: [engine('7.0')],
   valkey: [engine('8.1')],
   mariadb: [engine('10.6'), engine('10.11')],
-  programs: { mariadb_dump: { version: '10.11', path: '/opt/mariadb-dump' }, pgbouncer: { version: '1.18', path: '/opt/pgbouncer' }, haproxy: { version: '2.6', path: '/opt/haproxy' } },
+  programs: {
+    mariadb_dump: { version: '10.11', path: '/opt/mariadb-dump' },
+    pgbouncer: { version: '1.18', path: '/opt/pgbouncer' },
+    haproxy: { version: '2.6', path: '/opt/haproxy' },
+  },
 };
 
 let serial = 0;
 export const newName = (): string => `database-${(serial += 1)}`;
 
 /** A database in the state that the test needs. */
-export async function database(service: TestService, body: Record<string, unknown> = {}, status = 'available'): Promise<Answer['body']> {
-  const made = await service.call('POST', '/v2/databases', { body: { name: newName(), engine: 'postgresql', ...body } });
+export async function database(
+  service: TestService,
+  body: Record<string, unknown> = {},
+  status = 'available',
+): Promise<Answer['body']> {
+  const made = await service.call('POST', '/v2/databases', {
+    body: { name: newName(), engine: 'postgresql', ...body },
+  });
   expect([made.status, made.text]).toEqual([201, expect.anything()]);
   await setStatus(service, made.body.id, status);
   return { ...made.body, status };
@@ -53,5 +78,8 @@ export async function backup(service: TestService, databaseId: string, status = 
 
 /** Until when and from when a database can be restored. */
 export async function setWindow(service: TestService, id: string, earliest: string, latest: string): Promise<void> {
-  await service.sql('update databases set point_in_time_window = $2 where id = $1', [id, JSON.stringify({ earliest, latest })]);
+  await service.sql('update databases set point_in_time_window = $2 where id = $1', [
+    id,
+    JSON.stringify({ earliest, latest }),
+  ]);
 }

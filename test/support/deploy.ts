@@ -56,7 +56,10 @@ const ENDED = new Set(['active', 'superseded', 'failed', 'canceled']);
 
 export async function startDeployService(settings: Record<string, string> = {}): Promise<DeployService> {
   const git = await startGitServer();
-  const service = await startService({ worker: true, settings: { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', ...settings } });
+  const service = await startService({
+    worker: true,
+    settings: { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', ...settings },
+  });
   const runtimeDir = service.platform.config.runtimeDir;
   const self: DeployService = {
     ...service,
@@ -85,7 +88,9 @@ export interface Workplace extends Pick<DeployService, 'git' | 'call'> {
 export async function makeApplication(service: Workplace, files: GitFiles, settings: object): Promise<TestApplication> {
   const name = `app-${(count += 1)}`;
   service.git.makeRepository(name, files);
-  const made = await service.call('POST', '/v2/applications', { body: { name, source: { type: 'git', repository_url: service.git.url(name) } } });
+  const made = await service.call('POST', '/v2/applications', {
+    body: { name, source: { type: 'git', repository_url: service.git.url(name) } },
+  });
   if (made.status !== 201) throw new Error(made.text);
   const { id, default_hostname: host } = made.body;
   const set = await service.call('PATCH', `/v2/applications/${id}/settings`, { body: { ...QUICK, ...settings } });
@@ -97,29 +102,43 @@ export async function makeApplication(service: Workplace, files: GitFiles, setti
   };
   const get = async (place = ''): Promise<any> => (await service.call('GET', `/v2/applications/${id}${place}`)).body;
   const ended = (deployment: string, withinMs = 40_000): Promise<any> =>
-    eventually(`the end of ${deployment}`, async () => {
-      const found = await get(`/deployments/${deployment}`);
-      return ENDED.has(found.status) ? found : null;
-    }, withinMs);
-  const visit = (place = '/', method = 'GET'): Promise<Visit> => visitHost(service.platform.config.ingressPort, host, place, method);
+    eventually(
+      `the end of ${deployment}`,
+      async () => {
+        const found = await get(`/deployments/${deployment}`);
+        return ENDED.has(found.status) ? found : null;
+      },
+      withinMs,
+    );
+  const visit = (place = '/', method = 'GET'): Promise<Visit> =>
+    visitHost(service.platform.config.ingressPort, host, place, method);
   return {
     ...{ id, name, host, post, get, ended, visit },
     push: (changed) => service.git.commit(name, changed),
     ask: (body = {}) => post('/deployments', body),
     deploy: async (body = {}) => ended((await post('/deployments', body)).id),
     traffic: (place, lanes) => startTraffic(() => visit(place), lanes ?? 4),
-    log: async (deployment) => (await get(`/deployments/${deployment}/logs?order=asc&limit=1000`)).data.map((line: { message: string }) => line.message),
+    log: async (deployment) =>
+      (await get(`/deployments/${deployment}/logs?order=asc&limit=1000`)).data.map(
+        (line: { message: string }) => line.message,
+      ),
   };
 }
 
 /** One request through the ingress, on a connection of its own. */
 export function visitHost(port: number, host: string, place = '/', method = 'GET'): Promise<Visit> {
   return new Promise((resolve, reject) => {
-    const request = http.request({ host: '127.0.0.1', port, path: place, method, headers: { Host: host }, agent: false }, (response) => {
-      let body = '';
-      response.setEncoding('utf8').on('data', (text: string) => (body += text)).on('end', () => resolve({ status: response.statusCode as number, body }));
-      response.on('error', reject);
-    });
+    const request = http.request(
+      { host: '127.0.0.1', port, path: place, method, headers: { Host: host }, agent: false },
+      (response) => {
+        let body = '';
+        response
+          .setEncoding('utf8')
+          .on('data', (text: string) => (body += text))
+          .on('end', () => resolve({ status: response.statusCode as number, body }));
+        response.on('error', reject);
+      },
+    );
     request.on('error', reject).end();
   });
 }
@@ -147,7 +166,11 @@ function startTraffic(visit: () => Promise<Visit>, lanes: number): Traffic {
 }
 
 /** Waits for something that is neither null nor false. @throws Error with what was waited for */
-export async function eventually<T>(what: string, look: () => Promise<T | null | undefined | false>, withinMs = 60_000): Promise<T> {
+export async function eventually<T>(
+  what: string,
+  look: () => Promise<T | null | undefined | false>,
+  withinMs = 60_000,
+): Promise<T> {
   const end = performance.now() + withinMs;
   for (;;) {
     const found = await look();
@@ -160,20 +183,34 @@ export async function eventually<T>(what: string, look: () => Promise<T | null |
 async function clear(service: DeployService): Promise<void> {
   const rows = await service.sql<{ id: string }>('select id from applications where deleted_at is null');
   await Promise.all(rows.map(({ id }) => service.call('DELETE', `/v2/applications/${id}`)));
-  await eventually('the end of all applications', async () => (await service.sql('select 1 from applications')).length === 0, 40_000);
+  await eventually(
+    'the end of all applications',
+    async () => (await service.sql('select 1 from applications')).length === 0,
+    40_000,
+  );
 }
 
 /** Ends whatever a test that failed has left running. */
 export async function destroyUnits(runtimeDir: string): Promise<void> {
   const directory = path.join(runtimeDir, 'units');
   if (!existsSync(directory) || !readdirSync(directory).length) return;
-  const runtime = await openLocalRuntime({ directory, ports: [20_000, 20_000], sandbox: 'auto', tenantUidBase: 700_000 });
+  const runtime = await openLocalRuntime({
+    directory,
+    ports: [20_000, 20_000],
+    sandbox: 'auto',
+    tenantUidBase: 700_000,
+  });
   for (const id of await runtime.list()) await runtime.destroy(id, driverContext(20_000));
   await runtime.close();
 }
 
 /** What is left of applications on the host. */
 export function leftOvers(runtimeDir: string): string[] {
-  const names = (folder: string): string[] => (existsSync(path.join(runtimeDir, folder)) ? readdirSync(path.join(runtimeDir, folder)).map((name) => `${folder}/${name}`) : []);
-  return ['units', 'releases', 'caches', 'mirrors'].flatMap(names).filter((name) => !path.basename(name).startsWith('.'));
+  const names = (folder: string): string[] =>
+    existsSync(path.join(runtimeDir, folder))
+      ? readdirSync(path.join(runtimeDir, folder)).map((name) => `${folder}/${name}`)
+      : [];
+  return ['units', 'releases', 'caches', 'mirrors']
+    .flatMap(names)
+    .filter((name) => !path.basename(name).startsWith('.'));
 }

@@ -16,7 +16,10 @@ type Sql = Pick<TestService, 'sql'>;
 export async function deployed(service: Sql, id: string, status = 'running'): Promise<DeployedApplication> {
   const deployment = mintId('dep');
   const release = mintId('rel');
-  const [{ project_id, number }] = (await service.sql('update applications set deployment_count = deployment_count + 1 where id = $1 returning project_id, deployment_count as number', [id])) as [{ project_id: string; number: number }];
+  const [{ project_id, number }] = (await service.sql(
+    'update applications set deployment_count = deployment_count + 1 where id = $1 returning project_id, deployment_count as number',
+    [id],
+  )) as [{ project_id: string; number: number }];
   await service.sql(
     `insert into deployments (id, project_id, application_id, number, trigger, status, created_by, source, plan, artifact_id, artifact_kept, release_id, activated_at, created_at, updated_at)
      values ($1, $2, $3, $4, 'manual', 'active', '{"type": "system", "id": null, "name": "Platform"}', '{"type": "template", "template": "static-site"}', '{"processes": {"web": "node server.js"}, "release_command": null}', $1, true, $5, now(), now(), now())`,
@@ -27,14 +30,29 @@ export async function deployed(service: Sql, id: string, status = 'running'): Pr
      select $1, $2, $3, $4, '{}', jsonb_object_agg(type, '{"command": "serve", "memory_mb": 512, "cpus": 0.5}'::jsonb), '', now(), now() from processes where application_id = $3`,
     [release, project_id, id, deployment],
   );
-  await service.sql(`update applications set status = $2, current_deployment_id = $3 where id = $1`, [id, status, deployment]);
-  await service.sql(`update processes set release_id = $2, status = case when instances > 0 then 'running' else 'idle' end where application_id = $1`, [id, release]);
-  const rows = await service.sql<{ id: string; type: string }>('select id, type from processes where application_id = $1', [id]);
+  await service.sql(`update applications set status = $2, current_deployment_id = $3 where id = $1`, [
+    id,
+    status,
+    deployment,
+  ]);
+  await service.sql(
+    `update processes set release_id = $2, status = case when instances > 0 then 'running' else 'idle' end where application_id = $1`,
+    [id, release],
+  );
+  const rows = await service.sql<{ id: string; type: string }>(
+    'select id, type from processes where application_id = $1',
+    [id],
+  );
   return { id, deployment, release, processes: Object.fromEntries(rows.map((row) => [row.type, row.id])) };
 }
 
 /** One instance of a process type, with columns of its own choice. */
-export async function instanceOf(service: Sql, application: DeployedApplication, type: string, columns: Record<string, unknown> = {}): Promise<string> {
+export async function instanceOf(
+  service: Sql,
+  application: DeployedApplication,
+  type: string,
+  columns: Record<string, unknown> = {},
+): Promise<string> {
   const id = mintId('ins');
   const values: Record<string, unknown> = {
     id,

@@ -21,8 +21,17 @@ const noError = 0;
 const serverFailure = 2;
 const nameError = 3;
 
-interface Question { id: number; name: string; type: string; bytes: Buffer }
-interface Answer { name: string; type: string; value: string }
+interface Question {
+  id: number;
+  name: string;
+  type: string;
+  bytes: Buffer;
+}
+interface Answer {
+  name: string;
+  type: string;
+  value: string;
+}
 
 export async function startDnsServer(initial: DnsRecords = {}): Promise<DnsServer> {
   const records = new Map<string, string[]>();
@@ -32,7 +41,12 @@ export async function startDnsServer(initial: DnsRecords = {}): Promise<DnsServe
   for (const [key, values] of Object.entries(initial)) set(...(key.split(' ') as [string, string]), values);
   const socket = createSocket('udp4', (message, peer) => {
     const question = readQuestion(message);
-    if (!ignored.has(question.name)) socket.send(failing.has(question.name) ? reply(question, serverFailure, []) : answer(records, question), peer.port, peer.address);
+    if (!ignored.has(question.name))
+      socket.send(
+        failing.has(question.name) ? reply(question, serverFailure, []) : answer(records, question),
+        peer.port,
+        peer.address,
+      );
   });
   await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
   return {
@@ -66,7 +80,12 @@ function readQuestion(message: Buffer): Question {
     at += 1 + length;
   }
   const type = message.readUInt16BE(at + 1);
-  return { id: message.readUInt16BE(0), name: labels.join('.').toLowerCase(), type: typeNames.get(type) ?? `TYPE${type}`, bytes: message.subarray(12, at + 5) };
+  return {
+    id: message.readUInt16BE(0),
+    name: labels.join('.').toLowerCase(),
+    type: typeNames.get(type) ?? `TYPE${type}`,
+    bytes: message.subarray(12, at + 5),
+  };
 }
 
 function reply(question: Question, code: number, answers: Answer[]): Buffer {
@@ -86,10 +105,16 @@ function encode({ name, type, value }: Answer): Buffer {
 }
 
 function encodeValue(type: string, value: string): Buffer {
-  if (type === 'TXT') return Buffer.concat((value.match(/.{1,255}/gs) ?? ['']).map((part) => Buffer.concat([Buffer.from([part.length]), Buffer.from(part, 'latin1')])));
+  if (type === 'TXT')
+    return Buffer.concat(
+      (value.match(/.{1,255}/gs) ?? ['']).map((part) =>
+        Buffer.concat([Buffer.from([part.length]), Buffer.from(part, 'latin1')]),
+      ),
+    );
   if (type === 'A') return Buffer.from(value.split('.').map(Number));
   if (type === 'AAAA') return encodeIpv6(value);
-  if (type === 'MX') return Buffer.concat([Buffer.from([0, Number(value.split(' ')[0])]), encodeName(value.split(' ')[1]!)]);
+  if (type === 'MX')
+    return Buffer.concat([Buffer.from([0, Number(value.split(' ')[0])]), encodeName(value.split(' ')[1]!)]);
   return encodeName(value);
 }
 
@@ -104,5 +129,8 @@ function encodeIpv6(text: string): Buffer {
 
 function encodeName(name: string): Buffer {
   const labels = name.replace(/\.$/, '').split('.').filter(Boolean);
-  return Buffer.concat([...labels.map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label, 'latin1')])), Buffer.from([0])]);
+  return Buffer.concat([
+    ...labels.map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label, 'latin1')])),
+    Buffer.from([0]),
+  ]);
 }

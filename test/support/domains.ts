@@ -58,13 +58,16 @@ export function domainsOf(service: TestService, dns: DnsServer): Domains {
     return answer.body;
   };
   const self: Domains = {
-    newApplication: async (name, options) => expectStatus(await service.call('POST', '/v2/applications', { body: { name }, ...options }), 201).id,
-    add: (hostname, application, options) => service.call('POST', domainsPath(application), { body: { hostname }, ...options }),
+    newApplication: async (name, options) =>
+      expectStatus(await service.call('POST', '/v2/applications', { body: { name }, ...options }), 201).id,
+    add: (hostname, application, options) =>
+      service.call('POST', domainsPath(application), { body: { hostname }, ...options }),
     added: async (hostname, application) => expectStatus(await self.add(hostname, application), 201),
     verify: ({ id, application_id }) => service.call('POST', `${domainsPath(application_id, id)}/verify`),
     verified: async (domain) => expectStatus(await self.verify(domain), 200),
     move: ({ id, application_id }, body) => service.call('POST', `${domainsPath(application_id, id)}/move`, { body }),
-    find: async (hostname, application) => (await service.call('GET', `${domainsPath(application)}?hostname=${encodeURIComponent(hostname)}`)).body.data[0],
+    find: async (hostname, application) =>
+      (await service.call('GET', `${domainsPath(application)}?hostname=${encodeURIComponent(hostname)}`)).body.data[0],
     obey: ({ name, type, value }) => dns.set(name, type, [value]),
   };
   return self;

@@ -72,7 +72,8 @@ export function embeddedHome(): Home {
 
 function placesOf(dataDir: () => string): Pick<Home, 'server' | 'stopped' | 'data' | 'inside' | 'keepers'> {
   const home = (): string => path.join(dataDir(), 'postgres');
-  const nameOfData = (): string | undefined => (fs.existsSync(home()) ? fs.readdirSync(home()).find((entry) => /^data-\d\d$/.test(entry)) : undefined);
+  const nameOfData = (): string | undefined =>
+    fs.existsSync(home()) ? fs.readdirSync(home()).find((entry) => /^data-\d\d$/.test(entry)) : undefined;
   const data = (): string => path.join(fs.realpathSync(home()), nameOfData()!);
   const server = (): Postmaster | undefined => (nameOfData() ? runningServer(data()) : undefined);
   return {
@@ -80,7 +81,10 @@ function placesOf(dataDir: () => string): Pick<Home, 'server' | 'stopped' | 'dat
     server,
     stopped: () => until(() => !server()),
     inside: (name) => path.join(home(), name),
-    keepers: () => processesWith(dataDir()).filter(({ args }) => args.startsWith('/bin/sh')).map(({ pid }) => pid),
+    keepers: () =>
+      processesWith(dataDir())
+        .filter(({ args }) => args.startsWith('/bin/sh'))
+        .map(({ pid }) => pid),
   };
 }
 

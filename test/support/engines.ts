@@ -13,19 +13,31 @@ import { specOf } from './database_server';
 import { openTrial, type Trial, type Variant } from './runtime';
 
 /** A driver in a runtime of its own; `megabyte` makes a GB of storage small. */
-export interface EngineTrial { trial: Trial; driver: EngineDriver; directory: string; found: PostgresqlFound[] }
+export interface EngineTrial {
+  trial: Trial;
+  driver: EngineDriver;
+  directory: string;
+  found: PostgresqlFound[];
+}
 
 export async function openEngineTrial(more: { gigabyteBytes?: number; variant?: Variant } = {}): Promise<EngineTrial> {
   const { postgresql: found } = await hostFacts();
   const trial = await openTrial(more.variant ?? { sandbox: 'auto' });
   const directory = `${trial.root}/databases`;
-  return { trial, directory, found, driver: openPostgresql({ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes }) };
+  return {
+    trial,
+    directory,
+    found,
+    driver: openPostgresql({ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes }),
+  };
 }
 
 /** A PostgreSQL of this host with all its tools; its name is in the name of what is skipped. */
 export async function wholePostgresql(): Promise<PostgresqlFound | undefined> {
   const { postgresql } = await hostFacts();
-  return postgresql.find(({ tools }) => ['pg_dump', 'pg_restore', 'pg_basebackup'].every((tool) => tools.includes(tool)));
+  return postgresql.find(({ tools }) =>
+    ['pg_dump', 'pg_restore', 'pg_basebackup'].every((tool) => tools.includes(tool)),
+  );
 }
 
 export function postgresqlSpec(version: string, port: number, more: Partial<ServerSpec> = {}): ServerSpec {
@@ -43,7 +55,8 @@ export async function untilDone<T>(call: (ctx: DriverContext) => Promise<T>, at?
       return await call(context);
     } catch (error) {
       if ((error as { reason?: string }).reason !== 'transient') throw error;
-      if (context.signal.aborted) throw Object.assign(new Error(`${(error as Error).message}\n${await whatGoesOn(at)}`), { cause: error });
+      if (context.signal.aborted)
+        throw Object.assign(new Error(`${(error as Error).message}\n${await whatGoesOn(at)}`), { cause: error });
       await sleep(200);
     }
   }
@@ -53,18 +66,39 @@ export async function untilDone<T>(call: (ctx: DriverContext) => Promise<T>, at?
 const patienceMs = 180_000;
 
 async function whatGoesOn(at?: ServerSpec): Promise<string> {
-  const processes = spawnSync('ps', ['-eo', 'pid,ppid,stat,etimes,time,wchan:24,args', '--cols', '250'], { encoding: 'utf8' }).stdout.split('\n').filter((line) => /PID|postgres|pg_basebackup|initdb|platform-unit/.test(line));
-  const sessions = at && (await rows(at, 'select pid, backend_type, state, wait_event_type, wait_event, left(query, 100) as query from pg_stat_activity').catch((error: Error) => error.message));
-  const pressure = ['/proc/loadavg', '/proc/pressure/io', '/proc/pressure/cpu'].filter((file) => existsSync(file)).map((file) => `${file}: ${readFileSync(file, 'utf8')}`);
+  const processes = spawnSync('ps', ['-eo', 'pid,ppid,stat,etimes,time,wchan:24,args', '--cols', '250'], {
+    encoding: 'utf8',
+  })
+    .stdout.split('\n')
+    .filter((line) => /PID|postgres|pg_basebackup|initdb|platform-unit/.test(line));
+  const sessions =
+    at &&
+    (await rows(
+      at,
+      'select pid, backend_type, state, wait_event_type, wait_event, left(query, 100) as query from pg_stat_activity',
+    ).catch((error: Error) => error.message));
+  const pressure = ['/proc/loadavg', '/proc/pressure/io', '/proc/pressure/cpu']
+    .filter((file) => existsSync(file))
+    .map((file) => `${file}: ${readFileSync(file, 'utf8')}`);
   return [...processes, JSON.stringify(sessions), ...pressure].join('\n');
 }
 
 /** What a customer's client does: TCP, TLS. */
-export async function asUser<T>(spec: ServerSpec, more: ClientConfig, work: (client: Client) => Promise<T>): Promise<T> {
+export async function asUser<T>(
+  spec: ServerSpec,
+  more: ClientConfig,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
   const [user] = spec.users;
   const client = new Client({
-    host: '127.0.0.1', port: spec.port, database: spec.database_name ?? undefined, user: user?.username, password: user?.password,
-    ssl: { ca: spec.tls.certificate, servername: 'localhost' }, connectionTimeoutMillis: 5_000, ...more,
+    host: '127.0.0.1',
+    port: spec.port,
+    database: spec.database_name ?? undefined,
+    user: user?.username,
+    password: user?.password,
+    ssl: { ca: spec.tls.certificate, servername: 'localhost' },
+    connectionTimeoutMillis: 5_000,
+    ...more,
   });
   client.on('error', () => undefined);
   await client.connect();
@@ -80,7 +114,8 @@ export function from(localAddress: string): Pick<ClientConfig, 'stream'> {
   const stream = () => {
     const socket = new Socket();
     const connect = socket.connect.bind(socket) as (options: TcpSocketConnectOpts) => Socket;
-    socket.connect = ((port: number, host: string) => connect({ port, host, localAddress })) as unknown as Socket['connect'];
+    socket.connect = ((port: number, host: string) =>
+      connect({ port, host, localAddress })) as unknown as Socket['connect'];
     return socket;
   };
   return { stream };

@@ -7,7 +7,8 @@ import os from 'node:os';
 import path from 'node:path';
 
 /** Text of a plain file, null takes the file away; else with its mode: 100755, 120000 (link), 160000 (submodule, content is its commit). */
-export type GitFile = string | Buffer | null | { mode: '100644' | '100755' | '120000' | '160000'; content: string | Buffer };
+export type GitFile =
+  string | Buffer | null | { mode: '100644' | '100755' | '120000' | '160000'; content: string | Buffer };
 export type GitFiles = Record<string, GitFile>;
 
 export interface GitServerOptions {
@@ -17,7 +18,11 @@ export interface GitServerOptions {
   host?: string;
 }
 
-export interface GitRequest { method: string; url: string; authorization: string | null }
+export interface GitRequest {
+  method: string;
+  url: string;
+  authorization: string | null;
+}
 
 export interface GitServer {
   url(name: string): string;
@@ -26,17 +31,28 @@ export interface GitServer {
   /** A repository with one commit, or an empty one for no files. Answers the commit. */
   makeRepository(name: string, files: GitFiles, options?: { branch?: string }): string;
   /** One more commit; a new branch goes out from the default one. `parent`: another commit to build on, as a force push does; null has none. */
-  commit(name: string, files: GitFiles, options?: { branch?: string; message?: string; parent?: string | null }): string;
+  commit(
+    name: string,
+    files: GitFiles,
+    options?: { branch?: string; message?: string; parent?: string | null },
+  ): string;
   /** Points any ref at a commit: refs/pull/7/head. null deletes the ref. */
   setRef(name: string, ref: string, commit: string | null): void;
   remove(name: string): void;
   requests: GitRequest[];
   /** Called for each request; what it answers is sent in place of the repository: a status and headers, or 'hang' to leave it open. */
-  intercept: ((request: http.IncomingMessage) => { status: number; headers?: Record<string, string> } | 'hang' | null) | null;
+  intercept:
+    ((request: http.IncomingMessage) => { status: number; headers?: Record<string, string> } | 'hang' | null) | null;
   close(): Promise<void>;
 }
 
-const gitEnv = { PATH: process.env.PATH, HOME: '/nonexistent', LC_ALL: 'C', GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' };
+const gitEnv = {
+  PATH: process.env.PATH,
+  HOME: '/nonexistent',
+  LC_ALL: 'C',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_GLOBAL: '/dev/null',
+};
 
 export async function startGitServer(options: GitServerOptions = {}): Promise<GitServer> {
   const root = mkdtempSync(path.join(os.tmpdir(), 'git-server-'));
@@ -52,8 +68,10 @@ export async function startGitServer(options: GitServerOptions = {}): Promise<Gi
       git(['-C', folder(name), 'config', 'uploadpack.allowFilter', 'true']);
       return Object.keys(files).length === 0 ? '' : self.commit(name, files, { branch, message: 'First commit' });
     },
-    commit: (name, files, { branch = 'main', message = 'Change', parent } = {}) => addCommit(folder(name), files, branch, message, parent),
-    setRef: (name, ref, commit) => void git(['-C', folder(name), 'update-ref', ...(commit === null ? ['-d', ref] : [ref, commit])]),
+    commit: (name, files, { branch = 'main', message = 'Change', parent } = {}) =>
+      addCommit(folder(name), files, branch, message, parent),
+    setRef: (name, ref, commit) =>
+      void git(['-C', folder(name), 'update-ref', ...(commit === null ? ['-d', ref] : [ref, commit])]),
     remove: (name) => rmSync(folder(name), { recursive: true, force: true }),
     requests: [],
     intercept: null,
@@ -70,10 +88,18 @@ function git(args: string[], input?: Buffer): string {
   return execFileSync('git', args, { env: gitEnv, input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] }).trim();
 }
 
-function addCommit(folder: string, files: GitFiles, branch: string, message: string, parent: string | null | undefined): string {
-  const from = parent === undefined ? headOf(folder, `refs/heads/${branch}`) ?? headOf(folder, 'HEAD') : parent;
+function addCommit(
+  folder: string,
+  files: GitFiles,
+  branch: string,
+  message: string,
+  parent: string | null | undefined,
+): string {
+  const from = parent === undefined ? (headOf(folder, `refs/heads/${branch}`) ?? headOf(folder, 'HEAD')) : parent;
   const stream = Buffer.concat([
-    Buffer.from(`${from === null ? `reset refs/heads/${branch}\n\n` : ''}commit refs/heads/${branch}\ncommitter Ada Example <ada@example.com> ${Math.floor(Date.now() / 1000)} +0000\n`),
+    Buffer.from(
+      `${from === null ? `reset refs/heads/${branch}\n\n` : ''}commit refs/heads/${branch}\ncommitter Ada Example <ada@example.com> ${Math.floor(Date.now() / 1000)} +0000\n`,
+    ),
     data(message),
     Buffer.from(from === null ? '' : `from ${from}\n`),
     ...Object.entries(files).map(([file, content]) => change(file, content)),
@@ -92,7 +118,8 @@ function headOf(folder: string, ref: string): string | null {
 
 function change(file: string, given: GitFile): Buffer {
   if (given === null) return Buffer.from(`D ${file}\n`);
-  const { mode, content } = typeof given === 'string' || Buffer.isBuffer(given) ? { mode: '100644', content: given } : given;
+  const { mode, content } =
+    typeof given === 'string' || Buffer.isBuffer(given) ? { mode: '100644', content: given } : given;
   if (mode === '160000') return Buffer.from(`M 160000 ${content.toString()} ${file}\n`);
   return Buffer.concat([Buffer.from(`M ${mode} inline ${file}\n`), data(content)]);
 }
@@ -102,17 +129,31 @@ function data(content: string | Buffer): Buffer {
   return Buffer.concat([Buffer.from(`data ${bytes.length}\n`), bytes, Buffer.from('\n')]);
 }
 
-function answer(self: GitServer, root: string, options: GitServerOptions, request: http.IncomingMessage, response: http.ServerResponse): void {
-  self.requests.push({ method: request.method!, url: request.url!, authorization: request.headers.authorization ?? null });
+function answer(
+  self: GitServer,
+  root: string,
+  options: GitServerOptions,
+  request: http.IncomingMessage,
+  response: http.ServerResponse,
+): void {
+  self.requests.push({
+    method: request.method!,
+    url: request.url!,
+    authorization: request.headers.authorization ?? null,
+  });
   const instead = self.intercept?.(request) ?? null;
   if (instead === 'hang') return;
   if (instead !== null) return void response.writeHead(instead.status, instead.headers).end();
-  if (!allowed(options, request)) return void response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
+  if (!allowed(options, request))
+    return void response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
   backend(root, request, response);
 }
 
 function allowed({ auth }: GitServerOptions, request: http.IncomingMessage): boolean {
-  return auth === undefined || request.headers.authorization === `Basic ${Buffer.from(`${auth.username}:${auth.password}`).toString('base64')}`;
+  return (
+    auth === undefined ||
+    request.headers.authorization === `Basic ${Buffer.from(`${auth.username}:${auth.password}`).toString('base64')}`
+  );
 }
 
 /** CGI (RFC 3875), as git http-backend speaks it. */
@@ -121,9 +162,16 @@ function backend(root: string, request: http.IncomingMessage, response: http.Ser
   const child = spawn('git', ['http-backend'], {
     stdio: ['pipe', 'pipe', 'ignore'],
     env: {
-      ...gitEnv, GIT_PROJECT_ROOT: root, GIT_HTTP_EXPORT_ALL: '1', PATH_INFO: url.pathname, QUERY_STRING: url.search.slice(1), REQUEST_METHOD: request.method,
-      CONTENT_TYPE: request.headers['content-type'] ?? '', HTTP_CONTENT_ENCODING: request.headers['content-encoding'] ?? '',
-      GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''), REMOTE_ADDR: '127.0.0.1',
+      ...gitEnv,
+      GIT_PROJECT_ROOT: root,
+      GIT_HTTP_EXPORT_ALL: '1',
+      PATH_INFO: url.pathname,
+      QUERY_STRING: url.search.slice(1),
+      REQUEST_METHOD: request.method,
+      CONTENT_TYPE: request.headers['content-type'] ?? '',
+      HTTP_CONTENT_ENCODING: request.headers['content-encoding'] ?? '',
+      GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''),
+      REMOTE_ADDR: '127.0.0.1',
     },
   });
   child.stdin.on('error', () => {}); // it may end before it has read everything
@@ -143,7 +191,9 @@ function backend(root: string, request: http.IncomingMessage, response: http.Ser
 }
 
 function cgiHeaders(text: string): { status: number; headers: Record<string, string> } {
-  const headers = Object.fromEntries(text.split('\r\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]));
+  const headers = Object.fromEntries(
+    text.split('\r\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]),
+  );
   const { Status = '200', ...rest } = headers;
   return { status: parseInt(Status, 10), headers: rest };
 }

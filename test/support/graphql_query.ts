@@ -1,14 +1,28 @@
 // GraphQL documents made from the schema: any root field with all that REST shows of its answer.
 import { getDirective } from '@graphql-tools/utils';
 import {
-  getNamedType, getNullableType, isEnumType, isInputObjectType, isListType, isObjectType, isUnionType,
-  type GraphQLArgument, type GraphQLField, type GraphQLInputType, type GraphQLObjectType, type GraphQLOutputType,
+  getNamedType,
+  getNullableType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isObjectType,
+  isUnionType,
+  type GraphQLArgument,
+  type GraphQLField,
+  type GraphQLInputType,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
 } from 'graphql';
 import type { RootField } from '../../core/operations';
 import { core } from './world';
 
 /** One root field with variables for the given arguments. */
-export function document(field: RootField, given: readonly string[], selection = selectionOf(field.definition.type)): string {
+export function document(
+  field: RootField,
+  given: readonly string[],
+  selection = selectionOf(field.definition.type),
+): string {
   const args = field.definition.args.filter(({ name }) => given.includes(name));
   const declared = args.map(({ name, type }) => `$${name}: ${type}`).join(', ');
   const passed = args.map(({ name }) => `${name}: $${name}`).join(', ');
@@ -37,7 +51,9 @@ export interface Relation {
 
 /** Every relation of the schema. */
 export function relations(): Relation[] {
-  const parents = Object.values(core.schema.getTypeMap()).filter((type): type is GraphQLObjectType => isObjectType(type) && !type.name.startsWith('__'));
+  const parents = Object.values(core.schema.getTypeMap()).filter(
+    (type): type is GraphQLObjectType => isObjectType(type) && !type.name.startsWith('__'),
+  );
   return parents.flatMap((parent) =>
     Object.values(parent.getFields()).flatMap((field) => {
       const scope = relationScope(field);
@@ -57,7 +73,8 @@ export function poisoned(type: GraphQLInputType | GraphQLArgument['type']): unkn
   const bare = getNullableType(type) as GraphQLInputType;
   if (isListType(bare)) return [poisoned(bare.ofType as GraphQLInputType)];
   if (isEnumType(bare)) return bare.getValues()[0]?.name;
-  if (isInputObjectType(bare)) return Object.fromEntries(Object.values(bare.getFields()).map((field) => [field.name, poisoned(field.type)]));
+  if (isInputObjectType(bare))
+    return Object.fromEntries(Object.values(bare.getFields()).map((field) => [field.name, poisoned(field.type)]));
   const name = String(bare);
   if (name === 'Int' || name === 'Float' || name === 'ByteCount') return 1;
   return name === 'Boolean' ? true : '\0';

@@ -4,7 +4,10 @@ import { connect, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { AccessLine, Certificate, IngressDriver, Route, Target } from '../../drivers/ingress';
 import { openIngress, type IngressOptions } from '../../drivers/ingress/http';
 
-export interface App extends Target { server: http.Server; close(): Promise<void> }
+export interface App extends Target {
+  server: http.Server;
+  close(): Promise<void>;
+}
 
 export interface Front {
   ingress: IngressDriver;
@@ -16,9 +19,22 @@ export interface Front {
   close(graceMs?: number): Promise<void>;
 }
 
-export interface Answer { status: number; headers: IncomingHttpHeaders; rawHeaders: string[]; body: string; trailers: NodeJS.Dict<string> }
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  rawHeaders: string[];
+  body: string;
+  trailers: NodeJS.Dict<string>;
+}
 
-export interface Question { host?: string; path?: string; method?: string; headers?: http.OutgoingHttpHeaders; body?: string | Buffer; agent?: http.Agent }
+export interface Question {
+  host?: string;
+  path?: string;
+  method?: string;
+  headers?: http.OutgoingHttpHeaders;
+  body?: string | Buffer;
+  agent?: http.Agent;
+}
 
 const opened: (() => Promise<void>)[] = [];
 let apps = 0;
@@ -32,7 +48,8 @@ export async function startApp(listener: RequestListener): Promise<App> {
   const server = http.createServer(listener);
   const port = await listening(server);
   apps += 1;
-  const close = (): Promise<void> => new Promise((resolve) => (server.close(() => resolve()), server.closeAllConnections()));
+  const close = (): Promise<void> =>
+    new Promise((resolve) => (server.close(() => resolve()), server.closeAllConnections()));
   opened.push(close);
   return { instance_id: `ins_${apps}`, port, server, close };
 }
@@ -46,7 +63,9 @@ export async function startRawApp(onSocket: (socket: Socket) => void): Promise<T
     onSocket(socket);
   });
   const port = await listening(server);
-  opened.push(() => new Promise((resolve) => (server.close(() => resolve()), sockets.forEach((socket) => socket.destroy()))));
+  opened.push(
+    () => new Promise((resolve) => (server.close(() => resolve()), sockets.forEach((socket) => socket.destroy()))),
+  );
   apps += 1;
   return { instance_id: `ins_${apps}`, port, sockets };
 }
@@ -70,8 +89,16 @@ export async function openFront(routes: Route[], options: Partial<IngressOptions
 
 export function routeOf(targets: Target[], over: Partial<Route> = {}): Route {
   return {
-    application_id: 'app_1', preview_id: null, hosts: ['app.example.com'], targets: targets.map(({ instance_id, port }) => ({ instance_id, port })),
-    state: 'running', maintenance: false, force_https: false, request_timeout_ms: 5_000, sticky: false, ...over,
+    application_id: 'app_1',
+    preview_id: null,
+    hosts: ['app.example.com'],
+    targets: targets.map(({ instance_id, port }) => ({ instance_id, port })),
+    state: 'running',
+    maintenance: false,
+    force_https: false,
+    request_timeout_ms: 5_000,
+    sticky: false,
+    ...over,
   };
 }
 
@@ -86,14 +113,30 @@ export function ask(front: { port: number }, question: Question = {}): Promise<A
 }
 
 /** The request without its end, for those that come in pieces. */
-export function open(front: { port: number }, { host = 'app.example.com', path = '/', method = 'GET', headers = {}, agent }: Question = {}): http.ClientRequest {
-  return http.request({ port: front.port, host: '127.0.0.1', method, path, agent: agent ?? false, headers: { host, ...headers } });
+export function open(
+  front: { port: number },
+  { host = 'app.example.com', path = '/', method = 'GET', headers = {}, agent }: Question = {},
+): http.ClientRequest {
+  return http.request({
+    port: front.port,
+    host: '127.0.0.1',
+    method,
+    path,
+    agent: agent ?? false,
+    headers: { host, ...headers },
+  });
 }
 
 export async function whole(response: IncomingMessage): Promise<Answer> {
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
-  return { status: response.statusCode ?? 0, headers: response.headers, rawHeaders: response.rawHeaders, body: Buffer.concat(chunks).toString(), trailers: response.trailers };
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    rawHeaders: response.rawHeaders,
+    body: Buffer.concat(chunks).toString(),
+    trailers: response.trailers,
+  };
 }
 
 /** Sends bytes and reads until the other side closes. */
@@ -101,7 +144,10 @@ export function raw(port: number, bytes: string | Buffer, withinMs = 5_000): Pro
   return new Promise((resolve, reject) => {
     let text = '';
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
-    const timer = setTimeout(() => (socket.destroy(), reject(new Error(`still open after ${withinMs} ms: ${text}`))), withinMs);
+    const timer = setTimeout(
+      () => (socket.destroy(), reject(new Error(`still open after ${withinMs} ms: ${text}`))),
+      withinMs,
+    );
     socket.on('data', (chunk) => (text += chunk.toString('latin1')));
     socket.on('error', () => undefined);
     socket.on('close', () => (clearTimeout(timer), resolve(text)));
@@ -111,7 +157,7 @@ export function raw(port: number, bytes: string | Buffer, withinMs = 5_000): Pro
 
 /** Waits until something holds; fails after two seconds. */
 export async function until(holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 2_000; !holds(); ) {
+  for (const end = Date.now() + 2_000; !holds();) {
     if (Date.now() > end) throw new Error(`still not: ${String(holds)}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }

@@ -7,7 +7,22 @@ const { sourceMaps } = require('./typescript');
 
 const GLOBALS = ['afterAll', 'afterEach', 'beforeAll', 'beforeEach', 'describe', 'expect', 'it', 'test'];
 /** What `expect.any(String)` and its like compare with: the framework lives in a context with globals of its own. */
-const COMPARED = { Array, BigInt, Boolean, Date, Error, Function, Map, Number, Object, Promise, RegExp, Set, String, Symbol };
+const COMPARED = {
+  Array,
+  BigInt,
+  Boolean,
+  Date,
+  Error,
+  Function,
+  Map,
+  Number,
+  Object,
+  Promise,
+  RegExp,
+  Set,
+  String,
+  Symbol,
+};
 const ENVIRONMENT = { ...process.env };
 
 /** Where jest notes which test runs. Those of a file run one after another, so it needs not follow their promises. */

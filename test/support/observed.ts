@@ -33,14 +33,26 @@ export async function openObserved(): Promise<Observed> {
   const sql = <Row>(text: string, values: unknown[] = []): Promise<Row[]> => database.query<Row>(named(text), values);
   const [project, id] = [mintId('prj'), mintId('app')];
   await sql(`insert into accounts (id, name) values ('acc_1', 'tests')`);
-  await sql(`insert into projects (id, account_id, name, default_region, created_at, updated_at) values ($1, 'acc_1', 'tests', 'local', now(), now())`, [project]);
-  await sql(`insert into applications (id, project_id, name, region, application_type, default_hostname, created_at, updated_at) values ($1, $2, 'observed', 'local', 's', 'observed.localhost', now(), now())`, [id, project]);
-  await sql(`insert into processes (id, project_id, application_id, type, instances, created_at, updated_at) values ($1, $3, $4, 'web', 1, now(), now()), ($2, $3, $4, 'worker', 1, now(), now())`, [mintId('prc'), mintId('prc'), project, id]);
+  await sql(
+    `insert into projects (id, account_id, name, default_region, created_at, updated_at) values ($1, 'acc_1', 'tests', 'local', now(), now())`,
+    [project],
+  );
+  await sql(
+    `insert into applications (id, project_id, name, region, application_type, default_hostname, created_at, updated_at) values ($1, $2, 'observed', 'local', 's', 'observed.localhost', now(), now())`,
+    [id, project],
+  );
+  await sql(
+    `insert into processes (id, project_id, application_id, type, instances, created_at, updated_at) values ($1, $3, $4, 'web', 1, now(), now()), ($2, $3, $4, 'worker', 1, now(), now())`,
+    [mintId('prc'), mintId('prc'), project, id],
+  );
   const application = await deployed({ sql: sql as never }, id);
   return {
     ...{ url, database, trial, project, application, sql },
     instance: (columns) => instanceOf({ sql: sql as never }, application, 'web', columns),
-    shipped: async (instance) => (await sql<{ message: string }>('select message from log_lines where instance_id = $1 order by seq', [instance])).map(({ message }) => message),
+    shipped: async (instance) =>
+      (
+        await sql<{ message: string }>('select message from log_lines where instance_id = $1 order by seq', [instance])
+      ).map(({ message }) => message),
     async close() {
       await trial.close();
       await database.close();
@@ -57,7 +69,9 @@ export interface ShipperProcess {
 /** A shipper in a process of its own; resolves when it works. */
 export async function startShipperProcess({ url, trial }: Observed): Promise<ShipperProcess> {
   const argument = JSON.stringify({ url, runtime: { ...trial.options, log: undefined } });
-  const child = spawn(process.execPath, ['--require', path.join(__dirname, 'typescript.js'), __filename, argument], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--require', path.join(__dirname, 'typescript.js'), __filename, argument], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const ended = new Promise<void>((resolve) => child.on('close', () => resolve()));
   await new Promise<void>((resolve) => child.stdout.on('data', () => resolve()));
   return { kill: async () => void (child.kill('SIGKILL'), await ended) };

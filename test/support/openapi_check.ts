@@ -35,7 +35,10 @@ export function responseChecker(document: OpenApiDocument): ResponseChecker {
     const operation = place?.item[verb];
     if (!place || !operation) return [...mistakes, ...checkNoOperation(validate, place, answer)];
     const pointer = ['paths', place.template, verb];
-    return [...mistakes, ...checkOperation({ document, validate, operation, pointer, headOnly: method === 'HEAD' }, answer)];
+    return [
+      ...mistakes,
+      ...checkOperation({ document, validate, operation, pointer, headOnly: method === 'HEAD' }, answer),
+    ];
   };
 }
 
@@ -65,18 +68,23 @@ function validator(document: OpenApiDocument): Validate {
   ajv.addSchema(closed(document), ID);
   const compiled = new Map<string, ValidateFunction>();
   return (pointer, value) => {
-    const fragment = pointer.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/');
+    const fragment = pointer
+      .map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')))
+      .join('/');
     let check = compiled.get(fragment);
     if (!check) compiled.set(fragment, (check = ajv.compile({ $ref: `${ID}#/${fragment}` })));
     if (check(value)) return [];
-    return (check.errors ?? []).map((error) => `body${error.instancePath} ${error.message} ${JSON.stringify(error.params)}`);
+    return (check.errors ?? []).map(
+      (error) => `body${error.instancePath} ${error.message} ${JSON.stringify(error.params)}`,
+    );
   };
 }
 
 /** A copy whose component objects have no further members. */
 function closed(document: OpenApiDocument): OpenApiDocument {
   const copy = structuredClone(document);
-  for (const schema of Object.values(copy.components.schemas)) if (schema.properties) schema.additionalProperties = false;
+  for (const schema of Object.values(copy.components.schemas))
+    if (schema.properties) schema.additionalProperties = false;
   return copy;
 }
 
@@ -88,7 +96,8 @@ function checkNoOperation(validate: Validate, place: Place | undefined, answer: 
   const mistakes = validate(['components', 'schemas', 'Problem'], answer.body);
   const code = codeOf(answer.body);
   if (early.includes(code)) return mistakes;
-  if (answer.status !== expected.status || code !== expected.code) mistakes.push(`expected ${expected.status} ${expected.code}, got ${answer.status} ${code}`);
+  if (answer.status !== expected.status || code !== expected.code)
+    mistakes.push(`expected ${expected.status} ${expected.code}, got ${answer.status} ${code}`);
   if (place && !answer.headers.get('allow')) mistakes.push('Allow is missing');
   return mistakes;
 }
@@ -105,7 +114,10 @@ function checkOperation(expectation: Expectation, answer: SeenAnswer): string[] 
   const { document, operation } = expectation;
   const documented = operation.responses[answer.status];
   if (!documented) return [`${operation.operationId} does not document ${answer.status} (${codeOf(answer.body)})`];
-  const pointer = '$ref' in documented ? documented.$ref.slice(2).split('/') : [...expectation.pointer, 'responses', String(answer.status)];
+  const pointer =
+    '$ref' in documented
+      ? documented.$ref.slice(2).split('/')
+      : [...expectation.pointer, 'responses', String(answer.status)];
   const response = resolve<Response>(document, documented);
   return [...checkHeaders(expectation, response, answer), ...checkContent(expectation, response, pointer, answer)];
 }
@@ -120,20 +132,27 @@ function checkHeaders({ document, operation }: Expectation, response: Response, 
     else if (header.required || (counted && RATE_HEADERS.includes(name))) mistakes.push(`${name} is missing`);
   }
   for (const name of ['ETag', 'Location', 'Retry-After', ...RATE_HEADERS]) {
-    if (answer.headers.has(name) && !response.headers?.[name]) mistakes.push(`${name} is not documented for ${answer.status}`);
+    if (answer.headers.has(name) && !response.headers?.[name])
+      mistakes.push(`${name} is not documented for ${answer.status}`);
   }
   return mistakes;
 }
 
 function checkHeader(name: string, schema: Schema, value: string): string[] {
   if (schema.type === 'integer' && !/^\d+$/.test(value)) return [`${name} is no integer: ${value}`];
-  if (schema.pattern && !new RegExp(schema.pattern, 'u').test(value)) return [`${name} does not match ${schema.pattern}: ${value}`];
+  if (schema.pattern && !new RegExp(schema.pattern, 'u').test(value))
+    return [`${name} does not match ${schema.pattern}: ${value}`];
   if (schema.enum && !schema.enum.includes(value)) return [`${name} is none of ${schema.enum.join(', ')}: ${value}`];
   if (schema.format === 'uri' && !URL.canParse(value)) return [`${name} is no address: ${value}`];
   return [];
 }
 
-function checkContent({ validate, headOnly }: Expectation, response: Response, pointer: string[], answer: SeenAnswer): string[] {
+function checkContent(
+  { validate, headOnly }: Expectation,
+  response: Response,
+  pointer: string[],
+  answer: SeenAnswer,
+): string[] {
   const [type] = Object.keys(response.content ?? {});
   if (!type || headOnly) return answer.text ? [`a body where none is documented (${answer.status})`] : [];
   const sent = (answer.headers.get('content-type') ?? '').split(';')[0];
@@ -144,7 +163,10 @@ function checkContent({ validate, headOnly }: Expectation, response: Response, p
 function resolve<Part>(document: OpenApiDocument, part: Part | Ref): Part {
   const { $ref } = part as Ref;
   if (!$ref) return part as Part;
-  return $ref.slice(2).split('/').reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], document) as Part;
+  return $ref
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], document) as Part;
 }
 
 function codeOf(body: unknown): string {

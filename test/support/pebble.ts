@@ -7,7 +7,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export const hasPebble = ['pebble -h', 'openssl version'].every((line) => spawnSync('sh', ['-c', `command -v ${line.split(' ')[0]}`]).status === 0);
+export const hasPebble = ['pebble -h', 'openssl version'].every(
+  (line) => spawnSync('sh', ['-c', `command -v ${line.split(' ')[0]}`]).status === 0,
+);
 
 export interface Pebble {
   /** Its directory, behind a certificate that only `caFile` vouches for. */
@@ -32,11 +34,44 @@ interface Options {
 export async function openPebble({ httpPort, dns, validSeconds }: Options): Promise<Pebble> {
   const folder = mkdtempSync(path.join(tmpdir(), 'platform-api-pebble-'));
   const file = (name: string): string => path.join(folder, name);
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '1', '-subj', '/CN=pebble', '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', file('key.pem'), '-out', file('cert.pem')], { stdio: 'ignore' });
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-days',
+      '1',
+      '-subj',
+      '/CN=pebble',
+      '-addext',
+      'subjectAltName=IP:127.0.0.1',
+      '-keyout',
+      file('key.pem'),
+      '-out',
+      file('cert.pem'),
+    ],
+    { stdio: 'ignore' },
+  );
   const [port, management] = await Promise.all([freePort(), freePort()]);
   const pebble = {
-    ...{ listenAddress: `127.0.0.1:${port}`, managementListenAddress: `127.0.0.1:${management}`, certificate: file('cert.pem'), privateKey: file('key.pem') },
-    ...{ httpPort, tlsPort: 1, ocspResponderURL: '', externalAccountBindingRequired: false, certificateValidityPeriod: validSeconds },
+    ...{
+      listenAddress: `127.0.0.1:${port}`,
+      managementListenAddress: `127.0.0.1:${management}`,
+      certificate: file('cert.pem'),
+      privateKey: file('key.pem'),
+    },
+    ...{
+      httpPort,
+      tlsPort: 1,
+      ocspResponderURL: '',
+      externalAccountBindingRequired: false,
+      certificateValidityPeriod: validSeconds,
+    },
   };
   writeFileSync(file('config.json'), JSON.stringify({ pebble }));
   const ca = readFileSync(file('cert.pem'), 'utf8');
@@ -47,7 +82,10 @@ export async function openPebble({ httpPort, dns, validSeconds }: Options): Prom
     caFile: file('cert.pem'),
     root: () => read(`https://127.0.0.1:${management}/roots/0`, ca),
     async start() {
-      child = spawn('pebble', ['-config', file('config.json'), '-dnsserver', dns], { stdio: 'ignore', env: { PATH: process.env.PATH, PEBBLE_VA_NOSLEEP: '1' } });
+      child = spawn('pebble', ['-config', file('config.json'), '-dnsserver', dns], {
+        stdio: 'ignore',
+        env: { PATH: process.env.PATH, PEBBLE_VA_NOSLEEP: '1' },
+      });
       await answering(directory, ca);
     },
     async stop() {

@@ -16,7 +16,11 @@ export interface ProcessRow {
 /** A Node process that runs this program, which may require TypeScript sources relative to the root of the project. */
 export function spawnProgram(program: string, args: string[], user: { uid?: number; gid?: number } = {}): ChildProcess {
   const hook = path.join(ROOT, 'test/support/typescript.js');
-  return spawn(process.execPath, ['--require', hook, '-e', program, ...args], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'], ...user });
+  return spawn(process.execPath, ['--require', hook, '-e', program, ...args], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...user,
+  });
 }
 
 /** For spawnProgram: a user whom permissions bind, also when the tests run as root. */
@@ -60,7 +64,12 @@ function rowsOfProc(): ProcessRow[] {
   const pids = fs.readdirSync('/proc').map(Number).filter(Boolean);
   return pids.flatMap((pid) => {
     try {
-      const parent = Number(fs.readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) . /s, '').split(' ')[0]);
+      const parent = Number(
+        fs
+          .readFileSync(`/proc/${pid}/stat`, 'utf8')
+          .replace(/^.*\) . /s, '')
+          .split(' ')[0],
+      );
       return [{ pid, parent, args: fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ') }];
     } catch {
       return []; // ended meanwhile

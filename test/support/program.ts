@@ -19,9 +19,24 @@ export interface Program {
 const programs = new Set<Program>();
 
 /** Runs server/main.ts, or another entry, with these settings and nothing else of the environment. */
-export function startProgram(settings: Record<string, string>, { entry = 'server/main.ts', words = [] as string[], user = {} as { uid?: number; gid?: number } } = {}): Program {
-  const env = { PATH: process.env.PATH, PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', VOLUME_DRIVER: 'directory', ...settings };
-  const child = spawn(process.execPath, ['--require', HOOK, path.join(ROOT, entry), ...words], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'], ...user });
+export function startProgram(
+  settings: Record<string, string>,
+  { entry = 'server/main.ts', words = [] as string[], user = {} as { uid?: number; gid?: number } } = {},
+): Program {
+  const env = {
+    PATH: process.env.PATH,
+    PORT: '0',
+    ADMIN_PORT: '0',
+    INGRESS_PORT: '0',
+    VOLUME_DRIVER: 'directory',
+    ...settings,
+  };
+  const child = spawn(process.execPath, ['--require', HOOK, path.join(ROOT, entry), ...words], {
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...user,
+  });
   const said = { out: '', err: '' };
   const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
   const ready = new Promise<string>((resolve, reject) => {
@@ -34,7 +49,14 @@ export function startProgram(settings: Record<string, string>, { entry = 'server
     void ended.then((code) => reject(new Error(`ended with ${code}: ${said.err}${said.out}`)));
   });
   ready.catch(() => {}); // whoever waits for it sees it
-  const program = { pid: child.pid as number, ended, out: () => said.out, err: () => said.err, signal: (name: NodeJS.Signals) => void child.kill(name), ready: () => ready };
+  const program = {
+    pid: child.pid as number,
+    ended,
+    out: () => said.out,
+    err: () => said.err,
+    signal: (name: NodeJS.Signals) => void child.kill(name),
+    ready: () => ready,
+  };
   programs.add(program);
   void ended.then(() => programs.delete(program));
   return program;

@@ -6,7 +6,7 @@ export interface RawAnswer {
   headers: Record<string, string>;
   body: string;
   /** The body as JSON, null where it is none. */
-  json: { code?: string; request_id?: string } & Record<string, unknown> | null;
+  json: ({ code?: string; request_id?: string } & Record<string, unknown>) | null;
 }
 
 export interface RawOptions {
@@ -22,29 +22,52 @@ export function rawRequest(base: string, target: string, options: RawOptions = {
   const { hostname, port } = new URL(base);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    const socket = connect(Number(port), hostname, () => socket.write(options.bytes ?? requestBytes(target, `${hostname}:${port}`, options)));
-    socket.setTimeout(15_000, () => socket.destroy(new Error(`no answer to ${options.method ?? 'GET'} ${target.slice(0, 100)}`)));
+    const socket = connect(Number(port), hostname, () =>
+      socket.write(options.bytes ?? requestBytes(target, `${hostname}:${port}`, options)),
+    );
+    socket.setTimeout(15_000, () =>
+      socket.destroy(new Error(`no answer to ${options.method ?? 'GET'} ${target.slice(0, 100)}`)),
+    );
     socket.on('data', (chunk) => chunks.push(chunk));
     // A server that refuses early closes while bytes are still on their way to it: what it said counts.
     socket.on('error', (error) => (chunks.length ? resolve(parse(Buffer.concat(chunks))) : reject(error)));
-    socket.on('end', () => (socket.end(), chunks.length ? resolve(parse(Buffer.concat(chunks))) : reject(new Error('closed without an answer'))));
+    socket.on(
+      'end',
+      () => (
+        socket.end(),
+        chunks.length ? resolve(parse(Buffer.concat(chunks))) : reject(new Error('closed without an answer'))
+      ),
+    );
   });
 }
 
 function requestBytes(target: string, host: string, { method = 'GET', headers = {}, body }: RawOptions): Buffer {
-  const length = body === undefined || 'Content-Length' in headers || 'Transfer-Encoding' in headers ? {} : { 'Content-Length': String(Buffer.byteLength(body)) };
+  const length =
+    body === undefined || 'Content-Length' in headers || 'Transfer-Encoding' in headers
+      ? {}
+      : { 'Content-Length': String(Buffer.byteLength(body)) };
   const all = { Host: host, Connection: 'close', ...length, ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
-  return Buffer.concat([Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1'), Buffer.from(body ?? '')]);
+  return Buffer.concat([
+    Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1'),
+    Buffer.from(body ?? ''),
+  ]);
 }
 
 function parse(bytes: Buffer): RawAnswer {
   const end = bytes.indexOf('\r\n\r\n');
   const [first = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n');
-  const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]));
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+  );
   const raw = bytes.subarray(end + 4).toString();
   const body = headers['transfer-encoding'] === 'chunked' ? unchunk(raw) : raw;
-  return { status: Number(first.split(' ')[1]), headers, body, json: /json/.test(headers['content-type'] ?? '') && body ? JSON.parse(body) : null };
+  return {
+    status: Number(first.split(' ')[1]),
+    headers,
+    body,
+    json: /json/.test(headers['content-type'] ?? '') && body ? JSON.parse(body) : null,
+  };
 }
 
 function unchunk(text: string): string {

@@ -19,5 +19,7 @@ function closingLines(results) {
 
 function skippedIn({ testResults }) {
   const all = testResults.flatMap(({ testResults: tests }) => tests);
-  return all.filter(({ status }) => status === 'pending' || status === 'todo').map(({ fullName }) => `skipped: ${fullName}`);
+  return all
+    .filter(({ status }) => status === 'pending' || status === 'todo')
+    .map(({ fullName }) => `skipped: ${fullName}`);
 }

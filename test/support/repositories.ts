@@ -1,7 +1,14 @@
 // Repositories that tests deploy, as files. All programs answer with their version, so that a test sees which one it met.
 import type { GitFiles } from './git_server';
 
-const lock = (name: string): string => JSON.stringify({ name, version: '1.0.0', lockfileVersion: 3, requires: true, packages: { '': { name, version: '1.0.0' } } });
+const lock = (name: string): string =>
+  JSON.stringify({
+    name,
+    version: '1.0.0',
+    lockfileVersion: 3,
+    requires: true,
+    packages: { '': { name, version: '1.0.0' } },
+  });
 
 const SERVER = (version: string): string => `
 const http = require('http');
@@ -33,7 +40,11 @@ export function nodeLocked(version: string): GitFiles {
 /** Node.js whose build script writes what runs; the build sees BUILD_WORD. */
 export function nodeBuild(version: string): GitFiles {
   return {
-    'package.json': JSON.stringify({ name: 'built', version: '1.0.0', scripts: { build: 'node build.js', start: 'node dist/server.js' } }),
+    'package.json': JSON.stringify({
+      name: 'built',
+      version: '1.0.0',
+      scripts: { build: 'node build.js', start: 'node dist/server.js' },
+    }),
     'package-lock.json': lock('built'),
     'build.js': `require('fs').mkdirSync('dist'); require('fs').writeFileSync('dist/server.js', ${JSON.stringify(SERVER(version))}.replaceAll('${version}', '${version} ' + (process.env.BUILD_WORD || 'none'))); console.log('built')`,
   };
@@ -48,7 +59,10 @@ export function staticSite(version: string): GitFiles {
 export function procfileApp(version: string, release = 'echo released > released.txt'): GitFiles {
   return {
     Procfile: `web: node server.js\nworker: node worker.js\nrelease: ${release}\n`,
-    'server.js': SERVER(version).replace(`response.end('${version}');`, `response.end('${version} ' + (require('fs').existsSync('released.txt') ? 'released' : 'raw'));`),
+    'server.js': SERVER(version).replace(
+      `response.end('${version}');`,
+      `response.end('${version} ' + (require('fs').existsSync('released.txt') ? 'released' : 'raw'));`,
+    ),
     'worker.js': `console.log('worker ${version}'); setInterval(() => {}, 1000);`,
   };
 }
@@ -88,9 +102,20 @@ require('http').createServer((request, response) => {
 }
 
 export const broken = {
-  build: (): GitFiles => ({ 'package.json': JSON.stringify({ name: 'x', version: '1.0.0', scripts: { build: 'echo about to fail; exit 7', start: 'node x.js' } }), 'package-lock.json': lock('x'), 'x.js': '' }),
+  build: (): GitFiles => ({
+    'package.json': JSON.stringify({
+      name: 'x',
+      version: '1.0.0',
+      scripts: { build: 'echo about to fail; exit 7', start: 'node x.js' },
+    }),
+    'package-lock.json': lock('x'),
+    'x.js': '',
+  }),
   exits: (): GitFiles => webCommand('sh -c "echo goodbye; exit 9"'),
   silent: (): GitFiles => webCommand('sleep 1000'),
-  wrongPort: (port: number): GitFiles => webCommand('node server.js', { 'server.js': `require('http').createServer((q, a) => a.end()).listen(${port}, '127.0.0.1')` }),
+  wrongPort: (port: number): GitFiles =>
+    webCommand('node server.js', {
+      'server.js': `require('http').createServer((q, a) => a.end()).listen(${port}, '127.0.0.1')`,
+    }),
   release: (): GitFiles => procfileApp('x', 'sh -c "echo no database; exit 4"'),
 };

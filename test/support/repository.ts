@@ -5,7 +5,13 @@ import path from 'node:path';
 export const ROOT = path.resolve(__dirname, '../..');
 
 /** Names that .gitignore leaves out, anywhere in the tree. */
-const ignored = new Set(['.git', ...readFileSync(path.join(ROOT, '.gitignore'), 'utf8').split('\n').map((line) => line.trim().replace(/^\/|\/$/g, '')).filter(Boolean)]);
+const ignored = new Set([
+  '.git',
+  ...readFileSync(path.join(ROOT, '.gitignore'), 'utf8')
+    .split('\n')
+    .map((line) => line.trim().replace(/^\/|\/$/g, ''))
+    .filter(Boolean),
+]);
 
 /** Paths of all files, relative to the root. */
 export function repositoryFiles(): string[] {
@@ -18,10 +24,19 @@ export function readSource(file: string): string {
 
 /** Written by a program, or by somebody else. */
 export function isForeign(file: string): boolean {
-  return file === 'schema/types.ts' || /\.min\.(js|css)$/.test(file) || file.endsWith('package-lock.json') || file.startsWith('test/golden/');
+  return (
+    file === 'schema/types.ts' ||
+    /\.min\.(js|css)$/.test(file) ||
+    file.endsWith('package-lock.json') ||
+    file.startsWith('test/golden/')
+  );
 }
 
 function walk(folder: string): string[] {
-  const entries = readdirSync(path.join(ROOT, folder), { withFileTypes: true }).filter(({ name }) => !ignored.has(name) && !ignored.has(path.join(folder, name)));
-  return entries.flatMap((entry) => (entry.isDirectory() ? walk(path.join(folder, entry.name)) : entry.isFile() ? [path.join(folder, entry.name)] : []));
+  const entries = readdirSync(path.join(ROOT, folder), { withFileTypes: true }).filter(
+    ({ name }) => !ignored.has(name) && !ignored.has(path.join(folder, name)),
+  );
+  return entries.flatMap((entry) =>
+    entry.isDirectory() ? walk(path.join(folder, entry.name)) : entry.isFile() ? [path.join(folder, entry.name)] : [],
+  );
 }

@@ -16,7 +16,11 @@ export interface Trial {
   root: string;
   errors: unknown[];
   /** A spec with small limits; its directory is `src`, which holds a file hello.txt. */
-  spec(id: string, command: string, more?: Partial<Omit<UnitSpec, 'limits'>> & { limits?: Partial<UnitSpec['limits']> }): UnitSpec;
+  spec(
+    id: string,
+    command: string,
+    more?: Partial<Omit<UnitSpec, 'limits'>> & { limits?: Partial<UnitSpec['limits']> },
+  ): UnitSpec;
   start(spec: UnitSpec): Promise<Handle>;
   /** Starts it, and waits for its end. */
   run(spec: UnitSpec): Promise<Exited>;
@@ -39,18 +43,45 @@ export async function openTrial(variant: Variant): Promise<Trial> {
   mkdirSync(source);
   writeFileSync(path.join(source, 'hello.txt'), 'hello\n');
   const errors: unknown[] = [];
-  const options: LocalRuntimeOptions = { ...variant, directory: path.join(root, 'units'), ports: [24000, 24099], tenantUidBase: 700_000, measureServicesEveryMs: 1_000, log: (_message, error) => errors.push(error) };
+  const options: LocalRuntimeOptions = {
+    ...variant,
+    directory: path.join(root, 'units'),
+    ports: [24000, 24099],
+    tenantUidBase: 700_000,
+    measureServicesEveryMs: 1_000,
+    log: (_message, error) => errors.push(error),
+  };
   const trial: Trial = {
-    runtime: await openLocalRuntime(options), options, root, errors,
+    runtime: await openLocalRuntime(options),
+    options,
+    root,
+    errors,
     spec: (id, command, { limits, ...more } = {}) => ({
-      id, kind: 'service', command, directory: source, root_directory: '.', mounts: [], env: {}, tenant: 7, ...more,
-      limits: { memory_mb: 256, cpus: 1, processes: 64, time_ms: null, output_bytes: 1 << 20, disk_mb: null, ...limits },
+      id,
+      kind: 'service',
+      command,
+      directory: source,
+      root_directory: '.',
+      mounts: [],
+      env: {},
+      tenant: 7,
+      ...more,
+      limits: {
+        memory_mb: 256,
+        cpus: 1,
+        processes: 64,
+        time_ms: null,
+        output_bytes: 1 << 20,
+        disk_mb: null,
+        ...limits,
+      },
     }),
     start: (spec) => trial.runtime.start(spec, driverContext(withinMs)),
     run: async (spec) => trial.ended(await trial.start(spec)),
     ended: (handle, ms) => endOf(trial.runtime, handle, ms),
     lines: (unitId) => linesOf(trial.runtime, unitId),
-    printed: async (unitId, text, ms = 30_000) => until(async () => (await linesOf(trial.runtime, unitId)).some((line) => line.includes(text)), ms),
+    printed: async (unitId, text, ms = 30_000) =>
+      until(async () => (await linesOf(trial.runtime, unitId)).some((line) => line.includes(text)), ms),
     reopen: async () => {
       await trial.runtime.close();
       trial.runtime = await openLocalRuntime(options);
@@ -80,7 +111,7 @@ async function endOf(runtime: RuntimeDriver, handle: Handle, ms = 15_000): Promi
 
 async function linesOf(runtime: RuntimeDriver, unitId: string): Promise<string[]> {
   const all: string[] = [];
-  for (let position: string | null = null, more = true; more; ) {
+  for (let position: string | null = null, more = true; more;) {
     const chunk = await runtime.readLog(unitId, position);
     all.push(...chunk.lines.map(({ text }) => text));
     ({ position, more } = chunk);

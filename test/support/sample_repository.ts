@@ -25,15 +25,33 @@ function make(): string {
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   git(folder, ['init', '--bare', '--quiet', '--initial-branch=main', '.']);
   const content = 'Hello\n';
-  git(folder, ['fast-import', '--quiet'], `commit refs/heads/main\ncommitter Ada Example <ada@example.com> 1767225600 +0000\ndata 5\nFirst\nM 100644 inline index.html\ndata ${content.length}\n${content}\n`);
+  git(
+    folder,
+    ['fast-import', '--quiet'],
+    `commit refs/heads/main\ncommitter Ada Example <ada@example.com> 1767225600 +0000\ndata 5\nFirst\nM 100644 inline index.html\ndata ${content.length}\n${content}\n`,
+  );
   const head = git(folder, ['rev-parse', 'refs/heads/main']);
-  const refs = Array.from({ length: SAMPLE_BRANCHES }, (_, index) => [`refs/heads/${sampleBranch(index + 1)}`, `refs/pull/${index + 1}/head`]).flat();
+  const refs = Array.from({ length: SAMPLE_BRANCHES }, (_, index) => [
+    `refs/heads/${sampleBranch(index + 1)}`,
+    `refs/pull/${index + 1}/head`,
+  ]).flat();
   git(folder, ['update-ref', '--stdin'], refs.map((ref) => `create ${ref} ${head}\n`).join(''));
   git(folder, ['pack-refs', '--all']);
   return `file://${folder}`;
 }
 
 function git(folder: string, args: string[], input?: string): string {
-  const env = { PATH: process.env.PATH, HOME: '/nonexistent', GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' };
-  return execFileSync('git', args, { cwd: folder, env, input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] }).trim();
+  const env = {
+    PATH: process.env.PATH,
+    HOME: '/nonexistent',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+  };
+  return execFileSync('git', args, {
+    cwd: folder,
+    env,
+    input,
+    encoding: 'utf8',
+    stdio: ['pipe', 'pipe', 'pipe'],
+  }).trim();
 }

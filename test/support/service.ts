@@ -55,7 +55,11 @@ export interface TestService {
   platform: Platform;
   dataDir: string;
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
-  graphql(query: string, variables?: Record<string, unknown>, options?: CallOptions & { cookie?: string }): Promise<Answer & { data: any; errors: any[] | undefined }>;
+  graphql(
+    query: string,
+    variables?: Record<string, unknown>,
+    options?: CallOptions & { cookie?: string },
+  ): Promise<Answer & { data: any; errors: any[] | undefined }>;
   mintKey(options?: KeyOptions): Promise<string>;
   /** Another project of the owner (or of a new account with `stranger`), without resources. */
   newProject(options?: { stranger?: boolean }): Promise<{ id: string; key: string }>;
@@ -66,9 +70,24 @@ export interface TestService {
   close(): Promise<void>;
 }
 
-const TRANSITIONAL = new Set(['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting', 'stopping', 'resizing', 'promoting', 'building', 'deploying', 'scaling']);
+const TRANSITIONAL = new Set([
+  'provisioning',
+  'updating',
+  'upgrading',
+  'restoring',
+  'restarting',
+  'starting',
+  'stopping',
+  'resizing',
+  'promoting',
+  'building',
+  'deploying',
+  'scaling',
+]);
 
-export async function startService(options: { worker?: boolean; settings?: Record<string, string> } = {}): Promise<TestService> {
+export async function startService(
+  options: { worker?: boolean; settings?: Record<string, string> } = {},
+): Promise<TestService> {
   const database = await createTestDatabase();
   const dataDir = mkdtempSync(path.join(tmpdir(), 'platform-test-'));
   const config = loadConfig({
@@ -89,7 +108,10 @@ export async function startService(options: { worker?: boolean; settings?: Recor
     OPERATION_WAIT_SECONDS: options.worker ? '20' : '0',
     ...options.settings,
   });
-  const opened: (() => Promise<void>)[] = [database.drop, async () => rmSync(dataDir, { recursive: true, force: true })];
+  const opened: (() => Promise<void>)[] = [
+    database.drop,
+    async () => rmSync(dataDir, { recursive: true, force: true }),
+  ];
   const close = async (): Promise<void> => {
     for (const step of opened.reverse()) await step();
   };
@@ -102,14 +124,26 @@ export async function startService(options: { worker?: boolean; settings?: Recor
   }
 }
 
-async function open(config: Config, dataDir: string, opened: (() => Promise<void>)[], close: () => Promise<void>): Promise<TestService> {
+async function open(
+  config: Config,
+  dataDir: string,
+  opened: (() => Promise<void>)[],
+  close: () => Promise<void>,
+): Promise<TestService> {
   const platform = await openPlatform(config, createLog(config.logLevel));
   opened.push(() => platform.close());
   const service = await serve(platform);
   opened.push(() => service.close());
   const first = await firstBoot(platform);
   if (!first) throw new Error('the test database was not empty');
-  return assemble(platform, { url: `http://127.0.0.1:${service.config.port}`, adminUrl: `http://127.0.0.1:${service.adminPort}`, dataDir, key: first.key, project: first.project_id, close });
+  return assemble(platform, {
+    url: `http://127.0.0.1:${service.config.port}`,
+    adminUrl: `http://127.0.0.1:${service.adminPort}`,
+    dataDir,
+    key: first.key,
+    project: first.project_id,
+    close,
+  });
 }
 
 /** The document is the same for all services of a process but for their address, which no check looks at. */
@@ -122,7 +156,8 @@ type Known = Pick<TestService, 'url' | 'adminUrl' | 'dataDir' | 'key' | 'project
 
 async function assemble(platform: Platform, known: Known): Promise<TestService> {
   const check = await documented();
-  const sql = <Row>(text: string, values: unknown[] = []): Promise<Row[]> => platform.database.query<Row>(named(text), values);
+  const sql = <Row>(text: string, values: unknown[] = []): Promise<Row[]> =>
+    platform.database.query<Row>(named(text), values);
   const call = caller(known, check);
   const service: TestService = {
     ...known,
@@ -157,23 +192,45 @@ function headersOf(known: Known, options: CallOptions): Record<string, string> {
 function caller(known: Known, check: ResponseChecker): TestService['call'] {
   return async (method, place, options = {}) => {
     const body = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
-    const response = await fetch(known.url + place, { method, headers: headersOf(known, options), body: body as never, redirect: 'manual' });
+    const response = await fetch(known.url + place, {
+      method,
+      headers: headersOf(known, options),
+      body: body as never,
+      redirect: 'manual',
+    });
     const text = await response.text();
     const json = /json/.test(response.headers.get('content-type') ?? '');
-    const answer = { status: response.status, headers: response.headers, text, body: json && text ? JSON.parse(text) : null };
+    const answer = {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: json && text ? JSON.parse(text) : null,
+    };
     const mistakes = check(method, place, answer);
-    if (mistakes.length) throw new Error(`${method} ${place} answered ${answer.status} against the OpenAPI document:\n${mistakes.join('\n')}\n${text.slice(0, 2000)}`);
+    if (mistakes.length)
+      throw new Error(
+        `${method} ${place} answered ${answer.status} against the OpenAPI document:\n${mistakes.join('\n')}\n${text.slice(0, 2000)}`,
+      );
     return answer;
   };
 }
 
-async function graphql(known: Known, query: string, variables: Record<string, unknown> = {}, options: CallOptions & { cookie?: string } = {}): ReturnType<TestService['graphql']> {
+async function graphql(
+  known: Known,
+  query: string,
+  variables: Record<string, unknown> = {},
+  options: CallOptions & { cookie?: string } = {},
+): ReturnType<TestService['graphql']> {
   const headers: Record<string, string> = { ...headersOf(known, options), 'Content-Type': 'application/json' };
   if (options.cookie !== undefined) {
     delete headers.Authorization;
     headers.Cookie = options.cookie;
   }
-  const response = await fetch(`${known.url}/graphql`, { method: 'POST', headers: { ...headers, ...options.headers }, body: JSON.stringify({ query, variables }) });
+  const response = await fetch(`${known.url}/graphql`, {
+    method: 'POST',
+    headers: { ...headers, ...options.headers },
+    body: JSON.stringify({ query, variables }),
+  });
   const text = await response.text();
   const body = JSON.parse(text);
   return { status: response.status, headers: response.headers, text, body, data: body.data, errors: body.errors };
@@ -184,23 +241,42 @@ type Run = <Row>(text: string, values?: unknown[]) => Promise<Row[]>;
 async function mintKey(sql: Run, known: Known, options: KeyOptions = {}): Promise<string> {
   const { kind = 'personal', scopes = Object.keys(allScopes), project_ids = null, expires_at = null } = options;
   const { token, prefix, hash } = mintToken(kind);
-  const user = kind === 'project' ? null : options.role ? await newUser(sql, known, options.role) : (await owner(sql, known)).id;
+  const user =
+    kind === 'project' ? null : options.role ? await newUser(sql, known, options.role) : (await owner(sql, known)).id;
   await sql(
     `insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, expires_at) values ($1, $2, 'Test key', $3, $4, $5, $6, $7, $8, $9)`,
-    [mintId('key'), kind, prefix, hash, user, kind === 'project' ? (options.project_id ?? known.project) : null, kind === 'project' ? null : scopes, project_ids, expires_at],
+    [
+      mintId('key'),
+      kind,
+      prefix,
+      hash,
+      user,
+      kind === 'project' ? (options.project_id ?? known.project) : null,
+      kind === 'project' ? null : scopes,
+      project_ids,
+      expires_at,
+    ],
   );
   return token;
 }
 
 async function owner(sql: Run, known: Known): Promise<{ id: string; account_id: string }> {
-  const [row] = await sql<{ id: string; account_id: string }>(`select u.id, u.account_id from users u join members m on m.user_id = u.id where m.project_id = $1 and m.role = 'owner' order by u.id limit 1`, [known.project]);
+  const [row] = await sql<{ id: string; account_id: string }>(
+    `select u.id, u.account_id from users u join members m on m.user_id = u.id where m.project_id = $1 and m.role = 'owner' order by u.id limit 1`,
+    [known.project],
+  );
   return row as { id: string; account_id: string };
 }
 
 async function newUser(sql: Run, known: Known, role: string): Promise<string> {
   const { account_id } = await owner(sql, known);
   const id = mintId('usr');
-  await sql('insert into users (id, account_id, email, name) values ($1, $2, $3, $4)', [id, account_id, `${id}@example.com`, 'Test user']);
+  await sql('insert into users (id, account_id, email, name) values ($1, $2, $3, $4)', [
+    id,
+    account_id,
+    `${id}@example.com`,
+    'Test user',
+  ]);
   await sql('insert into members (project_id, user_id, role) values ($1, $2, $3)', [known.project, id, role]);
   return id;
 }
@@ -210,12 +286,23 @@ async function newProject(sql: Run, known: Known, stranger: boolean): Promise<{ 
   if (stranger) {
     user = { id: mintId('usr'), account_id: mintId('acc') };
     await sql('insert into accounts (id, name) values ($1, $2)', [user.account_id, 'Other']);
-    await sql('insert into users (id, account_id, email, name) values ($1, $2, $3, $4)', [user.id, user.account_id, `${user.id}@example.com`, 'Stranger']);
+    await sql('insert into users (id, account_id, email, name) values ($1, $2, $3, $4)', [
+      user.id,
+      user.account_id,
+      `${user.id}@example.com`,
+      'Stranger',
+    ]);
   }
   const id = mintId('prj');
-  await sql(`insert into projects (id, account_id, name, default_region, created_at, updated_at) values ($1, $2, 'Other project', 'local', now(), now())`, [id, user.account_id]);
+  await sql(
+    `insert into projects (id, account_id, name, default_region, created_at, updated_at) values ($1, $2, 'Other project', 'local', now(), now())`,
+    [id, user.account_id],
+  );
   await sql(`insert into members (project_id, user_id, role) values ($1, $2, 'owner')`, [id, user.id]);
   const { token, prefix, hash } = mintToken('personal');
-  await sql(`insert into api_keys (id, kind, name, prefix, hash, user_id, scopes) values ($1, 'personal', 'Other key', $2, $3, $4, $5)`, [mintId('key'), prefix, hash, user.id, Object.keys(allScopes)]);
+  await sql(
+    `insert into api_keys (id, kind, name, prefix, hash, user_id, scopes) values ($1, 'personal', 'Other key', $2, $3, $4, $5)`,
+    [mintId('key'), prefix, hash, user.id, Object.keys(allScopes)],
+  );
   return { id, key: token };
 }

@@ -33,7 +33,8 @@ export async function openSourceBench(): Promise<SourceBench> {
     folder,
     server,
     source: await openSource({ ...everythingAllowed, directory: path.join(folder, 'runtime') }),
-    strict: (options) => openSource({ ...everythingAllowed, directory: path.join(folder, bench.fresh('runtime')), ...options }),
+    strict: (options) =>
+      openSource({ ...everythingAllowed, directory: path.join(folder, bench.fresh('runtime')), ...options }),
     fresh: (word) => `${word}-${(next += 1)}`,
     remote: (name) => ({ address: server.url(name) }),
     async exported(id, from, sha, by = bench.source) {
@@ -42,7 +43,10 @@ export async function openSourceBench(): Promise<SourceBench> {
       return target;
     },
     async expectFailure(work, reason, words) {
-      const error: unknown = await work.then(() => null, (refused: unknown) => refused);
+      const error: unknown = await work.then(
+        () => null,
+        (refused: unknown) => refused,
+      );
       if (!(error instanceof SourceError)) throw new Error(`no SourceError but ${String(error)}`);
       expect(error).toMatchObject({ failure: reason, message: expect.stringMatching(words) });
       expect(error.message).not.toContain(folder);

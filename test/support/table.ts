@@ -17,7 +17,11 @@ export interface PublishedOperation {
 const FILE = path.resolve(__dirname, '../golden/operations.tsv');
 
 /** All rows, built or not, in the order of the specification. */
-export const published: readonly PublishedOperation[] = readFileSync(FILE, 'utf8').trim().split('\n').slice(1).map(parse);
+export const published: readonly PublishedOperation[] = readFileSync(FILE, 'utf8')
+  .trim()
+  .split('\n')
+  .slice(1)
+  .map(parse);
 
 /** @throws Error for an operation that the specification does not have */
 export function publishedOperation(id: string): PublishedOperation {
@@ -27,8 +31,26 @@ export function publishedOperation(id: string): PublishedOperation {
 }
 
 function parse(line: string): PublishedOperation {
-  const [group, id, kind, method, place, scope, status, paginated] = line.split('\t') as [string, string, string, string, string, string, string, string];
-  return { group, id, kind: kind as 'query' | 'mutation', method, path: place, scope, status: Number(status), paginated: paginated === 'yes' };
+  const [group, id, kind, method, place, scope, status, paginated] = line.split('\t') as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
+  return {
+    group,
+    id,
+    kind: kind as 'query' | 'mutation',
+    method,
+    path: place,
+    scope,
+    status: Number(status),
+    paginated: paginated === 'yes',
+  };
 }
 
 /** Operations that act on no project, whatever the header says. */

@@ -46,7 +46,11 @@ async function freePort(): Promise<number> {
 }
 
 function start(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ['scripts/start.mjs', 'server/main.js'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, ['scripts/start.mjs', 'server/main.js'], {
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   return new Promise((resolve, reject) => {
     let output = '';
     for (const stream of [child.stdout, child.stderr]) {
@@ -75,6 +79,10 @@ function paste(blocks: string[], env: NodeJS.ProcessEnv): Promise<string[]> {
     let complaints = '';
     shell.stdout.on('data', (text: Buffer) => (output += text.toString()));
     shell.stderr.on('data', (text: Buffer) => (complaints += text.toString()));
-    shell.once('close', (code) => (code === 0 ? resolve(output.split(mark).slice(0, -1)) : reject(new Error(`the tour ended with ${code}\n${output}\n${complaints}`))));
+    shell.once('close', (code) =>
+      code === 0
+        ? resolve(output.split(mark).slice(0, -1))
+        : reject(new Error(`the tour ended with ${code}\n${output}\n${complaints}`)),
+    );
   });
 }

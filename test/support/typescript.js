@@ -26,7 +26,12 @@ function readKept(place) {
 
 function translate(file, source, place) {
   const { transformSync } = require('@swc/core');
-  const { code, map } = transformSync(source, { filename: file, jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' }, sourceMaps: true });
+  const { code, map } = transformSync(source, {
+    filename: file,
+    jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
+    module: { type: 'commonjs' },
+    sourceMaps: true,
+  });
   keep(map, `${place}.map`);
   keep(code, place);
   return code;

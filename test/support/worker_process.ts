@@ -30,7 +30,9 @@ export interface WorkerProcess {
 /** Resolves when the worker's loop runs. */
 export async function startWorkerProcess(options: WorkerOptions): Promise<WorkerProcess> {
   const register = path.join(__dirname, 'typescript.js');
-  const child = spawn(process.execPath, ['--require', register, __filename, JSON.stringify(options)], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, ['--require', register, __filename, JSON.stringify(options)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let output = '';
   const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
   const ready = new Promise<void>((resolve, reject) => {
@@ -56,7 +58,14 @@ async function main({ url, directory, loop: options, probe }: WorkerOptions): Pr
   const parts = await openParts(url, directory, 'warn');
   const jobs = probe ? [probeJob(probe.stepMs)] : allJobs().filter(({ table }) => table === 'volumes');
   const loop = startLoop(parts, { ...options, jobs });
-  process.once('SIGTERM', () => void loop.stop().then(() => parts.database.close()).then(() => process.exit(0)));
+  process.once(
+    'SIGTERM',
+    () =>
+      void loop
+        .stop()
+        .then(() => parts.database.close())
+        .then(() => process.exit(0)),
+  );
   process.stdout.write('worker ready\n');
 }
 
@@ -68,10 +77,16 @@ function probeJob(stepMs: number): Job {
     stepMs: 30_000,
     async reconcile(row, { sql }) {
       const worker = String(process.pid);
-      const begin = { name: 'probe_begin', text: 'insert into probe_log (id, worker, fence, began_at) values ($1, $2, $3, clock_timestamp())' };
+      const begin = {
+        name: 'probe_begin',
+        text: 'insert into probe_log (id, worker, fence, began_at) values ($1, $2, $3, clock_timestamp())',
+      };
       await sql.query(begin, [row.id, worker, row.fence]);
       await sleep(stepMs * (1 + Math.random() * 0.2));
-      const end = { name: 'probe_end', text: 'update probe_log set ended_at = clock_timestamp() where id = $1 and fence = $2 and worker = $3' };
+      const end = {
+        name: 'probe_end',
+        text: 'update probe_log set ended_at = clock_timestamp() where id = $1 and fence = $2 and worker = $3',
+      };
       await sql.query(end, [row.id, row.fence, worker]);
       return settled({ observed: { worker } });
     },

@@ -38,8 +38,18 @@ export async function openWorkshop(): Promise<Workshop> {
   const parts = await openParts(url, directory, 'silent');
   const { database } = parts;
   await database.knex('accounts').insert({ id: 'acc_1', name: 'tests' });
-  await database.knex('projects').insert({ id: 'prj_1', account_id: 'acc_1', name: 'tests', default_region: 'local', created_at: new Date(), updated_at: new Date() });
-  const rows: Workshop['rows'] = async (text, values = []) => (await database.knex.raw<{ rows: never[] }>(text, values as string[])).rows;
+  await database
+    .knex('projects')
+    .insert({
+      id: 'prj_1',
+      account_id: 'acc_1',
+      name: 'tests',
+      default_region: 'local',
+      created_at: new Date(),
+      updated_at: new Date(),
+    });
+  const rows: Workshop['rows'] = async (text, values = []) =>
+    (await database.knex.raw<{ rows: never[] }>(text, values as string[])).rows;
   return {
     ...{ url, directory, database, parts, rows },
     addVolumes: (count, values) => addVolumes(database, count, values),
@@ -81,7 +91,15 @@ export async function until(what: string, check: () => Promise<boolean>, withinM
 }
 
 async function addVolumes(database: Database, count: number, values: Values = {}): Promise<string[]> {
-  const made = Array.from({ length: count }, () => ({ id: mintId('vol'), created_at: new Date(), updated_at: new Date(), project_id: 'prj_1', size_gb: 2, region: 'local', ...values }));
+  const made = Array.from({ length: count }, () => ({
+    id: mintId('vol'),
+    created_at: new Date(),
+    updated_at: new Date(),
+    project_id: 'prj_1',
+    size_gb: 2,
+    region: 'local',
+    ...values,
+  }));
   await database.knex('volumes').insert(made.map((row) => ({ name: row.id.replace('_', '-'), ...row })));
   await database.knex.raw(`select pg_notify('due', 'volumes')`);
   return made.map(({ id }) => id);
@@ -91,7 +109,9 @@ async function change(database: Database, table: string, id: string, values: Val
   const { knex } = database;
   const bumped = { generation: knex.raw('generation + 1'), next_at: knex.raw('now()'), attempts: 0, deadline_at: null };
   await knex.transaction(async (trx) => {
-    await trx(table).where({ id }).update({ ...bumped, ...values });
+    await trx(table)
+      .where({ id })
+      .update({ ...bumped, ...values });
     await trx.raw(`select pg_notify('due', ?)`, [table]);
   });
 }

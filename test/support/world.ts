@@ -13,7 +13,13 @@ import { databaseCollections, databaseMakers, databaseReady, databaseReferences 
 export const core = buildCore();
 export const operations: readonly Operation[] = core.table.operations;
 
-const document = openapiDocument({ table: core.table, schema: core.schema, transitional: core.transitional, baseUrl: 'http://127.0.0.1:8080', version: '0.0.0' });
+const document = openapiDocument({
+  table: core.table,
+  schema: core.schema,
+  transitional: core.transitional,
+  baseUrl: 'http://127.0.0.1:8080',
+  version: '0.0.0',
+});
 
 type Values = Record<string, unknown>;
 
@@ -37,7 +43,10 @@ export interface World {
 }
 
 /** @param owner project and key; without them the first project and its owner */
-export function openWorld(service: TestService, owner: { id: string; key: string } = { id: service.project, key: service.key }): World {
+export function openWorld(
+  service: TestService,
+  owner: { id: string; key: string } = { id: service.project, key: service.key },
+): World {
   const known = new Map<string, Promise<string>>();
   const once = (name: string, kind: string): Promise<string> => {
     const found = known.get(name) ?? world.fresh(kind);
@@ -89,8 +98,14 @@ export function kindOfReference(field: string): string | undefined {
 
 /** The operation that makes a row of the kind. */
 export function createOperation(kind: string): Operation | undefined {
-  const type = kind.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
-  return operations.find(({ method, status, field, key }) => method === 'POST' && status === 201 && key === field.name && typeName(field.definition.type) === type);
+  const type = kind
+    .split('_')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('');
+  return operations.find(
+    ({ method, status, field, key }) =>
+      method === 'POST' && status === 201 && key === field.name && typeName(field.definition.type) === type,
+  );
 }
 
 export const typeName = (type: Parameters<typeof getNamedType>[0]): string => String(getNamedType(type));
@@ -147,7 +162,11 @@ const running = new Map<string, Promise<DeployedApplication>>();
 
 /** What a row needs before a body may refer to it. */
 const referable: Record<string, (world: World, id: string) => Promise<unknown>> = {
-  deployment: (world, id) => world.service.sql(`update deployments set status = 'superseded', activated_at = now(), artifact_kept = true where id = $1 and activated_at is null`, [id]),
+  deployment: (world, id) =>
+    world.service.sql(
+      `update deployments set status = 'superseded', activated_at = now(), artifact_kept = true where id = $1 and activated_at is null`,
+      [id],
+    ),
 };
 
 async function created(world: World, kind: string): Promise<string> {
@@ -156,9 +175,16 @@ async function created(world: World, kind: string): Promise<string> {
   return (await expectStatus(world, 'POST', await world.path(operation), await world.body(operation), 201)).id;
 }
 
-async function expectStatus(world: World, method: string, place: string, body: unknown, status: number): Promise<Answer['body']> {
+async function expectStatus(
+  world: World,
+  method: string,
+  place: string,
+  body: unknown,
+  status: number,
+): Promise<Answer['body']> {
   const answer = await world.call(method, place, { body });
-  if (answer.status !== status) throw new Error(`${method} ${place} ${JSON.stringify(body)}: ${answer.status} ${answer.text}`);
+  if (answer.status !== status)
+    throw new Error(`${method} ${place} ${JSON.stringify(body)}: ${answer.status} ${answer.text}`);
   return answer.body;
 }
 
@@ -174,7 +200,9 @@ async function pathOf(world: World, operation: Operation, ids: Record<string, st
 async function bodyOf(world: World, operation: Operation): Promise<Values | undefined> {
   const { body } = operation.field;
   if (!body) return undefined;
-  const content = document.paths[operation.path]?.[operation.method.toLowerCase()]?.requestBody?.content['application/json'] as { example: Values };
+  const content = document.paths[operation.path]?.[operation.method.toLowerCase()]?.requestBody?.content[
+    'application/json'
+  ] as { example: Values };
   return ownBody(world, body.type, structuredClone(content.example));
 }
 

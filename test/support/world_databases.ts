@@ -6,12 +6,19 @@ type Make = (world: World, kind: string) => Promise<string>;
 
 /** Collections below a database, whose tables have longer names. */
 export const databaseCollections: Record<string, string> = {
-  attachments: 'database_attachment', backups: 'database_backup', endpoints: 'database_endpoint', replicas: 'database_replica', users: 'database_user',
+  attachments: 'database_attachment',
+  backups: 'database_backup',
+  endpoints: 'database_endpoint',
+  replicas: 'database_replica',
+  users: 'database_user',
 };
 
 /** Fields of bodies that refer to them. */
 export const databaseReferences: Record<string, string> = {
-  backup_id: 'database_backup', endpoint_id: 'database_endpoint', replica_id: 'database_replica', user_id: 'database_user',
+  backup_id: 'database_backup',
+  endpoint_id: 'database_endpoint',
+  replica_id: 'database_replica',
+  user_id: 'database_user',
 };
 
 /** What the jobs leave of a new row. */
@@ -72,7 +79,9 @@ export function databaseMakers(create: Make): Record<string, Make> {
 const attached = new WeakSet<World>();
 
 async function attach(world: World, database: string, application_id: string, env_prefix: string): Promise<string> {
-  const answer = await world.call('POST', `/v2/databases/${database}/attachments`, { body: { application_id, env_prefix } });
+  const answer = await world.call('POST', `/v2/databases/${database}/attachments`, {
+    body: { application_id, env_prefix },
+  });
   if (answer.status !== 201) throw new Error(`${database} is not attached: ${answer.text}`);
   world.marks.add(answer.body.id);
   return answer.body.id;

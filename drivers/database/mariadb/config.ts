@@ -4,7 +4,13 @@ import path from 'node:path';
 import type { ServerSpec } from '../../database';
 import { socketOf, type Home } from '../home';
 
-export const fileNames = { config: 'my.cnf', first: 'init.sql', client: 'client.cnf', certificate: 'server.crt', key: 'server.key' } as const;
+export const fileNames = {
+  config: 'my.cnf',
+  first: 'init.sql',
+  client: 'client.cnf',
+  certificate: 'server.crt',
+  key: 'server.key',
+} as const;
 
 /** The platform's own user, who comes by the socket only. Bears the id of the server: to log in is to know the server. */
 export function adminOf(id: string): string {
@@ -19,17 +25,37 @@ export function settings(spec: ServerSpec, home: Home): string[] {
   const { memory_mb: memoryMb, max_connections: connections } = spec.size;
   const file = (name: string) => quoted(path.join(home.conf, name));
   return [
-    '[mariadbd]', `datadir=${quoted(home.data)}`, `socket=${quoted(socketOf(home))}`, `pid-file=${quoted(path.join(home.data, 'server.pid'))}`,
-    `port=${spec.port}`, 'bind-address=127.0.0.1', 'skip-name-resolve', `init-file=${file(fileNames.first)}`,
-    'require_secure_transport=ON', `ssl_cert=${file(fileNames.certificate)}`, `ssl_key=${file(fileNames.key)}`, 'tls_version=TLSv1.2,TLSv1.3',
+    '[mariadbd]',
+    `datadir=${quoted(home.data)}`,
+    `socket=${quoted(socketOf(home))}`,
+    `pid-file=${quoted(path.join(home.data, 'server.pid'))}`,
+    `port=${spec.port}`,
+    'bind-address=127.0.0.1',
+    'skip-name-resolve',
+    `init-file=${file(fileNames.first)}`,
+    'require_secure_transport=ON',
+    `ssl_cert=${file(fileNames.certificate)}`,
+    `ssl_key=${file(fileNames.key)}`,
+    'tls_version=TLSv1.2,TLSv1.3',
     // The platform's own connections come on top.
-    `max_connections=${connections + 5}`, `max_user_connections=${connections}`,
-    `innodb_buffer_pool_size=${bufferPoolMb(memoryMb)}M`, `innodb_log_file_size=${logFileMb(memoryMb)}M`, 'innodb_log_buffer_size=4M',
+    `max_connections=${connections + 5}`,
+    `max_user_connections=${connections}`,
+    `innodb_buffer_pool_size=${bufferPoolMb(memoryMb)}M`,
+    `innodb_log_file_size=${logFileMb(memoryMb)}M`,
+    'innodb_log_buffer_size=4M',
     `innodb_temp_data_file_path=ibtmp1:12M:autoextend:max:${Math.max(128, spec.storage_gb * 256)}M`,
-    'key_buffer_size=1M', 'aria_pagecache_buffer_size=4M', 'max_allowed_packet=64M', 'performance_schema=OFF',
-    'innodb_flush_log_at_trx_commit=1', 'character-set-server=utf8mb4', 'collation-server=utf8mb4_unicode_ci',
+    'key_buffer_size=1M',
+    'aria_pagecache_buffer_size=4M',
+    'max_allowed_packet=64M',
+    'performance_schema=OFF',
+    'innodb_flush_log_at_trx_commit=1',
+    'character-set-server=utf8mb4',
+    'collation-server=utf8mb4_unicode_ci',
     // Nobody reads or writes files of the host through it.
-    'local_infile=OFF', 'symbolic-links=OFF', 'secure_file_priv=/dev/null', 'event_scheduler=OFF',
+    'local_infile=OFF',
+    'symbolic-links=OFF',
+    'secure_file_priv=/dev/null',
+    'event_scheduler=OFF',
   ];
 }
 
@@ -41,14 +67,23 @@ export function configuration(spec: ServerSpec, home: Home): string {
 export function firstStatements(spec: ServerSpec): string {
   const admin = `'${adminOf(spec.id)}'@'localhost'`;
   return [
-    `CREATE USER IF NOT EXISTS ${admin};`, `ALTER USER ${admin} IDENTIFIED BY PASSWORD '${hashOf(spec.admin_password)}';`,
-    `GRANT ALL PRIVILEGES ON *.* TO ${admin} WITH GRANT OPTION;`, '',
+    `CREATE USER IF NOT EXISTS ${admin};`,
+    `ALTER USER ${admin} IDENTIFIED BY PASSWORD '${hashOf(spec.admin_password)}';`,
+    `GRANT ALL PRIVILEGES ON *.* TO ${admin} WITH GRANT OPTION;`,
+    '',
   ].join('\n');
 }
 
 /** For mariadb-dump and mariadb, which take passwords from files. */
 export function clientConfiguration(spec: ServerSpec, home: Home): string {
-  return ['[client]', `socket=${quoted(socketOf(home))}`, `user=${adminOf(spec.id)}`, `password=${quoted(spec.admin_password)}`, 'default-character-set=utf8mb4', ''].join('\n');
+  return [
+    '[client]',
+    `socket=${quoted(socketOf(home))}`,
+    `user=${adminOf(spec.id)}`,
+    `password=${quoted(spec.admin_password)}`,
+    'default-character-set=utf8mb4',
+    '',
+  ].join('\n');
 }
 
 /** As mysql_native_password keeps it: SHA1 of SHA1. */

@@ -17,11 +17,21 @@ const answerWithinMs = 5_000;
  * Connects, makes sure that it is the server of this home, works and hangs up.
  * @throws NotReady @throws DriverError conflict where another one answers
  */
-export async function withServer<T>(home: Home, spec: Pick<ServerSpec, 'id' | 'admin_password'>, work: (ask: Ask) => Promise<T>, ctx: DriverContext): Promise<T> {
+export async function withServer<T>(
+  home: Home,
+  spec: Pick<ServerSpec, 'id' | 'admin_password'>,
+  work: (ask: Ask) => Promise<T>,
+  ctx: DriverContext,
+): Promise<T> {
   try {
     // Only where there is such a server: the package makes a start longer.
     const { createConnection } = await import('mysql2/promise');
-    const connection = await createConnection({ socketPath: socketOf(home), user: adminOf(spec.id), password: spec.admin_password, connectTimeout: answerWithinMs });
+    const connection = await createConnection({
+      socketPath: socketOf(home),
+      user: adminOf(spec.id),
+      password: spec.admin_password,
+      connectTimeout: answerWithinMs,
+    });
     connection.on('error', () => undefined);
     const over = () => connection.destroy();
     ctx.signal.addEventListener('abort', over, { once: true });
@@ -48,16 +58,26 @@ export function identifier(name: string): string {
 
 async function requireOurs(ask: Ask, home: Home): Promise<void> {
   const [row] = await ask('SELECT @@datadir AS directory');
-  if (row?.directory !== `${home.data}/`) throw new DriverError('conflict', 'Another server answers in the place of this one; it was left alone.');
+  if (row?.directory !== `${home.data}/`)
+    throw new DriverError('conflict', 'Another server answers in the place of this one; it was left alone.');
 }
 
-const notYet = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'PROTOCOL_CONNECTION_LOST', 'ER_SERVER_SHUTDOWN'];
+const notYet = [
+  'ENOENT',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'PROTOCOL_CONNECTION_LOST',
+  'ER_SERVER_SHUTDOWN',
+];
 
 function meaning(error: NodeJS.ErrnoException): DriverError {
   if (error instanceof DriverError) return error;
   const code = String(error.code ?? error.name);
   if (notYet.includes(code)) return new NotReady();
-  if (code === 'ER_ACCESS_DENIED_ERROR') return new DriverError('conflict', 'The server does not know the platform; it was left alone.');
+  if (code === 'ER_ACCESS_DENIED_ERROR')
+    return new DriverError('conflict', 'The server does not know the platform; it was left alone.');
   // The text of the server may repeat the statement.
   return Object.assign(new DriverError('transient', `The server answered ${code}.`), { cause: error });
 }

@@ -27,8 +27,21 @@ export interface MariadbOptions {
   publicAddresses?: string[];
 }
 
-export function openMariadb({ runtime, directory, found, gigabyteBytes = 2 ** 30, publicAddresses }: MariadbOptions): EngineDriver {
-  const estate: MariadbEstate = { runtime, directory: path.resolve(directory), engine: 'mariadb', found, gigabyteBytes, publicAddresses: publicAddresses ?? null };
+export function openMariadb({
+  runtime,
+  directory,
+  found,
+  gigabyteBytes = 2 ** 30,
+  publicAddresses,
+}: MariadbOptions): EngineDriver {
+  const estate: MariadbEstate = {
+    runtime,
+    directory: path.resolve(directory),
+    engine: 'mariadb',
+    found,
+    gigabyteBytes,
+    publicAddresses: publicAddresses ?? null,
+  };
   return {
     engine: 'mariadb',
     versions: () => Promise.resolve(versionsOf(found)),
@@ -41,7 +54,13 @@ export function openMariadb({ runtime, directory, found, gigabyteBytes = 2 ** 30
     openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(estate, serverId, backupId)),
     window: () => Promise.resolve(null),
     restore: (spec, from, ctx) => asDriverErrors(() => restore(estate, spec, from, ctx)),
-    upgrade: () => Promise.reject(new DriverError('unsupported', 'This host cannot upgrade MariaDB in place. Restore a backup into a database of the newer version.')),
+    upgrade: () =>
+      Promise.reject(
+        new DriverError(
+          'unsupported',
+          'This host cannot upgrade MariaDB in place. Restore a backup into a database of the newer version.',
+        ),
+      ),
     promote: () => Promise.reject(noReplicas()),
     metrics: (spec, ctx) => asDriverErrors(() => metrics(estate, spec, ctx)),
     readLog: (id, position) => runtime.readLog(unitOf(id), position),
@@ -53,15 +72,28 @@ async function seen(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: Dr
   // It may have been started with another password of ours.
   if (change === 'settings') return { ...nothingSeen, state: 'running', differs: change };
   const live = await withServer(home, spec, (ask) => look(estate, home, spec, ask), ctx);
-  const differs = [spec.running ? null : 'running', change, live.differs, await gateDiffers(estate, home, spec)].filter((one) => one !== null);
-  return { ...nothingSeen, state: 'running', differs: differs.length === 0 ? null : differs.join(', '), storage_used_bytes: live.storageUsedBytes, full: live.full };
+  const differs = [spec.running ? null : 'running', change, live.differs, await gateDiffers(estate, home, spec)].filter(
+    (one) => one !== null,
+  );
+  return {
+    ...nothingSeen,
+    state: 'running',
+    differs: differs.length === 0 ? null : differs.join(', '),
+    storage_used_bytes: live.storageUsedBytes,
+    full: live.full,
+  };
 }
 
 async function ensure(estate: MariadbEstate, spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }> {
   if (spec.replica_of !== null) throw noReplicas();
   programOf(estate, spec.version);
   databaseOf(spec);
-  return ensureServer(estate, spec, { setUp: (data) => install(estate, spec, data, ctx), stop, bring: (home) => run(estate, home, spec, ctx) }, ctx);
+  return ensureServer(
+    estate,
+    spec,
+    { setUp: (data) => install(estate, spec, data, ctx), stop, bring: (home) => run(estate, home, spec, ctx) },
+    ctx,
+  );
 }
 
 async function run(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<void> {
@@ -69,11 +101,16 @@ async function run(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: Dri
   const change = await outdated(estate, home, spec);
   if (state.state === 'running' && change === 'settings') await stop(estate, spec.id, ctx);
   if (state.state !== 'running' || change === 'settings') await start(estate, home, spec, ctx);
-  await withServer(home, spec, async (ask) => {
-    await noteAnswer(home);
-    if (change === 'certificate') await renewCertificate(estate, home, spec, ask);
-    await bring(estate, home, spec, ask);
-  }, ctx);
+  await withServer(
+    home,
+    spec,
+    async (ask) => {
+      await noteAnswer(home);
+      if (change === 'certificate') await renewCertificate(estate, home, spec, ask);
+      await bring(estate, home, spec, ask);
+    },
+    ctx,
+  );
 }
 
 async function metrics(estate: MariadbEstate, spec: ServerSpec, ctx: DriverContext): Promise<ServerMetrics> {
@@ -84,8 +121,12 @@ async function metrics(estate: MariadbEstate, spec: ServerSpec, ctx: DriverConte
   const usage = handle === null ? undefined : (await estate.runtime.usage([handle])).get(unitOf(spec.id));
   return {
     // Without the platform's own one.
-    connections: Math.max(0, (status.get('Threads_connected') ?? 1) - 1), memory_bytes: usage?.memory_bytes ?? null, cpu_seconds: usage?.cpu_seconds ?? null,
-    transactions: status.get('Handler_commit') ?? null, read_operations: status.get('Innodb_data_reads') ?? null, write_operations: status.get('Innodb_data_writes') ?? null,
+    connections: Math.max(0, (status.get('Threads_connected') ?? 1) - 1),
+    memory_bytes: usage?.memory_bytes ?? null,
+    cpu_seconds: usage?.cpu_seconds ?? null,
+    transactions: status.get('Handler_commit') ?? null,
+    read_operations: status.get('Innodb_data_reads') ?? null,
+    write_operations: status.get('Innodb_data_writes') ?? null,
   };
 }
 

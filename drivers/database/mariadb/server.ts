@@ -14,10 +14,15 @@ import { clientConfiguration, configuration, fileNames, firstStatements, logFile
 import { withServer, type Ask } from './connection';
 
 /** `found`: the servers of this host. */
-export interface MariadbEstate extends GateEstate { found: EngineFound[] }
+export interface MariadbEstate extends GateEstate {
+  found: EngineFound[];
+}
 
 /** What the running process was started with. */
-interface Started { settings: string; certificate: string }
+interface Started {
+  settings: string;
+  certificate: string;
+}
 
 // It writes its changed pages first; killed, it mends itself at the next start. Told to end before it takes connections,
 // it goes on with its start, takes none, and never ends (10.11): one that has not answered yet is killed.
@@ -35,14 +40,27 @@ export function programOf(estate: MariadbEstate, version: string): EngineFound {
 export function toolOf(found: EngineFound, name: string): string {
   const root = path.dirname(path.dirname(found.path));
   const file = ['bin', 'sbin', 'scripts'].map((place) => path.join(root, place, name)).find(isProgram);
-  if (file === undefined) throw new DriverError('unsupported', `This host has no program ${name}, which belongs to MariaDB.`);
+  if (file === undefined)
+    throw new DriverError('unsupported', `This host has no program ${name}, which belongs to MariaDB.`);
   return file;
 }
 
 /** Makes the system tables in an empty directory, which becomes the server's user's. */
-export async function install(estate: MariadbEstate, spec: ServerSpec, data: string, ctx: DriverContext): Promise<void> {
+export async function install(
+  estate: MariadbEstate,
+  spec: ServerSpec,
+  data: string,
+  ctx: DriverContext,
+): Promise<void> {
   const found = programOf(estate, spec.version);
-  const options = ['--no-defaults', `--basedir=${path.dirname(path.dirname(found.path))}`, `--datadir=${data}`, '--auth-root-authentication-method=socket', '--skip-test-db', `--innodb-log-file-size=${logFileMb(spec.size.memory_mb)}M`];
+  const options = [
+    '--no-defaults',
+    `--basedir=${path.dirname(path.dirname(found.path))}`,
+    `--datadir=${data}`,
+    '--auth-root-authentication-method=socket',
+    '--skip-test-db',
+    `--innodb-log-file-size=${logFileMb(spec.size.memory_mb)}M`,
+  ];
   const command = [toolOf(found, 'mariadb-install-db'), ...options].map(shellQuoted).join(' ');
   await runTask(estate, spec, 'setup', data, { command, threads: serverThreads, readable: readableOf(found) }, ctx);
 }
@@ -54,7 +72,11 @@ export async function start(estate: MariadbEstate, home: Home, spec: ServerSpec,
   // Away first: killed in the middle, the next call starts it again with all that is new.
   await removeNote(home, 'started');
   await removeNote(home, 'answered');
-  const files = { [fileNames.config]: configuration(spec, home), [fileNames.first]: firstStatements(spec), [fileNames.client]: clientConfiguration(spec, home) };
+  const files = {
+    [fileNames.config]: configuration(spec, home),
+    [fileNames.first]: firstStatements(spec),
+    [fileNames.client]: clientConfiguration(spec, home),
+  };
   for (const [name, content] of Object.entries(files)) await giveFile(path.join(home.conf, name), content, owner);
   await giveCertificate(home, spec);
   const command = `exec ${shellQuoted(found.path)} ${shellQuoted(`--defaults-file=${path.join(home.conf, fileNames.config)}`)}`;
@@ -82,7 +104,11 @@ export async function noteAnswer(home: Home): Promise<void> {
 }
 
 /** What differs between the running process and the spec: `settings` need a restart, `certificate` does not. */
-export async function outdated(estate: MariadbEstate, home: Home, spec: ServerSpec): Promise<'settings' | 'certificate' | null> {
+export async function outdated(
+  estate: MariadbEstate,
+  home: Home,
+  spec: ServerSpec,
+): Promise<'settings' | 'certificate' | null> {
   const now = await readNote<Started>(home, 'started');
   const wanted = startedWith(estate, home, spec);
   if (now?.settings !== wanted.settings) return 'settings';
@@ -103,7 +129,12 @@ async function giveCertificate(home: Home, { tls }: ServerSpec): Promise<void> {
 }
 
 function startedWith(estate: MariadbEstate, home: Home, spec: ServerSpec): Started {
-  const lines = [...settings(spec, home), programOf(estate, spec.version).version, spec.admin_password, JSON.stringify(spec.size)];
+  const lines = [
+    ...settings(spec, home),
+    programOf(estate, spec.version).version,
+    spec.admin_password,
+    JSON.stringify(spec.size),
+  ];
   return { settings: digest(lines.join('\n')), certificate: digest(spec.tls.certificate + spec.tls.key) };
 }
 

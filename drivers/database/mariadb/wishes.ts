@@ -14,7 +14,10 @@ export interface Live {
 }
 
 /** By user: what was wanted, and what the server made of it. */
-interface UsersNote { full: boolean; users: Record<string, { wanted: string; found: string }> }
+interface UsersNote {
+  full: boolean;
+  users: Record<string, { wanted: string; found: string }>;
+}
 
 const privilegesOf: Record<ServerUser['access'], string> = {
   admin: 'ALL PRIVILEGES',
@@ -22,7 +25,11 @@ const privilegesOf: Record<ServerUser['access'], string> = {
   read_only: 'SELECT, SHOW VIEW',
 };
 // Over the storage: what gives room again is allowed. Nobody but the platform can grant the rest.
-const privilegesWhenFull: Record<ServerUser['access'], string> = { admin: 'SELECT, DELETE, DROP, SHOW VIEW', read_write: 'SELECT, DELETE, SHOW VIEW', read_only: privilegesOf.read_only };
+const privilegesWhenFull: Record<ServerUser['access'], string> = {
+  admin: 'SELECT, DELETE, DROP, SHOW VIEW',
+  read_write: 'SELECT, DELETE, SHOW VIEW',
+  read_only: privilegesOf.read_only,
+};
 // Below this part of the limit a full server takes writes again.
 const roomAgain = 0.9;
 const itsOwn = ['mariadb.sys'];
@@ -60,11 +67,17 @@ export async function bring(estate: Estate, home: Home, spec: ServerSpec, ask: A
 
 /** @throws DriverError invalid for what is no name of a database */
 export function databaseOf({ database_name: name }: ServerSpec): string {
-  if (name === null || !/^[a-z][a-z0-9_]{0,62}$/.test(name)) throw new DriverError('invalid', 'The name of the database is not one that the engine takes.');
+  if (name === null || !/^[a-z][a-z0-9_]{0,62}$/.test(name))
+    throw new DriverError('invalid', 'The name of the database is not one that the engine takes.');
   return name;
 }
 
-async function grant(spec: ServerSpec, { username, password, access }: ServerUser, full: boolean, ask: Ask): Promise<void> {
+async function grant(
+  spec: ServerSpec,
+  { username, password, access }: ServerUser,
+  full: boolean,
+  ask: Ask,
+): Promise<void> {
   const who = `${quotedName(username)}@'%'`;
   await ask(`CREATE USER IF NOT EXISTS ${who} REQUIRE SSL`);
   await ask(`ALTER USER ${who} IDENTIFIED BY PASSWORD '${hashOf(password)}' REQUIRE SSL ACCOUNT UNLOCK`);
@@ -90,16 +103,23 @@ async function changedUsers(spec: ServerSpec, note: UsersNote, ask: Ask): Promis
   for (const user of spec.users) {
     requireFree(user.username);
     const known = note.users[user.username];
-    if (known?.wanted !== wishOf(spec, user, note.full) || known.found !== (await foundOf(user.username, ask))) changed.push(user);
+    if (known?.wanted !== wishOf(spec, user, note.full) || known.found !== (await foundOf(user.username, ask)))
+      changed.push(user);
   }
   return changed;
 }
 
 // Also those that the installation makes: root, and the nameless who would stand before all others from this host.
 async function strayUsers(spec: ServerSpec, ask: Ask): Promise<Row[]> {
-  const kept = [...spec.users.map(({ username }) => `${username}@%`), `${adminOf(spec.id)}@localhost`, ...itsOwn.map((name) => `${name}@localhost`)];
+  const kept = [
+    ...spec.users.map(({ username }) => `${username}@%`),
+    `${adminOf(spec.id)}@localhost`,
+    ...itsOwn.map((name) => `${name}@localhost`),
+  ];
   const rows = await ask('SELECT User, Host FROM mysql.global_priv');
-  return rows.filter(({ User: user, Host: host }) => !kept.includes(`${user}@${host}`) && !String(user).startsWith('PUBLIC'));
+  return rows.filter(
+    ({ User: user, Host: host }) => !kept.includes(`${user}@${host}`) && !String(user).startsWith('PUBLIC'),
+  );
 }
 
 // A user can change its own password: that is found here, and undone.
@@ -122,7 +142,11 @@ function mustClose(estate: Estate, { storage_gb }: ServerSpec, used: number, clo
 }
 
 function requireFree(username: string): void {
-  if (!/^[a-z][a-z0-9_]{0,30}$/.test(username) || ['root', 'mysql', 'public'].includes(username) || username.startsWith('platform_')) {
+  if (
+    !/^[a-z][a-z0-9_]{0,30}$/.test(username) ||
+    ['root', 'mysql', 'public'].includes(username) ||
+    username.startsWith('platform_')
+  ) {
     throw new DriverError('invalid', `The name ${JSON.stringify(username)} is reserved by the engine.`);
   }
 }

@@ -18,7 +18,8 @@ export async function noteArchiveEnds({ home, spec }: Cluster): Promise<void> {
 
 /** When the server has been told. */
 export async function noteArchiveBegins({ home, spec }: Cluster): Promise<void> {
-  if (spec.archive && (await archivedSince(home)) === null) await writeNote(home, noteName, { since: new Date().toISOString() });
+  if (spec.archive && (await archivedSince(home)) === null)
+    await writeNote(home, noteName, { since: new Date().toISOString() });
 }
 
 /** Those that a point in time can be reached from, in the order given. */

@@ -16,7 +16,16 @@ import { requireTools, runTool } from './programs';
 import { inSession } from './session';
 
 /** `wal_file`: the first file of the log that a recovery from it needs. `taken_at`: the earliest time that it can be brought to. */
-export interface Manifest { id: string; version: string; system_identifier: string; timeline: number; wal_file: string; taken_at: string; database_name: string; size_bytes: number }
+export interface Manifest {
+  id: string;
+  version: string;
+  system_identifier: string;
+  timeline: number;
+  wal_file: string;
+  taken_at: string;
+  database_name: string;
+  size_bytes: number;
+}
 
 /** @throws DriverError unsupported, with what to install */
 export async function backup(cluster: Cluster, backupId: string, ctx: DriverContext): Promise<BackupMade> {
@@ -27,11 +36,18 @@ export async function backup(cluster: Cluster, backupId: string, ctx: DriverCont
   if (made !== null) return answer(made);
   requireTools(programs, ['pg_basebackup', 'pg_dump']);
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  return answer(await lasting(estate, `backup-${backupId}`, directory, (own) => make(cluster, directory, backupId, own), ctx));
+  return answer(
+    await lasting(estate, `backup-${backupId}`, directory, (own) => make(cluster, directory, backupId, own), ctx),
+  );
 }
 
 /** Absent is success. What of the log no backup needs any more goes with it. */
-export async function removeBackup(estate: PostgresqlEstate, serverId: string, backupId: string, ctx: DriverContext): Promise<void> {
+export async function removeBackup(
+  estate: PostgresqlEstate,
+  serverId: string,
+  backupId: string,
+  ctx: DriverContext,
+): Promise<void> {
   requireName(backupId);
   const directory = backupsOf(estate, serverId);
   await rename(path.join(directory, backupId), draftOf(directory, backupId)).catch(absentIsNull);
@@ -43,19 +59,28 @@ export async function removeBackup(estate: PostgresqlEstate, serverId: string, b
 }
 
 /** The dump, for pg_restore. @throws DriverError conflict where there is no such backup */
-export async function openBackup(estate: PostgresqlEstate, serverId: string, backupId: string): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
+export async function openBackup(
+  estate: PostgresqlEstate,
+  serverId: string,
+  backupId: string,
+): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
   requireName(backupId);
   const directory = path.join(backupsOf(estate, serverId), backupId);
   const made = await manifestOf(directory);
   if (made === null) throw missing();
-  return { stream: createReadStream(path.join(directory, 'dump')), file_name: `${made.database_name}-${made.taken_at.replaceAll(/[-:]|\.\d+/g, '')}.dump` };
+  return {
+    stream: createReadStream(path.join(directory, 'dump')),
+    file_name: `${made.database_name}-${made.taken_at.replaceAll(/[-:]|\.\d+/g, '')}.dump`,
+  };
 }
 
 /** All whole backups of a server, the oldest first. */
 export async function backupsFound(estate: PostgresqlEstate, serverId: string): Promise<Manifest[]> {
   const directory = backupsOf(estate, serverId);
   const names = (await readdir(directory).catch(absentIsNull)) ?? [];
-  const found = await Promise.all(names.filter((one) => !one.startsWith('.')).map((one) => manifestOf(path.join(directory, one))));
+  const found = await Promise.all(
+    names.filter((one) => !one.startsWith('.')).map((one) => manifestOf(path.join(directory, one))),
+  );
   return found.filter((one) => one !== null).sort((a, b) => (a.taken_at < b.taken_at ? -1 : 1));
 }
 
@@ -68,7 +93,10 @@ export async function pruneArchive(estate: PostgresqlEstate, home: Home): Promis
   const systemIdentifier = await systemIdentifierOf(home.data).catch(absentIsNull);
   if (systemIdentifier === null) return;
   const archive = archiveDirectory(home, systemIdentifier);
-  const needed = (await backupsFound(estate, home.id)).filter((one) => one.system_identifier === systemIdentifier).map(({ wal_file }) => orderOf(wal_file)).sort()[0];
+  const needed = (await backupsFound(estate, home.id))
+    .filter((one) => one.system_identifier === systemIdentifier)
+    .map(({ wal_file }) => orderOf(wal_file))
+    .sort()[0];
   for (const file of (await readdir(archive).catch(absentIsNull)) ?? []) {
     if (!/^[0-9A-F]{24}(\.[0-9A-F]{8}\.backup|\.partial)?\.gz$/.test(file)) continue;
     if (needed === undefined || orderOf(file) < needed) await rm(path.join(archive, file), { force: true });
@@ -87,27 +115,56 @@ async function make(cluster: Cluster, directory: string, backupId: string, ctx: 
   await mkdir(draft, { mode: 0o700 });
   const database = spec.database_name ?? 'postgres';
   const base = path.join(draft, 'base');
-  await runTool(path.join(programs.bin, 'pg_basebackup'), ['-D', base, ...connectionOf(cluster), '-Ft', '-Z', '1', '-X', 'stream', '-c', 'fast', '-l', backupId, '-w'], {}, ctx);
+  await runTool(
+    path.join(programs.bin, 'pg_basebackup'),
+    ['-D', base, ...connectionOf(cluster), '-Ft', '-Z', '1', '-X', 'stream', '-c', 'fast', '-l', backupId, '-w'],
+    {},
+    ctx,
+  );
   const taken = await taking(cluster, base);
-  await runTool(path.join(programs.bin, 'pg_dump'), [...connectionOf(cluster), '-Fc', '-Z', '1', '-w', '-f', path.join(draft, 'dump'), '-d', database], {}, ctx);
-  const sizes = await Promise.all(['base/base.tar.gz', 'base/pg_wal.tar.gz', 'dump'].map(async (file) => sizeOnDisk(path.join(draft, file))));
-  const manifest: Manifest = { id: backupId, version: spec.version, ...taken, database_name: database, size_bytes: sizes.reduce((sum, one) => sum + one, 0) };
+  await runTool(
+    path.join(programs.bin, 'pg_dump'),
+    [...connectionOf(cluster), '-Fc', '-Z', '1', '-w', '-f', path.join(draft, 'dump'), '-d', database],
+    {},
+    ctx,
+  );
+  const sizes = await Promise.all(
+    ['base/base.tar.gz', 'base/pg_wal.tar.gz', 'dump'].map(async (file) => sizeOnDisk(path.join(draft, file))),
+  );
+  const manifest: Manifest = {
+    id: backupId,
+    version: spec.version,
+    ...taken,
+    database_name: database,
+    size_bytes: sizes.reduce((sum, one) => sum + one, 0),
+  };
   await writeFile(path.join(draft, 'manifest.json'), JSON.stringify(manifest), { mode: 0o600, flush: true });
   await rename(draft, path.join(directory, backupId));
   await pruneArchive(estate, home);
   return manifest;
 }
 
-async function taking(cluster: Cluster, base: string): Promise<Pick<Manifest, 'system_identifier' | 'timeline' | 'wal_file' | 'taken_at'>> {
-  const { 'WAL-Ranges': ranges } = JSON.parse(await readFile(path.join(base, 'backup_manifest'), 'utf8')) as { 'WAL-Ranges': { Timeline: number; 'Start-LSN': string }[] };
+async function taking(
+  cluster: Cluster,
+  base: string,
+): Promise<Pick<Manifest, 'system_identifier' | 'timeline' | 'wal_file' | 'taken_at'>> {
+  const { 'WAL-Ranges': ranges } = JSON.parse(await readFile(path.join(base, 'backup_manifest'), 'utf8')) as {
+    'WAL-Ranges': { Timeline: number; 'Start-LSN': string }[];
+  };
   const [range] = ranges;
   if (range === undefined) throw new DriverError('transient', 'The backup does not say where it begins.');
   return inSession(cluster, {}, async (session) => {
     const { rows } = await session.query<{ wal_file: string; id: string; now: string }>(
-      `select pg_walfile_name($1) as wal_file, (select system_identifier::text from pg_control_system()) as id, to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now`, [range['Start-LSN']],
+      `select pg_walfile_name($1) as wal_file, (select system_identifier::text from pg_control_system()) as id, to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now`,
+      [range['Start-LSN']],
     );
     const [row] = rows;
-    return { system_identifier: row?.id ?? '', timeline: range.Timeline, wal_file: row?.wal_file ?? '', taken_at: row?.now ?? '' };
+    return {
+      system_identifier: row?.id ?? '',
+      timeline: range.Timeline,
+      wal_file: row?.wal_file ?? '',
+      taken_at: row?.now ?? '',
+    };
   });
 }
 

@@ -10,14 +10,31 @@ import { absentIsNull, homeOf, type Estate, type Home } from '../home';
 import type { Programs } from './programs';
 
 /** `working`: what goes on longer than one call, by its name (lasting.ts). */
-export interface PostgresqlEstate extends Estate { found: PostgresqlFound[]; working: Map<string, Working> }
+export interface PostgresqlEstate extends Estate {
+  found: PostgresqlFound[];
+  working: Map<string, Working>;
+}
 
-export interface Working { end: Promise<unknown>; stop: AbortController }
+export interface Working {
+  end: Promise<unknown>;
+  stop: AbortController;
+}
 
-export interface Cluster { estate: PostgresqlEstate; home: Home; spec: ServerSpec; programs: Programs }
+export interface Cluster {
+  estate: PostgresqlEstate;
+  home: Home;
+  spec: ServerSpec;
+  programs: Programs;
+}
 
 /** The roles that the platform makes in each server. Users cannot have names that begin like these. */
-export const roles = { admin: 'platform_admin', replication: 'platform_replication', owner: 'platform_owner', readers: 'platform_readers', writers: 'platform_writers' };
+export const roles = {
+  admin: 'platform_admin',
+  replication: 'platform_replication',
+  owner: 'platform_owner',
+  readers: 'platform_readers',
+  writers: 'platform_writers',
+};
 
 /** A setting of the operating system: 107 bytes are a path of a socket (unix(7)). */
 const socketPathMax = 107;
@@ -26,7 +43,10 @@ const socketPathMax = 107;
 export function socketDirectory(home: Home): string {
   const directory = path.join(home.path, 'socket');
   if (Buffer.byteLength(path.join(directory, '.s.PGSQL.65535')) <= socketPathMax) return directory;
-  throw new DriverError('unsupported', 'The path of the data directory is too long for the sockets of database servers. Choose a shorter DATA_DIR.');
+  throw new DriverError(
+    'unsupported',
+    'The path of the data directory is too long for the sockets of database servers. Choose a shorter DATA_DIR.',
+  );
 }
 
 export function logDirectory(home: Home): string {

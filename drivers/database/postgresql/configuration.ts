@@ -15,7 +15,11 @@ import { runTool } from './programs';
  * open: takes clients. private: the platform alone, at its socket. recovery: private, and fetches its log from `fetch`.
  * `limit` as in storage.ts.
  */
-export interface Mode { kind: 'open' | 'private' | 'recovery'; limit?: 'none' | 'soft' | 'hard'; settings?: Record<string, string | number> }
+export interface Mode {
+  kind: 'open' | 'private' | 'recovery';
+  limit?: 'none' | 'soft' | 'hard';
+  settings?: Record<string, string | number>;
+}
 
 /** Connections that only the platform uses. */
 const reservedConnections = 3;
@@ -32,12 +36,22 @@ export function quoted(value: string | number): string {
  * Writes the files that differ, answers whether there were any.
  * @throws DriverError invalid when the server does not understand them; then the old ones are still there
  */
-export async function configure(cluster: Cluster, data: string, systemIdentifier: string, owner: Owner, mode: Mode, ctx: DriverContext): Promise<'same' | 'changed'> {
+export async function configure(
+  cluster: Cluster,
+  data: string,
+  systemIdentifier: string,
+  owner: Owner,
+  mode: Mode,
+  ctx: DriverContext,
+): Promise<'same' | 'changed'> {
   const { conf } = cluster.home;
   const settings = Object.entries({ ...settingsOf(cluster, systemIdentifier, mode), ...mode.settings });
   const main = settings.map(([name, value]) => `${name} = ${quoted(value)}\n`).join('');
   const files: [string, string][] = [
-    ['server.crt', cluster.spec.tls.certificate], ['server.key', cluster.spec.tls.key], ['pg_hba.conf', accessRules(cluster, mode)], ['pg_ident.conf', userMap()],
+    ['server.crt', cluster.spec.tls.certificate],
+    ['server.key', cluster.spec.tls.key],
+    ['pg_hba.conf', accessRules(cluster, mode)],
+    ['pg_ident.conf', userMap()],
   ];
   let changed = false;
   for (const [name, text] of files) changed = (await replace(path.join(conf, name), text, owner)) || changed;
@@ -63,14 +77,25 @@ function settingsOf(cluster: Cluster, systemIdentifier: string, mode: Mode): Rec
     port: spec.port,
     listen_addresses: mode.kind === 'open' ? addresses(spec.allowed_sources) : '',
     unix_socket_directories: socketDirectory(home),
-    hba_file: path.join(conf, 'pg_hba.conf'), ident_file: path.join(conf, 'pg_ident.conf'),
-    ssl: 'on', ssl_cert_file: path.join(conf, 'server.crt'), ssl_key_file: path.join(conf, 'server.key'), ssl_min_protocol_version: 'TLSv1.2',
+    hba_file: path.join(conf, 'pg_hba.conf'),
+    ident_file: path.join(conf, 'pg_ident.conf'),
+    ssl: 'on',
+    ssl_cert_file: path.join(conf, 'server.crt'),
+    ssl_key_file: path.join(conf, 'server.key'),
+    ssl_min_protocol_version: 'TLSv1.2',
     password_encryption: 'scram-sha-256',
-    cluster_name: spec.id, lc_messages: 'C', timezone: 'UTC', log_timezone: 'UTC',
-    ...sizes(cluster), ...logging(home, programs.series), ...replication(cluster),
+    cluster_name: spec.id,
+    lc_messages: 'C',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    ...sizes(cluster),
+    ...logging(home, programs.series),
+    ...replication(cluster),
     // To switch the mode takes a restart, the command does not. Without any the log would wait for one.
-    archive_mode: 'on', archive_timeout: spec.archive ? 60 : 0,
-    archive_command: mode.kind === 'recovery' ? '' : spec.archive ? archiveCommand(archiveDirectory(home, systemIdentifier)) : 'true',
+    archive_mode: 'on',
+    archive_timeout: spec.archive ? 60 : 0,
+    archive_command:
+      mode.kind === 'recovery' ? '' : spec.archive ? archiveCommand(archiveDirectory(home, systemIdentifier)) : 'true',
     default_transaction_read_only: mode.limit === 'none' || mode.limit === undefined ? 'off' : 'on',
   };
 }
@@ -78,18 +103,28 @@ function settingsOf(cluster: Cluster, systemIdentifier: string, mode: Mode): Rec
 function sizes({ spec, estate }: Cluster): Record<string, string | number> {
   const { memory_mb: memory, max_connections: connections, cpus } = spec.size;
   // A replica with room for less than its primary has stops to follow (PostgreSQL, "Administrator's Overview" of hot standby).
-  const [most, workers] = [Math.max(connections, spec.replica_of?.size?.max_connections ?? 0), Math.max(cpus, spec.replica_of?.size?.cpus ?? 0) * 2];
+  const [most, workers] = [
+    Math.max(connections, spec.replica_of?.size?.max_connections ?? 0),
+    Math.max(cpus, spec.replica_of?.size?.cpus ?? 0) * 2,
+  ];
   const storageMb = (spec.storage_gb * estate.gigabyteBytes) / 2 ** 20;
   const between = (low: number, value: number, high: number) => Math.floor(Math.max(low, Math.min(value, high)));
   return {
-    max_connections: most + reservedConnections, superuser_reserved_connections: reservedConnections,
-    shared_buffers: `${between(16, memory / 4, 8192)}MB`, effective_cache_size: `${between(32, memory * 0.6, 1 << 20)}MB`,
-    work_mem: `${between(1024, (memory * 1024) / 4 / connections, 64 * 1024)}kB`, maintenance_work_mem: `${between(16, memory / 16, 1024)}MB`,
+    max_connections: most + reservedConnections,
+    superuser_reserved_connections: reservedConnections,
+    shared_buffers: `${between(16, memory / 4, 8192)}MB`,
+    effective_cache_size: `${between(32, memory * 0.6, 1 << 20)}MB`,
+    work_mem: `${between(1024, (memory * 1024) / 4 / connections, 64 * 1024)}kB`,
+    maintenance_work_mem: `${between(16, memory / 16, 1024)}MB`,
     autovacuum_max_workers: memory < 1024 ? 2 : 3,
-    max_worker_processes: between(4, workers, 16), max_parallel_workers: between(1, cpus, 16), max_parallel_workers_per_gather: between(0, cpus - 1, 4),
+    max_worker_processes: between(4, workers, 16),
+    max_parallel_workers: between(1, cpus, 16),
+    max_parallel_workers_per_gather: between(0, cpus - 1, 4),
     // Compiling queries takes more memory than small packages have.
     jit: memory < 2048 ? 'off' : 'on',
-    min_wal_size: '32MB', max_wal_size: `${between(64, storageMb / 10, 4096)}MB`, checkpoint_timeout: '15min',
+    min_wal_size: '32MB',
+    max_wal_size: `${between(64, storageMb / 10, 4096)}MB`,
+    checkpoint_timeout: '15min',
     // A replica that is gone must not fill the disk of its primary.
     max_slot_wal_keep_size: `${between(64, storageMb / 4, 1 << 20)}MB`,
   };
@@ -99,20 +134,51 @@ function sizes({ spec, estate }: Cluster): Record<string, string | number> {
 function logging(home: Cluster['home'], series: string): Record<string, string | number> {
   const destination = Number(series) >= 15 ? 'jsonlog' : 'stderr';
   return {
-    logging_collector: 'on', log_destination: destination, log_directory: logDirectory(home), log_filename: 'server-%Y%m%dT%H%M%S.log', log_file_mode: '0600',
-    log_rotation_age: '1d', log_rotation_size: '8MB', log_min_duration_statement: '1s', log_lock_waits: 'on', log_line_prefix: '%m [%p] %u@%d %e ',
+    logging_collector: 'on',
+    log_destination: destination,
+    log_directory: logDirectory(home),
+    log_filename: 'server-%Y%m%dT%H%M%S.log',
+    log_file_mode: '0600',
+    log_rotation_age: '1d',
+    log_rotation_size: '8MB',
+    log_min_duration_statement: '1s',
+    log_lock_waits: 'on',
+    log_line_prefix: '%m [%p] %u@%d %e ',
   };
 }
 
 function replication({ spec }: Cluster): Record<string, string | number> {
-  const all = { wal_level: 'replica', max_wal_senders: 10, max_replication_slots: 10, hot_standby: 'on', wal_log_hints: 'on' };
+  const all = {
+    wal_level: 'replica',
+    max_wal_senders: 10,
+    max_replication_slots: 10,
+    hot_standby: 'on',
+    wal_log_hints: 'on',
+  };
   if (spec.replica_of === null) return all;
   const { port, password } = spec.replica_of;
   // Channel binding: who does not know the password cannot pretend to be the primary, and gets nothing from us.
-  const primary = { host: '127.0.0.1', port, user: roles.replication, password, sslmode: 'require', channel_binding: 'require', application_name: spec.id, connect_timeout: 10 };
-  const conninfo = Object.entries(primary).map(([key, value]) => `${key}='${String(value).replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`).join(' ');
+  const primary = {
+    host: '127.0.0.1',
+    port,
+    user: roles.replication,
+    password,
+    sslmode: 'require',
+    channel_binding: 'require',
+    application_name: spec.id,
+    connect_timeout: 10,
+  };
+  const conninfo = Object.entries(primary)
+    .map(([key, value]) => `${key}='${String(value).replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`)
+    .join(' ');
   // A primary that is busy or starts again is asked again soon: the default is five seconds.
-  return { ...all, primary_conninfo: conninfo, primary_slot_name: spec.id, recovery_target_timeline: 'latest', wal_retrieve_retry_interval: '1s' };
+  return {
+    ...all,
+    primary_conninfo: conninfo,
+    primary_slot_name: spec.id,
+    recovery_target_timeline: 'latest',
+    wal_retrieve_retry_interval: '1s',
+  };
 }
 
 // Whole or not there at all. What is there already was written by an attempt whose success nobody heard of.
@@ -134,7 +200,8 @@ function accessRules({ spec }: Cluster, { kind }: Mode): string {
   return `${[
     ...own,
     `hostssl replication ${roles.replication} 127.0.0.1/32 scram-sha-256`,
-    `host all ${roles.admin},${roles.replication} all reject`, `local all ${roles.replication} reject`,
+    `host all ${roles.admin},${roles.replication} all reject`,
+    `local all ${roles.replication} reject`,
     // Poolers: nobody but the user of the server and the platform gets to the socket.
     `local "${name}" all scram-sha-256`,
     ...everywhere.map((source) => `hostssl "${name}" all ${source} scram-sha-256`),
@@ -155,13 +222,21 @@ function requireNetwork(source: string): string {
   throw new DriverError('invalid', `${JSON.stringify(source)} is not a network in CIDR notation.`);
 }
 
-async function requireUnderstood(cluster: Cluster, data: string, draft: string, owner: Owner, ctx: DriverContext): Promise<void> {
+async function requireUnderstood(
+  cluster: Cluster,
+  data: string,
+  draft: string,
+  owner: Owner,
+  ctx: DriverContext,
+): Promise<void> {
   const args = ['-C', 'port', '-D', data, '-c', `config_file=${draft}`];
   try {
     await runTool(path.join(cluster.programs.bin, 'postgres'), args, { as: owner }, ctx);
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    throw Object.assign(new DriverError('invalid', 'The server does not understand its configuration.'), { cause: error.stderr });
+    throw Object.assign(new DriverError('invalid', 'The server does not understand its configuration.'), {
+      cause: error.stderr,
+    });
   }
 }
 

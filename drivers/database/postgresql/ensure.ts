@@ -21,7 +21,11 @@ import { reviewStorage, type Stage } from './storage';
 const readyWithinMs = 20_000;
 
 /** @throws DriverError */
-export async function ensure(estate: PostgresqlEstate, spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }> {
+export async function ensure(
+  estate: PostgresqlEstate,
+  spec: ServerSpec,
+  ctx: DriverContext,
+): Promise<{ requeueMs?: number }> {
   const cluster = await clusterOf(estate, spec, ctx);
   const { home } = cluster;
   if (estate.working.has(path.join(home.path, 'data')) || (await majorOf(home.data)) === null) {
@@ -43,10 +47,18 @@ export async function bring(cluster: Cluster, ctx: DriverContext): Promise<{ req
   const { home, spec } = cluster;
   checkpoint(ctx);
   const major = await majorOf(home.data);
-  if (major !== spec.version) throw new DriverError('conflict', `The data are of version ${major}; upgrade the server to ${spec.version}.`);
+  if (major !== spec.version)
+    throw new DriverError('conflict', `The data are of version ${major}; upgrade the server to ${spec.version}.`);
   const stage = await reviewStorage(cluster, ctx);
   await noteArchiveEnds(cluster);
-  const changed = await configure(cluster, home.data, await systemIdentifierOf(home.data), await ownerOf(home), { kind: 'open', limit: stage }, ctx);
+  const changed = await configure(
+    cluster,
+    home.data,
+    await systemIdentifierOf(home.data),
+    await ownerOf(home),
+    { kind: 'open', limit: stage },
+    ctx,
+  );
   await pruneLog(home);
   const turned = await turn(cluster, stage);
   if (!spec.running || turned || (await isOutdated(cluster))) await quiet(cluster, 'server', ctx);
@@ -57,15 +69,28 @@ export async function bring(cluster: Cluster, ctx: DriverContext): Promise<{ req
 }
 
 /** Users, database and rights; nothing on a server that only follows. */
-export async function ensureContent(cluster: Cluster, ctx: DriverContext, which: 'server' | 'aside' = 'server'): Promise<void> {
+export async function ensureContent(
+  cluster: Cluster,
+  ctx: DriverContext,
+  which: 'server' | 'aside' = 'server',
+): Promise<void> {
   const { spec, home } = cluster;
-  const follows = await whenReady(cluster, which, { data: home.data }, async (session) => {
-    const { rows } = await session.query<{ follows: boolean }>('select pg_is_in_recovery() as follows');
-    if (rows[0]?.follows === true) return true;
-    await ensureUsers(session, spec);
-    return false;
-  }, ctx);
-  if (!follows && spec.database_name !== null) await inSession(cluster, { database: spec.database_name, data: home.data }, (session) => ensureRights(session, spec));
+  const follows = await whenReady(
+    cluster,
+    which,
+    { data: home.data },
+    async (session) => {
+      const { rows } = await session.query<{ follows: boolean }>('select pg_is_in_recovery() as follows');
+      if (rows[0]?.follows === true) return true;
+      await ensureUsers(session, spec);
+      return false;
+    },
+    ctx,
+  );
+  if (!follows && spec.database_name !== null)
+    await inSession(cluster, { database: spec.database_name, data: home.data }, (session) =>
+      ensureRights(session, spec),
+    );
 }
 
 async function applyRunning(cluster: Cluster, changed: 'same' | 'changed', ctx: DriverContext): Promise<void> {
@@ -80,9 +105,15 @@ async function applyRunning(cluster: Cluster, changed: 'same' | 'changed', ctx: 
 async function turn({ home, spec }: Cluster, stage: Stage): Promise<boolean> {
   if (spec.replica_of !== null) return false;
   const file = path.join(home.data, 'standby.signal');
-  const isThere = await access(file).then(() => true, () => false);
+  const isThere = await access(file).then(
+    () => true,
+    () => false,
+  );
   const held = path.join(home.path, 'held');
-  const isOurs = await access(held).then(() => true, () => false);
+  const isOurs = await access(held).then(
+    () => true,
+    () => false,
+  );
   if (stage === 'hard' && !isThere) {
     const owner = await ownerOf(home);
     await giveFile(held, '', owner);
@@ -96,16 +127,32 @@ async function turn({ home, spec }: Cluster, stage: Stage): Promise<boolean> {
 }
 
 async function reload(cluster: Cluster, soon: DriverContext, ctx: DriverContext): Promise<void> {
-  const { rows: [before] } = await whenReady(cluster, 'server', {}, async (session) => {
-    const loaded = await session.query<{ at: string }>('select pg_conf_load_time()::text as at');
-    await session.query('select pg_reload_conf()');
-    return loaded;
-  }, soon);
+  const {
+    rows: [before],
+  } = await whenReady(
+    cluster,
+    'server',
+    {},
+    async (session) => {
+      const loaded = await session.query<{ at: string }>('select pg_conf_load_time()::text as at');
+      await session.query('select pg_reload_conf()');
+      return loaded;
+    },
+    soon,
+  );
   for (;;) {
-    const now = await whenReady(cluster, 'server', {}, async (session) => {
-      const { rows } = await session.query<{ at: string; pending: boolean }>('select pg_conf_load_time()::text as at, exists (select from pg_settings where pending_restart) as pending');
-      return rows[0];
-    }, soon);
+    const now = await whenReady(
+      cluster,
+      'server',
+      {},
+      async (session) => {
+        const { rows } = await session.query<{ at: string; pending: boolean }>(
+          'select pg_conf_load_time()::text as at, exists (select from pg_settings where pending_restart) as pending',
+        );
+        return rows[0];
+      },
+      soon,
+    );
     if (now?.at === before?.at) {
       checkpoint(soon);
       await sleep(50);
@@ -125,8 +172,10 @@ async function restart(cluster: Cluster, ctx: DriverContext): Promise<void> {
 async function releaseSlots({ spec, ...cluster }: Cluster): Promise<void> {
   const { replicas } = spec;
   if (replicas === undefined || spec.replica_of !== null) return;
-  await inSession({ spec, ...cluster }, {}, (session) => session.query(
-    "select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_type = 'physical' and not active and not temporary and slot_name <> all($1)", [replicas],
-  ));
+  await inSession({ spec, ...cluster }, {}, (session) =>
+    session.query(
+      "select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_type = 'physical' and not active and not temporary and slot_name <> all($1)",
+      [replicas],
+    ),
+  );
 }
-

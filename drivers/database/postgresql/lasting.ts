@@ -15,7 +15,13 @@ const longestMs = 24 * 3_600_000;
 const retryAfterMs = 2_000;
 
 /** Begins the work of this name or joins it. `holder`: directory of the note. @throws DriverError transient while it goes on */
-export async function lasting<T>(estate: PostgresqlEstate, name: string, holder: string, work: (ctx: DriverContext) => Promise<T>, ctx: DriverContext): Promise<T> {
+export async function lasting<T>(
+  estate: PostgresqlEstate,
+  name: string,
+  holder: string,
+  work: (ctx: DriverContext) => Promise<T>,
+  ctx: DriverContext,
+): Promise<T> {
   const key = path.join(holder, name);
   const begun = (estate.working.get(key)?.end as Promise<T> | undefined) ?? begin(estate, key, holder, work);
   return during(ctx.signal, begun, new DriverError('transient', 'The work goes on.', retryAfterMs));
@@ -37,12 +43,20 @@ export async function clearNote(holder: string): Promise<void> {
 /** @throws DriverError transient while any such work of this home goes on, here or in another process */
 export async function requireIdle(holder: string): Promise<void> {
   const present = await readFile(noteOf(holder), 'utf8').catch(absentIsNull);
-  if (present !== null && lives(present)) throw new DriverError('transient', 'A backup, restore or upgrade of this server is going on.', retryAfterMs);
+  if (present !== null && lives(present))
+    throw new DriverError('transient', 'A backup, restore or upgrade of this server is going on.', retryAfterMs);
 }
 
-function begin<T>(estate: PostgresqlEstate, key: string, holder: string, work: (ctx: DriverContext) => Promise<T>): Promise<T> {
+function begin<T>(
+  estate: PostgresqlEstate,
+  key: string,
+  holder: string,
+  work: (ctx: DriverContext) => Promise<T>,
+): Promise<T> {
   const stop = new AbortController();
-  const end = asDriverErrors(() => alone(holder, () => work(longContext(stop.signal)))).finally(() => estate.working.delete(key));
+  const end = asDriverErrors(() => alone(holder, () => work(longContext(stop.signal)))).finally(() =>
+    estate.working.delete(key),
+  );
   estate.working.set(key, { end, stop });
   end.catch(() => undefined); // also where nobody waits any more
   return end;

@@ -9,7 +9,15 @@ const chunkBytes = 256 * 1024;
 const keptFiles = 6;
 
 /** One line of the log as a user wants it. */
-export interface LogLine { at: string | null; source: 'server' | 'slow_query'; severity: string | null; message: string; username: string | null; database: string | null; process: number | null }
+export interface LogLine {
+  at: string | null;
+  source: 'server' | 'slow_query';
+  severity: string | null;
+  message: string;
+  username: string | null;
+  database: string | null;
+  process: number | null;
+}
 
 /** Lines after a position; one of a file that is gone means the oldest that is there. */
 export async function readLog(home: Home, position: string | null): Promise<LogChunk> {
@@ -28,7 +36,8 @@ export async function readLog(home: Home, position: string | null): Promise<LogC
 /** Lets the oldest files go. */
 export async function pruneLog(home: Home): Promise<void> {
   const files = await filesOf(home);
-  for (const file of files.slice(0, Math.max(0, files.length - keptFiles))) await rm(path.join(logDirectory(home), file), { force: true });
+  for (const file of files.slice(0, Math.max(0, files.length - keptFiles)))
+    await rm(path.join(logDirectory(home), file), { force: true });
 }
 
 /** Reads one line; without the platform's own statements there is nothing to hide in it but what users wrote into their queries. */
@@ -38,8 +47,13 @@ export function parseLogLine(text: string): LogLine {
   const source = /^duration: \d+(\.\d+)? ms/.test(message) || / LOG: +duration: /.test(text) ? 'slow_query' : 'server';
   const word = (value: unknown) => (typeof value === 'string' ? value : null);
   return {
-    at: timeOf(word(row?.timestamp)), source, severity: word(row?.error_severity), message,
-    username: word(row?.user), database: word(row?.dbname), process: typeof row?.pid === 'number' ? row.pid : null,
+    at: timeOf(word(row?.timestamp)),
+    source,
+    severity: word(row?.error_severity),
+    message,
+    username: word(row?.user),
+    database: word(row?.dbname),
+    process: typeof row?.pid === 'number' ? row.pid : null,
   };
 }
 
@@ -58,7 +72,10 @@ function objectOf(text: string): Record<string, unknown> | null {
   }
 }
 
-async function readPart(file: string, from: number): Promise<{ lines: LogChunk['lines']; next: number; isAll: boolean }> {
+async function readPart(
+  file: string,
+  from: number,
+): Promise<{ lines: LogChunk['lines']; next: number; isAll: boolean }> {
   const handle = await open(file, 'r');
   try {
     const { size } = await handle.stat();
@@ -68,8 +85,19 @@ async function readPart(file: string, from: number): Promise<{ lines: LogChunk['
     const bytes = buffer.subarray(0, bytesRead);
     // A line that is longer than all that we read comes in parts.
     const end = bytes.lastIndexOf(10) + 1 || (bytesRead === chunkBytes ? bytesRead : 0);
-    const lines = bytes.subarray(0, end).toString('utf8').split('\n').filter((line) => line !== '' && !isOurs(line));
-    return { lines: lines.map((text) => ({ stream: 'stderr' as const, text: text.replaceAll('\0', '').replaceAll(path.dirname(path.dirname(file)), '') })), next: start + end, isAll: start + bytesRead >= size };
+    const lines = bytes
+      .subarray(0, end)
+      .toString('utf8')
+      .split('\n')
+      .filter((line) => line !== '' && !isOurs(line));
+    return {
+      lines: lines.map((text) => ({
+        stream: 'stderr' as const,
+        text: text.replaceAll('\0', '').replaceAll(path.dirname(path.dirname(file)), ''),
+      })),
+      next: start + end,
+      isAll: start + bytesRead >= size,
+    };
   } finally {
     await handle.close();
   }

@@ -11,12 +11,20 @@ import { inSession, isUnavailable, type Session } from './session';
 import { storageOf } from './storage';
 
 const answerWithinMs = 4_000;
-const nothing: ServerSeen = { state: 'absent', differs: null, storage_used_bytes: null, full: false, replication_lag_seconds: null, reason: null };
+const nothing: ServerSeen = {
+  state: 'absent',
+  differs: null,
+  storage_used_bytes: null,
+  full: false,
+  replication_lag_seconds: null,
+  reason: null,
+};
 
 export async function observe(estate: PostgresqlEstate, spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen> {
   const home = await findHome(estate, spec.id);
   if (home === 'absent') return { ...nothing, differs: 'nothing is there' };
-  if (home === 'foreign') return { ...nothing, state: 'foreign', reason: 'Something else has the name of this server.' };
+  if (home === 'foreign')
+    return { ...nothing, state: 'foreign', reason: 'Something else has the name of this server.' };
   if ((await readNote(home, 'made')) === null) return { ...nothing, state: 'starting', differs: 'it has no data yet' };
   const cluster: Cluster = { estate, home, spec, programs: await programsOf(estate, spec.version) };
   const { usedBytes, stage } = await storageOf(cluster, ctx);
@@ -34,8 +42,19 @@ export async function metrics(cluster: Cluster): Promise<ServerMetrics> {
   const { estate, spec } = cluster;
   const { handle } = await stateOf(estate, spec.id);
   const usage = handle === null ? undefined : (await estate.runtime.usage([handle])).get(handle.unit_id);
-  const counted = usage === undefined ? null : await inSession(cluster, { statementMs: answerWithinMs }, countersOf).catch(() => null);
-  return { connections: null, transactions: null, read_operations: null, write_operations: null, ...counted, memory_bytes: usage?.memory_bytes ?? null, cpu_seconds: usage?.cpu_seconds ?? null };
+  const counted =
+    usage === undefined
+      ? null
+      : await inSession(cluster, { statementMs: answerWithinMs }, countersOf).catch(() => null);
+  return {
+    connections: null,
+    transactions: null,
+    read_operations: null,
+    write_operations: null,
+    ...counted,
+    memory_bytes: usage?.memory_bytes ?? null,
+    cpu_seconds: usage?.cpu_seconds ?? null,
+  };
 }
 
 async function answerOf(cluster: Cluster, major: string | null): Promise<Partial<ServerSeen>> {
@@ -45,7 +64,8 @@ async function answerOf(cluster: Cluster, major: string | null): Promise<Partial
     return { state: 'running', replication_lag_seconds: lag, differs: await differenceOf(cluster, major, follows) };
   } catch (error) {
     if (error instanceof DriverError) return { state: 'foreign', reason: error.message };
-    if (!isUnavailable(error)) return { state: 'failed', reason: 'The server does not let the platform in.', differs: 'it cannot be asked' };
+    if (!isUnavailable(error))
+      return { state: 'failed', reason: 'The server does not let the platform in.', differs: 'it cannot be asked' };
     return { state: 'starting', differs: spec.running ? 'it does not answer yet' : 'it should not run' };
   }
 }
@@ -69,12 +89,22 @@ async function positionOf(session: Session): Promise<{ follows: boolean; lag: nu
   return rows[0] ?? { follows: false, lag: null };
 }
 
-async function countersOf(session: Session): Promise<Pick<ServerMetrics, 'connections' | 'transactions' | 'read_operations' | 'write_operations'>> {
-  const { rows: [major] } = await session.query<{ number: number }>("select current_setting('server_version_num')::int / 10000 as number");
-  const written = (major?.number ?? 0) >= 17
-    ? "select coalesce(sum(writes), 0) from pg_stat_io where object = 'relation'"
-    : 'select buffers_checkpoint + buffers_clean + buffers_backend from pg_stat_bgwriter';
-  const { rows } = await session.query<{ connections: number; transactions: number; read_operations: number; write_operations: number }>(
+async function countersOf(
+  session: Session,
+): Promise<Pick<ServerMetrics, 'connections' | 'transactions' | 'read_operations' | 'write_operations'>> {
+  const {
+    rows: [major],
+  } = await session.query<{ number: number }>("select current_setting('server_version_num')::int / 10000 as number");
+  const written =
+    (major?.number ?? 0) >= 17
+      ? "select coalesce(sum(writes), 0) from pg_stat_io where object = 'relation'"
+      : 'select buffers_checkpoint + buffers_clean + buffers_backend from pg_stat_bgwriter';
+  const { rows } = await session.query<{
+    connections: number;
+    transactions: number;
+    read_operations: number;
+    write_operations: number;
+  }>(
     `select (select count(*) from pg_stat_activity a join pg_roles r on r.rolname = a.usename where a.backend_type = 'client backend' and not r.rolsuper)::int as connections,
             sum(xact_commit + xact_rollback)::float8 as transactions, sum(blks_read)::float8 as read_operations, (${written})::float8 as write_operations
      from pg_stat_database where datname not in ('postgres', 'template0', 'template1')`,

@@ -17,10 +17,12 @@ export async function pooledServer(home: Home, { port }: Pick<ServerSpec, 'port'
 
 async function loginsOf(home: Home, port: number): Promise<ServerLogin[]> {
   try {
-    const { rows } = await inSession({ home, spec: { port } }, { statementMs: answerWithinMs }, (session) => session.query<ServerLogin>(
-      `select rolname as username, rolpassword as verifier from pg_authid
+    const { rows } = await inSession({ home, spec: { port } }, { statementMs: answerWithinMs }, (session) =>
+      session.query<ServerLogin>(
+        `select rolname as username, rolpassword as verifier from pg_authid
        where rolcanlogin and not rolsuper and not rolreplication and rolpassword like 'SCRAM-SHA-256$%' order by rolname`,
-    ));
+      ),
+    );
     return rows;
   } catch (error) {
     throw isUnavailable(error) ? new DriverError('transient', 'The server does not answer now.') : error;

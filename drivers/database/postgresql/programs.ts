@@ -30,7 +30,8 @@ export async function programsOf(estate: PostgresqlEstate, series: string): Prom
   const found = estate.found.find((one) => one.series === series);
   if (found === undefined) throw new DriverError('unsupported', `PostgreSQL ${series} is not installed on this host.`);
   const bin = path.dirname(found.path);
-  if (found.source === 'system') return { series, bin, tools: found.tools, readable: bin.startsWith('/usr/') ? [] : [path.dirname(bin)] };
+  if (found.source === 'system')
+    return { series, bin, tools: found.tools, readable: bin.startsWith('/usr/') ? [] : [path.dirname(bin)] };
   const native = await reachable(estate, path.dirname(bin), found);
   return { series, bin: path.join(native, 'bin'), tools: found.tools, readable: [native] };
 }
@@ -39,10 +40,17 @@ export async function programsOf(estate: PostgresqlEstate, series: string): Prom
 export function requireTools(programs: Programs, tools: string[]): void {
   const missing = tools.filter((tool) => !programs.tools.includes(tool));
   if (missing.length === 0) return;
-  throw new DriverError('unsupported', `PostgreSQL ${programs.series} of this host lacks ${missing.join(' and ')}. Install the packages postgresql-${programs.series} and postgresql-client-${programs.series}.`);
+  throw new DriverError(
+    'unsupported',
+    `PostgreSQL ${programs.series} of this host lacks ${missing.join(' and ')}. Install the packages postgresql-${programs.series} and postgresql-client-${programs.series}.`,
+  );
 }
 
-export interface Tool { as?: Owner; env?: Record<string, string>; cwd?: string }
+export interface Tool {
+  as?: Owner;
+  env?: Record<string, string>;
+  cwd?: string;
+}
 
 /** As the user of initdb: one with a name, because initdb asks for it, and never root. */
 export const initdbUser: Owner | undefined = isRoot ? nobody : undefined;
@@ -57,15 +65,30 @@ export function runTool(program: string, args: string[], tool: Tool, ctx: Driver
     const options = { ...settings(tool), signal: ctx.signal, maxBuffer: 8 << 20, killSignal: 'SIGKILL' as const };
     execFile(file, all, options, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout);
-      if (error.name === 'AbortError') return reject(new DriverError('transient', `${path.basename(program)} ran out of its time`));
-      return reject(new CommandFailed(path.basename(program), typeof error.code === 'number' ? error.code : null, stdout, stderr.trim()));
+      if (error.name === 'AbortError')
+        return reject(new DriverError('transient', `${path.basename(program)} ran out of its time`));
+      return reject(
+        new CommandFailed(
+          path.basename(program),
+          typeof error.code === 'number' ? error.code : null,
+          stdout,
+          stderr.trim(),
+        ),
+      );
     });
   });
 }
 
 /** Two programs, what the first prints goes into the second. @throws CommandFailed of the one that failed */
-export async function runPiped(first: [string, ...string[]], second: [string, ...string[]], ctx: DriverContext): Promise<void> {
-  const [from, to] = [started(first, ['ignore', 'pipe', 'pipe'], ctx), started(second, ['pipe', 'ignore', 'pipe'], ctx)];
+export async function runPiped(
+  first: [string, ...string[]],
+  second: [string, ...string[]],
+  ctx: DriverContext,
+): Promise<void> {
+  const [from, to] = [
+    started(first, ['ignore', 'pipe', 'pipe'], ctx),
+    started(second, ['pipe', 'ignore', 'pipe'], ctx),
+  ];
   const flow = pipeline(from.child.stdout!, to.child.stdin!).catch(() => undefined);
   const ends = await Promise.allSettled([from.ended, to.ended]);
   await flow;
@@ -73,20 +96,29 @@ export async function runPiped(first: [string, ...string[]], second: [string, ..
   if (failed !== undefined) throw failed.reason;
 }
 
-function started([program, ...args]: [string, ...string[]], stdio: ('ignore' | 'pipe')[], ctx: DriverContext): { child: ChildProcess; ended: Promise<void> } {
+function started(
+  [program, ...args]: [string, ...string[]],
+  stdio: ('ignore' | 'pipe')[],
+  ctx: DriverContext,
+): { child: ChildProcess; ended: Promise<void> } {
   const [file = '', ...all] = [...tethered(), program, ...args];
   const child: ChildProcess = spawn(file, all, { ...settings({}), stdio, signal: ctx.signal, killSignal: 'SIGKILL' });
   let words = '';
   child.stderr?.on('data', (chunk: Buffer) => (words = (words + chunk.toString()).slice(-4_000)));
   const ended = new Promise<void>((resolve, reject) => {
     child.on('error', reject);
-    child.on('close', (code) => (code === 0 ? resolve() : reject(new CommandFailed(path.basename(program), code, '', words.trim()))));
+    child.on('close', (code) =>
+      code === 0 ? resolve() : reject(new CommandFailed(path.basename(program), code, '', words.trim())),
+    );
   });
   return { child, ended };
 }
 
 function settings({ env, cwd }: Tool) {
-  return { cwd: cwd ?? '/', env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC', PGCONNECT_TIMEOUT: '10', ...env } };
+  return {
+    cwd: cwd ?? '/',
+    env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC', PGCONNECT_TIMEOUT: '10', ...env },
+  };
 }
 
 // The kernel ends it when we end (prctl(2), PR_SET_PDEATHSIG): nobody else would look after it.
@@ -94,7 +126,17 @@ function tethered(as?: Owner): string[] {
   if (!hasSetpriv) return [];
   if (!isRoot) return ['setpriv', '--pdeathsig', 'KILL', '--no-new-privs', '--'];
   const user = as === undefined ? [] : ['--reuid', String(as.uid), '--regid', String(as.gid)];
-  return ['setpriv', ...user, '--clear-groups', '--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', '--pdeathsig', 'KILL', '--'];
+  return [
+    'setpriv',
+    ...user,
+    '--clear-groups',
+    '--no-new-privs',
+    '--bounding-set=-all',
+    '--inh-caps=-all',
+    '--pdeathsig',
+    'KILL',
+    '--',
+  ];
 }
 
 // The npm package: links between its libraries may be missing (npm ci --ignore-scripts), and it may lie in a home that no
@@ -115,11 +157,25 @@ async function reachable(estate: PostgresqlEstate, native: string, { version }: 
 }
 
 async function linkLibraries(native: string): Promise<boolean> {
-  const links = JSON.parse(await readFile(path.join(native, 'pg-symlinks.json'), 'utf8')) as { source: string; target: string }[];
-  const made = await Promise.all(links.map(async ({ source, target }) => {
-    const at = path.join(native, path.relative('native', target));
-    if (await access(at, constants.R_OK).then(() => true, () => false)) return true;
-    return symlink(path.basename(source), at).then(() => true, () => false);
-  }));
+  const links = JSON.parse(await readFile(path.join(native, 'pg-symlinks.json'), 'utf8')) as {
+    source: string;
+    target: string;
+  }[];
+  const made = await Promise.all(
+    links.map(async ({ source, target }) => {
+      const at = path.join(native, path.relative('native', target));
+      if (
+        await access(at, constants.R_OK).then(
+          () => true,
+          () => false,
+        )
+      )
+        return true;
+      return symlink(path.basename(source), at).then(
+        () => true,
+        () => false,
+      );
+    }),
+  );
   return made.every(Boolean);
 }

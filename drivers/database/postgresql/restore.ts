@@ -8,7 +8,18 @@ import { run } from '../../command';
 import type { RestoreFrom } from '../../database';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { absentIsNull, erase, exists, findHome, homeOf, readNote, removeNote, writeNote, giveFile, type Home } from '../home';
+import {
+  absentIsNull,
+  erase,
+  exists,
+  findHome,
+  homeOf,
+  readNote,
+  removeNote,
+  writeNote,
+  giveFile,
+  type Home,
+} from '../home';
 import { isReplacing, replaceData } from '../replacement';
 import { leadingOn } from './archiving';
 import { backupsFound, missing, orderOf, type Manifest } from './backups';
@@ -24,24 +35,35 @@ import { backupFor, noteTimeline, timelineAt, timelinesOf } from './timelines';
 const archivedWithinMs = 20_000;
 const answersWithinMs = 60_000;
 
-interface Plan { backup: Manifest; timeline: number; until: string | null; source: Home }
+interface Plan {
+  backup: Manifest;
+  timeline: number;
+  until: string | null;
+  source: Home;
+}
 
 /** @throws DriverError invalid where no backup leads to that point; then nothing was touched */
 export async function restore(cluster: Cluster, from: RestoreFrom, ctx: DriverContext): Promise<void> {
   const { home, spec } = cluster;
   const plan = await planOf(cluster, from);
   if ((await readNote(home, 'made')) === null) await writeNote(home, 'restoring', { id: from.id });
-  await orGoBack(cluster, ctx, () => replaceData(home, {
-    key: `restore-${from.id}`,
-    fill: (draft) => replay(cluster, plan, draft, ctx),
-    stop: () => quietBoth(cluster, ctx),
-    prove: async () => {
-      await tryOut(cluster, ctx);
-      await noteTurn(cluster, plan);
-      await writeNote(home, 'made', { version: spec.version });
-    },
-    goBack: () => Promise.resolve(),
-  }, ctx));
+  await orGoBack(cluster, ctx, () =>
+    replaceData(
+      home,
+      {
+        key: `restore-${from.id}`,
+        fill: (draft) => replay(cluster, plan, draft, ctx),
+        stop: () => quietBoth(cluster, ctx),
+        prove: async () => {
+          await tryOut(cluster, ctx);
+          await noteTurn(cluster, plan);
+          await writeNote(home, 'made', { version: spec.version });
+        },
+        goBack: () => Promise.resolve(),
+      },
+      ctx,
+    ),
+  );
   await removeNote(home, 'restoring');
   await erase(asideOf(home).path, ctx);
   await bring(cluster, ctx);
@@ -87,9 +109,17 @@ async function planOf({ estate, spec }: Cluster, from: RestoreFrom): Promise<Pla
   if (from.backup_id !== null && named === undefined) throw missing();
   const turns = await timelinesOf(source);
   const timeline = from.until === null ? (named?.timeline ?? 1) : timelineAt(turns, from.until);
-  const backup = from.until === null ? named : backupFor(await leadingOn(source, named === undefined ? all : [named]), turns, from.until, timeline);
-  if (backup === null || backup === undefined) throw new DriverError('invalid', 'No backup leads to this point in time.');
-  if (backup.version !== spec.version) throw new DriverError('invalid', `The backup is of PostgreSQL ${backup.version}; it cannot be restored into ${spec.version}.`);
+  const backup =
+    from.until === null
+      ? named
+      : backupFor(await leadingOn(source, named === undefined ? all : [named]), turns, from.until, timeline);
+  if (backup === null || backup === undefined)
+    throw new DriverError('invalid', 'No backup leads to this point in time.');
+  if (backup.version !== spec.version)
+    throw new DriverError(
+      'invalid',
+      `The backup is of PostgreSQL ${backup.version}; it cannot be restored into ${spec.version}.`,
+    );
   return { backup, timeline, until: from.until, source };
 }
 
@@ -107,17 +137,26 @@ async function replay(cluster: Cluster, plan: Plan, draft: string, ctx: DriverCo
   const owner = await giveData(cluster, draft, ctx);
   await giveFile(path.join(draft, 'recovery.signal'), '', owner);
   // The server aside sees its own home only: there is its copy of the archive.
-  const target: Record<string, string> = plan.until === null ? { recovery_target: 'immediate' } : { recovery_target_time: withOffset(plan.until) };
+  const target: Record<string, string> =
+    plan.until === null ? { recovery_target: 'immediate' } : { recovery_target_time: withOffset(plan.until) };
   await play(aside, draft, { archive, timeline: plan.timeline, target }, ctx);
 }
 
 // To the target; where the log ends before it, all of the log is before it.
-async function play(aside: Cluster, draft: string, { archive, timeline, target }: { archive: string; timeline: number; target: Record<string, string> }, ctx: DriverContext): Promise<void> {
+async function play(
+  aside: Cluster,
+  draft: string,
+  { archive, timeline, target }: { archive: string; timeline: number; target: Record<string, string> },
+  ctx: DriverContext,
+): Promise<void> {
   const owner = await giveData(aside, draft, ctx);
   for (const wanted of [target, {}]) {
     const settings = {
       restore_command: `if test -f "${archive}/%f.gz"; then gzip -dc "${archive}/%f.gz" > "%p"; else cp "${archive}/%f" "%p"; fi`,
-      recovery_target_timeline: timeline, recovery_target_action: 'promote', hot_standby: 'off', ...wanted,
+      recovery_target_timeline: timeline,
+      recovery_target_action: 'promote',
+      hot_standby: 'off',
+      ...wanted,
     };
     await configure(aside, draft, await systemIdentifierOf(draft), owner, { kind: 'recovery', settings }, ctx);
     await serve(aside, 'aside', draft, ctx);
@@ -152,9 +191,10 @@ async function promoted(aside: Cluster, data: string, ctx: DriverContext): Promi
 }
 
 async function endedTooEarly(home: Home): Promise<boolean> {
-  for (let position: string | null = null, more = true; more; ) {
+  for (let position: string | null = null, more = true; more;) {
     const chunk = await readLog(home, position);
-    if (chunk.lines.some(({ text }) => text.includes('recovery ended before configured recovery target was reached'))) return true;
+    if (chunk.lines.some(({ text }) => text.includes('recovery ended before configured recovery target was reached')))
+      return true;
     ({ position, more } = chunk);
   }
   return false;
@@ -166,14 +206,24 @@ async function completeArchive(cluster: Cluster, { until, source, backup }: Plan
   if (until === null || typeof (await findHome(cluster.estate, source.id)) === 'string') return;
   if (!(await exists(source.data)) || (await systemIdentifierOf(source.data)) !== backup.system_identifier) return;
   const launched = await readNote<{ port: number }>(source, 'launched');
-  const origin: Cluster = { ...cluster, home: source, spec: { ...cluster.spec, id: source.id, port: launched?.port ?? cluster.spec.port } };
+  const origin: Cluster = {
+    ...cluster,
+    home: source,
+    spec: { ...cluster.spec, id: source.id, port: launched?.port ?? cluster.spec.port },
+  };
   if (!(await isServing(origin))) return;
-  await whenReady(origin, 'server', {}, async (session) => {
-    // A commit after the point that is wanted, so that the end of the log is not before it.
-    await session.query('select pg_current_xact_id()');
-    const { rows } = await session.query<{ file: string }>('select pg_walfile_name(pg_switch_wal()) as file');
-    await archived(path.join(archiveDirectory(source, backup.system_identifier), `${rows[0]?.file}.gz`), ctx);
-  }, driverContext(answersWithinMs, ctx.signal));
+  await whenReady(
+    origin,
+    'server',
+    {},
+    async (session) => {
+      // A commit after the point that is wanted, so that the end of the log is not before it.
+      await session.query('select pg_current_xact_id()');
+      const { rows } = await session.query<{ file: string }>('select pg_walfile_name(pg_switch_wal()) as file');
+      await archived(path.join(archiveDirectory(source, backup.system_identifier), `${rows[0]?.file}.gz`), ctx);
+    },
+    driverContext(answersWithinMs, ctx.signal),
+  );
   if (source.id === cluster.spec.id) await quiet(cluster, 'server', ctx);
 }
 
@@ -194,7 +244,10 @@ async function fetchArchive(aside: Cluster, { backup, source }: Plan, ctx: Drive
   for (const file of await namesIn(from, /^[0-9A-F]{8}.*\.gz$/)) {
     checkpoint(ctx);
     // The files of one user may be shared; those of another one become those of whoever gets them.
-    if (isNeeded(file)) await (inPlace ? link(path.join(from, file), path.join(to, file)) : copyFile(path.join(from, file), path.join(to, file), constants.COPYFILE_FICLONE));
+    if (isNeeded(file))
+      await (inPlace
+        ? link(path.join(from, file), path.join(to, file))
+        : copyFile(path.join(from, file), path.join(to, file), constants.COPYFILE_FICLONE));
   }
   await fetchUnarchived(source, to, isNeeded);
   await giveData(aside, path.join(aside.home.path, 'archive'), ctx);
@@ -205,7 +258,8 @@ async function fetchArchive(aside: Cluster, { backup, source }: Plan, ctx: Drive
 async function fetchUnarchived(source: Home, to: string, isNeeded: (file: string) => boolean): Promise<void> {
   const log = path.join(source.data, 'pg_wal');
   for (const file of await namesIn(log, /^[0-9A-F]{24}$/)) {
-    if (isNeeded(file) && !(await exists(path.join(to, `${file}.gz`)))) await copyFile(path.join(log, file), path.join(to, file)).catch(absentIsNull);
+    if (isNeeded(file) && !(await exists(path.join(to, `${file}.gz`))))
+      await copyFile(path.join(log, file), path.join(to, file)).catch(absentIsNull);
   }
 }
 
@@ -216,7 +270,12 @@ async function namesIn(directory: string, form: RegExp): Promise<string[]> {
 async function noteTurn({ home }: Cluster, plan: Plan): Promise<void> {
   const turns = await timelinesOf(plan.source);
   const timeline = await timelineIn(home.data);
-  await noteTimeline(home, turns, { timeline, parent: plan.timeline, since: new Date().toISOString(), point: plan.until ?? plan.backup.taken_at });
+  await noteTimeline(home, turns, {
+    timeline,
+    parent: plan.timeline,
+    since: new Date().toISOString(),
+    point: plan.until ?? plan.backup.taken_at,
+  });
 }
 
 /** The newest history file among the log says the timeline that a recovery has begun. */

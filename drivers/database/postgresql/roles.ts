@@ -7,13 +7,23 @@ import { roles } from './cluster';
 import { isVerifierOf, verifierOf } from './scram';
 import { name, text, type Session } from './session';
 
-interface Role { name: string; verifier: string | null }
+interface Role {
+  name: string;
+  verifier: string | null;
+}
 
-const groupOf: Record<ServerUser['access'], string> = { admin: roles.owner, read_write: roles.writers, read_only: roles.readers };
+const groupOf: Record<ServerUser['access'], string> = {
+  admin: roles.owner,
+  read_write: roles.writers,
+  read_only: roles.readers,
+};
 
 /** Names that a user cannot have. */
 export function isReserved(username: string): boolean {
-  return /^(pg_|platform_)/.test(username) || ['postgres', 'public', 'none', 'session_user', 'current_user', 'current_role'].includes(username);
+  return (
+    /^(pg_|platform_)/.test(username) ||
+    ['postgres', 'public', 'none', 'session_user', 'current_user', 'current_role'].includes(username)
+  );
 }
 
 /** The database, the roles of the platform, and the users with their passwords; sessions of an old password end. `session` is in the database postgres. */
@@ -31,13 +41,20 @@ export async function ensureUsers(session: Session, spec: ServerSpec): Promise<v
 
 /** Rights inside of the database; `session` is in it. Users that are not wanted any more go, what they made goes to the owner role. */
 export async function ensureRights(session: Session, spec: ServerSpec): Promise<void> {
-  const { rows } = await session.query<{ role: string }>('select distinct defaclrole::regrole::text as role from pg_default_acl');
+  const { rows } = await session.query<{ role: string }>(
+    'select distinct defaclrole::regrole::text as role from pg_default_acl',
+  );
   const done = new Set(rows.map(({ role }) => role.replaceAll('"', '')));
   if (!done.has(roles.owner)) await openSchemas(session);
-  const makers = [roles.owner, ...spec.users.filter(({ access }) => access === 'admin').map(({ username }) => username)];
+  const makers = [
+    roles.owner,
+    ...spec.users.filter(({ access }) => access === 'admin').map(({ username }) => username),
+  ];
   for (const maker of makers) if (!done.has(maker)) await openLaterTables(session, maker);
   const wanted = new Set(spec.users.map(({ username }) => username));
-  const { rows: logins } = await session.query<{ rolname: string }>(`select rolname from pg_roles where rolcanlogin and not rolsuper and rolname not like 'platform\\_%' and rolname not like 'pg\\_%'`);
+  const { rows: logins } = await session.query<{ rolname: string }>(
+    `select rolname from pg_roles where rolcanlogin and not rolsuper and rolname not like 'platform\\_%' and rolname not like 'pg\\_%'`,
+  );
   for (const { rolname } of logins) if (!wanted.has(rolname)) await dropUser(session, rolname);
 }
 
@@ -47,21 +64,33 @@ async function presentRoles(session: Session): Promise<Map<string, Role>> {
 }
 
 async function ensureGroups(session: Session, present: Map<string, Role>): Promise<void> {
-  for (const group of [roles.owner, roles.readers, roles.writers]) if (!present.has(group)) await session.query(`create role ${name(group)} nologin`);
-  if (!present.has(roles.owner)) await session.query(`grant pg_signal_backend, pg_read_all_stats to ${name(roles.owner)}`);
+  for (const group of [roles.owner, roles.readers, roles.writers])
+    if (!present.has(group)) await session.query(`create role ${name(group)} nologin`);
+  if (!present.has(roles.owner))
+    await session.query(`grant pg_signal_backend, pg_read_all_stats to ${name(roles.owner)}`);
   await session.query('revoke connect, temporary on database postgres, template1 from public');
 }
 
 // The comment says since when the password holds. Written with it in one transaction: whoever is killed before the old
 // sessions are ended, leaves behind when they have to.
-async function ensurePassword(session: Session, present: Map<string, Role>, role: string, password: string, right: 'login' | 'replication'): Promise<void> {
+async function ensurePassword(
+  session: Session,
+  present: Map<string, Role>,
+  role: string,
+  password: string,
+  right: 'login' | 'replication',
+): Promise<void> {
   const known = present.get(role);
   if (known !== undefined && (await isVerifierOf(known.verifier, password))) return;
   const options = right === 'login' ? 'login noreplication' : 'login replication';
   const verifier = await verifierOf(password);
   await session.query('begin');
-  await session.query(`${known === undefined ? 'create' : 'alter'} role ${name(role)} with ${options} nosuperuser nocreatedb nocreaterole nobypassrls password ${text(verifier)}`);
-  const { rows } = await session.query<{ now: string }>("select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS.USZ') as now");
+  await session.query(
+    `${known === undefined ? 'create' : 'alter'} role ${name(role)} with ${options} nosuperuser nocreatedb nocreaterole nobypassrls password ${text(verifier)}`,
+  );
+  const { rows } = await session.query<{ now: string }>(
+    "select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS.USZ') as now",
+  );
   await session.query(`comment on role ${name(role)} is ${text(`password since ${rows[0]?.now}`)}`);
   await session.query('commit');
 }
@@ -71,7 +100,8 @@ async function endOldSessions(session: Session, sources: string[]): Promise<void
   await session.query(
     `select pg_terminate_backend(pid) from pg_stat_activity a join pg_roles r on r.rolname = a.usename
      where not r.rolsuper and (a.backend_start < substring(shobj_description(r.oid, 'pg_authid') from 'password since (.*)')::timestamptz
-       or not coalesce(a.client_addr <<= any($1::inet[]), true))`, [['127.0.0.1', '::1', ...sources]],
+       or not coalesce(a.client_addr <<= any($1::inet[]), true))`,
+    [['127.0.0.1', '::1', ...sources]],
   );
 }
 
@@ -81,26 +111,38 @@ async function ensureDatabase(session: Session, database: string): Promise<void>
   if (rowCount === 0) await session.query(`create database ${name(database)} template template0`);
   const { rows } = await session.query<{ open: boolean }>(
     `select has_database_privilege($2, datname, 'create') and has_database_privilege($3, datname, 'connect') and not exists (select from aclexplode(coalesce(datacl, acldefault('d', datdba))) where grantee = 0) as open
-     from pg_database where datname = $1`, [database, roles.owner, roles.readers],
+     from pg_database where datname = $1`,
+    [database, roles.owner, roles.readers],
   );
   if (rows[0]?.open === true) return;
   await session.query('begin');
   await session.query(`revoke all on database ${name(database)} from public`);
-  await session.query(`grant connect, temporary on database ${name(database)} to ${name(roles.readers)}, ${name(roles.writers)}`);
+  await session.query(
+    `grant connect, temporary on database ${name(database)} to ${name(roles.readers)}, ${name(roles.writers)}`,
+  );
   await session.query(`grant connect, temporary, create on database ${name(database)} to ${name(roles.owner)}`);
   await session.query('commit');
 }
 
-async function ensureAccess(session: Session, { username, access }: ServerUser, database: string | null): Promise<void> {
+async function ensureAccess(
+  session: Session,
+  { username, access }: ServerUser,
+  database: string | null,
+): Promise<void> {
   const { rows } = await session.query<{ group: string }>(
-    'select g.rolname as group from pg_auth_members m join pg_roles g on g.oid = m.roleid join pg_roles u on u.oid = m.member where u.rolname = $1 and g.rolname = any($2)', [username, Object.values(groupOf)],
+    'select g.rolname as group from pg_auth_members m join pg_roles g on g.oid = m.roleid join pg_roles u on u.oid = m.member where u.rolname = $1 and g.rolname = any($2)',
+    [username, Object.values(groupOf)],
   );
   const group = groupOf[access];
   if (rows.length === 1 && rows[0]?.group === group) return;
   await session.query('begin');
-  for (const { group: other } of rows) if (other !== group) await session.query(`revoke ${name(other)} from ${name(username)}`);
+  for (const { group: other } of rows)
+    if (other !== group) await session.query(`revoke ${name(other)} from ${name(username)}`);
   await session.query(`grant ${name(group)} to ${name(username)}`);
-  if (database !== null) await session.query(`alter role ${name(username)} in database ${name(database)} ${access === 'admin' ? `set role = ${text(group)}` : 'reset role'}`);
+  if (database !== null)
+    await session.query(
+      `alter role ${name(username)} in database ${name(database)} ${access === 'admin' ? `set role = ${text(group)}` : 'reset role'}`,
+    );
   await session.query('commit');
 }
 
@@ -115,8 +157,10 @@ async function openSchemas(session: Session): Promise<void> {
 async function openLaterTables(session: Session, maker: string): Promise<void> {
   const rights = [
     `usage on schemas to ${name(roles.readers)}, ${name(roles.writers)}`,
-    `select on tables to ${name(roles.readers)}`, `select on sequences to ${name(roles.readers)}`,
-    `select, insert, update, delete, truncate on tables to ${name(roles.writers)}`, `usage, select, update on sequences to ${name(roles.writers)}`,
+    `select on tables to ${name(roles.readers)}`,
+    `select on sequences to ${name(roles.readers)}`,
+    `select, insert, update, delete, truncate on tables to ${name(roles.writers)}`,
+    `usage, select, update on sequences to ${name(roles.writers)}`,
   ];
   await session.query('begin');
   for (const right of rights) await session.query(`alter default privileges for role ${name(maker)} grant ${right}`);

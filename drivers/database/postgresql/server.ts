@@ -45,7 +45,11 @@ export async function serve(cluster: Cluster, which: Which, data: string, ctx: D
 }
 
 /** Stops it: sessions end, what is committed is on the disk, and the archive has all of it. Stopped is success. */
-export async function quiet(cluster: Pick<Cluster, 'estate' | 'home'>, which: Which, ctx: DriverContext): Promise<void> {
+export async function quiet(
+  cluster: Pick<Cluster, 'estate' | 'home'>,
+  which: Which,
+  ctx: DriverContext,
+): Promise<void> {
   const { runtime } = cluster.estate;
   const id = nameOf(cluster, which);
   const handle = await runtime.find(id);
@@ -55,7 +59,13 @@ export async function quiet(cluster: Pick<Cluster, 'estate' | 'home'>, which: Wh
 }
 
 /** Waits until it takes connections, then works in one. @throws DriverError transient when it ends, or the time is over */
-export async function whenReady<T>(cluster: Cluster, which: Which, target: Target, work: (session: Session) => Promise<T>, ctx: DriverContext): Promise<T> {
+export async function whenReady<T>(
+  cluster: Cluster,
+  which: Which,
+  target: Target,
+  work: (session: Session) => Promise<T>,
+  ctx: DriverContext,
+): Promise<T> {
   for (;;) {
     let last: unknown;
     try {
@@ -66,7 +76,8 @@ export async function whenReady<T>(cluster: Cluster, which: Which, target: Targe
     }
     const end = await endOf(cluster, which);
     if (end !== null) throw end;
-    if (ctx.signal.aborted) throw Object.assign(new DriverError('transient', 'The server does not take connections yet.'), { cause: last });
+    if (ctx.signal.aborted)
+      throw Object.assign(new DriverError('transient', 'The server does not take connections yet.'), { cause: last });
     await sleep(lookEveryMs);
   }
 }
@@ -108,14 +119,26 @@ function unitSpec(cluster: Cluster, id: string, data: string): UnitSpec {
   const { memory_mb, cpus, max_connections } = spec.size;
   const command = [path.join(programs.bin, 'postgres'), ...serverArguments(cluster, data)].map(shellQuoted).join(' ');
   return {
-    id, kind: 'service', command: `exec ${command}`, directory: home.run, root_directory: '.', env: { TZ: 'UTC' }, tenant: spec.tenant,
+    id,
+    kind: 'service',
+    command: `exec ${command}`,
+    directory: home.run,
+    root_directory: '.',
+    env: { TZ: 'UTC' },
+    tenant: spec.tenant,
     mounts: places.map((place) => ({ source: place, target: place })),
     readable: [home.conf, ...programs.readable],
-    limits: { memory_mb, cpus, processes: max_connections + processesBeside, time_ms: null, output_bytes: 4 << 20, disk_mb: null },
+    limits: {
+      memory_mb,
+      cpus,
+      processes: max_connections + processesBeside,
+      time_ms: null,
+      output_bytes: 4 << 20,
+      disk_mb: null,
+    },
   };
 }
 
 function shellQuoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }
-

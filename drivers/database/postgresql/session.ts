@@ -10,19 +10,41 @@ import { roles, socketDirectory, systemIdentifierOf } from './cluster';
 
 export type Session = ClientBase;
 
-const ours = ['search_path=pg_catalog', 'role=none', 'lock_timeout=10000', 'default_transaction_read_only=off', 'row_security=on', 'client_min_messages=warning', 'log_min_duration_statement=-1', 'idle_in_transaction_session_timeout=60000', 'track_activities=off'];
+const ours = [
+  'search_path=pg_catalog',
+  'role=none',
+  'lock_timeout=10000',
+  'default_transaction_read_only=off',
+  'row_security=on',
+  'client_min_messages=warning',
+  'log_min_duration_statement=-1',
+  'idle_in_transaction_session_timeout=60000',
+  'track_activities=off',
+];
 
 /** What it takes to get to a server. */
-export interface Reached { home: Home; spec: Pick<ServerSpec, 'port'> }
+export interface Reached {
+  home: Home;
+  spec: Pick<ServerSpec, 'port'>;
+}
 
 /** `data`: the directory that the server must be running on. */
-export interface Target { database?: string; data?: string; port?: number; statementMs?: number }
+export interface Target {
+  database?: string;
+  data?: string;
+  port?: number;
+  statementMs?: number;
+}
 
 /**
  * Runs `work` in a session, after the server has proved to be the one of these data.
  * @throws DriverError conflict when another server answers; whatever pg throws when none does
  */
-export async function inSession<T>(cluster: Reached, target: Target, work: (session: Session) => Promise<T>): Promise<T> {
+export async function inSession<T>(
+  cluster: Reached,
+  target: Target,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
   const session = await connect(cluster, target);
   try {
     await requireOurs(cluster, target, session);
@@ -35,7 +57,10 @@ export async function inSession<T>(cluster: Reached, target: Target, work: (sess
 /** It does not take connections now: it starts, stops, or is not there. */
 export function isUnavailable(error: unknown): boolean {
   const code = String((error as NodeJS.ErrnoException).code ?? '');
-  return ['ECONNREFUSED', 'ENOENT', 'ECONNRESET', 'EPIPE', '57P03', '57P01', '57P02'].includes(code) || /timeout expired|Connection terminated/.test((error as Error).message);
+  return (
+    ['ECONNREFUSED', 'ENOENT', 'ECONNRESET', 'EPIPE', '57P03', '57P01', '57P02'].includes(code) ||
+    /timeout expired|Connection terminated/.test((error as Error).message)
+  );
 }
 
 /** An SQL identifier. */
@@ -48,11 +73,20 @@ export function text(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }
 
-async function connect(cluster: Reached, { database = 'postgres', port, statementMs = 30_000 }: Target): Promise<Client> {
+async function connect(
+  cluster: Reached,
+  { database = 'postgres', port, statementMs = 30_000 }: Target,
+): Promise<Client> {
   const options = [...ours, `statement_timeout=${statementMs}`].map((one) => `-c ${one}`).join(' ');
   const client = new Client({
-    host: socketDirectory(cluster.home), port: port ?? cluster.spec.port, user: roles.admin, database, options,
-    application_name: 'platform', connectionTimeoutMillis: 5_000, query_timeout: statementMs + 5_000,
+    host: socketDirectory(cluster.home),
+    port: port ?? cluster.spec.port,
+    user: roles.admin,
+    database,
+    options,
+    application_name: 'platform',
+    connectionTimeoutMillis: 5_000,
+    query_timeout: statementMs + 5_000,
   });
   client.on('error', () => undefined); // the query that meets it fails
   try {
@@ -65,7 +99,9 @@ async function connect(cluster: Reached, { database = 'postgres', port, statemen
 }
 
 async function requireOurs(cluster: Reached, { data = cluster.home.data }: Target, session: Session): Promise<void> {
-  const { rows } = await session.query<{ id: string; data: string }>("select system_identifier::text as id, current_setting('data_directory') as data from pg_control_system()");
+  const { rows } = await session.query<{ id: string; data: string }>(
+    "select system_identifier::text as id, current_setting('data_directory') as data from pg_control_system()",
+  );
   const [seen] = rows;
   const expected = await systemIdentifierOf(data);
   if (seen?.id === expected && (seen.data === data || seen.data === (await realpath(data)))) return;

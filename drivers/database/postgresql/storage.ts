@@ -9,7 +9,10 @@ import type { Cluster } from './cluster';
 export type Stage = 'none' | 'soft' | 'hard';
 
 /** `usedBytes` null where it could not be measured. */
-export interface Storage { usedBytes: number | null; stage: Stage }
+export interface Storage {
+  usedBytes: number | null;
+  stage: Stage;
+}
 
 const beyond = 1.1;
 const enoughRoom = 0.95;

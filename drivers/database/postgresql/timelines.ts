@@ -5,7 +5,12 @@ import { readNote, writeNote, type Home } from '../home';
 import type { Manifest } from './backups';
 
 /** `since`: when it became that of the server. `point`: up to where it is the same as its parent; null for the first one. */
-interface Turn { timeline: number; parent: number | null; since: string; point: string | null }
+interface Turn {
+  timeline: number;
+  parent: number | null;
+  since: string;
+  point: string | null;
+}
 
 /** Of a new cluster. */
 export const firstTimeline: Turn[] = [{ timeline: 1, parent: null, since: '1970-01-01T00:00:00.000Z', point: null }];
@@ -21,7 +26,12 @@ export async function timelinesOf(home: Home): Promise<Turn[]> {
 
 /** The timeline that the server was on. */
 export function timelineAt(turns: Turn[], time: string): number {
-  return turns.filter(({ since }) => since <= time).sort((a, b) => (a.since < b.since ? -1 : 1)).at(-1)?.timeline ?? 1;
+  return (
+    turns
+      .filter(({ since }) => since <= time)
+      .sort((a, b) => (a.since < b.since ? -1 : 1))
+      .at(-1)?.timeline ?? 1
+  );
 }
 
 /** The newest backup from which the log leads to this time on this timeline; null where there is none. */

@@ -22,20 +22,31 @@ const tools = ['pg_dump', 'pg_restore'];
 /** `cluster` is of the new version. @throws DriverError unsupported, with what to install; or why it failed */
 export async function upgrade(cluster: Cluster, fromVersion: string, ctx: DriverContext): Promise<void> {
   const { home, spec, estate } = cluster;
-  if ((await majorOf(home.data)) === spec.version && !(await isReplacing(home))) return void (await bring(cluster, ctx));
-  const old: Cluster = { ...cluster, spec: { ...spec, version: fromVersion }, programs: await programsOf(estate, fromVersion) };
+  if ((await majorOf(home.data)) === spec.version && !(await isReplacing(home)))
+    return void (await bring(cluster, ctx));
+  const old: Cluster = {
+    ...cluster,
+    spec: { ...spec, version: fromVersion },
+    programs: await programsOf(estate, fromVersion),
+  };
   const bin = toolsOf(cluster.programs, old.programs);
-  await orGoBack(old, ctx, () => replaceData(home, {
-    key: `upgrade-${spec.version}`,
-    fill: (draft) => carryOver(cluster, old, { draft, bin }, ctx).catch(told),
-    stop: () => quietBoth(cluster, ctx),
-    prove: async () => {
-      await tryOut(cluster, ctx);
-      await writeNote(home, 'made', { version: spec.version });
-      await writeNote(home, 'timelines', firstTimeline);
-    },
-    goBack: () => Promise.resolve(),
-  }, ctx));
+  await orGoBack(old, ctx, () =>
+    replaceData(
+      home,
+      {
+        key: `upgrade-${spec.version}`,
+        fill: (draft) => carryOver(cluster, old, { draft, bin }, ctx).catch(told),
+        stop: () => quietBoth(cluster, ctx),
+        prove: async () => {
+          await tryOut(cluster, ctx);
+          await writeNote(home, 'made', { version: spec.version });
+          await writeNote(home, 'timelines', firstTimeline);
+        },
+        goBack: () => Promise.resolve(),
+      },
+      ctx,
+    ),
+  );
   await erase(asideOf(home).path, ctx);
   await bring(cluster, ctx);
 }
@@ -43,7 +54,13 @@ export async function upgrade(cluster: Cluster, fromVersion: string, ctx: Driver
 // Worth no second try: the data, or the programs, are what they are.
 function told(cause: unknown): never {
   if (!(cause instanceof CommandFailed)) throw cause;
-  throw Object.assign(new DriverError('invalid', 'The data of this database could not be carried over to the new version. It is back on the old one.'), { cause });
+  throw Object.assign(
+    new DriverError(
+      'invalid',
+      'The data of this database could not be carried over to the new version. It is back on the old one.',
+    ),
+    { cause },
+  );
 }
 
 // Those of the newer version know both; those of the older one are the second choice.
@@ -53,7 +70,12 @@ function toolsOf(newer: Programs, older: Programs): string {
   return (whole ?? newer).bin;
 }
 
-async function carryOver(cluster: Cluster, old: Cluster, { draft, bin }: { draft: string; bin: string }, ctx: DriverContext): Promise<void> {
+async function carryOver(
+  cluster: Cluster,
+  old: Cluster,
+  { draft, bin }: { draft: string; bin: string },
+  ctx: DriverContext,
+): Promise<void> {
   const { home, spec } = cluster;
   await quietBoth(cluster, ctx);
   await erase(asideOf(home).path, ctx);
@@ -65,8 +87,21 @@ async function carryOver(cluster: Cluster, old: Cluster, { draft, bin }: { draft
   await serveClosed(old, 'server', ctx);
   await whenReady(old, 'server', {}, async () => undefined, driverContext(readyWithinMs, ctx.signal));
   const database = spec.database_name ?? 'postgres';
-  const dump: [string, ...string[]] = [path.join(bin, 'pg_dump'), ...connectionOf(old), '-w', '-Fc', '-Z', '0', '-d', database];
-  await runPiped(dump, [path.join(bin, 'pg_restore'), ...connectionOf(aside), '-w', '--exit-on-error', '-d', database], ctx);
+  const dump: [string, ...string[]] = [
+    path.join(bin, 'pg_dump'),
+    ...connectionOf(old),
+    '-w',
+    '-Fc',
+    '-Z',
+    '0',
+    '-d',
+    database,
+  ];
+  await runPiped(
+    dump,
+    [path.join(bin, 'pg_restore'), ...connectionOf(aside), '-w', '--exit-on-error', '-d', database],
+    ctx,
+  );
   await carrySettings(old, aside, database);
   await inSession(aside, { data: draft, database, statementMs: 3_600_000 }, (session) => session.query('analyze'));
   await quietBoth(cluster, ctx);
@@ -74,16 +109,25 @@ async function carryOver(cluster: Cluster, old: Cluster, { draft, bin }: { draft
 
 async function serveClosed(cluster: Cluster, which: 'server' | 'aside', ctx: DriverContext): Promise<void> {
   const { home } = cluster;
-  await configure(cluster, home.data, await systemIdentifierOf(home.data), await ownerOf(home), { kind: 'private' }, ctx);
+  await configure(
+    cluster,
+    home.data,
+    await systemIdentifierOf(home.data),
+    await ownerOf(home),
+    { kind: 'private' },
+    ctx,
+  );
   await serve(cluster, which, home.data, ctx);
 }
 
 // What users have set for themselves is no part of a dump of the database.
 async function carrySettings(old: Cluster, aside: Cluster, database: string): Promise<void> {
-  const { rows } = await inSession(old, {}, (session) => session.query<{ role: string; here: boolean; settings: string[] }>(
-    `select r.rolname as role, s.setdatabase <> 0 as here, s.setconfig as settings from pg_db_role_setting s join pg_roles r on r.oid = s.setrole
+  const { rows } = await inSession(old, {}, (session) =>
+    session.query<{ role: string; here: boolean; settings: string[] }>(
+      `select r.rolname as role, s.setdatabase <> 0 as here, s.setconfig as settings from pg_db_role_setting s join pg_roles r on r.oid = s.setrole
      where not r.rolsuper and r.rolname not like 'platform\\_%'`,
-  ));
+    ),
+  );
   await inSession(aside, { data: aside.home.data }, async (session) => {
     for (const { role, here, settings } of rows) {
       for (const setting of settings) {

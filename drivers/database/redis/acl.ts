@@ -5,7 +5,10 @@ import type { ServerSpec, ServerUser } from '../../database';
 import { DriverError } from '../../driver';
 
 /** `rules` as ACL SETUSER takes them. */
-export interface Account { username: string; rules: string[] }
+export interface Account {
+  username: string;
+  rules: string[];
+}
 
 const everything = ['~*', '&*'];
 // Not in @admin, but beyond the data: MIGRATE makes the server connect to any host, SCRIPT DEBUG holds it up.
@@ -18,7 +21,19 @@ const rulesOf: Record<ServerUser['access'], string[]> = {
   admin: ['+@all', ...harmful, '+slowlog'],
   read_write: ['+@all', ...harmful, ...allAtOnce, '+fcall', '+fcall_ro'],
   // INFO, KEYS, SORT_RO are @dangerous; clients ask for INFO when they connect.
-  read_only: ['-@all', '+@read', '+@connection', '+@transaction', ...listening, ...readingScripts, '-@dangerous', ...harmful, '+info', '+keys', '+sort_ro'],
+  read_only: [
+    '-@all',
+    '+@read',
+    '+@connection',
+    '+@transaction',
+    ...listening,
+    ...readingScripts,
+    '-@dangerous',
+    ...harmful,
+    '+info',
+    '+keys',
+    '+sort_ro',
+  ],
 };
 
 export function adminOf(id: string): string {
@@ -37,7 +52,9 @@ export function accountsOf(spec: ServerSpec): Account[] {
   return [
     account(adminOf(spec.id), spec.admin_password, admin),
     account(followerOf(spec.id), spec.admin_password, follower),
-    ...spec.users.map(({ username, password, access }) => account(requireFree(username), password, [...everything, ...rulesOf[access]])),
+    ...spec.users.map(({ username, password, access }) =>
+      account(requireFree(username), password, [...everything, ...rulesOf[access]]),
+    ),
   ];
 }
 

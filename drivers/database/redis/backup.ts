@@ -16,31 +16,59 @@ import { awaken, programOf, start, stop, type RedisEstate } from './server';
 const snapshotName = 'dump.rdb';
 const lookEveryMs = 100;
 
-export async function backup(estate: RedisEstate, spec: ServerSpec, backupId: string, ctx: DriverContext): Promise<BackupMade> {
+export async function backup(
+  estate: RedisEstate,
+  spec: ServerSpec,
+  backupId: string,
+  ctx: DriverContext,
+): Promise<BackupMade> {
   const home = await requireHome(estate, spec.id);
-  return makeBackup(estate, spec.id, backupId, snapshotName, async (file) => {
-    const version = await withServer(home, spec, (say) => snapshot(say, ctx), ctx);
-    const taken = path.join(home.data, snapshotName);
-    await copyFile(taken, file, null, ctx);
-    // It counts towards the storage of the tenant, and the server has no use for it.
-    await rm(taken, { force: true });
-    return { version, series: spec.version, taken_at: new Date().toISOString() };
-  }, ctx);
+  return makeBackup(
+    estate,
+    spec.id,
+    backupId,
+    snapshotName,
+    async (file) => {
+      const version = await withServer(home, spec, (say) => snapshot(say, ctx), ctx);
+      const taken = path.join(home.data, snapshotName);
+      await copyFile(taken, file, null, ctx);
+      // It counts towards the storage of the tenant, and the server has no use for it.
+      await rm(taken, { force: true });
+      return { version, series: spec.version, taken_at: new Date().toISOString() };
+    },
+    ctx,
+  );
 }
 
 /** @throws DriverError unsupported for a point in time, invalid where the server does not start with the data */
-export async function restore(estate: RedisEstate, spec: ServerSpec, from: RestoreFrom, ctx: DriverContext): Promise<void> {
+export async function restore(
+  estate: RedisEstate,
+  spec: ServerSpec,
+  from: RestoreFrom,
+  ctx: DriverContext,
+): Promise<void> {
   const { backup_id: backupId } = from;
-  if (backupId === null || from.until !== null) throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
+  if (backupId === null || from.until !== null)
+    throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
   const home = await requireHome(estate, spec.id);
   const { file } = await requireBackup(estate, from.server_id, backupId);
   const { version } = programOf(estate, spec.version);
   const owner = await dataOwner(home);
-  await replace(estate, home, { key: `restore ${from.id}`, now: spec, before: spec, fill: (draft) => layOut(draft, file, version, owner, ctx) }, ctx);
+  await replace(
+    estate,
+    home,
+    { key: `restore ${from.id}`, now: spec, before: spec, fill: (draft) => layOut(draft, file, version, owner, ctx) },
+    ctx,
+  );
 }
 
 /** Works on a copy, for the older server does not read what the newer one has written. @throws DriverError unsupported, invalid */
-export async function upgrade(estate: RedisEstate, spec: ServerSpec, fromVersion: string, ctx: DriverContext): Promise<void> {
+export async function upgrade(
+  estate: RedisEstate,
+  spec: ServerSpec,
+  fromVersion: string,
+  ctx: DriverContext,
+): Promise<void> {
   programOf(estate, spec.version);
   const home = await requireHome(estate, spec.id);
   const before = { ...spec, version: fromVersion };
@@ -51,13 +79,28 @@ export async function upgrade(estate: RedisEstate, spec: ServerSpec, fromVersion
   await replace(estate, home, { key: `upgrade ${fromVersion} ${spec.version}`, now: spec, before, fill }, ctx);
 }
 
-interface Change { key: string; now: ServerSpec; before: ServerSpec; fill: (draft: string) => Promise<void> }
+interface Change {
+  key: string;
+  now: ServerSpec;
+  before: ServerSpec;
+  fill: (draft: string) => Promise<void>;
+}
 
-async function replace(estate: RedisEstate, home: Home, { key, now, before, fill }: Change, ctx: DriverContext): Promise<void> {
+async function replace(
+  estate: RedisEstate,
+  home: Home,
+  { key, now, before, fill }: Change,
+  ctx: DriverContext,
+): Promise<void> {
   const steps = {
     stop: () => stop(estate, now.id, ctx),
     // Past what a start usually takes: a large snapshot is read for minutes.
-    prove: () => patiently(() => start(estate, home, now, ctx), () => awaken(estate, home, now, ctx), ctx),
+    prove: () =>
+      patiently(
+        () => start(estate, home, now, ctx),
+        () => awaken(estate, home, now, ctx),
+        ctx,
+      ),
     goBack: async () => (before.running ? start(estate, home, before, ctx) : undefined),
   };
   await replaceData(home, { key, fill, ...steps }, ctx);
@@ -95,5 +138,9 @@ async function snapshot(say: Say, ctx: DriverContext): Promise<string> {
 async function progress(say: Say): Promise<{ mark: string; busy: boolean; failed: boolean }> {
   const state = fieldsOf(await say('INFO', 'persistence'));
   const busy = state.get('rdb_bgsave_in_progress') === '1' || state.get('aof_rewrite_in_progress') === '1';
-  return { busy, mark: state.get('rdb_saves') ?? state.get('rdb_last_save_time') ?? '', failed: state.get('rdb_last_bgsave_status') !== 'ok' };
+  return {
+    busy,
+    mark: state.get('rdb_saves') ?? state.get('rdb_last_save_time') ?? '',
+    failed: state.get('rdb_last_bgsave_status') !== 'ok',
+  };
 }

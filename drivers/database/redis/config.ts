@@ -7,7 +7,12 @@ import { aclLines, followerOf } from './acl';
 
 const mebibyte = 1 << 20;
 
-export const fileNames = { config: 'redis.conf', certificate: 'server.crt', key: 'server.key', authority: 'primary.crt' } as const;
+export const fileNames = {
+  config: 'redis.conf',
+  certificate: 'server.crt',
+  key: 'server.key',
+  authority: 'primary.crt',
+} as const;
 
 /**
  * Bytes for data, of the memory of the package: the rest is for the process itself, for pages that change while a child
@@ -25,19 +30,45 @@ export function settings(spec: ServerSpec, home: Home, engineVersion: string): s
   const major = Number(engineVersion.split('.')[0]);
   const quotedPath = (name: string) => quoted(path.join(home.conf, name));
   return [
-    `dir ${quoted(home.data)}`, `unixsocket ${quoted(socketOf(home))}`, 'unixsocketperm 700',
-    'port 0', `tls-port ${spec.port}`, `bind ${loopback(engineVersion)}`, 'protected-mode no', 'tcp-keepalive 60',
-    `tls-cert-file ${quotedPath(fileNames.certificate)}`, `tls-key-file ${quotedPath(fileNames.key)}`,
-    'tls-auth-clients no', 'tls-protocols "TLSv1.2 TLSv1.3"', 'tls-prefer-server-ciphers yes',
+    `dir ${quoted(home.data)}`,
+    `unixsocket ${quoted(socketOf(home))}`,
+    'unixsocketperm 700',
+    'port 0',
+    `tls-port ${spec.port}`,
+    `bind ${loopback(engineVersion)}`,
+    'protected-mode no',
+    'tcp-keepalive 60',
+    `tls-cert-file ${quotedPath(fileNames.certificate)}`,
+    `tls-key-file ${quotedPath(fileNames.key)}`,
+    'tls-auth-clients no',
+    'tls-protocols "TLSv1.2 TLSv1.3"',
+    'tls-prefer-server-ciphers yes',
     // The platform's own connections come on top.
-    `maxclients ${spec.size.max_connections + 16}`, `maxmemory ${dataMemoryBytes(spec)}`, 'maxmemory-policy noeviction',
-    'save ""', 'appendonly yes', 'appendfsync everysec', 'aof-use-rdb-preamble yes', 'auto-aof-rewrite-percentage 100', 'auto-aof-rewrite-min-size 16mb',
+    `maxclients ${spec.size.max_connections + 16}`,
+    `maxmemory ${dataMemoryBytes(spec)}`,
+    'maxmemory-policy noeviction',
+    'save ""',
+    'appendonly yes',
+    'appendfsync everysec',
+    'aof-use-rdb-preamble yes',
+    'auto-aof-rewrite-percentage 100',
+    'auto-aof-rewrite-min-size 16mb',
     // A snapshot is a backup only: one that fails must not stop writes.
     'stop-writes-on-bgsave-error no',
-    'lazyfree-lazy-user-flush yes', 'lazyfree-lazy-user-del yes', 'repl-diskless-sync yes', 'repl-diskless-sync-delay 0', 'repl-ping-replica-period 1',
+    'lazyfree-lazy-user-flush yes',
+    'lazyfree-lazy-user-del yes',
+    'repl-diskless-sync yes',
+    'repl-diskless-sync-delay 0',
+    'repl-ping-replica-period 1',
     `repl-backlog-size ${Math.max(1, Math.floor(spec.size.memory_mb / 64))}mb`,
-    'daemonize no', 'loglevel notice', 'logfile ""', 'always-show-logo no', 'set-proc-title no',
-    ...(major >= 7 ? ['maxmemory-clients 10%', 'enable-debug-command no', 'enable-module-command no', 'enable-protected-configs no'] : []),
+    'daemonize no',
+    'loglevel notice',
+    'logfile ""',
+    'always-show-logo no',
+    'set-proc-title no',
+    ...(major >= 7
+      ? ['maxmemory-clients 10%', 'enable-debug-command no', 'enable-module-command no', 'enable-protected-configs no']
+      : []),
     ...following(spec, home),
   ];
 }
@@ -64,7 +95,11 @@ function following({ replica_of }: ServerSpec, home: Home): string[] {
   if (replica_of === null) return [];
   const authorities = ['/etc/ssl/certs'].filter((directory) => existsSync(directory));
   return [
-    'tls-replication yes', `replicaof 127.0.0.1 ${replica_of.port}`, `masteruser ${followerOf(replica_of.server_id)}`, 'replica-read-only yes',
-    `tls-ca-cert-file ${quoted(path.join(home.conf, fileNames.authority))}`, ...authorities.map((directory) => `tls-ca-cert-dir ${directory}`),
+    'tls-replication yes',
+    `replicaof 127.0.0.1 ${replica_of.port}`,
+    `masteruser ${followerOf(replica_of.server_id)}`,
+    'replica-read-only yes',
+    `tls-ca-cert-file ${quoted(path.join(home.conf, fileNames.authority))}`,
+    ...authorities.map((directory) => `tls-ca-cert-dir ${directory}`),
   ];
 }

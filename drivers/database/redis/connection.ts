@@ -13,16 +13,24 @@ export type Say = (...words: string[]) => Promise<unknown>;
 const answerWithinMs = 5_000;
 // Only where there is such a server: the package takes a tenth of a start. And createClient makes a class with all commands
 // each time, which takes longer than all that is said; a copy shares it.
-const template = memoize(async () => (await import('@redis/client')).createClient({ RESP: 2, disableClientInfo: true }));
+const template = memoize(async () =>
+  (await import('@redis/client')).createClient({ RESP: 2, disableClientInfo: true }),
+);
 const notYet = /ENOENT|ECONNREFUSED|ECONNRESET|LOADING|Socket closed|closed the connection|Connection timeout/i;
 
 /**
  * Connects, makes sure that it is the server of this home, works and hangs up.
  * @throws NotReady @throws DriverError conflict where another one answers
  */
-export async function withServer<T>(home: Home, spec: Pick<ServerSpec, 'id' | 'admin_password'>, work: (say: Say) => Promise<T>, ctx: DriverContext): Promise<T> {
+export async function withServer<T>(
+  home: Home,
+  spec: Pick<ServerSpec, 'id' | 'admin_password'>,
+  work: (say: Say) => Promise<T>,
+  ctx: DriverContext,
+): Promise<T> {
   const client = (await template()).duplicate({
-    username: adminOf(spec.id), password: spec.admin_password,
+    username: adminOf(spec.id),
+    password: spec.admin_password,
     socket: { path: socketOf(home), tls: false, reconnectStrategy: false, connectTimeout: answerWithinMs },
   });
   client.on('error', () => undefined);
@@ -43,20 +51,27 @@ export async function withServer<T>(home: Home, spec: Pick<ServerSpec, 'id' | 'a
 
 /** Fields of an answer to INFO. */
 export function fieldsOf(info: unknown): Map<string, string> {
-  const lines = String(info).split('\r\n').filter((line) => line.includes(':') && !line.startsWith('#'));
+  const lines = String(info)
+    .split('\r\n')
+    .filter((line) => line.includes(':') && !line.startsWith('#'));
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));
 }
 
 function requireOurs(info: string, home: Home): void {
   const file = fieldsOf(info).get('config_file') ?? '';
-  if (!file.startsWith(`${home.conf}/`)) throw new DriverError('conflict', 'Another server answers in the place of this one; it was left alone.');
+  if (!file.startsWith(`${home.conf}/`))
+    throw new DriverError('conflict', 'Another server answers in the place of this one; it was left alone.');
 }
 
 function meaning(error: Error): DriverError {
   if (error instanceof DriverError) return error;
   const words = `${(error as NodeJS.ErrnoException).code ?? ''} ${error.name} ${error.message}`;
   if (notYet.test(words)) return new NotReady();
-  if (/WRONGPASS|NOAUTH/.test(words)) return new DriverError('conflict', 'The server does not know the platform; it was left alone.');
+  if (/WRONGPASS|NOAUTH/.test(words))
+    return new DriverError('conflict', 'The server does not know the platform; it was left alone.');
   // The text of the server may repeat what it was told.
-  return Object.assign(new DriverError('transient', `The server answered ${/^[A-Z]+(?= )/.exec(error.message)?.[0] ?? 'with an error'}.`), { cause: error });
+  return Object.assign(
+    new DriverError('transient', `The server answered ${/^[A-Z]+(?= )/.exec(error.message)?.[0] ?? 'with an error'}.`),
+    { cause: error },
+  );
 }

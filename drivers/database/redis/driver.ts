@@ -28,8 +28,22 @@ export interface RedisOptions {
   publicAddresses?: string[];
 }
 
-export function openRedis({ runtime, directory, engine, found, gigabyteBytes = 2 ** 30, publicAddresses }: RedisOptions): EngineDriver {
-  const estate: RedisEstate = { runtime, directory: path.resolve(directory), engine, found, gigabyteBytes, publicAddresses: publicAddresses ?? null };
+export function openRedis({
+  runtime,
+  directory,
+  engine,
+  found,
+  gigabyteBytes = 2 ** 30,
+  publicAddresses,
+}: RedisOptions): EngineDriver {
+  const estate: RedisEstate = {
+    runtime,
+    directory: path.resolve(directory),
+    engine,
+    found,
+    gigabyteBytes,
+    publicAddresses: publicAddresses ?? null,
+  };
   return {
     engine,
     versions: () => Promise.resolve(versionsOf(found)),
@@ -54,10 +68,16 @@ async function seen(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: Driv
   // It may have been started with another password of ours.
   if (change === 'settings') return { ...nothingSeen, state: 'running', differs: change };
   const live = await withServer(home, spec, (say) => look(estate, home, spec, say), ctx);
-  const differs = [spec.running ? null : 'running', change, live.differs, await gateDiffers(estate, home, spec)].filter((one) => one !== null);
+  const differs = [spec.running ? null : 'running', change, live.differs, await gateDiffers(estate, home, spec)].filter(
+    (one) => one !== null,
+  );
   return {
-    state: 'running', differs: differs.length === 0 ? null : differs.join(', '), storage_used_bytes: live.storageUsedBytes,
-    full: live.full, replication_lag_seconds: live.lagSeconds, reason: null,
+    state: 'running',
+    differs: differs.length === 0 ? null : differs.join(', '),
+    storage_used_bytes: live.storageUsedBytes,
+    full: live.full,
+    replication_lag_seconds: live.lagSeconds,
+    reason: null,
   };
 }
 
@@ -73,12 +93,17 @@ async function bring(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: Dri
   const change = await outdated(estate, home, spec);
   if (state.state === 'running' && change === 'settings') await stop(estate, spec.id, ctx);
   if (state.state !== 'running' || change === 'settings') await start(estate, home, spec, ctx);
-  await withServer(home, spec, async (say) => {
-    if (change === 'certificate') await renewCertificate(estate, home, spec, say);
-    await bringUsers(home, spec, say);
-    await bringRole(spec, say);
-    await bringRoom(estate, home, spec, say);
-  }, ctx);
+  await withServer(
+    home,
+    spec,
+    async (say) => {
+      if (change === 'certificate') await renewCertificate(estate, home, spec, say);
+      await bringUsers(home, spec, say);
+      await bringRole(spec, say);
+      await bringRoom(estate, home, spec, say);
+    },
+    ctx,
+  );
 }
 
 async function metrics(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext): Promise<ServerMetrics> {
@@ -90,8 +115,11 @@ async function metrics(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext
   const commands = Number(info.get('total_commands_processed'));
   return {
     // Without the platform's own one.
-    connections: Math.max(0, Number(info.get('connected_clients')) - 1), memory_bytes: Number(info.get('used_memory_rss')),
+    connections: Math.max(0, Number(info.get('connected_clients')) - 1),
+    memory_bytes: Number(info.get('used_memory_rss')),
     cpu_seconds: usage?.cpu_seconds ?? Number(info.get('used_cpu_sys')) + Number(info.get('used_cpu_user')),
-    transactions: commands, read_operations: hits, write_operations: null,
+    transactions: commands,
+    read_operations: hits,
+    write_operations: null,
   };
 }

@@ -14,10 +14,15 @@ import { configuration, fileNames, settings } from './config';
 import { withServer, type Say } from './connection';
 
 /** `found`: the servers of this host. */
-export interface RedisEstate extends GateEstate { found: EngineFound[] }
+export interface RedisEstate extends GateEstate {
+  found: EngineFound[];
+}
 
 /** What the running process was started with. */
-interface Started { settings: string; certificate: string }
+interface Started {
+  settings: string;
+  certificate: string;
+}
 
 const graceMs = 20_000;
 
@@ -37,7 +42,13 @@ export async function start(estate: RedisEstate, home: Home, spec: ServerSpec, c
   await giveFile(path.join(home.conf, fileNames.config), configuration(spec, home, version), owner);
   await giveCertificates(estate, home, spec);
   const command = `exec ${shellQuoted(program)} ${shellQuoted(path.join(home.conf, fileNames.config))}`;
-  await startServer(estate, home, spec, { command, threads: 64, readable: program.startsWith('/usr/') ? [] : [path.dirname(program)] }, ctx);
+  await startServer(
+    estate,
+    home,
+    spec,
+    { command, threads: 64, readable: program.startsWith('/usr/') ? [] : [path.dirname(program)] },
+    ctx,
+  );
   await writeNote(home, 'started', await startedWith(estate, home, spec));
   await awaken(estate, home, spec, ctx);
 }
@@ -52,7 +63,11 @@ export function awaken(estate: Estate, home: Home, spec: ServerSpec, ctx: Driver
 }
 
 /** What differs between the running process and the spec: `settings` need a restart, `certificate` does not. */
-export async function outdated(estate: RedisEstate, home: Home, spec: ServerSpec): Promise<'settings' | 'certificate' | null> {
+export async function outdated(
+  estate: RedisEstate,
+  home: Home,
+  spec: ServerSpec,
+): Promise<'settings' | 'certificate' | null> {
   const now = await readNote<Started>(home, 'started');
   const wanted = await startedWith(estate, home, spec);
   if (now?.settings !== wanted.settings) return 'settings';
@@ -64,7 +79,15 @@ export async function renewCertificate(estate: RedisEstate, home: Home, spec: Se
   await giveCertificates(estate, home, spec);
   const authority = spec.replica_of === null ? [] : ['tls-ca-cert-file', path.join(home.conf, fileNames.authority)];
   // In one command: a key of another certificate is refused. Before 7.0 the file names alone, one by one, reload both.
-  await say('CONFIG', 'SET', 'tls-cert-file', path.join(home.conf, fileNames.certificate), 'tls-key-file', path.join(home.conf, fileNames.key), ...authority);
+  await say(
+    'CONFIG',
+    'SET',
+    'tls-cert-file',
+    path.join(home.conf, fileNames.certificate),
+    'tls-key-file',
+    path.join(home.conf, fileNames.key),
+    ...authority,
+  );
   await writeNote(home, 'started', await startedWith(estate, home, spec));
 }
 
@@ -72,7 +95,8 @@ async function giveCertificates(estate: Estate, home: Home, { tls, replica_of: p
   const owner = await ownerOf(home);
   await giveFile(path.join(home.conf, fileNames.certificate), tls.certificate, owner);
   await giveFile(path.join(home.conf, fileNames.key), tls.key, owner);
-  if (primary !== null) await giveFile(path.join(home.conf, fileNames.authority), await certificateOf(estate, primary.server_id), owner);
+  if (primary !== null)
+    await giveFile(path.join(home.conf, fileNames.authority), await certificateOf(estate, primary.server_id), owner);
 }
 
 async function certificateOf(estate: Estate, primaryId: string): Promise<string> {
@@ -88,7 +112,10 @@ async function startedWith(estate: RedisEstate, home: Home, spec: ServerSpec): P
   const authority = spec.replica_of === null ? '' : await certificateOf(estate, spec.replica_of.server_id);
   // The role is changed live, and so is what a primary once was.
   const lines = settings({ ...spec, replica_of: null }, home, version);
-  return { settings: digest([...lines, version, spec.admin_password, JSON.stringify(spec.size)].join('\n')), certificate: digest(spec.tls.certificate + spec.tls.key + authority) };
+  return {
+    settings: digest([...lines, version, spec.admin_password, JSON.stringify(spec.size)].join('\n')),
+    certificate: digest(spec.tls.certificate + spec.tls.key + authority),
+  };
 }
 
 function digest(text: string): string {

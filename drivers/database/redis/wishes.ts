@@ -14,9 +14,14 @@ export interface Live {
   lagSeconds: number | null;
 }
 
-interface UsersNote { wanted: string; found: string }
+interface UsersNote {
+  wanted: string;
+  found: string;
+}
 /** Size of the data in memory when their file was last written anew. */
-interface RewriteNote { bytes: number }
+interface RewriteNote {
+  bytes: number;
+}
 
 // Growth is refused: commands that take memory, by the server itself. Reads and deletions go on.
 const nothingMore = '1';
@@ -34,7 +39,12 @@ export async function look(estate: Estate, home: Home, spec: ServerSpec, say: Sa
     (await roleDiffers(spec, role, say)) ? 'role' : null,
     closed === mustClose(estate, spec, used, closed) ? null : 'storage limit',
   ].filter((one) => one !== null);
-  return { differs: differs.length === 0 ? null : differs.join(', '), storageUsedBytes: used, full: closed, lagSeconds: lagOf(role) };
+  return {
+    differs: differs.length === 0 ? null : differs.join(', '),
+    storageUsedBytes: used,
+    full: closed,
+    lagSeconds: lagOf(role),
+  };
 }
 
 export async function bringUsers(home: Home, spec: ServerSpec, say: Say): Promise<void> {
@@ -45,9 +55,12 @@ export async function bringUsers(home: Home, spec: ServerSpec, say: Say): Promis
     await say('ACL', 'SETUSER', username, 'reset', ...rules);
     // To change a password ends what was opened with the old one.
     const password = rules.find((rule) => rule.startsWith('#'))?.slice(1);
-    if (present.has(username) && present.get(username) !== password) await say('CLIENT', 'KILL', 'USER', username, 'SKIPME', 'yes');
+    if (present.has(username) && present.get(username) !== password)
+      await say('CLIENT', 'KILL', 'USER', username, 'SKIPME', 'yes');
   }
-  const others = [...present.keys()].filter((username) => username !== 'default' && !wanted.some((one) => one.username === username));
+  const others = [...present.keys()].filter(
+    (username) => username !== 'default' && !wanted.some((one) => one.username === username),
+  );
   if (others.length > 0) await say('ACL', 'DELUSER', ...others);
   await writeNote(home, 'users', { wanted: wishOf(spec), found: await foundUsers(say) } satisfies UsersNote);
 }
@@ -74,7 +87,10 @@ export async function bringRoom(estate: Estate, home: Home, spec: ServerSpec, sa
 /** The position of a replica behind its primary, null for a primary. */
 export function lagOf(role: Map<string, string>): number | null {
   if (role.get('role') !== 'slave') return null;
-  const since = role.get('master_link_status') === 'up' ? role.get('master_last_io_seconds_ago') : role.get('master_link_down_since_seconds');
+  const since =
+    role.get('master_link_status') === 'up'
+      ? role.get('master_last_io_seconds_ago')
+      : role.get('master_link_down_since_seconds');
   const seconds = Number(since);
   // The primary speaks once a second; -1: it has not been reached yet.
   return Number.isNaN(seconds) || seconds < 0 ? null : Math.max(0, seconds - 1);
@@ -109,7 +125,11 @@ function limitOf(estate: Estate, { storage_gb }: ServerSpec): number {
 async function roleDiffers(spec: ServerSpec, role: Map<string, string>, say: Say): Promise<boolean> {
   if (spec.replica_of === null) return role.get('role') !== 'master';
   const [, password] = (await say('CONFIG', 'GET', 'masterauth')) as string[];
-  return role.get('role') !== 'slave' || role.get('master_port') !== String(spec.replica_of.port) || password !== spec.replica_of.password;
+  return (
+    role.get('role') !== 'slave' ||
+    role.get('master_port') !== String(spec.replica_of.port) ||
+    password !== spec.replica_of.password
+  );
 }
 
 // Rules are written differently by each version of the server; so what it made of them is remembered.
@@ -134,4 +154,3 @@ async function hashesOf(say: Say): Promise<Map<string, string>> {
 function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
-

@@ -10,7 +10,9 @@ function consoleSpec(document, origin, project) {
     for (const operation of Object.values(item)) {
       operation.security = [];
       operation.description += `\n\nScope: \`${operation['x-required-scope']}\``;
-      operation.parameters = (operation.parameters || []).filter((parameter) => !(parameter.$ref || '').endsWith('/X-Svc-Project'));
+      operation.parameters = (operation.parameters || []).filter(
+        (parameter) => !(parameter.$ref || '').endsWith('/X-Svc-Project'),
+      );
       for (const parameter of operation.parameters) prefill(parameter, path, project);
     }
   }

@@ -5,7 +5,10 @@ const find = (id) => document.getElementById(id);
 find('form').addEventListener('submit', async (event) => {
   event.preventDefault();
   const form = event.currentTarget;
-  const answer = await fetch('/api/entries', { method: 'POST', body: JSON.stringify(Object.fromEntries(new FormData(form))) });
+  const answer = await fetch('/api/entries', {
+    method: 'POST',
+    body: JSON.stringify(Object.fromEntries(new FormData(form))),
+  });
   find('error').textContent = answer.ok ? '' : (await answer.json()).error;
   if (answer.ok) form.reset();
   await show();
@@ -21,7 +24,8 @@ async function show() {
 }
 
 function describe(database) {
-  if (!database) return 'No database yet. Attach a PostgreSQL database to this application, or set DATABASE_URL, and deploy again.';
+  if (!database)
+    return 'No database yet. Attach a PostgreSQL database to this application, or set DATABASE_URL, and deploy again.';
   if (!database.reachable) return 'There is a DATABASE_URL, but no database answers there. The log says more.';
   return `PostgreSQL ${database.version}, database ${database.name}, ${database.size}`;
 }
