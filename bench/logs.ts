@@ -15,11 +15,11 @@ import { mintId } from '../core/ids';
 import { createLog } from '../core/log';
 import { driverContext } from '../drivers/driver';
 import { openLocalRuntime } from '../drivers/runtime/local';
-import { named } from '../models/statement';
+import { named } from '../db/statement';
 import { firstBoot, type FirstKey } from '../server/first_boot';
-import { openPlatform, type Platform } from '../server/platform';
+import { openPlatform, type Platform } from '../platform/platform';
 import { startService } from '../server/service';
-import { startShipper } from '../server/shipper';
+import { startShipper } from '../agents/shipper';
 
 const APPLICATIONS = 10;
 const LINES_A_SECOND = 1_000;

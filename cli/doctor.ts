@@ -7,10 +7,10 @@ import { loadKeyRing } from '../core/secrets';
 import { StartupError } from '../core/startup_error';
 import { dnsQuestions } from '../drivers/dns';
 import { hostFacts } from '../drivers/host';
-import { openDatabase, type Database } from '../models/database';
-import { assertNotNewer, pendingMigrations } from '../models/migrate';
-import { openEmbedded } from '../server/embedded';
-import { MIGRATIONS } from '../server/platform';
+import { openDatabase, type Database } from '../db/database';
+import { assertNotNewer, pendingMigrations } from '../db/migrate';
+import { openEmbedded } from '../platform/embedded';
+import { MIGRATIONS } from '../platform/platform';
 import { reasonOf } from '../server/http';
 import type { Command } from './command';
 

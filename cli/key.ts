@@ -1,7 +1,7 @@
 import { formats } from '../core/formats';
 import { scopes as knownScopes } from '../core/scopes';
 import * as keys from '../models/api_key';
-import { named } from '../models/statement';
+import { named } from '../db/statement';
 import { CommandError, UsageError, type Command, type Input, type Output } from './command';
 import { actAs, inDatabase } from './open';
 

@@ -5,8 +5,8 @@ import type { Context, Identity } from '../core/context';
 import { mintRequestId } from '../core/ids';
 import { createLog } from '../core/log';
 import { findUser, type UserRow } from '../models/user';
-import type * as OfContext from '../server/context';
-import type * as OfPlatform from '../server/platform';
+import type * as OfContext from '../platform/context';
+import type * as OfPlatform from '../platform/platform';
 import { CommandError } from './command';
 
 const load = createRequire(__filename);
@@ -14,8 +14,8 @@ const load = createRequire(__filename);
 /** Runs in one transaction on the service's database. @throws StartupError where it can't be opened */
 export async function inDatabase<T>(run: (ctx: Context) => Promise<T>): Promise<T> {
   // Not before: most of the time of a command goes into loading them.
-  const { makeContext } = load('../server/context') as typeof OfContext;
-  const { openPlatform } = load('../server/platform') as typeof OfPlatform;
+  const { makeContext } = load('../platform/context') as typeof OfContext;
+  const { openPlatform } = load('../platform/platform') as typeof OfPlatform;
   const platform = await openPlatform(loadConfig(process.env), createLog('silent'));
   try {
     const ctx = makeContext(platform, {

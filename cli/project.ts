@@ -1,6 +1,6 @@
 import { formats } from '../core/formats';
 import { Project } from '../models/project';
-import { named } from '../models/statement';
+import { named } from '../db/statement';
 import { UsageError, type Command } from './command';
 import { actAs, inDatabase } from './open';
 

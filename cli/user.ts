@@ -1,7 +1,7 @@
 import { formats } from '../core/formats';
 import { hashPassword } from '../core/passwords';
 import { createUser, findUser, resetTwoFactor, setPassword } from '../models/user';
-import { named } from '../models/statement';
+import { named } from '../db/statement';
 import { CommandError, UsageError, type Command } from './command';
 import { actAs, inDatabase } from './open';
 import { choosePassword, passwordOption } from './password';

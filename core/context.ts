@@ -1,8 +1,7 @@
-// What travels with a request through every layer. Types only: server/context.ts makes the values.
+// What travels with a request through every layer. Types only: platform/context.ts makes the values.
 import type { Config } from './config';
 import type { HostFacts } from './catalogs';
 import type { CursorCodec } from './cursor';
-import type { News } from './live';
 import type { Scope } from './scopes';
 import type { SecretBox } from './secrets';
 
@@ -59,13 +58,13 @@ export interface Limiter {
 export interface Statement {
   name: string;
   text: string;
-  /** It reads a few rows by an index: such reads may share a connection (models/batches.ts). */
+  /** It reads a few rows by an index: such reads may share a connection (db/batches.ts). */
   quick?: boolean;
   /** What its rows become; plain objects without it. */
   makes?: new () => object;
 }
 
-/** The pool, or the transaction that the request is in. models/database.ts knows more of it. */
+/** The pool, or the transaction that the request is in. db/database.ts knows more of it. */
 export interface Sql {
   readonly inTransaction: boolean;
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
@@ -164,4 +163,16 @@ export interface Context {
 /** Catalog rows of this installation, see core/catalogs.ts. */
 export interface CatalogSource {
   facts(): Promise<HostFacts>;
+}
+
+/** What is told when there may be something new. */
+export interface Topic {
+  channel: string;
+  key: string;
+}
+
+/** Wakes those who wait for news. */
+export interface News {
+  /** Resolves when something was told about the topic since `seen`, or after `ms` at most, or when aborted; answers the new mark. */
+  wait(topic: Topic, seen: number, ms: number, signal: AbortSignal): Promise<number>;
 }

@@ -2,7 +2,7 @@
 // changes an instance, a process type or a deployment.
 import path from 'node:path';
 import { Application } from '../models/application';
-import { freeLeases } from '../models/lease';
+import { freeLeases } from '../db/lease';
 import { isDeploying, stackOfApplication, type StackPlace } from '../models/stack';
 import { removeStack } from '../models/stack_removal';
 import { bringUp } from './application/stack';

@@ -1,11 +1,11 @@
 // Backups: taken from the server of a database, and taken away.
 import { DatabaseBackup } from '../models/database_backup';
 import { databaseOf } from '../models/database_backup/work';
-import { freeLeases } from '../models/lease';
-import { makeDatabaseDue } from '../models/managed_database/due';
+import { freeLeases } from '../db/lease';
+import { makeDatabaseDue } from '../models/database/due';
 import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
-import { engineOf, type DatabaseRow } from './managed_database/row';
-import { wantedOf } from './managed_database/spec';
+import { engineOf, type DatabaseRow } from './database/row';
+import { wantedOf } from './database/spec';
 
 interface BackupRow extends LoopRow {
   database_id: string;

@@ -2,18 +2,18 @@
 // something that listens there: a pooler, or what spreads connections over replicas.
 import type { Desired } from '../drivers/driver';
 import type { EndpointDriver, ListenerSeen, ListenerSpec } from '../drivers/endpoint';
-import type { Session } from '../models/database';
+import type { Session } from '../db/database';
 import { DatabaseEndpoint } from '../models/database_endpoint';
 import { hasOwnPort, lookAtAllEndpoints } from '../models/database_endpoint/work';
-import { freeLeases } from '../models/lease';
+import { freeLeases } from '../db/lease';
 import { appendDatabaseLines } from '../models/log_line';
-import { makeDatabaseDue } from '../models/managed_database/due';
-import { freePort, wakeReplicas } from '../models/managed_database/work';
+import { makeDatabaseDue } from '../models/database/due';
+import { freePort, wakeReplicas } from '../models/database/work';
 import { inTurn } from './database_endpoint/turn';
 import { poolSpecOf, spreadSpecOf, type EndpointRow } from './database_endpoint/wanted';
 import { around, gone, progressing, settled, type Job, type JobContext, type Outcome } from './job';
-import { afterEnd } from './managed_database/keep';
-import { hostOf } from './managed_database/row';
+import { afterEnd } from './database/keep';
+import { hostOf } from './database/row';
 
 const MINUTE_MS = 60_000;
 const LOOK_MS = 30_000;

@@ -3,10 +3,10 @@ import { DriverError } from '../drivers/driver';
 import type { EngineDriver, ServerSeen, ServerSpec } from '../drivers/database';
 import { databaseOf } from '../models/database_backup/work';
 import { DatabaseReplica } from '../models/database_replica';
-import type { Session } from '../models/database';
-import { freeLeases } from '../models/lease';
+import type { Session } from '../db/database';
+import { freeLeases } from '../db/lease';
 import { appendDatabaseLines } from '../models/log_line';
-import { openAdminPassword } from '../models/managed_database/credentials';
+import { openAdminPassword } from '../models/database/credentials';
 import {
   directEndpoints,
   endpointsApplied,
@@ -14,12 +14,12 @@ import {
   lookAtAllServers,
   wantedUsers,
   type DirectEndpoint,
-} from '../models/managed_database/work';
+} from '../models/database/work';
 import { around, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
-import { certificateFor } from './managed_database/certificate';
-import { afterEnd } from './managed_database/keep';
-import { measure } from './managed_database/measure';
-import { engineOf, sizeOf, type DatabaseRow, type Observed } from './managed_database/row';
+import { certificateFor } from './database/certificate';
+import { afterEnd } from './database/keep';
+import { measure } from './database/measure';
+import { engineOf, sizeOf, type DatabaseRow, type Observed } from './database/row';
 
 interface ReplicaRow extends LoopRow {
   project_id: string;

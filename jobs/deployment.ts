@@ -6,7 +6,7 @@ import { DriverError } from '../drivers/driver';
 import { SourceError } from '../drivers/source';
 import { beginDeployment } from '../models/deployment_work';
 import { Deployment } from '../models/deployment';
-import { freeLeases } from '../models/lease';
+import { freeLeases } from '../db/lease';
 import { build } from './deployment/build';
 import { deploy } from './deployment/deploy';
 import { clearAway, keep, tearDown } from './deployment/end';

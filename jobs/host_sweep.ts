@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Logger } from '../core/log';
 import type { DriverContext } from '../drivers/driver';
-import type { Database } from '../models/database';
+import type { Database } from '../db/database';
 import { endpointsWithoutRow } from '../models/database_endpoint/work';
 import { unitsWithoutRow } from '../models/instance_work';
 import { unusedArtifacts, withoutApplicationRow } from '../models/retention';

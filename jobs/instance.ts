@@ -2,8 +2,8 @@
 // by its handle, or by its id, after a crash of the control plane.
 import { launchOf, lookAtAllInstances } from '../models/instance_work';
 import { Instance } from '../models/instance';
-import { freeLeases } from '../models/lease';
-import type { Session } from '../models/database';
+import { freeLeases } from '../db/lease';
+import type { Session } from '../db/database';
 import { ended, lost, wordsOf } from './instance/exit';
 import { hostOf, type InstanceRow } from './instance/row';
 import { rise, start } from './instance/start';

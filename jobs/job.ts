@@ -15,9 +15,9 @@ import type { IngressDriver } from '../drivers/ingress';
 import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
 import type { VolumeDrivers } from '../drivers/volume';
-import type { Values } from '../models/base';
-import type { Database, Session } from '../models/database';
-import type { LoopRow } from '../models/lease';
+import type { Values } from '../db/table';
+import type { Database, Session } from '../db/database';
+import type { LoopRow } from '../db/lease';
 
 export type { LoopRow, Values };
 
@@ -57,7 +57,7 @@ export interface LoopParts {
   drivers: Drivers;
   probes: Probes;
   log: Logger;
-  /** Calls the handler of a channel with the payload of each notification, see server/listener.ts. */
+  /** Calls the handler of a channel with the payload of each notification, see platform/listener.ts. */
   listen(handlers: Record<string, (payload: string) => void>): { close(): Promise<void> };
 }
 

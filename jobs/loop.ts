@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { claim, dueTables, lagSeconds, renew } from '../models/lease';
+import { claim, dueTables, lagSeconds, renew } from '../db/lease';
 import { openBell, type Bell } from './bell';
 import { openBreaker, type Breaker } from './breaker';
 import type { Job, LoopParts } from './job';

@@ -2,7 +2,7 @@
 // themselves when their time has come.
 import { recordEvent } from '../models/activity';
 import { Preview } from '../models/preview';
-import { freeLeases } from '../models/lease';
+import { freeLeases } from '../db/lease';
 import { stackOfPreview, type StackPlace } from '../models/stack';
 import { expirePreview, latestOfPreview, removeStack } from '../models/stack_removal';
 import { bringUp } from './application/stack';

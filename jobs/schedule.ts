@@ -12,7 +12,7 @@ import {
   withoutVolumeRow,
   type Swept,
 } from '../models/schedule';
-import type { Session } from '../models/database';
+import type { Session } from '../db/database';
 import { turnDays } from '../models/observation_day';
 import { LOOK_MS, runAutoscaler } from './autoscaler';
 import {

@@ -1,6 +1,6 @@
 // What follows from the end of a step: the failure policy of decision 3.
 import { DriverError, type DriverErrorReason } from '../drivers/driver';
-import type { Claim, WriteBack } from '../models/lease';
+import type { Claim, WriteBack } from '../db/lease';
 import type { Job, Outcome } from './job';
 
 const BACKOFF_FIRST_MS = 200;

@@ -1,7 +1,7 @@
 // Volumes: made, grown, measured, repaired and taken away through the driver that each was made with.
 import { driverContext, DriverError, type Desired, type ExternalRef, type Observation } from '../drivers/driver';
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../drivers/volume';
-import type { LoopRow } from '../models/lease';
+import type { LoopRow } from '../db/lease';
 import { Volume } from '../models/volume';
 import { around, gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from './job';
 

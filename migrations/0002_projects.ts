@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { resourceColumns } from '../models/columns';
+import { resourceColumns } from '../db/columns';
 
 export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('projects', (table) => {

@@ -1,10 +1,11 @@
 import type { Context, Identity, Sql } from '../core/context';
 import { firstIdAt, mintId, timeOfId } from '../core/ids';
 import type { QueryListProjectActivityArgs } from '../schema/types';
-import { Resource, sessionOf, type Values } from './base';
-import { page, type Page, type PageArguments } from './page';
-import { allKinds } from './registry';
-import { named } from './statement';
+import { Resource } from './base/resource';
+import { sessionOf, type Values } from '../db/table';
+import { page, type Page, type PageArguments } from './base/page';
+import { allKinds } from './base/registry';
+import { named } from '../db/statement';
 
 /** What happened in a project: one entry per successful mutation and per platform event. Names of fields, never values. */
 export class Activity extends Resource {

@@ -1,7 +1,7 @@
 // Stored answers of Idempotency-Key, sealed, in the transaction of their effect.
 import type { Context } from '../core/context';
 import { limits } from '../core/limits';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 interface StoredAnswer {
   status: number;

@@ -8,9 +8,9 @@ import { mintToken, type TokenKind } from '../core/tokens';
 import type { CreatePersonalKeyInput, CreateProjectKeyInput } from '../schema/types';
 import { projectAccess } from './identity';
 import { requireRole } from './member';
-import type { Page } from './page';
-import { newest, noteChange, type NewestArguments } from './row';
-import { named } from './statement';
+import type { Page } from './base/page';
+import { newest, noteChange, type NewestArguments } from './base/row';
+import { named } from '../db/statement';
 import { sessionUser } from './user';
 
 export interface ApiKeyRow {

@@ -5,7 +5,8 @@ import { planApplication, requireType } from './application/plan';
 import { holdVolumes, releaseDependents } from './application/release';
 import type { StoredSettings } from './application_settings';
 import { changedSource, type Source } from './application/source';
-import { Resource, type Values } from './base';
+import { Resource } from './base/resource';
+import type { Values } from '../db/table';
 import { EnvironmentVariable } from './environment_variable';
 import { Process } from './process';
 

@@ -6,10 +6,10 @@ import type { AutoDeploy, UpdateAutoDeployInput } from '../schema/types';
 import { PLATFORM, recordEvent } from './activity';
 import type { Application } from './application';
 import type { Source } from './application/source';
-import type { Session } from './database';
+import type { Session } from '../db/database';
 import { queueDeployment } from './deployment/queue';
-import type { LoopRow } from './lease';
-import { named } from './statement';
+import type { LoopRow } from '../db/lease';
+import { named } from '../db/statement';
 
 /** The row, as the loop has it. */
 export interface AutoDeployRow extends LoopRow {

@@ -1,11 +1,11 @@
 // What the autoscaler reads and writes: the measures of all process types that it is responsible for, in one query.
 import { recordEvent } from './activity';
 import { makeApplicationDue } from './application/due';
-import type { Session } from './database';
+import type { Session } from '../db/database';
 import { Process } from './process';
 import { decide, type AutoscalerState, type Decision } from './process/autoscale';
 import type { Autoscaling } from './process/scale';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 interface Scaled {
   id: string;

@@ -14,9 +14,9 @@ import type {
   QueryListVolumeSizeLimitsArgs,
   VolumeSizeLimit,
 } from '../schema/types';
-import { listing } from './listing';
-import { promised } from './managed_database/capacity';
-import type { Page, PageArguments } from './page';
+import { listing } from './base/listing';
+import { promised } from './database/capacity';
+import type { Page, PageArguments } from './base/page';
 
 export async function regions(ctx: Context, args: QueryListRegionsArgs): Promise<Page<catalogs.RegionRow>> {
   return catalogPage(ctx, catalogs.regions(ctx.config), args, 'id', {

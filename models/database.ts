@@ -1,236 +1,249 @@
-// The control plane's PostgreSQL: the pool, named statements, transactions, and how its errors are told to a client.
-import { types } from 'node:util';
-import knex, { type Knex } from 'knex';
-import pg from 'pg';
-import type { Sql, Statement } from '../core/context';
-import { errors, problem, Problem, type ErrorCode } from '../core/errors';
-import { limits } from '../core/limits';
-import { openBatches } from './batches';
-import { ask } from './named_query';
-import { transact } from './transaction';
+// The kind `database`. The file of that name in this folder is the SQL layer of the control plane itself.
+import { databasePackages, type DatabasePackageRow } from '../core/catalogs';
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
+import { mintId, timeOfId } from '../core/ids';
+import { defineStates } from '../core/states';
+import type {
+  CreateDatabaseInput,
+  DatabaseCredentials,
+  UpdateDatabaseInput,
+  UpgradeDatabaseInput,
+} from '../schema/types';
+import { Resource } from './base/resource';
+import type { Values } from '../db/table';
+import type { Billing } from './billing';
+import { DatabaseEndpoint } from './database_endpoint';
+import { requireFollowing } from './database_replica/size';
+import { DatabaseUser } from './database_user';
+import { requireCapacity, takePort } from './database/capacity';
+import { credentialsOf, newPassword, sealAdminPassword } from './database/credentials';
+import { requireNewerVersion, requirePackage, requireStorage } from './database/offer';
+import { requireOwnOrigin, type Moment, type Origin, type Window } from './database/origin';
+import {
+  mergedSchedule,
+  mergedWindow,
+  planDatabase,
+  storageTooLow,
+  type BackupSchedule,
+  type MaintenanceWindow,
+} from './database/plan';
+import { releaseChildren, requireDetached } from './database/release';
+import { checkQuotas, requireRoom } from './base/quota';
+import { named } from '../db/statement';
 
-/** Columns of a table that statements select, and those that hold jsonb. */
-export interface TableInfo {
-  columns: string[];
-  json: Set<string>;
-  nullable: Set<string>;
-}
+const LOCK = named('select 1 from databases where id = $1 and deleted_at is null for no key update');
+const STORAGE = { resource: 'database_storage_gb', sum: 'storage_gb' };
+const SETTLED = ['available', 'stopped', 'failed'];
 
-/** Either the pool or one transaction. */
-export interface Session extends Sql {
-  readonly tables: Map<string, TableInfo>;
-  /**
-   * Sends a statement that nobody needs an answer of, without waiting for it: should it fail, the transaction does, at its end.
-   * @throws Error outside of a transaction
-   */
-  send(statement: Statement, values: readonly unknown[]): void;
-  transaction<T>(run: (session: Session) => Promise<T>): Promise<T>;
-}
-
-export interface Database extends Session {
-  /** For migrations, on connections of its own. */
-  readonly knex: Knex;
-  close(): Promise<void>;
-}
-
-const TIMESTAMPTZ = 1184;
-const INT8 = 20;
-pg.types.setTypeParser(TIMESTAMPTZ, timestamp);
-pg.types.setTypeParser(INT8, Number);
-
-/** A server that is frozen, or behind a broken network, can't keep its own time-outs: it gets this much longer. */
-const SILENCE_MS = 1_000;
-const IDLE_MS = 30_000;
-
-/**
- * Opens the pool. Connections are made when needed, so an unreachable server shows at the first query.
- * Sessions run in UTC with the statement time-out of core/limits.ts. Plans are made without looking at the values: for a
- * large old project PostgreSQL would otherwise walk the primary key from its end, through all rows of the others.
- * @param options.answerMs how long an answer is waited for, where the server ends no statement itself; 0 = for ever
- */
-export function openDatabase(url: string, options: { poolSize: number; name?: string; answerMs?: number }): Database {
-  const connection = {
-    connectionString: url,
-    application_name: options.name ?? 'platform-api',
-    connectionTimeoutMillis: limits.connectionTimeoutMs,
-    keepAlive: true,
-    query_timeout: options.answerMs ?? limits.statementTimeoutMs + SILENCE_MS,
-    options: `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c statement_timeout=${limits.statementTimeoutMs} -c idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
+/** A database server with its data. */
+export class ManagedDatabase extends Resource {
+  static readonly table = 'databases';
+  static readonly kind = 'database';
+  static readonly idPrefix = 'db';
+  static override readonly projectChild = 'databases';
+  static override readonly filters = {
+    name: 'name = ?',
+    engine: 'engine = ?',
+    status: 'status = ?',
+    region: 'region = ?',
+    database_package: 'database_package = ?',
   };
-  // What a transaction sends without waiting goes out at once (models/transaction.ts).
-  const pool = new pg.Pool({ ...connection, pipeline: true, max: options.poolSize, idleTimeoutMillis: IDLE_MS });
-  // A connection that is lost fails the queries on it, which say it better.
-  pool.on('error', () => undefined);
-  pool.on('connect', (client) => void client.on('error', () => undefined));
-  let migrating: Knex | undefined;
-  return {
-    ...session(pool),
-    get knex() {
-      return (migrating ??= openKnex(connection));
+  static override readonly sorts = ['name', 'updated_at'];
+  static override readonly quotas = [{ resource: 'databases' }, STORAGE];
+  static readonly billing: Billing = { price: { column: 'database_package' }, quantity: 'nodes' };
+  static override readonly states = defineStates({
+    initial: ['provisioning'],
+    transitional: ['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'stopping', 'starting'],
+    moves: {
+      provisioning: ['available', 'failed'],
+      available: ['updating', 'upgrading', 'restoring', 'restarting', 'stopping'],
+      updating: ['available'],
+      upgrading: ['available'],
+      restoring: ['available', 'failed'],
+      restarting: ['available'],
+      stopping: ['stopped'],
+      stopped: ['starting'],
+      starting: ['available'],
     },
-    async close() {
-      await migrating?.destroy();
-      await pool.end();
-    },
-  };
-}
-
-function openKnex(connection: object): Knex {
-  // knex prints lost connections to standard output by itself.
-  const log = { warn() {}, error() {}, deprecate() {}, debug() {} };
-  return knex({
-    client: 'pg',
-    connection,
-    pool: { min: 0, max: 2 },
-    acquireConnectionTimeout: limits.connectionTimeoutMs,
-    log,
   });
-}
 
-/** Reads the columns of every table once, after the migrations, into `session.tables`. */
-export async function describeTables(database: Session): Promise<void> {
-  const rows = await database.query<{ table_name: string; column_name: string; udt_name: string; is_nullable: string }>(
-    {
-      name: 'columns',
-      text: `select table_name, column_name, udt_name, is_nullable from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position`,
-    },
-    [],
-  );
-  database.tables.clear();
-  for (const row of rows) {
-    const table = database.tables.get(row.table_name) ?? { columns: [], json: new Set(), nullable: new Set() };
-    table.columns.push(row.column_name);
-    if (row.udt_name === 'jsonb') table.json.add(row.column_name);
-    if (row.is_nullable === 'YES') table.nullable.add(row.column_name);
-    database.tables.set(row.table_name, table);
+  declare name: string;
+  declare engine: string;
+  declare engine_version: string;
+  /** The version of an upgrade that is under way. */
+  declare wanted_version: string | null;
+  declare database_package: string;
+  declare nodes: number;
+  declare storage_gb: number;
+  declare region: string;
+  declare database_name: string | null;
+  declare username: string;
+  declare backup_schedule: BackupSchedule;
+  declare maintenance_window: MaintenanceWindow;
+  declare deletion_protection: boolean;
+  declare restore_from: { database_id: string; backup_id: string | null; point_in_time: string | null } | null;
+  /** Of a restore that is under way. */
+  declare restoring_from: Omit<Origin, 'engine_version'> | null;
+  declare point_in_time_window: Window | null;
+  declare running: boolean;
+  declare port: number;
+  declare server_id: string;
+  declare tenant: number;
+  /** Sealed, see models/database/credentials.ts. */
+  declare admin_password: string;
+  declare system_identifier: string | null;
+  declare tls_certificate: string | null;
+  /** Sealed. */
+  declare tls_key: string | null;
+  declare status:
+    | 'provisioning'
+    | 'available'
+    | 'updating'
+    | 'upgrading'
+    | 'restoring'
+    | 'restarting'
+    | 'stopping'
+    | 'stopped'
+    | 'starting'
+    | 'failed';
+  declare status_reason: string | null;
+
+  /** With its default user and its private endpoint. @throws as planDatabase, quota_exceeded, capacity_unavailable, name_taken */
+  static async create(ctx: Context, input: CreateDatabaseInput): Promise<ManagedDatabase> {
+    const plan = await planDatabase(ctx, input);
+    await checkQuotas(ctx, ManagedDatabase, ctx.project?.id, plan.values);
+    await requireCapacity(ctx, promiseOf(plan.package, plan.storage_gb));
+    const database = await ManagedDatabase.insert(ctx, { ...plan.values, ...(await newServer(ctx)) });
+    await DatabaseUser.addDefault(ctx, database);
+    await DatabaseEndpoint.addDefault(ctx, database);
+    return database;
+  }
+
+  /**
+   * The database, locked against changes of its children. For operations that address a child, whose If-Match is meant.
+   * @throws not_found
+   */
+  static async ofChild(ctx: Context, id: string): Promise<ManagedDatabase> {
+    const database = await ManagedDatabase.get(ctx, id);
+    const [held] = await ctx.sql.query(LOCK, [id]);
+    if (!held) throw problem('not_found');
+    return database;
+  }
+
+  /** @throws reference_not_found, engine_feature_unsupported, storage_must_increase, resource_busy, invalid_state, quota_exceeded, capacity_unavailable */
+  async change(ctx: Context, input: UpdateDatabaseInput): Promise<this> {
+    const resized = await this.resized(ctx, input);
+    this.requireStatus(resized ? ['available'] : SETTLED);
+    if (resized) await this.requireMore(ctx, resized);
+    return this.update(ctx, {
+      ...(input.name != null && { name: input.name }),
+      ...(input.backup_schedule != null && {
+        backup_schedule: await mergedSchedule(ctx, this, this.backup_schedule, input.backup_schedule),
+      }),
+      ...(input.maintenance_window != null && {
+        maintenance_window: mergedWindow(this.maintenance_window, input.maintenance_window),
+      }),
+      ...(input.deletion_protection != null && { deletion_protection: input.deletion_protection }),
+      ...(resized && {
+        status: 'updating',
+        status_reason: null,
+        database_package: resized.package.id,
+        nodes: resized.package.nodes,
+        storage_gb: resized.storage_gb,
+      }),
+    });
+  }
+
+  /** @throws deletion_protected, resource_in_use while attached */
+  async destroy(ctx: Context): Promise<void> {
+    if (this.deletion_protection) throw problem('deletion_protected');
+    await requireDetached(ctx, this.id);
+    await this.remove(ctx);
+    await releaseChildren(ctx, this.id);
+  }
+
+  /** @throws invalid_state, resource_busy */
+  start(ctx: Context): Promise<this> {
+    return this.move(ctx, 'starting', { running: true });
+  }
+
+  /** @throws invalid_state, resource_busy */
+  stop(ctx: Context): Promise<this> {
+    return this.move(ctx, 'stopping', { running: false });
+  }
+
+  /** @throws invalid_state, resource_busy */
+  restart(ctx: Context): Promise<this> {
+    return this.move(ctx, 'restarting');
+  }
+
+  /** @throws engine_version_unsupported, engine_feature_unsupported where it has replicas and the version none, invalid_state, resource_busy */
+  async upgrade(ctx: Context, input: UpgradeDatabaseInput): Promise<this> {
+    const wanted_version = await requireNewerVersion(ctx, this, input.engine_version);
+    await requireFollowing(ctx, this, wanted_version);
+    return this.move(ctx, 'upgrading', { wanted_version });
+  }
+
+  /** @throws reference_not_found, backup_not_ready, point_in_time_unavailable, engine_feature_unsupported, engine_version_unsupported, invalid_state, resource_busy */
+  async restore(ctx: Context, moment: Moment): Promise<this> {
+    const { backup_id, point_in_time } = await requireOwnOrigin(ctx, this, moment);
+    return this.move(ctx, 'restoring', { restoring_from: { backup_id, point_in_time } });
+  }
+
+  /** How to connect as the default user. */
+  async credentials(ctx: Context): Promise<DatabaseCredentials> {
+    const user = await DatabaseUser.defaultOf(ctx, this.id);
+    return credentialsOf(ctx, this, { username: user.username, password: user.reveal(ctx) });
+  }
+
+  /** A new password for the default user. @throws invalid_state, resource_busy */
+  async rotate(ctx: Context): Promise<DatabaseCredentials> {
+    const user = await DatabaseUser.defaultOf(ctx, this.id);
+    await user.rotate(ctx, this);
+    return this.credentials(ctx);
+  }
+
+  // Package and storage as they would be; null where neither changes.
+  private async resized(ctx: Context, input: UpdateDatabaseInput): Promise<Resized | null> {
+    const pack = await requirePackage(ctx, this.engine, input.database_package ?? this.database_package);
+    const least = Math.max(this.storage_gb, pack.storage_gb);
+    const storage_gb = input.storage_gb ?? least;
+    if (storage_gb < this.storage_gb) throw storageTooLow(this.storage_gb);
+    if (pack.id === this.database_package && storage_gb === this.storage_gb) return null;
+    requireStorage(pack, storage_gb);
+    return { package: pack, storage_gb };
+  }
+
+  private async requireMore(ctx: Context, resized: Resized): Promise<void> {
+    const added = resized.storage_gb - this.storage_gb;
+    await requireRoom(ctx, ManagedDatabase, this.project_id, STORAGE, added);
+    const present = databasePackages(await ctx.catalogs.facts()).find(({ id }) => id === this.database_package);
+    const had = present ? promiseOf(present, this.storage_gb) : { memory_mb: 0, storage_gb: this.storage_gb };
+    const has = promiseOf(resized.package, resized.storage_gb);
+    await requireCapacity(ctx, {
+      memory_mb: has.memory_mb - had.memory_mb,
+      storage_gb: has.storage_gb - had.storage_gb,
+    });
   }
 }
 
-function session(pool: pg.Pool): Session {
-  const read = openBatches(pool);
-  const tables = new Map<string, TableInfo>();
-  return {
-    tables,
-    inTransaction: false,
-    async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-      try {
-        return (await (statement.quick ? read(statement, values) : alone(pool, statement, values))).rows as Row[];
-      } catch (error) {
-        throw translate(error);
-      }
-    },
-    send: () => {
-      throw new Error('there is no transaction whose end could tell of a failure');
-    },
-    transaction: (run) => transact(pool, tables, run).catch((error: unknown) => Promise.reject(translate(error))),
-  };
+interface Resized {
+  package: DatabasePackageRow;
+  storage_gb: number;
 }
 
-async function alone(pool: pg.Pool, statement: Statement, values: readonly unknown[]): Promise<pg.QueryResult> {
-  const client = await pool.connect();
-  try {
-    return await ask(client, statement, values);
-  } finally {
-    client.release();
-  }
+function promiseOf(
+  { nodes, memory_mb }: DatabasePackageRow,
+  storage_gb: number,
+): { memory_mb: number; storage_gb: number } {
+  return { memory_mb: nodes * memory_mb, storage_gb: nodes * storage_gb };
 }
 
-const WITH_MILLISECONDS = '2026-01-31 09:30:00.123+00'.length;
-
-/** `2026-01-31 09:30:00.12+00` (a UTC session) to RFC 3339 with milliseconds, without a Date in between. */
-function timestamp(text: string): string {
-  // Nine of ten stand there with all their digits.
-  if (text.length === WITH_MILLISECONDS && text[10] === ' ') return joined(text);
-  const [date, time = ''] = text.split(' ');
-  const [clock, fraction = ''] = time.replace(/\+00$/, '').split('.');
-  return `${date}T${clock}.${fraction.padEnd(3, '0').slice(0, 3)}Z`;
-}
-
-const [T, Z] = [84, 90];
-
-/** Made of slices it would leave five texts behind, a tenth of all garbage of a list; this leaves none. */
-function joined(text: string): string {
-  const c = (index: number): number => text.charCodeAt(index);
-  return String.fromCharCode(
-    c(0),
-    c(1),
-    c(2),
-    c(3),
-    c(4),
-    c(5),
-    c(6),
-    c(7),
-    c(8),
-    c(9),
-    T,
-    c(11),
-    c(12),
-    c(13),
-    c(14),
-    c(15),
-    c(16),
-    c(17),
-    c(18),
-    c(19),
-    c(20),
-    c(21),
-    c(22),
-    Z,
-  );
-}
-
-/** 55000 at a connection: the database takes none for now. 26000: the same statement, sent just before, was not prepared in time. */
-const UNAVAILABLE = /^(08|53|57P|58|55000|26000)/;
-const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EHOSTUNREACH']);
-
-/**
- * A database error as the problem that a client may see.
- * Constraints are named `<table>__<error code>[__<field>]`, so a lost race answers like the check that it slipped past.
- * Anything unknown is returned as it is (an internal error, logged, never shown).
- */
-export function translate(error: unknown): unknown {
-  if (error instanceof Problem || !types.isNativeError(error)) return error;
-  const native = ((error as { nativeError?: Error }).nativeError ?? error) as Error & {
-    code?: string;
-    constraint?: string;
-  };
-  const code = native.code ?? '';
-  if (code.startsWith('23') && native.constraint) return constraintProblem(native.constraint) ?? error;
-  if (code === '40P01' || code === '40001') return deadlocked();
-  if (UNAVAILABLE.test(code) || NETWORK.has(code) || isSocketGone(native) || code === '57014' || isTimeout(native)) {
-    return problem('service_unavailable', 'The database does not answer at the moment.', {}, { 'Retry-After': '5' });
-  }
-  return error;
-}
-
-/** The Unix socket of a server that has stopped, or was killed and has been taken away. */
-const isSocketGone = ({ code, syscall }: NodeJS.ErrnoException): boolean => code === 'ENOENT' && syscall === 'connect';
-
-/** Whether PostgreSQL ended the transaction so that another could go on: the same work may be tried again. */
-export function isDeadlock(error: unknown): boolean {
-  return error instanceof Problem && RETRIABLE.has(error);
-}
-
-const RETRIABLE = new WeakSet<Problem>();
-
-function deadlocked(): Problem {
-  const failure = problem('service_unavailable', 'Another request was in the way.', {}, { 'Retry-After': '1' });
-  RETRIABLE.add(failure);
-  return failure;
-}
-
-function constraintProblem(constraint: string): Problem | null {
-  const [, code, field] = constraint.split('__');
-  if (!code || !(code in errors)) return null;
-  return problem(code as ErrorCode, undefined, field ? { field } : {});
-}
-
-function isTimeout(error: Error): boolean {
-  return (
-    error.name === 'KnexTimeoutError' ||
-    error.name === 'AggregateError' ||
-    /Connection terminated|timeout exceeded|timeout expired|Query read timeout|Client has encountered a connection error|connection ended|not queryable/i.test(
-      error.message,
-    )
-  );
+/** What the platform gives the server: the id comes first, for the secret is bound to it. */
+async function newServer(ctx: Context): Promise<Values> {
+  const id = mintId(ManagedDatabase.idPrefix);
+  const created_at = timeOfId(id).toISOString();
+  const admin_password = sealAdminPassword(ctx.secrets, id, newPassword());
+  return { id, created_at, updated_at: created_at, server_id: id, admin_password, port: await takePort(ctx, id) };
 }

@@ -4,12 +4,12 @@ import { firstIdAt } from '../core/ids';
 import { limits } from '../core/limits';
 import { defineStates } from '../core/states';
 import type { CreateDatabaseBackupInput, DatabaseBackupDownload, QueryListDatabaseBackupsArgs } from '../schema/types';
-import { Resource } from './base';
+import { Resource } from './base/resource';
 import { downloadAddress } from './database_backup/download';
-import type { ManagedDatabase } from './managed_database';
-import { requireFeature } from './managed_database/offer';
-import { page, type Page, type PageArguments } from './page';
-import { named } from './statement';
+import type { ManagedDatabase } from './database';
+import { requireFeature } from './database/offer';
+import { page, type Page, type PageArguments } from './base/page';
+import { named } from '../db/statement';
 
 const RUNNING = named(
   `select status from database_backups where database_id = $1 and status in ('pending', 'running') and deleted_at is null limit 1`,

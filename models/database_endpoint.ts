@@ -4,7 +4,8 @@ import { problem, validationFailed } from '../core/errors';
 import { mintId, timeOfId } from '../core/ids';
 import { defineStates } from '../core/states';
 import type { CreateDatabaseEndpointInput, UpdateDatabaseEndpointInput } from '../schema/types';
-import { Resource, type Values } from './base';
+import { Resource } from './base/resource';
+import type { Values } from '../db/table';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
 import {
@@ -16,10 +17,10 @@ import {
   type PoolMode,
 } from './database_endpoint/place';
 import { DatabaseReplica } from './database_replica';
-import type { ManagedDatabase } from './managed_database';
-import { hostOf } from './managed_database/credentials';
-import { makeDatabaseDue } from './managed_database/due';
-import { requireFeature } from './managed_database/offer';
+import type { ManagedDatabase } from './database';
+import { hostOf } from './database/credentials';
+import { makeDatabaseDue } from './database/due';
+import { requireFeature } from './database/offer';
 
 /** Where a database is reached: by whom, at which port, and whether it leads to the primary or to replicas. */
 export class DatabaseEndpoint extends Resource {

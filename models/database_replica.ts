@@ -3,16 +3,16 @@ import { problem } from '../core/errors';
 import { isId, mintId, timeOfId } from '../core/ids';
 import { defineStates } from '../core/states';
 import type { CreateDatabaseReplicaInput, UpdateDatabaseReplicaInput } from '../schema/types';
-import { Resource } from './base';
+import { Resource } from './base/resource';
 import type { Billing } from './billing';
 import { packageFor, promiseMore, requireReplicaRoom } from './database_replica/size';
 import { removeEndpointsOf } from './database_replica/endpoints';
-import type { ManagedDatabase } from './managed_database';
-import { takePort } from './managed_database/capacity';
-import { makeDatabaseDue } from './managed_database/due';
-import { requireFeature } from './managed_database/offer';
+import type { ManagedDatabase } from './database';
+import { takePort } from './database/capacity';
+import { makeDatabaseDue } from './database/due';
+import { requireFeature } from './database/offer';
 import { requireRegion } from './region';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 const KNOWN = named('select 1 from database_replicas where id = $1 and database_id = $2 and deleted_at is null');
 

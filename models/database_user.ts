@@ -5,13 +5,13 @@ import { limits } from '../core/limits';
 import { mintId, timeOfId } from '../core/ids';
 import type { SecretBox } from '../core/secrets';
 import type { CreateDatabaseUserInput } from '../schema/types';
-import { Resource } from './base';
+import { Resource } from './base/resource';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
-import { makeDatabaseDue } from './managed_database/due';
-import { newPassword } from './managed_database/credentials';
-import { requireFeature } from './managed_database/offer';
-import { named } from './statement';
+import { makeDatabaseDue } from './database/due';
+import { newPassword } from './database/credentials';
+import { requireFeature } from './database/offer';
+import { named } from '../db/statement';
 
 const COUNT = named('select count(*) as used from database_users where database_id = $1');
 const DEFAULT = named('select id from database_users where database_id = $1 and is_default');

@@ -5,12 +5,12 @@ import type { CreateDeploymentInput, QueryListDeploymentsArgs, RollbackApplicati
 import { actorOf } from './activity';
 import { Application } from './application';
 import type { Source } from './application/source';
-import { hydrate, Resource } from './base';
+import { hydrate, Resource } from './base/resource';
 import { ask, foundOf, requireDeployable, type Asked } from './deployment/ask';
 import { queueDeployment, type NewDeployment } from './deployment/queue';
 import { ownDeployments } from './deployment/own';
-import { page, type Page } from './page';
-import type { Session } from './database';
+import { page, type Page } from './base/page';
+import type { Session } from '../db/database';
 
 /** One attempt to bring a version of the source to run. */
 export class Deployment extends Resource {

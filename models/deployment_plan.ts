@@ -5,7 +5,7 @@ import type { ApplicationSettings } from '../schema/types';
 import type { Application } from './application';
 import { settingsOf } from './application_settings';
 import { variablesOf } from './environment_variable';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 export interface Planning {
   name: string;

@@ -2,9 +2,9 @@
 // when it is over. Rows are locked in this order: application or preview, deployment (see migrations/0016_wakes.ts).
 import type { Sql } from '../core/context';
 import { mintId, timeOfId } from '../core/ids';
-import type { Session } from './database';
-import { wakeRow } from './lease';
-import { named } from './statement';
+import type { Session } from '../db/database';
+import { wakeRow } from '../db/lease';
+import { named } from '../db/statement';
 
 export interface DeploymentPlace {
   id: string;

@@ -6,11 +6,11 @@ import { limits } from '../core/limits';
 import { defineStates } from '../core/states';
 import type { AddDomainInput, Certificate, DnsInstruction, MoveDomainInput } from '../schema/types';
 import { Application } from './application';
-import { Resource } from './base';
+import { Resource } from './base/resource';
 import { askDns, judge, nextCheckMs, type Verdict } from './domain/check';
 import { requireForeign, typeOf, type DomainType } from './domain/hostname';
 import { ingressOf, instructionsFor, type Findings } from './domain/instructions';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 /** A host name of a customer that leads to an application. */
 export class Domain extends Resource {

@@ -2,8 +2,8 @@ import type { Context, Sql } from '../core/context';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
 import type { SecretBox } from '../core/secrets';
-import { Resource } from './base';
-import { named } from './statement';
+import { Resource } from './base/resource';
+import { named } from '../db/statement';
 
 const COUNT = named('select count(*) as used from environment_variables where application_id = $1');
 

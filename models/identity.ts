@@ -3,7 +3,7 @@ import type { Identity, ProjectAccess, Role, Sql } from '../core/context';
 import { problem } from '../core/errors';
 import { isId } from '../core/ids';
 import type { Scope } from '../core/scopes';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 interface KeyRow {
   id: string;

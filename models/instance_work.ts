@@ -1,7 +1,7 @@
 // What the job of an instance needs to know to start it, and who is told when a unit of the runtime has ended.
 import type { Sql } from '../core/context';
 import type { ReleaseProcess, ReleaseSettings } from './release';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 /** All that an instance is started from. */
 export interface Launch {

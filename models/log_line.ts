@@ -2,7 +2,7 @@
 import type { Sql } from '../core/context';
 import { cleanMessage, type DatabaseLogSource, type LogLevel, type LogSource, type LogStep } from '../core/log_line';
 import { ensureDays, oldestObservation } from './observation_day';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 export interface LogLineInput {
   /** Default: now. */

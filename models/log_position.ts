@@ -1,7 +1,7 @@
 // How far the output of each unit is in the log. Lines and position are written in one transaction: a line is in the log
 // once, whatever dies when.
 import type { Sql } from '../core/context';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 /** Position of each of the units that has one. */
 export async function logPositions(sql: Sql, unitIds: readonly string[]): Promise<Map<string, string>> {

@@ -6,10 +6,10 @@ import { limits } from '../core/limits';
 import { mintSecret, sha256 } from '../core/tokens';
 import type { AcceptInvitationInput, InviteMemberInput } from '../schema/types';
 import { projectAccess } from './identity';
-import type { Page } from './page';
-import { newest, noteChange, type NewestArguments } from './row';
+import type { Page } from './base/page';
+import { newest, noteChange, type NewestArguments } from './base/row';
 import { startSession, viewer, type Viewer } from './session';
-import { named } from './statement';
+import { named } from '../db/statement';
 import { createUser, findUser, hashNewPassword, normalEmail, sessionUser, wrongField } from './user';
 
 export interface MemberRow {

@@ -2,7 +2,7 @@
 import type { Sql } from '../core/context';
 import { LATENCY_BUCKETS } from '../core/latency';
 import { ensureDays, oldestObservation } from './observation_day';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 export interface MetricPointInput {
   /** Kept by the minute. */

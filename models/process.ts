@@ -5,7 +5,7 @@ import type { CreateProcessInput, ScaleProcessInput, UpdateProcessInput } from '
 import type { Application } from './application';
 import { makeApplicationDue, stopInstancesOf } from './application/due';
 import { requireType } from './application/plan';
-import { Resource } from './base';
+import { Resource } from './base/resource';
 import type { AutoscalerState } from './process/autoscale';
 import {
   clamped,

@@ -2,11 +2,11 @@ import type { Context, ProjectAccess, Role } from '../core/context';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
 import type { CreateProjectInput, UpdateProjectInput } from '../schema/types';
-import { Resource } from './base';
-import { usedOf } from './quota';
+import { Resource } from './base/resource';
+import { usedOf } from './base/quota';
 import { requireRegion } from './region';
-import { allKinds } from './registry';
-import { named } from './statement';
+import { allKinds } from './base/registry';
+import { named } from '../db/statement';
 
 /** The container of every other resource. Its rows are not tenants of a project, so it reads itself. */
 export class Project extends Resource {

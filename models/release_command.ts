@@ -2,7 +2,7 @@
 import type { Sql } from '../core/context';
 import type { SecretBox } from '../core/secrets';
 import { variablesOfRelease, type ReleaseProcess, type ReleaseSettings } from './release';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 export interface ReleaseCommand {
   command: string;

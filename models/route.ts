@@ -3,7 +3,7 @@ import type { Sql } from '../core/context';
 import type { Application } from './application';
 import { settingsOf } from './application_settings';
 import type { ReleaseSettings } from './release';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 /** As in drivers/ingress.ts. */
 export interface RouteEntry {

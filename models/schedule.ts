@@ -1,7 +1,7 @@
 // Rows of periodic work, and the SQL of what it clears away.
 import { limits } from '../core/limits';
-import type { Session } from './database';
-import { named } from './statement';
+import type { Session } from '../db/database';
+import { named } from '../db/statement';
 
 /** Rows that one statement deletes: short enough that nobody waits for its locks. */
 const BATCH = 1_000;

@@ -7,9 +7,9 @@ import { verifyPassword } from '../core/passwords';
 import { sessionCookie } from '../core/session_cookie';
 import { mintSecret, sha256 } from '../core/tokens';
 import { sessionIdentity } from './identity';
-import type { Page } from './page';
-import { newest, noteChange, type NewestArguments } from './row';
-import { named } from './statement';
+import type { Page } from './base/page';
+import { newest, noteChange, type NewestArguments } from './base/row';
+import { named } from '../db/statement';
 import { recoveryCodesLeft, requireSecondFactor } from './two_factor';
 import { currentUser, findUser, normalEmail, sessionUser, type UserRow } from './user';
 

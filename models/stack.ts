@@ -2,7 +2,7 @@
 // that bring the one to the other.
 import { mintId, timeOfId } from '../core/ids';
 import type { Sql } from '../core/context';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 export interface StackPlace {
   project_id: string;

@@ -1,7 +1,7 @@
 // The end of an application or a preview: what belongs to it is torn down by jobs of its own.
 import type { Sql } from '../core/context';
 import type { StackPlace } from './stack';
-import { named } from './statement';
+import { named } from '../db/statement';
 
 const TORN = 'generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null';
 const OF = '(application_id = $1 and ($2::text is null or preview_id = $2))';

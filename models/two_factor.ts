@@ -5,8 +5,8 @@ import type { Context } from '../core/context';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
 import { sha256 } from '../core/tokens';
-import { noteChange } from './row';
-import { named } from './statement';
+import { noteChange } from './base/row';
+import { named } from '../db/statement';
 import { currentUser, requirePassword, resetTwoFactor, wrongField, type UserRow } from './user';
 
 const STEP_SECONDS = 30;

@@ -3,8 +3,8 @@ import type { Context, Identity } from '../core/context';
 import { problem } from '../core/errors';
 import { mintId } from '../core/ids';
 import { hashPassword, passwordProblem, verifyPassword } from '../core/passwords';
-import { noteChange } from './row';
-import { named } from './statement';
+import { noteChange } from './base/row';
+import { named } from '../db/statement';
 
 export interface UserRow {
   id: string;

@@ -4,9 +4,10 @@ import { limits } from '../core/limits';
 import { defineStates } from '../core/states';
 import type { CreateVolumeInput, UpdateVolumeInput } from '../schema/types';
 import { Application } from './application';
-import { Resource, type Values } from './base';
+import { Resource } from './base/resource';
+import type { Values } from '../db/table';
 import type { Billing } from './billing';
-import { requireRoom } from './quota';
+import { requireRoom } from './base/quota';
 import { requireRegion } from './region';
 
 /** A persistent storage volume: grows only, attached to at most one application. */

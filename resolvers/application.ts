@@ -5,8 +5,8 @@ import { Deployment } from '../models/deployment';
 import { newestDeployments } from '../models/deployment/own';
 import { Domain } from '../models/domain';
 import { EnvironmentVariable } from '../models/environment_variable';
-import { loadOne } from '../models/load';
-import { page } from '../models/page';
+import { loadOne } from '../models/base/load';
+import { page } from '../models/base/page';
 import { Volume } from '../models/volume';
 import type { Resolvers } from '../schema/types';
 

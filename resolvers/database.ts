@@ -1,6 +1,6 @@
 import { DatabaseUser } from '../models/database_user';
-import { ManagedDatabase } from '../models/managed_database';
-import { page } from '../models/page';
+import { ManagedDatabase } from '../models/database';
+import { page } from '../models/base/page';
 import type { Resolvers } from '../schema/types';
 import type { Confirm } from './index';
 

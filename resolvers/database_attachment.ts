@@ -2,9 +2,9 @@ import { Application } from '../models/application';
 import { childrenOf } from '../models/application/children';
 import { DatabaseAttachment } from '../models/database_attachment';
 import { variableNames } from '../models/database_attachment/variables';
-import { loadOne } from '../models/load';
-import { ManagedDatabase } from '../models/managed_database';
-import { page } from '../models/page';
+import { loadOne } from '../models/base/load';
+import { ManagedDatabase } from '../models/database';
+import { page } from '../models/base/page';
 import type { Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {

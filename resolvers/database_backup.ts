@@ -1,6 +1,6 @@
 import { DatabaseBackup } from '../models/database_backup';
-import { loadOne } from '../models/load';
-import { ManagedDatabase } from '../models/managed_database';
+import { loadOne } from '../models/base/load';
+import { ManagedDatabase } from '../models/database';
 import type { Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {

@@ -1,7 +1,7 @@
 import { DatabaseEndpoint } from '../models/database_endpoint';
-import { loadOne } from '../models/load';
-import { ManagedDatabase } from '../models/managed_database';
-import { page } from '../models/page';
+import { loadOne } from '../models/base/load';
+import { ManagedDatabase } from '../models/database';
+import { page } from '../models/base/page';
 import type { Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {

@@ -2,7 +2,7 @@ import { logPage, type DatabaseLine } from '../models/log_line/page';
 import { databaseLog } from '../models/log_line/scope';
 import { linesAfter } from '../models/log_line/tail';
 import type { QueryListDatabaseLogsArgs, Resolvers } from '../schema/types';
-import type { LiveReader } from '../core/live';
+import type { LiveReader } from '../contract/live';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,8 +1,8 @@
 import { DatabaseReplica } from '../models/database_replica';
 import { promoteReplica } from '../models/database_replica/promote';
-import { loadOne } from '../models/load';
-import { ManagedDatabase } from '../models/managed_database';
-import { page } from '../models/page';
+import { loadOne } from '../models/base/load';
+import { ManagedDatabase } from '../models/database';
+import { page } from '../models/base/page';
 import type { Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {

@@ -1,7 +1,7 @@
 import { DatabaseUser } from '../models/database_user';
-import { loadOne } from '../models/load';
-import { ManagedDatabase } from '../models/managed_database';
-import { page } from '../models/page';
+import { loadOne } from '../models/base/load';
+import { ManagedDatabase } from '../models/database';
+import { page } from '../models/base/page';
 import type { Resolvers } from '../schema/types';
 import type { Confirm } from './index';
 

@@ -2,7 +2,7 @@ import type { Prepare } from './index';
 import { Application } from '../models/application';
 import { Deployment } from '../models/deployment';
 import type { Asked } from '../models/deployment/ask';
-import { loadOne } from '../models/load';
+import { loadOne } from '../models/base/load';
 import type { CreateDeploymentInput, Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {

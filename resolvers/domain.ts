@@ -2,8 +2,8 @@ import type { Prepare } from './index';
 import { Application } from '../models/application';
 import { Domain } from '../models/domain';
 import type { Findings } from '../models/domain/instructions';
-import { loadOne } from '../models/load';
-import { page } from '../models/page';
+import { loadOne } from '../models/base/load';
+import { page } from '../models/base/page';
 import type { Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {

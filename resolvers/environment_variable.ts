@@ -1,6 +1,6 @@
 import { Application } from '../models/application';
 import { EnvironmentVariable } from '../models/environment_variable';
-import { page } from '../models/page';
+import { page } from '../models/base/page';
 import type { Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {

@@ -1,6 +1,6 @@
 import type { Context, Identity } from '../core/context';
 import { errors, problem, type ErrorCode } from '../core/errors';
-import { listing } from '../models/listing';
+import { listing } from '../models/base/listing';
 import { reachableProjects } from '../models/reach';
 import { projectAccess } from '../models/identity';
 import type { Error as ErrorRow, Me, Resolvers } from '../schema/types';

@@ -8,14 +8,14 @@ import { getDirective, mapSchema, MapperKind, type IResolvers } from '@graphql-t
 import { mergeResolvers, mergeTypeDefs } from '@graphql-tools/merge';
 import { defaultFieldResolver, type GraphQLFieldConfig, type GraphQLFieldResolver, type GraphQLSchema } from 'graphql';
 import type { Context } from '../core/context';
-import { refusalOf, requireScope } from '../core/guard';
-import { withSubscriptions, type LiveReader } from '../core/live';
-import { readOperations, type OperationTable, type RootField } from '../core/operations';
+import { refusalOf, requireScope } from '../contract/guard';
+import { withSubscriptions, type LiveReader } from '../contract/live';
+import { readOperations, type OperationTable, type RootField } from '../contract/operations';
 import { isScopeRule, type ScopeRule } from '../core/scopes';
-import { compileField, type FieldValidator } from '../core/field_validator';
+import { compileField, type FieldValidator } from '../contract/field_validator';
 import { recordActivity } from '../models/activity';
-import { Resource } from '../models/base';
-import { transitionalStates } from '../models/registry';
+import { Resource } from '../models/base/resource';
+import { transitionalStates } from '../models/base/registry';
 
 const load = createRequire(__filename);
 

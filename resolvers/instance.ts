@@ -1,7 +1,7 @@
 import { Application } from '../models/application';
 import { childrenOf } from '../models/application/children';
 import { Instance } from '../models/instance';
-import { loadOne } from '../models/load';
+import { loadOne } from '../models/base/load';
 import { Process } from '../models/process';
 import type { Resolvers } from '../schema/types';
 

@@ -1,7 +1,7 @@
 import { Application } from '../models/application';
 import { childrenOf } from '../models/application/children';
-import { loadOne } from '../models/load';
-import { page } from '../models/page';
+import { loadOne } from '../models/base/load';
+import { page } from '../models/base/page';
 import { Process } from '../models/process';
 import type { Resolvers } from '../schema/types';
 

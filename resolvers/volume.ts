@@ -1,6 +1,6 @@
 import { Volume } from '../models/volume';
-import { page } from '../models/page';
-import { loadOne } from '../models/load';
+import { page } from '../models/base/page';
+import { loadOne } from '../models/base/load';
 import { Application } from '../models/application';
 import { volumeSizeLimits } from '../models/catalog';
 import type { Resolvers } from '../schema/types';

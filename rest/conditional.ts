@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import Negotiator from 'negotiator';
 import { problem } from '../core/errors';
-import type { Operation } from '../core/operations';
+import type { Operation } from '../contract/operations';
 
 const JSON_TYPE = 'application/json';
 

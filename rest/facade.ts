@@ -16,7 +16,7 @@ import {
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import { useSofa } from 'sofa-api';
 import type { Context } from '../core/context';
-import type { Operation, OperationTable } from '../core/operations';
+import type { Operation, OperationTable } from '../contract/operations';
 
 /** Runs one operation: resolves to the JSON text of the answer, throws what the resolver threw. */
 export type Handler = (ctx: Context, variables: Record<string, unknown>) => Promise<string>;

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
-import type { Operation } from '../core/operations';
+import type { Operation } from '../contract/operations';
 
 /** What was answered, kept sealed for a day. */
 export interface Answer {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
-import { follow, type Following, type LiveEvent } from '../core/live';
+import { follow, type Following, type LiveEvent } from '../contract/live';
 
 interface Stream extends Following {
   /** Whether the key may still read; asked now and then. @throws where it may not */

@@ -1,6 +1,6 @@
 // The Location of a created record: where the operation that gets it would find it.
 import { getNullableType } from 'graphql';
-import type { Operation } from '../core/operations';
+import type { Operation } from '../contract/operations';
 
 export type Locate = (operation: Operation, params: Record<string, string>, body: string) => Record<string, string>;
 

@@ -2,7 +2,7 @@
 import type { GraphQLSchema } from 'graphql';
 import { groups } from '../core/groups';
 import { limits } from '../core/limits';
-import type { OperationTable } from '../core/operations';
+import type { OperationTable } from '../contract/operations';
 import { openBook, type Book } from './openapi/book';
 import type { OpenApiDocument } from './openapi/document';
 import { operationObject } from './openapi/operation';

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { getNullableType, isEnumType, isListType, type GraphQLArgument } from 'graphql';
 import { invalidQuery, problem, type Problem } from '../core/errors';
 import { limits } from '../core/limits';
-import type { Operation } from '../core/operations';
+import type { Operation } from '../contract/operations';
 
 export interface Target {
   path: string;

@@ -2,7 +2,7 @@
 import findMyWay, { type HTTPMethod } from 'find-my-way';
 import { problem, type Problem } from '../core/errors';
 import { limits } from '../core/limits';
-import type { Method, Operation } from '../core/operations';
+import type { Method, Operation } from '../contract/operations';
 
 export interface Match {
   operation: Operation;

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getNullableType } from 'graphql';
 import { limits } from '../core/limits';
-import type { Operation } from '../core/operations';
+import type { Operation } from '../contract/operations';
 import type { Answer } from './idempotency';
 
 /** States that end by themselves, by the GraphQL type that has them. */

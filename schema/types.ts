@@ -12,7 +12,7 @@ import type { Deployment as DeploymentModel } from '../models/deployment';
 import type { Domain as DomainModel } from '../models/domain';
 import type { EnvironmentVariable as EnvironmentVariableModel } from '../models/environment_variable';
 import type { Instance as InstanceModel } from '../models/instance';
-import type { ManagedDatabase as DatabaseModel } from '../models/managed_database';
+import type { ManagedDatabase as DatabaseModel } from '../models/database';
 import type { Preview as PreviewModel } from '../models/preview';
 import type { Process as ProcessModel } from '../models/process';
 import type { Project as ProjectModel } from '../models/project';

@@ -3,11 +3,11 @@
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openDatabase, type Database } from '../models/database';
-import { migrate } from '../models/migrate';
-import { named } from '../models/statement';
+import { openDatabase, type Database } from '../db/database';
+import { migrate } from '../db/migrate';
+import { named } from '../db/statement';
 import { buildCore } from '../resolvers';
-import { openEmbedded } from '../server/embedded';
+import { openEmbedded } from '../platform/embedded';
 import { goldenFiles } from './golden_files';
 
 const ROOT = path.resolve(__dirname, '../..');

@@ -11,7 +11,7 @@ import type { PostgresqlEstate } from '../drivers/database/postgresql/cluster';
 import { DriverError } from '../drivers/driver';
 import { signedBackup, type DownloadableBackup } from '../models/database_backup/download';
 import { asProblem, writeProblem } from '../rest/problem';
-import type { Platform } from './platform';
+import type { Platform } from '../platform/platform';
 
 /** Answers GET and HEAD of DOWNLOAD_PATH and an id. */
 export function backupDownload(platform: Platform): RequestHandler {

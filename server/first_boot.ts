@@ -6,9 +6,9 @@ import { mintId } from '../core/ids';
 import { scopes } from '../core/scopes';
 import { StartupError } from '../core/startup_error';
 import { mintToken } from '../core/tokens';
-import type { Session } from '../models/database';
-import { named } from '../models/statement';
-import type { Platform } from './platform';
+import type { Session } from '../db/database';
+import { named } from '../db/statement';
+import type { Platform } from '../platform/platform';
 
 export interface FirstKey {
   key: string;

@@ -1,7 +1,7 @@
 // npm start: settings, database, migrations, first boot, service. One line and exit code 1 when it can't.
 import './heap';
 import { createRequire } from 'node:module';
-import type * as OfCluster from './cluster';
+import type * as OfCluster from './cluster/primary';
 import type * as OfFirstBoot from './first_boot';
 import { runProgram } from './program';
 import type * as OfService from './service';
@@ -11,7 +11,7 @@ const load = createRequire(__filename);
 runProgram('npm start', async (platform) => {
   const start =
     platform.config.webConcurrency > 1
-      ? (load('./cluster') as typeof OfCluster).startCluster
+      ? (load('./cluster/primary') as typeof OfCluster).startCluster
       : (load('./service') as typeof OfService).startService;
   const service = await start(platform);
   const { firstBoot, firstBootText } = load('./first_boot') as typeof OfFirstBoot;

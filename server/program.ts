@@ -3,8 +3,8 @@ import { createRequire } from 'node:module';
 import { helpText, loadConfig } from '../core/config';
 import { createLog, sharedOutput } from '../core/log';
 import { StartupError } from '../core/startup_error';
-import type * as OfPlatform from './platform';
-import type { Platform } from './platform';
+import type * as OfPlatform from '../platform/platform';
+import type { Platform } from '../platform/platform';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const load = createRequire(__filename);
@@ -39,7 +39,7 @@ async function run(command: string, start: (platform: Platform) => Promise<Runni
   const config = loadConfig(process.env);
   leaveOnSignal();
   // Not before: a start that goes no further should not wait for all there is.
-  const { openPlatform } = load('./platform') as typeof OfPlatform;
+  const { openPlatform } = load('../platform/platform') as typeof OfPlatform;
   const platform = await openPlatform(
     config,
     createLog(config.logLevel, config.webConcurrency > 1 ? sharedOutput() : undefined),

@@ -10,7 +10,7 @@ import { memoize } from '../core/memoize';
 import { version } from '../package.json';
 import { answers } from '../models/answers';
 import { DOWNLOAD_PATH } from '../models/database_backup/download';
-import { pendingMigrations } from '../models/migrate';
+import { pendingMigrations } from '../db/migrate';
 import { buildCore, type Core } from '../resolvers';
 import { restHandler, type RestEntry, type RestHandler, type RestParts } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
@@ -18,13 +18,13 @@ import { buildFacade } from '../rest/facade';
 import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
 import { addWorkerLag, listenAdmin, openMetrics, type Metrics } from './admin';
-import { authenticate } from './authenticate';
+import { authenticate } from '../platform/authenticate';
 import { backupDownload } from './backup_download';
-import { requestContext } from './context';
+import { requestContext } from '../platform/context';
 import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
-import { graphqlFace } from './graphql';
+import { graphqlFace } from '../graphql/face';
 import { listenHttp } from './http';
-import { MIGRATIONS, type Platform } from './platform';
+import { MIGRATIONS, type Platform } from '../platform/platform';
 import { startWorker } from './work';
 
 export interface Service {

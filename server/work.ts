@@ -9,9 +9,9 @@ import { openVolumeDrivers, type VolumeDrivers } from '../drivers/volume';
 import type { Drivers } from '../jobs/job';
 import { startLoop, type Loop, type LoopParts } from '../jobs/loop';
 import { allJobs } from '../jobs/registry';
-import { openHost, PortTaken, type Host } from './host';
-import { listen } from './listener';
-import type { Platform } from './platform';
+import { openHost, PortTaken, type Host } from '../agents/host';
+import { listen } from '../platform/listener';
+import type { Platform } from '../platform/platform';
 
 const STAND_BY_MS = 2_000;
 /** Steps of instances and applications wait on processes, not on this one: many at a time cost little. */

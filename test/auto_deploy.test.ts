@@ -6,7 +6,7 @@ import { job } from '../jobs/auto_deploy';
 import type { HostDrivers } from '../jobs/job';
 import { startLoop, type Loop } from '../jobs/loop';
 import { concerns } from '../models/auto_deploy/paths';
-import { listen } from '../server/listener';
+import { listen } from '../platform/listener';
 import { startGitServer, type GitServer } from './support/git_server';
 import { startService, type Answer, type CallOptions, type TestService } from './support/service';
 import { until } from './support/workshop';

@@ -9,8 +9,8 @@ import pg from 'pg';
 import { loadConfig } from '../core/config';
 import type { Sql } from '../core/context';
 import { limits } from '../core/limits';
-import { openDatabase } from '../models/database';
-import { connectionFlags, fittingPool } from '../server/cluster_connections';
+import { openDatabase } from '../db/database';
+import { connectionFlags, fittingPool } from '../platform/connections';
 import { createTestDatabase, type TestDatabase } from './support/database';
 import { processesWith, signalAll } from './support/processes';
 import { storedPassword } from './support/password';
@@ -141,7 +141,7 @@ const pidsOf = (one: Program): Map<number, number> =>
       .map(({ web, pid }) => [web as number, pid as number]),
   );
 const childrenOf = (one: Program): number[] =>
-  processesWith('cluster_web')
+  processesWith('cluster/web')
     .filter(({ parent }) => parent === one.pid)
     .map(({ pid }) => pid);
 

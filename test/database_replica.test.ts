@@ -1,6 +1,6 @@
 // Read replicas: what they may be, what goes with them, and how one becomes a database (resources.md 9.3).
-import type { ManagedDatabase } from '../models/managed_database';
-import { openAdminPassword } from '../models/managed_database/credentials';
+import type { ManagedDatabase } from '../models/database';
+import { openAdminPassword } from '../models/database/credentials';
 import { application, childrenOf, endpoint, replica, type Children } from './support/database_children';
 import { backup, database, describeHost, setStatus } from './support/databases';
 import { startService, type Answer, type TestService } from './support/service';

@@ -5,8 +5,8 @@ import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '../core/startup_error';
-import { openEmbedded } from '../server/embedded';
-import { copyPackage, linkLibraries, packagedNative } from '../server/embedded/binaries';
+import { openEmbedded } from '../platform/embedded';
+import { copyPackage, linkLibraries, packagedNative } from '../platform/embedded/binaries';
 import { embeddedHome, query } from './support/embedded';
 import { kill, processesWith, signalAll, unprivileged } from './support/processes';
 

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import * as fs from 'node:fs';
 import { createServer } from 'node:net';
 import * as path from 'node:path';
-import { openDatabase, type Database } from '../models/database';
-import { named } from '../models/statement';
+import { openDatabase, type Database } from '../db/database';
+import { named } from '../db/statement';
 import { embeddedHome } from './support/embedded';
 import { until } from './support/runtime';
 

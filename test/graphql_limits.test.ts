@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getIntrospectionQuery } from 'graphql';
 import { limits } from '../core/limits';
-import { requireFlat } from '../server/query_text';
+import { requireFlat } from '../graphql/query_text';
 import { startService, type TestService } from './support/service';
 
 let service: TestService;

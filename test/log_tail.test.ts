@@ -5,7 +5,7 @@ import { appendLogLines, type LogLineInput } from '../models/log_line';
 import type { LogScope } from '../models/log_line/conditions';
 import { logPage, type LogPageArguments } from '../models/log_line/page';
 import { linesAfter, type TailLine } from '../models/log_line/tail';
-import { makeContext } from '../server/context';
+import { makeContext } from '../platform/context';
 import { deployed, type DeployedApplication } from './support/deployed';
 import { startService, type TestService } from './support/service';
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import knex, { type Knex } from 'knex';
 import type { Sql, Statement } from '../core/context';
 import { StartupError } from '../core/startup_error';
-import { assertNotNewer, migrate, pendingMigrations } from '../models/migrate';
+import { assertNotNewer, migrate, pendingMigrations } from '../db/migrate';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from './support/database';
 import { kill, spawnProgram } from './support/processes';
 
@@ -107,7 +107,7 @@ it.each([
     config,
   );
   child = spawnProgram(
-    `const knex = require('knex'); require('./models/migrate.ts').migrate(knex({ client: 'pg', connection: process.argv[1] }), process.argv[2])`,
+    `const knex = require('knex'); require('./db/migrate.ts').migrate(knex({ client: 'pg', connection: process.argv[1] }), process.argv[2])`,
     [database.url, directory],
   );
   await until(isMigrating);

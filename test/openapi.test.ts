@@ -7,7 +7,7 @@ import Ajv2020 from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
 import { parse } from 'yaml';
 import { errors } from '../core/errors';
-import type { Operation } from '../core/operations';
+import type { Operation } from '../contract/operations';
 import { buildCore } from '../resolvers';
 import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import type { OpenApiDocument, OperationObject, Ref, Response, Schema } from '../rest/openapi/document';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig } from '../core/config';
 import { limits } from '../core/limits';
 import { sha256 } from '../core/tokens';
-import { openPlatform, type Platform } from '../server/platform';
+import { openPlatform, type Platform } from '../platform/platform';
 import { startService as serve, type Service } from '../server/service';
 import { startService, type TestService } from './support/service';
 

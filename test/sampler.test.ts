@@ -6,8 +6,8 @@ import { createLog } from '../core/log';
 import { driverContext } from '../drivers/driver';
 import type { IngressDriver, Traffic } from '../drivers/ingress';
 import { openIngress } from '../drivers/ingress/http';
-import { startSampler, type Sampler } from '../server/sampler';
-import { countPoints, cpuPercent, networkBetween, trafficPoints, usagePoints } from '../server/sampled_points';
+import { startSampler, type Sampler } from '../agents/sampler';
+import { countPoints, cpuPercent, networkBetween, trafficPoints, usagePoints } from '../agents/sampled_points';
 import { openObserved, type Observed } from './support/observed';
 import { withinMs } from './support/runtime';
 

@@ -4,8 +4,8 @@ import { Client } from 'pg';
 import { mintId } from '../core/ids';
 import { createLog } from '../core/log';
 import { driverContext } from '../drivers/driver';
-import { openRouterLines } from '../server/router_lines';
-import { startShipper, type Shipper } from '../server/shipper';
+import { openRouterLines } from '../agents/router_lines';
+import { startShipper, type Shipper } from '../agents/shipper';
 import { openObserved, startShipperProcess, type Observed } from './support/observed';
 import { until, withinMs } from './support/runtime';
 

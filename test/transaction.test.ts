@@ -1,7 +1,7 @@
 // Transactions and batches of reads, on a real PostgreSQL (decision 0025).
 import { problem } from '../core/errors';
-import { openDatabase, type Database } from '../models/database';
-import { named, quick } from '../models/statement';
+import { openDatabase, type Database } from '../db/database';
+import { named, quick } from '../db/statement';
 import { createEmptyDatabase, type TestDatabase } from './support/database';
 
 let home: TestDatabase;

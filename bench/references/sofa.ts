@@ -7,12 +7,12 @@ import { loadConfig } from '../../core/config';
 import type { Context } from '../../core/context';
 import { Problem } from '../../core/errors';
 import { mintRequestId } from '../../core/ids';
-import type { Operation } from '../../core/operations';
+import type { Operation } from '../../contract/operations';
 import { buildCore } from '../../resolvers';
 import { facadeSchema } from '../../rest/facade';
-import { authenticate } from '../../server/authenticate';
-import { requestContext } from '../../server/context';
-import { openPlatform, type Platform } from '../../server/platform';
+import { authenticate } from '../../platform/authenticate';
+import { requestContext } from '../../platform/context';
+import { openPlatform, type Platform } from '../../platform/platform';
 import { announce, usage } from './tables';
 
 async function main(): Promise<void> {

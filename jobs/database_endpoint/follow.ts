@@ -1,7 +1,7 @@
 // What listens before a server follows it: in the step in which the server has become something else.
 import { poolsOf } from '../../models/database_endpoint/work';
 import type { JobContext } from '../job';
-import { hostOf } from '../managed_database/row';
+import { hostOf } from '../database/row';
 import { inTurn } from './turn';
 import { poolSpecOf, type EndpointRow } from './wanted';
 

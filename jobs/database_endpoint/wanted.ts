@@ -5,8 +5,8 @@ import { limits } from '../../core/limits';
 import { databaseOf } from '../../models/database_backup/work';
 import { replicaBehind, replicasBehind, type ReplicaBehind } from '../../models/database_endpoint/work';
 import type { JobContext, LoopRow } from '../job';
-import { presentCertificate } from '../managed_database/certificate';
-import { engineOf, sizeOf, type DatabaseRow, type Ends } from '../managed_database/row';
+import { presentCertificate } from '../database/certificate';
+import { engineOf, sizeOf, type DatabaseRow, type Ends } from '../database/row';
 
 export interface EndpointRow extends LoopRow {
   project_id: string;

@@ -3,7 +3,7 @@
 import { driverContext } from '../../drivers/driver';
 import type { Handle } from '../../drivers/runtime';
 import { launchOf } from '../../models/instance_work';
-import { wakeRow } from '../../models/lease';
+import { wakeRow } from '../../db/lease';
 import { gone, progressing, type HostDrivers, type JobContext, type Outcome } from '../job';
 import { shipLastLines } from '../unit_log';
 import { hostOf, WEB, type InstanceRow } from './row';

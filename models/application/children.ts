@@ -2,8 +2,9 @@
 import DataLoader from 'dataloader';
 import type { Context } from '../../core/context';
 import { limits } from '../../core/limits';
-import { columnsOf, tableOf, type Resource, type ResourceClass } from '../base';
-import { named } from '../statement';
+import type { Resource, ResourceClass } from '../base/resource';
+import { columnsOf, tableOf } from '../../db/table';
+import { named } from '../../db/statement';
 
 interface Parent {
   id: string;

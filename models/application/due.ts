@@ -1,6 +1,6 @@
 // What makes the work of an application due: its desired state is spread over its process types, which have no loop.
 import type { Sql } from '../../core/context';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 
 // Not a new version: nothing that the application shows has changed.
 const DUE = named(

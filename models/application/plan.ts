@@ -4,9 +4,9 @@ import { applicationTypes, presetDefinitions, presets, type PresetDefinition } f
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import type { CreateApplicationInput } from '../../schema/types';
-import type { Values } from '../base';
+import type { Values } from '../../db/table';
 import { requireRegion } from '../region';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 import { newSource, templateSource } from './source';
 
 export interface ApplicationPlan {

@@ -1,6 +1,6 @@
 // What stands by an application and goes, or becomes free, with it.
 import type { Context } from '../../core/context';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 
 // The loop tears domains down; until then their host names stay taken (decision 4).
 const DOMAINS =

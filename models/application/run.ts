@@ -7,7 +7,7 @@ import type { RestartApplicationInput } from '../../schema/types';
 import type { Application } from '../application';
 import { Process } from '../process';
 import { createRelease } from '../release';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 
 /** @throws invalid_state unless it is stopped, resource_busy */
 export async function startApplication(ctx: Context, application: Application): Promise<Application> {

@@ -5,7 +5,7 @@ import type { SecretBox } from '../../core/secrets';
 import type { Application } from '../application';
 import { releaseAnew } from '../application/run';
 import { createRelease } from '../release';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 import { refreshVariables } from './variables';
 
 const HOLD = named('select id from databases where id = $1 for no key update');

@@ -5,8 +5,8 @@ import type { Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
 import { openPassword } from '../database_user';
 import { rewriteManaged, type Variables } from '../environment_variable/managed';
-import { connectionString, hostOf } from '../managed_database/credentials';
-import { named } from '../statement';
+import { connectionString, hostOf } from '../database/credentials';
+import { named } from '../../db/statement';
 
 interface Place {
   id: string;

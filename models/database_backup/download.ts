@@ -6,7 +6,7 @@ import { problem } from '../../core/errors';
 import { isId } from '../../core/ids';
 import { limits } from '../../core/limits';
 import type { SecretBox } from '../../core/secrets';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 
 /** Below the address of the API, beside /v2. */
 export const DOWNLOAD_PATH = '/downloads/backups/';

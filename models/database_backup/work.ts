@@ -2,7 +2,7 @@
 import { limits } from '../../core/limits';
 import type { Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 
 const OWNER = named('select * from databases where id = $1');
 

@@ -2,9 +2,9 @@
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
-import { takePort } from '../managed_database/capacity';
-import { requireFeature, requirePackage } from '../managed_database/offer';
-import { named } from '../statement';
+import { takePort } from '../database/capacity';
+import { requireFeature, requirePackage } from '../database/offer';
+import { named } from '../../db/statement';
 
 export type PoolMode = 'session' | 'transaction';
 

@@ -1,6 +1,6 @@
 // What the job of endpoints reads and writes beside its own row.
 import type { Sql } from '../../core/context';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 
 const OWN = named(
   'select 1 from database_ports p join database_endpoints e on e.id = p.owner_id and e.port = p.port where p.owner_id = $1',

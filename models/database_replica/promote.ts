@@ -6,11 +6,11 @@ import { meter } from '../billing';
 import { DatabaseEndpoint } from '../database_endpoint';
 import type { DatabaseReplica } from '../database_replica';
 import { DatabaseUser, openPassword, sealPassword } from '../database_user';
-import { ManagedDatabase } from '../managed_database';
-import { passPort } from '../managed_database/capacity';
-import { openAdminPassword, sealAdminPassword } from '../managed_database/credentials';
-import { makeDatabaseDue } from '../managed_database/due';
-import { named } from '../statement';
+import { ManagedDatabase } from '../database';
+import { passPort } from '../database/capacity';
+import { openAdminPassword, sealAdminPassword } from '../database/credentials';
+import { makeDatabaseDue } from '../database/due';
+import { named } from '../../db/statement';
 import { removeEndpointsOf } from './endpoints';
 
 // Columns that no answer shows come along.

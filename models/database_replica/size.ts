@@ -3,9 +3,9 @@ import type { DatabasePackageRow } from '../../core/catalogs';
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
-import { requireCapacity } from '../managed_database/capacity';
-import { requireFeature, requirePackage } from '../managed_database/offer';
-import { named } from '../statement';
+import { requireCapacity } from '../database/capacity';
+import { requireFeature, requirePackage } from '../database/offer';
+import { named } from '../../db/statement';
 
 interface Primary {
   engine: string;

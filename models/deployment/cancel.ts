@@ -1,6 +1,6 @@
 // The end of deployments that nobody waits for any more. The row decides: whoever holds it canceled or activated it.
-import type { Session } from '../database';
-import { named } from '../statement';
+import type { Session } from '../../db/database';
+import { named } from '../../db/statement';
 
 const OLDER_PUSHES = named(`update deployments set status = 'canceled', status_reason = $4, finished_at = now(),
     version = version + 1, updated_at = greatest(now(), updated_at), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null

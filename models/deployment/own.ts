@@ -2,10 +2,10 @@
 import DataLoader from 'dataloader';
 import type { Context } from '../../core/context';
 import { limits } from '../../core/limits';
-import { columnsOf, tableOf } from '../base';
+import { columnsOf, tableOf } from '../../db/table';
 import { Deployment } from '../deployment';
-import type { Source } from '../page';
-import { named } from '../statement';
+import type { Source } from '../base/page';
+import { named } from '../../db/statement';
 
 const OWN = 'preview_id is null and deleted_at is null';
 

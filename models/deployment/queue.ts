@@ -2,8 +2,8 @@
 import { problem } from '../../core/errors';
 import { mintId, timeOfId } from '../../core/ids';
 import type { Source } from '../application/source';
-import type { Session } from '../database';
-import { named } from '../statement';
+import type { Session } from '../../db/database';
+import { named } from '../../db/statement';
 import { cancelOlderPushes } from './cancel';
 
 export interface NewDeployment {

@@ -3,7 +3,7 @@ import type { Context, Sql } from '../../core/context';
 import { problem } from '../../core/errors';
 import type { SecretBox } from '../../core/secrets';
 import { EnvironmentVariable, requireFree, requireRoom, sealed } from '../environment_variable';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 
 /** Values by key. */
 export type Variables = Record<string, string>;

@@ -3,8 +3,8 @@ import type { Context } from '../../core/context';
 import { hashFilters } from '../../core/cursor';
 import { limits } from '../../core/limits';
 import type { DatabaseLogSource, LogLevel, LogSource, LogStep } from '../../core/log_line';
-import type { Page } from '../page';
-import { named } from '../statement';
+import type { Page } from '../base/page';
+import { named } from '../../db/statement';
 import { conditionsOf, type LogFilters, type LogScope } from './conditions';
 
 /** A line as answers show it; each list shows those of the members that it has. */

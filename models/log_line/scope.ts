@@ -5,7 +5,7 @@ import { Application } from '../application';
 import { settingsOf } from '../application_settings';
 import { DatabaseReplica } from '../database_replica';
 import { Deployment } from '../deployment';
-import { ManagedDatabase } from '../managed_database';
+import { ManagedDatabase } from '../database';
 import type { LogScope } from './conditions';
 
 /** The log of an application, or of one of its previews. @throws not_found for the application; a preview that is none has no lines */

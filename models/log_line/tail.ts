@@ -5,7 +5,7 @@ import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
 import { NOTHING_SEEN, parsePlace, placeText, raised, type Place } from '../../core/snapshot';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 import { conditionsOf, type LogScope } from './conditions';
 import { LINE_COLUMNS, type LogLine, type LogPageArguments } from './page';
 
@@ -130,7 +130,7 @@ function arrivedConditions({ seen, partly }: Place, values: unknown[]): string[]
   return conditions;
 }
 
-/** No transaction of the platform lives as long: the time-outs of models/database.ts see to it. */
+/** No transaction of the platform lives as long: the time-outs of db/database.ts see to it. */
 const LONGEST_MS = 60_000;
 const SAMPLE_MS = 10_000;
 const samples: { at: number; xmax: bigint }[] = [];

@@ -2,7 +2,7 @@
 import type { Context } from '../../core/context';
 import { applicationMetrics } from '../../core/metrics';
 import { Application } from '../application';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 import { metricSeries, type Metrics } from './series';
 import type { MetricsArguments } from './span';
 

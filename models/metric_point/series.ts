@@ -2,7 +2,7 @@
 import type { Context } from '../../core/context';
 import { LATENCY_BUCKETS, percentile } from '../../core/latency';
 import { RESPONSE_TIME, type MetricDefinition, type MetricUnit } from '../../core/metrics';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 import { spanOf, type MetricsArguments, type Span } from './span';
 
 /** What has series of its own within a resource: a process type. */

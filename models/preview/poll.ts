@@ -2,10 +2,10 @@
 import type { Probes } from '../../core/context';
 import { PLATFORM, recordEvent } from '../activity';
 import type { Source } from '../application/source';
-import type { Session } from '../database';
+import type { Session } from '../../db/database';
 import { queueDeployment } from '../deployment/queue';
 import { Preview } from '../preview';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 import { questionOf } from './head';
 
 interface Polled {

@@ -4,7 +4,7 @@ import type { Context } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
 import { limits } from '../../core/limits';
 import type { ProcessAutoscalingInput } from '../../schema/types';
-import { named } from '../statement';
+import { named } from '../../db/statement';
 
 export type Autoscaling = ProcessAutoscalingInput;
 

@@ -1,6 +1,6 @@
 // What operations answer with.
 import { getNullableType, isListType, isObjectType, type GraphQLObjectType } from 'graphql';
-import type { Operation } from '../../core/operations';
+import type { Operation } from '../../contract/operations';
 
 /** The object type of the body; null where there is no body or no object. */
 export function answerType(operation: Operation): GraphQLObjectType | null {

@@ -1,6 +1,6 @@
 // The components of the document under work. A component is made when something first refers to it, so none is unused.
 import type { GraphQLSchema } from 'graphql';
-import type { OperationTable } from '../../core/operations';
+import type { OperationTable } from '../../contract/operations';
 import { rereaders, type Transitional } from '../wait';
 import type { Components, Ref } from './document';
 

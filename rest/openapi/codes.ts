@@ -1,7 +1,7 @@
 // The error codes that an operation can answer: the general ones by its nature, its own by @errors.
 import { errors, type ErrorCode } from '../../core/errors';
-import type { Operation } from '../../core/operations';
-import { specOf } from '../../core/spec';
+import type { Operation } from '../../contract/operations';
+import { specOf } from '../../contract/spec';
 import type { Book } from './book';
 
 /** Codes by status, in the order of the error table. */

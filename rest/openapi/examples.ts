@@ -11,7 +11,7 @@ import {
   type GraphQLNamedType,
   type GraphQLType,
 } from 'graphql';
-import { specOf } from '../../core/spec';
+import { specOf } from '../../contract/spec';
 import type { Book } from './book';
 import { exampleIn, formatForm, scalarForm } from './forms';
 import { idForm } from './ids';

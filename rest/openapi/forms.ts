@@ -1,7 +1,7 @@
 // What the format names of @spec and the scalars of the schema are in JSON Schema, each with an example.
 // The patterns describe; core/formats.ts decides. Where input is folded or trimmed first, the pattern takes it unfolded.
 import type { FormatName } from '../../core/formats';
-import { specOf, type Spec } from '../../core/spec';
+import { specOf, type Spec } from '../../contract/spec';
 import type { Book } from './book';
 import type { Schema } from './document';
 

@@ -1,6 +1,6 @@
 // Headers of answers and requests.
 import { limits } from '../../core/limits';
-import type { Operation } from '../../core/operations';
+import type { Operation } from '../../contract/operations';
 import { isTagged, readerOf } from './answer';
 import type { Book } from './book';
 import { usesProjectHeader } from './codes';

@@ -1,7 +1,7 @@
 // The form of ids: <prefix>_<26 characters>, the prefix learned from the example of the kind's own `id` field.
 import { isObjectType, type GraphQLObjectType } from 'graphql';
-import type { Operation } from '../../core/operations';
-import { specOf } from '../../core/spec';
+import type { Operation } from '../../contract/operations';
+import { specOf } from '../../contract/spec';
 import type { Book } from './book';
 import { exampleIn, type Form } from './forms';
 import { answerType } from './answer';

@@ -1,5 +1,5 @@
 // Links from the operation that creates a record to those that get, update and delete it.
-import type { Operation } from '../../core/operations';
+import type { Operation } from '../../contract/operations';
 import { readerOf } from './answer';
 import type { Book } from './book';
 import { usesProjectHeader } from './codes';

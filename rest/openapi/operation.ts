@@ -1,5 +1,5 @@
 // One operation of the document.
-import type { Operation } from '../../core/operations';
+import type { Operation } from '../../contract/operations';
 import { answerType, isTagged } from './answer';
 import type { Book } from './book';
 import { codesOf } from './codes';

@@ -1,7 +1,7 @@
 // Parameters in path and query.
 import { getNullableType, isListType, isNonNullType, type GraphQLArgument } from 'graphql';
-import type { Operation } from '../../core/operations';
-import { specOf } from '../../core/spec';
+import type { Operation } from '../../contract/operations';
+import { specOf } from '../../contract/spec';
 import { rowType } from './answer';
 import type { Book } from './book';
 import type { Parameter, Ref } from './document';

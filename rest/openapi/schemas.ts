@@ -15,7 +15,7 @@ import {
   type GraphQLObjectType,
   type GraphQLType,
 } from 'graphql';
-import { specOf, type Spec } from '../../core/spec';
+import { specOf, type Spec } from '../../contract/spec';
 import type { Book } from './book';
 import type { Schema } from './document';
 import { leafExample } from './examples';

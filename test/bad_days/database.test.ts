@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openEmbedded, type Embedded } from '../../server/embedded';
+import { openEmbedded, type Embedded } from '../../platform/embedded';
 import { makeDoor, nothingOrphaned, type Door } from '../support/bad_days';
 import { eventually, startDeployService, type DeployService } from '../support/deploy';
 import { nodeApp, procfileApp, webCommand } from '../support/repositories';

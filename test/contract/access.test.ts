@@ -2,7 +2,7 @@
 // The request behind the door is one that fails in a known way (a body with a foreign field, an id that nobody has),
 // so that an answer tells whether the caller was let in, and nothing is changed.
 import { errors, type ErrorCode } from '../../core/errors';
-import type { Operation } from '../../core/operations';
+import type { Operation } from '../../contract/operations';
 import { allActors, type Actor } from '../support/actors';
 import { refusal } from '../support/admission';
 import { startService, type TestService } from '../support/service';

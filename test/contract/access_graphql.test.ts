@@ -1,6 +1,6 @@
 // The GraphQL face keeps the same door: every root field and every sort of key, and every relation with every scope.
 import { errors, type ErrorCode } from '../../core/errors';
-import type { Operation, RootField } from '../../core/operations';
+import type { Operation, RootField } from '../../contract/operations';
 import { allActors, type Actor } from '../support/actors';
 import { refusal } from '../support/admission';
 import { startDnsServer, type DnsServer } from '../support/dns_server';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { makeExecutableSchema } from '@graphql-tools/schema';
-import { readOperations } from '../../core/operations';
+import { readOperations } from '../../contract/operations';
 
 const directives = readFileSync(path.resolve(__dirname, '../../schema/_directives.graphql'), 'utf8');
 

@@ -1,5 +1,5 @@
 // ETag, If-None-Match, If-Match and Location, on every operation that has them.
-import type { Operation } from '../../core/operations';
+import type { Operation } from '../../contract/operations';
 import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { SAMPLE_SETTINGS } from '../support/sample_repository';
 import { startService, type Answer, type TestService } from '../support/service';

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { errors } from '../../core/errors';
 import { isGroup } from '../../core/groups';
-import { allKinds } from '../../models/registry';
+import { allKinds } from '../../models/base/registry';
 import { isForeign, readSource as read, repositoryFiles, ROOT } from '../support/repository';
 
 const files = repositoryFiles();
@@ -12,31 +12,36 @@ const sources = files.filter((file) => /\.(ts|mjs|js)$/.test(file) && !isForeign
 /** Folder -> folders whose files it may import. */
 const MAY_IMPORT: Record<string, string[]> = {
   core: [],
+  contract: ['core'],
+  db: ['core'],
   drivers: ['core'],
-  models: ['core'],
-  jobs: ['core', 'models', 'drivers'],
-  resolvers: ['core', 'models'],
-  rest: ['core'],
-  migrations: ['core', 'models'],
-  server: ['core', 'models', 'drivers', 'jobs', 'resolvers', 'rest'],
-  cli: ['core', 'models', 'drivers', 'jobs', 'resolvers', 'rest', 'server'],
+  models: ['core', 'db'],
+  jobs: ['core', 'db', 'models', 'drivers'],
+  resolvers: ['core', 'contract', 'models'],
+  rest: ['core', 'contract'],
+  migrations: ['core', 'db', 'models'],
+  platform: ['core', 'contract', 'db', 'models', 'drivers', 'jobs', 'resolvers', 'rest'],
+  graphql: ['core', 'contract', 'rest', 'platform'],
+  agents: ['core', 'db', 'models', 'drivers', 'jobs', 'platform'],
+  server: ['core', 'contract', 'db', 'models', 'drivers', 'jobs', 'resolvers', 'rest', 'platform', 'graphql', 'agents'],
+  cli: ['core', 'contract', 'db', 'models', 'drivers', 'jobs', 'resolvers', 'rest', 'platform', 'server'],
 };
 
 /** Packages that only some rooms know. */
 const PACKAGES: Record<string, string[]> = {
-  express: ['server'],
-  '@apollo/server': ['server'],
+  express: ['server', 'graphql'],
+  '@apollo/server': ['graphql'],
   'sofa-api': ['rest'],
-  'graphql-jit': ['rest', 'server'],
+  'graphql-jit': ['rest', 'graphql'],
   'find-my-way': ['rest'],
-  knex: ['models', 'migrations'],
-  objection: ['models'],
+  knex: ['db', 'migrations'],
+  objection: ['db'],
   // The driver of PostgreSQL servers speaks to them.
-  pg: ['models', 'server', 'drivers'],
-  graphql: ['core', 'resolvers', 'rest', 'server'],
+  pg: ['db', 'platform', 'drivers'],
+  graphql: ['core', 'contract', 'resolvers', 'rest', 'graphql', 'platform'],
   pino: ['core'],
   'prom-client': ['server'],
-  'graphql-sse': ['server'],
+  'graphql-sse': ['graphql'],
   'acme-client': ['drivers'],
 };
 
@@ -156,7 +161,9 @@ describe('error codes', () => {
   const code = files
     .filter(
       (file) =>
-        /^(core|models|rest|server|resolvers|jobs|drivers|migrations)\/.*\.ts$/.test(file) &&
+        /^(core|contract|db|models|rest|graphql|platform|agents|server|resolvers|jobs|drivers|migrations)\/.*\.ts$/.test(
+          file,
+        ) &&
         file !== 'core/error_table.ts' &&
         !file.startsWith('rest/openapi/'),
     )

@@ -1,8 +1,8 @@
 // Every list, page by page: complete while rows come and go, in every order, with an index and a constant number of queries.
 import { Client } from 'pg';
 import type { Statement } from '../../core/context';
-import type { Operation } from '../../core/operations';
-import { specOf } from '../../core/spec';
+import type { Operation } from '../../contract/operations';
+import { specOf } from '../../contract/spec';
 import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { document, relations, relationSelection, selectionOf } from '../support/graphql_query';
 import { SAMPLE_SETTINGS } from '../support/sample_repository';

@@ -4,7 +4,7 @@ import { document } from '../support/graphql_query';
 import { SAMPLE_SETTINGS } from '../support/sample_repository';
 import { startService, type TestService } from '../support/service';
 import { kindNames, kindOfParam, openWorld, operations, type World } from '../support/world';
-import type { Operation } from '../../core/operations';
+import type { Operation } from '../../contract/operations';
 
 let service: TestService;
 let dns: DnsServer;

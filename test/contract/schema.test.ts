@@ -1,9 +1,9 @@
 // The golden files are those of the sources: what changes outside shows in review.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { openDatabase, type Database } from '../../models/database';
-import { named } from '../../models/statement';
-import { allKinds } from '../../models/registry';
+import { openDatabase, type Database } from '../../db/database';
+import { named } from '../../db/statement';
+import { allKinds } from '../../models/base/registry';
 import { errors } from '../../core/errors';
 import { goldenFiles } from '../../scripts/golden_files';
 import { createTestDatabase, type TestDatabase } from '../support/database';

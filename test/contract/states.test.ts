@@ -1,6 +1,6 @@
 // State machines: what the schema shows, what the code knows and what the specification's rows reach are the same.
 import { isEnumType, isObjectType, getNullableType } from 'graphql';
-import { allKinds } from '../../models/registry';
+import { allKinds } from '../../models/base/registry';
 import { allJobs } from '../../jobs/registry';
 import { core } from '../support/world';
 

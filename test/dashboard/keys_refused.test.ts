@@ -9,7 +9,7 @@ import {
   type GraphQLInputType,
 } from 'graphql';
 import { isScope, scopes } from '../../core/scopes';
-import type { RootField } from '../../core/operations';
+import type { RootField } from '../../contract/operations';
 import { buildCore } from '../../resolvers';
 import { startService, type TestService } from '../support/service';
 

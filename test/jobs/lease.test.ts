@@ -1,6 +1,6 @@
 // One row, one worker: also when workers stop, stall and come back.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { claim, purge, record, release, renew, settle } from '../../models/lease';
+import { claim, purge, record, release, renew, settle } from '../../db/lease';
 import { startWorkerProcess, type WorkerProcess } from '../support/worker_process';
 import { openWorkshop, until, type Workshop } from '../support/workshop';
 

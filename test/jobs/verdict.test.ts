@@ -1,7 +1,7 @@
 import { openBreaker } from '../../jobs/breaker';
 import { backoffMs, judge } from '../../jobs/verdict';
 import { DriverError } from '../../drivers/driver';
-import type { Claim, LoopRow } from '../../models/lease';
+import type { Claim, LoopRow } from '../../db/lease';
 
 const claim: Claim = {
   lease: { table: 'things', id: 'a', owner: 'w', fence: 1, generation: 1 },

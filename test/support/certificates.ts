@@ -9,7 +9,7 @@ import { job as certificateJob } from '../../jobs/certificate';
 import { job as domainJob } from '../../jobs/domain';
 import { startLoop, type Loop } from '../../jobs/loop';
 import { certificateOf, challengeOf, type ServedCertificate } from '../../models/certificate';
-import { listen } from '../../server/listener';
+import { listen } from '../../platform/listener';
 import { startDnsServer, type DnsServer } from './dns_server';
 import { domainsOf, INGRESS, type DomainBody, type Domains } from './domains';
 import { startService, type TestService } from './service';

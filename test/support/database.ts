@@ -5,13 +5,13 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import knex from 'knex';
 import pg from 'pg';
-import { migrate } from '../../models/migrate';
-import { openEmbedded } from '../../server/embedded';
+import { migrate } from '../../db/migrate';
+import { openEmbedded } from '../../platform/embedded';
 
 const ROOT = path.resolve(__dirname, '../..');
 const MIGRATIONS = path.join(ROOT, 'migrations');
 /** What decides on the schema. */
-const SOURCES = [MIGRATIONS, path.join(ROOT, 'models/migrate.ts'), path.join(ROOT, 'models/columns.ts')];
+const SOURCES = [MIGRATIONS, path.join(ROOT, 'db/migrate.ts'), path.join(ROOT, 'db/columns.ts')];
 const FLAGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300'].flatMap(
   (setting) => ['-c', setting],
 );

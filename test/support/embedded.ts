@@ -3,8 +3,8 @@ import type { ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import pg from 'pg';
-import { type Embedded, type EmbeddedOptions, openEmbedded } from '../../server/embedded';
-import { type Postmaster, runningServer } from '../../server/embedded/keeper';
+import { type Embedded, type EmbeddedOptions, openEmbedded } from '../../platform/embedded';
+import { type Postmaster, runningServer } from '../../platform/embedded/keeper';
 import { fastDirectory } from './database';
 import { firstOutput, kill, processesWith, spawnProgram } from './processes';
 import { until } from './runtime';
@@ -42,7 +42,7 @@ export function embeddedHome(): Home {
   }
   function hold(user: { uid?: number; gid?: number } = {}): { process: ChildProcess; url: Promise<string> } {
     const program = `
-    require('./server/embedded.ts').openEmbedded({ dataDir: process.argv[1], flags: ${JSON.stringify(FLAGS)} })
+    require('./platform/embedded.ts').openEmbedded({ dataDir: process.argv[1], flags: ${JSON.stringify(FLAGS)} })
       .then(({ url }) => console.log(url), (error) => { console.error(error.constructor.name + ': ' + error.message); process.exit(1); });
     setInterval(() => {}, 1000);`;
     const child = spawnProgram(program, [self.dataDir], user);

@@ -14,7 +14,7 @@ import {
   type GraphQLObjectType,
   type GraphQLOutputType,
 } from 'graphql';
-import type { RootField } from '../../core/operations';
+import type { RootField } from '../../contract/operations';
 import { core } from './world';
 
 /** One root field with variables for the given arguments. */

@@ -1,5 +1,5 @@
 // Lets Node run the sources, in jest's own processes and in children of a test:
-// node --require test/support/typescript.js -e "require('./server/embedded')".
+// node --require test/support/typescript.js -e "require('./platform/embedded')".
 // What was translated once is kept beside the sources, named after what it was made of.
 const { createHash } = require('node:crypto');
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');

@@ -10,9 +10,9 @@ import { secretBox } from '../../core/secrets';
 import { directoryVolumes } from '../../drivers/volume/directory';
 import { loopImageVolumes } from '../../drivers/volume/loop_image';
 import type { LoopParts, Values } from '../../jobs/job';
-import { describeTables, openDatabase, type Database } from '../../models/database';
-import { listen } from '../../server/listener';
-import { openProbes } from '../../server/probes';
+import { describeTables, openDatabase, type Database } from '../../db/database';
+import { listen } from '../../platform/listener';
+import { openProbes } from '../../platform/probes';
 import { createTestDatabase } from './database';
 
 /** What one GB of a volume counts in these tests. */
@@ -38,16 +38,14 @@ export async function openWorkshop(): Promise<Workshop> {
   const parts = await openParts(url, directory, 'silent');
   const { database } = parts;
   await database.knex('accounts').insert({ id: 'acc_1', name: 'tests' });
-  await database
-    .knex('projects')
-    .insert({
-      id: 'prj_1',
-      account_id: 'acc_1',
-      name: 'tests',
-      default_region: 'local',
-      created_at: new Date(),
-      updated_at: new Date(),
-    });
+  await database.knex('projects').insert({
+    id: 'prj_1',
+    account_id: 'acc_1',
+    name: 'tests',
+    default_region: 'local',
+    created_at: new Date(),
+    updated_at: new Date(),
+  });
   const rows: Workshop['rows'] = async (text, values = []) =>
     (await database.knex.raw<{ rows: never[] }>(text, values as string[])).rows;
   return {

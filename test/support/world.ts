@@ -1,8 +1,8 @@
 // A project with rows in it. Requests are derived: the path from the operation, the body from its documented example, so
 // that a kind which is added later has its rows here without a line of its own.
 import { getNamedType, getNullableType, isInputObjectType, type GraphQLInputObjectType } from 'graphql';
-import type { Operation } from '../../core/operations';
-import { allKinds } from '../../models/registry';
+import type { Operation } from '../../contract/operations';
+import { allKinds } from '../../models/base/registry';
 import { buildCore } from '../../resolvers';
 import { openapiDocument } from '../../rest/openapi';
 import { deployed, instanceOf, type DeployedApplication } from './deployed';

@@ -1,0 +1,120 @@
+// What builds and runs applications on this machine, opened as one: the ingress first, because who has its port has the
+// applications.
+import { join } from 'node:path';
+import { makeDirectory } from '../core/directory';
+import { StartupError } from '../core/startup_error';
+import { openBuilder } from '../drivers/builder/native';
+import { operatorCertificate } from '../drivers/certificates/operator';
+import { openIngress } from '../drivers/ingress/http';
+import type { Certificate, IngressDriver } from '../drivers/ingress';
+import { openLocalRuntime } from '../drivers/runtime/local';
+import { openSource } from '../drivers/source/git';
+import type { HostDrivers } from '../jobs/job';
+import { certificateOf, challengeOf } from '../models/certificate';
+import { startDatabaseShipper } from './database_shipper';
+import { openEndpoints, openEngines } from './databases';
+import type { Platform } from '../platform/platform';
+import { startRouteFeed } from './route_feed';
+import { openRouterLines, startSampler, type RouterLines } from './sampler';
+import { startShipper } from './shipper';
+import { tendHost } from './tend';
+
+export interface Host {
+  drivers: HostDrivers;
+  /** Lets open requests finish. Applications run on. */
+  close(): Promise<void>;
+}
+
+/** Another process listens on INGRESS_PORT. */
+export class PortTaken extends Error {}
+
+type Closing = () => Promise<void> | void;
+
+/** @throws PortTaken; StartupError where a directory or a chosen sandbox can't be used */
+export async function openHost(platform: Platform): Promise<Host> {
+  const opened: Closing[] = [];
+  const close = async (): Promise<void> => {
+    for (const step of opened.splice(0).reverse()) await step();
+  };
+  try {
+    return { drivers: await open(platform, opened), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Pushes how to close each part as it opens it. */
+async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers> {
+  const { config, database, databaseUrl, log } = platform;
+  const lines = openRouterLines({ database, log });
+  opened.push(() => lines.close());
+  const ingress = await bind(platform, lines, opened);
+  const directories = { releases: join(config.runtimeDir, 'releases'), caches: join(config.runtimeDir, 'caches') };
+  for (const directory of [config.runtimeDir, ...Object.values(directories)]) makeDirectory(directory, 0o711);
+  const runtime = await openLocalRuntime({
+    directory: join(config.runtimeDir, 'units'),
+    ports: config.appPorts,
+    sandbox: config.sandbox,
+    tenantUidBase: config.tenantUidBase,
+    log: (message, error) => log.warn({ err: error }, message),
+  });
+  opened.push(() => runtime.close());
+  const { allowHttpGit, allowLocalGit, allowPrivateAddresses, sourceSizeMb } = config;
+  const source = await openSource({
+    directory: config.runtimeDir,
+    sizeMb: sourceSizeMb,
+    allowHttpGit,
+    allowLocalGit,
+    allowPrivateAddresses,
+  });
+  const shipper = startShipper({ database, runtime, log });
+  opened.push(() => shipper.stop());
+  const sampler = startSampler({ database, runtime, ingress, log });
+  opened.push(() => sampler.stop());
+  const feed = await startRouteFeed({ database, databaseUrl, ingress, log });
+  opened.push(() => feed.close());
+  const databases = openEngines(config, runtime, await platform.facts());
+  const endpoints = openEndpoints(config, runtime, platform.facts);
+  const databaseShipper = startDatabaseShipper({ database, engines: databases, endpoints, log });
+  opened.push(() => databaseShipper.stop());
+  const drivers: HostDrivers = {
+    source,
+    builder: openBuilder(),
+    runtime,
+    ingress,
+    databases,
+    endpoints,
+    directories,
+    shipper,
+    facts: platform.facts,
+  };
+  const tending = tendHost(platform, drivers);
+  opened.push(() => tending.close());
+  return drivers;
+}
+
+async function bind(
+  { config, database, secrets }: Platform,
+  lines: RouterLines,
+  opened: Closing[],
+): Promise<IngressDriver> {
+  const operators = operatorCertificate(config, () => void ingress?.forgetCertificate(null));
+  if (operators) opened.push(() => operators.close());
+  const certificate = async (host: string): Promise<Certificate | null> =>
+    (await certificateOf(database, secrets, host)) ?? operators?.of(host) ?? null;
+  const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
+  const ingress: IngressDriver = await openIngress({
+    host,
+    port,
+    tlsPort,
+    trustProxy,
+    parts: { certificate, challenge: (token) => challengeOf(database, token), line: lines.line },
+  }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EADDRINUSE')
+      throw new PortTaken(`can't listen on ${host}:${port} (INGRESS_PORT): the port is taken`);
+    throw new StartupError(`can't listen on ${host}:${port} (INGRESS_PORT): ${error.code ?? error.message}`);
+  });
+  opened.push(() => ingress.close(config.shutdownGraceSeconds * 1000));
+  return ingress;
+}

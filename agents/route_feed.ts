@@ -1,0 +1,87 @@
+// Keeps the ingress true to the database: routes of an application are read again when NOTIFY tells of a change, all of
+// them at the start, after a lost connection, and now and then.
+import type { Logger } from '../core/log';
+import type { IngressDriver } from '../drivers/ingress';
+import type { Database } from '../db/database';
+import { routesOf } from '../models/route';
+import { listen } from '../platform/listener';
+
+export interface RouteFeed {
+  close(): Promise<void>;
+}
+
+const ALL_AGAIN_MS = 30_000;
+
+interface Parts {
+  database: Database;
+  databaseUrl: string;
+  ingress: IngressDriver;
+  log: Logger;
+}
+
+interface State extends Parts {
+  /** Applications whose routes may have changed. */
+  changed: Set<string>;
+  /** All may have. */
+  all: boolean;
+  running: Promise<void> | null;
+}
+
+/** Resolves when the ingress has its first routes. */
+export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
+  const state: State = { ...parts, changed: new Set(), all: true, running: null };
+  await work(state);
+  const everything = (): void => {
+    state.all = true;
+    void work(state);
+  };
+  const told = (id: string): void => {
+    state.changed.add(id);
+    void work(state);
+  };
+  const listener = listen(
+    parts.databaseUrl,
+    { routes: told, certificates: (host) => parts.ingress.forgetCertificate(host) },
+    parts.log,
+    everything,
+  );
+  const timer = setInterval(everything, ALL_AGAIN_MS);
+  return {
+    async close() {
+      clearInterval(timer);
+      await listener.close();
+      await state.running;
+    },
+  };
+}
+
+/** One look at a time: what is told meanwhile is looked at next. */
+function work(state: State): Promise<void> {
+  return (state.running ??= readWhatChanged(state).finally(() => (state.running = null)));
+}
+
+async function readWhatChanged(state: State): Promise<void> {
+  while (state.all || state.changed.size) {
+    try {
+      await readNext(state);
+    } catch (error) {
+      // The ingress serves on with the routes that it has; the next look reads them all.
+      state.log.warn({ err: error }, 'routes could not be read');
+      state.all = true;
+      return;
+    }
+  }
+}
+
+async function readNext(state: State): Promise<void> {
+  const { database, ingress, changed } = state;
+  const reading = ingress.reading();
+  if (state.all) {
+    state.all = false;
+    changed.clear();
+    return ingress.apply(await routesOf(database, null), reading);
+  }
+  const id = changed.values().next().value as string;
+  changed.delete(id);
+  ingress.update(id, await routesOf(database, id), reading);
+}

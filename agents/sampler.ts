@@ -1,0 +1,141 @@
+// Measures every 15 seconds what instances use and what the ingress counted, and keeps it as points of metrics.
+import type { Logger } from '../core/log';
+import type { IngressDriver, Traffic } from '../drivers/ingress';
+import type { Handle, RuntimeDriver, UnitUsage } from '../drivers/runtime';
+import type { Database } from '../db/database';
+import { addMetricPoints, mergePoints, type MetricPointInput } from '../models/metric_point';
+import { countInstances, runningInstances, storeUsage, trafficParts, type SampledInstance } from '../models/sample';
+import { countPoints, cpuPercent, networkBetween, trafficPoints, usagePoints, type Used } from './sampled_points';
+
+export { openRouterLines, type RouterLines } from './router_lines';
+
+export interface SamplerParts {
+  database: Database;
+  runtime: Pick<RuntimeDriver, 'usage'>;
+  ingress: Pick<IngressDriver, 'takeTraffic'>;
+  log: Logger;
+}
+
+export interface Sampler {
+  /** Measures now; also what the timer does. Never rejects. */
+  sample(): Promise<void>;
+  /** Takes what was counted since, and ends. */
+  stop(): Promise<void>;
+}
+
+const EVERY_MS = 15_000;
+const MIB = 1024 * 1024;
+/** Points, and counts of the ingress, that wait while the database is away. */
+const WAITING_MAX = 100_000;
+
+type Instance = SampledInstance<Handle>;
+
+interface Before {
+  /** Clock of this process, in milliseconds. */
+  at: number;
+  handle: Handle;
+  usage: UnitUsage;
+}
+
+interface Counted {
+  at: Date;
+  traffic: Traffic;
+  countedByHost: ReadonlySet<string>;
+}
+
+interface State extends SamplerParts {
+  /** Last sample of each instance. */
+  before: Map<string, Before>;
+  /** Of the ingress: it tells once, so it waits here until it is written. */
+  counted: Counted[];
+  /** Points of minutes that are not written yet. */
+  waiting: Map<string, MetricPointInput>;
+  away: boolean;
+}
+
+/** Starts sampling in the background. */
+export function startSampler(parts: SamplerParts, everyMs = EVERY_MS): Sampler {
+  const state: State = { ...parts, before: new Map(), counted: [], waiting: new Map(), away: false };
+  let running: Promise<void> = Promise.resolve();
+  const sample = (): Promise<void> => (running = running.then(() => attempt(state)));
+  const timer = setInterval(() => void sample(), everyMs).unref();
+  return {
+    sample,
+    async stop() {
+      clearInterval(timer);
+      await sample();
+    },
+  };
+}
+
+async function attempt(state: State): Promise<void> {
+  try {
+    await sampleOnce(state, new Date());
+    state.away = false;
+  } catch (error) {
+    if (!state.away) state.log.warn({ err: error }, 'metrics could not be written');
+    state.away = true;
+  }
+}
+
+async function sampleOnce(state: State, at: Date): Promise<void> {
+  const { database } = state;
+  const usage = await usageOf(state, await runningInstances<Handle>(database));
+  const countedByHost = new Set(usage.filter(({ network }) => network).map(({ instance }) => instance.id));
+  for (const traffic of state.ingress.takeTraffic())
+    if (state.counted.length < WAITING_MAX) state.counted.push({ at, traffic, countedByHost });
+  keep(state, usagePoints(usage, at));
+  keep(state, countPoints(await countInstances(database), at));
+  await placeTraffic(state);
+  await storeUsage(
+    database,
+    usage.map(({ instance, cpu_percent, memory_mb }) => ({ id: instance.id, cpu_percent, memory_mb })),
+  );
+  await write(state);
+}
+
+async function usageOf(state: State, instances: readonly Instance[]): Promise<Used[]> {
+  const found = await state.runtime.usage(instances.map(({ handle }) => handle));
+  const at = performance.now();
+  const { before } = state;
+  state.before = new Map();
+  return instances.flatMap((instance): Used[] => {
+    const { id, handle } = instance;
+    const usage = found.get(handle.unit_id);
+    if (!usage) return [];
+    state.before.set(id, { at, handle, usage });
+    const last = before.get(id);
+    const memory_mb = Math.round(usage.memory_bytes / MIB);
+    // Started anew since: its counters began at zero.
+    if (!last || last.handle.pid !== handle.pid || last.handle.start_time !== handle.start_time)
+      return [{ instance, memory_mb, cpu_percent: null, network: null }];
+    return [
+      {
+        instance,
+        memory_mb,
+        cpu_percent: cpuPercent(last.usage, usage, at - last.at),
+        network: networkBetween(last.usage, usage),
+      },
+    ];
+  });
+}
+
+async function placeTraffic(state: State): Promise<void> {
+  const parts = await trafficParts(state.database, [
+    ...new Set(state.counted.map(({ traffic }) => traffic.application_id)),
+  ]);
+  for (const { at, traffic, countedByHost } of state.counted) {
+    const part = parts.get(traffic.application_id);
+    if (part) keep(state, trafficPoints(traffic, part, countedByHost, at));
+  }
+  state.counted = [];
+}
+
+function keep(state: State, points: readonly MetricPointInput[]): void {
+  if (state.waiting.size < WAITING_MAX) mergePoints(points, state.waiting);
+}
+
+async function write(state: State): Promise<void> {
+  await addMetricPoints(state.database, state.waiting.values());
+  state.waiting.clear();
+}

@@ -1,0 +1,125 @@
+// Lists that can be followed: the same reader serves the stream of events on REST (rest/live.ts) and the subscription of
+// GraphQL, which is made here from the query that is marked @live.
+import {
+  getNullableType,
+  GraphQLNonNull,
+  GraphQLObjectType,
+  GraphQLSchema,
+  isListType,
+  isObjectType,
+  type GraphQLFieldConfig,
+} from 'graphql';
+import type { Context, Topic } from '../core/context';
+import type { FieldValidator } from './field_validator';
+import { refusalOf } from './guard';
+import { limits } from '../core/limits';
+import type { RootField } from './operations';
+
+export interface LiveEvent {
+  /** The place to go on from after this event. */
+  id: string;
+  data: object;
+}
+
+/** How a list is followed. A resolver file exports `live: { listXLogs: reader }`. */
+export interface LiveReader {
+  topic(args: Record<string, unknown>): Topic;
+  /** Events after a place, in their order; null = the newest ones first of all. @throws not_found, invalid_cursor */
+  read(args: Record<string, unknown>, ctx: Context, after: string | null): Promise<LiveEvent[]>;
+}
+
+export interface Following {
+  reader: LiveReader;
+  args: Record<string, unknown>;
+  ctx: Context;
+  /** Where to begin, null = with the newest ones. */
+  after: string | null;
+  signal: AbortSignal;
+}
+
+const PAUSE_MS = 15_000;
+
+/** Batches of events as they come, an empty one at least every 15 seconds. Ends when aborted. @throws what the reader throws */
+export async function* follow({ reader, args, ctx, after, signal }: Following): AsyncGenerator<LiveEvent[], void> {
+  const topic = reader.topic(args);
+  let place = after;
+  let seen = 0;
+  while (!signal.aborted) {
+    const events = await reader.read(args, ctx, place);
+    place = events[events.length - 1]?.id ?? place;
+    if (events.length) yield events;
+    // A full page: there is more to read at once.
+    if (events.length >= limits.logPageSizeDefault) continue;
+    const before = performance.now();
+    seen = await ctx.news.wait(topic, seen, PAUSE_MS, signal);
+    if (performance.now() - before >= PAUSE_MS) yield [];
+  }
+}
+
+/** Arguments of a list that say nothing to those who follow it. */
+const OF_PAGES = new Set(['limit', 'cursor', 'sort', 'order', 'until']);
+
+/** The schema with a root of subscriptions: `listXLogs` marked @live becomes `followXLogs`, whose events are single rows. */
+export function withSubscriptions(
+  schema: GraphQLSchema,
+  fields: Iterable<RootField>,
+  live: ReadonlyMap<string, LiveReader>,
+  validators: ReadonlyMap<string, FieldValidator>,
+): GraphQLSchema {
+  const query = schema.getQueryType()?.toConfig().fields ?? {};
+  const followed = [...fields]
+    .filter((field) => field.live)
+    .map((field) => {
+      const config = query[field.name] as GraphQLFieldConfig<unknown, Context>;
+      return [
+        field.name.replace(/^list/, 'follow'),
+        subscription(field, config, live.get(field.name) as LiveReader, validators.get(field.name) as FieldValidator),
+      ] as const;
+    });
+  if (!followed.length) return schema;
+  return new GraphQLSchema({
+    ...schema.toConfig(),
+    subscription: new GraphQLObjectType({ name: 'Subscription', fields: Object.fromEntries(followed) }),
+  });
+}
+
+function subscription(
+  field: RootField,
+  config: GraphQLFieldConfig<unknown, Context>,
+  reader: LiveReader,
+  validate: FieldValidator,
+): GraphQLFieldConfig<unknown, Context> {
+  const args = Object.fromEntries(Object.entries(config.args ?? {}).filter(([name]) => !OF_PAGES.has(name)));
+  return {
+    type: new GraphQLNonNull(rowOf(field, config)),
+    args,
+    description: `Follows \`${field.name}\`: the newest rows, then each one as it comes. Sent over server-sent events.`,
+    resolve: (row) => row,
+    async subscribe(_, given: Record<string, unknown>, ctx) {
+      const inner: Context = { ...ctx };
+      const refusal = await refusalOf(
+        inner,
+        field,
+        field.projectArgument ? (given[field.projectArgument] as string | undefined) : undefined,
+      );
+      if (refusal) throw refusal;
+      const following = { reader, ctx: inner, args: validate(given), after: null, signal: ctx.gone };
+      // What is wrong with the request shows before the stream begins.
+      await reader.read(following.args, inner, null);
+      return rows(following);
+    },
+  };
+}
+
+async function* rows(following: Following): AsyncGenerator<object, void> {
+  for await (const events of follow(following)) for (const { data } of events) yield data;
+}
+
+// As the schema has it by now: the definition that the field was read from is older.
+function rowOf(field: RootField, config: GraphQLFieldConfig<unknown, Context>): GraphQLObjectType {
+  const envelope = getNullableType(config.type);
+  const data = isObjectType(envelope) ? getNullableType(envelope.getFields().data?.type) : null;
+  const row = isListType(data) ? getNullableType(data.ofType) : null;
+  if (!isObjectType(row)) throw new Error(`schema: ${field.name}: @live needs a list of objects`);
+  return row;
+}

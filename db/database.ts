@@ -1,0 +1,236 @@
+// The control plane's PostgreSQL: the pool, named statements, transactions, and how its errors are told to a client.
+import { types } from 'node:util';
+import knex, { type Knex } from 'knex';
+import pg from 'pg';
+import type { Sql, Statement } from '../core/context';
+import { errors, problem, Problem, type ErrorCode } from '../core/errors';
+import { limits } from '../core/limits';
+import { openBatches } from './batches';
+import { ask } from './named_query';
+import { transact } from './transaction';
+
+/** Columns of a table that statements select, and those that hold jsonb. */
+export interface TableInfo {
+  columns: string[];
+  json: Set<string>;
+  nullable: Set<string>;
+}
+
+/** Either the pool or one transaction. */
+export interface Session extends Sql {
+  readonly tables: Map<string, TableInfo>;
+  /**
+   * Sends a statement that nobody needs an answer of, without waiting for it: should it fail, the transaction does, at its end.
+   * @throws Error outside of a transaction
+   */
+  send(statement: Statement, values: readonly unknown[]): void;
+  transaction<T>(run: (session: Session) => Promise<T>): Promise<T>;
+}
+
+export interface Database extends Session {
+  /** For migrations, on connections of its own. */
+  readonly knex: Knex;
+  close(): Promise<void>;
+}
+
+const TIMESTAMPTZ = 1184;
+const INT8 = 20;
+pg.types.setTypeParser(TIMESTAMPTZ, timestamp);
+pg.types.setTypeParser(INT8, Number);
+
+/** A server that is frozen, or behind a broken network, can't keep its own time-outs: it gets this much longer. */
+const SILENCE_MS = 1_000;
+const IDLE_MS = 30_000;
+
+/**
+ * Opens the pool. Connections are made when needed, so an unreachable server shows at the first query.
+ * Sessions run in UTC with the statement time-out of core/limits.ts. Plans are made without looking at the values: for a
+ * large old project PostgreSQL would otherwise walk the primary key from its end, through all rows of the others.
+ * @param options.answerMs how long an answer is waited for, where the server ends no statement itself; 0 = for ever
+ */
+export function openDatabase(url: string, options: { poolSize: number; name?: string; answerMs?: number }): Database {
+  const connection = {
+    connectionString: url,
+    application_name: options.name ?? 'platform-api',
+    connectionTimeoutMillis: limits.connectionTimeoutMs,
+    keepAlive: true,
+    query_timeout: options.answerMs ?? limits.statementTimeoutMs + SILENCE_MS,
+    options: `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c statement_timeout=${limits.statementTimeoutMs} -c idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
+  };
+  // What a transaction sends without waiting goes out at once (db/transaction.ts).
+  const pool = new pg.Pool({ ...connection, pipeline: true, max: options.poolSize, idleTimeoutMillis: IDLE_MS });
+  // A connection that is lost fails the queries on it, which say it better.
+  pool.on('error', () => undefined);
+  pool.on('connect', (client) => void client.on('error', () => undefined));
+  let migrating: Knex | undefined;
+  return {
+    ...session(pool),
+    get knex() {
+      return (migrating ??= openKnex(connection));
+    },
+    async close() {
+      await migrating?.destroy();
+      await pool.end();
+    },
+  };
+}
+
+function openKnex(connection: object): Knex {
+  // knex prints lost connections to standard output by itself.
+  const log = { warn() {}, error() {}, deprecate() {}, debug() {} };
+  return knex({
+    client: 'pg',
+    connection,
+    pool: { min: 0, max: 2 },
+    acquireConnectionTimeout: limits.connectionTimeoutMs,
+    log,
+  });
+}
+
+/** Reads the columns of every table once, after the migrations, into `session.tables`. */
+export async function describeTables(database: Session): Promise<void> {
+  const rows = await database.query<{ table_name: string; column_name: string; udt_name: string; is_nullable: string }>(
+    {
+      name: 'columns',
+      text: `select table_name, column_name, udt_name, is_nullable from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position`,
+    },
+    [],
+  );
+  database.tables.clear();
+  for (const row of rows) {
+    const table = database.tables.get(row.table_name) ?? { columns: [], json: new Set(), nullable: new Set() };
+    table.columns.push(row.column_name);
+    if (row.udt_name === 'jsonb') table.json.add(row.column_name);
+    if (row.is_nullable === 'YES') table.nullable.add(row.column_name);
+    database.tables.set(row.table_name, table);
+  }
+}
+
+function session(pool: pg.Pool): Session {
+  const read = openBatches(pool);
+  const tables = new Map<string, TableInfo>();
+  return {
+    tables,
+    inTransaction: false,
+    async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+      try {
+        return (await (statement.quick ? read(statement, values) : alone(pool, statement, values))).rows as Row[];
+      } catch (error) {
+        throw translate(error);
+      }
+    },
+    send: () => {
+      throw new Error('there is no transaction whose end could tell of a failure');
+    },
+    transaction: (run) => transact(pool, tables, run).catch((error: unknown) => Promise.reject(translate(error))),
+  };
+}
+
+async function alone(pool: pg.Pool, statement: Statement, values: readonly unknown[]): Promise<pg.QueryResult> {
+  const client = await pool.connect();
+  try {
+    return await ask(client, statement, values);
+  } finally {
+    client.release();
+  }
+}
+
+const WITH_MILLISECONDS = '2026-01-31 09:30:00.123+00'.length;
+
+/** `2026-01-31 09:30:00.12+00` (a UTC session) to RFC 3339 with milliseconds, without a Date in between. */
+function timestamp(text: string): string {
+  // Nine of ten stand there with all their digits.
+  if (text.length === WITH_MILLISECONDS && text[10] === ' ') return joined(text);
+  const [date, time = ''] = text.split(' ');
+  const [clock, fraction = ''] = time.replace(/\+00$/, '').split('.');
+  return `${date}T${clock}.${fraction.padEnd(3, '0').slice(0, 3)}Z`;
+}
+
+const [T, Z] = [84, 90];
+
+/** Made of slices it would leave five texts behind, a tenth of all garbage of a list; this leaves none. */
+function joined(text: string): string {
+  const c = (index: number): number => text.charCodeAt(index);
+  return String.fromCharCode(
+    c(0),
+    c(1),
+    c(2),
+    c(3),
+    c(4),
+    c(5),
+    c(6),
+    c(7),
+    c(8),
+    c(9),
+    T,
+    c(11),
+    c(12),
+    c(13),
+    c(14),
+    c(15),
+    c(16),
+    c(17),
+    c(18),
+    c(19),
+    c(20),
+    c(21),
+    c(22),
+    Z,
+  );
+}
+
+/** 55000 at a connection: the database takes none for now. 26000: the same statement, sent just before, was not prepared in time. */
+const UNAVAILABLE = /^(08|53|57P|58|55000|26000)/;
+const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EHOSTUNREACH']);
+
+/**
+ * A database error as the problem that a client may see.
+ * Constraints are named `<table>__<error code>[__<field>]`, so a lost race answers like the check that it slipped past.
+ * Anything unknown is returned as it is (an internal error, logged, never shown).
+ */
+export function translate(error: unknown): unknown {
+  if (error instanceof Problem || !types.isNativeError(error)) return error;
+  const native = ((error as { nativeError?: Error }).nativeError ?? error) as Error & {
+    code?: string;
+    constraint?: string;
+  };
+  const code = native.code ?? '';
+  if (code.startsWith('23') && native.constraint) return constraintProblem(native.constraint) ?? error;
+  if (code === '40P01' || code === '40001') return deadlocked();
+  if (UNAVAILABLE.test(code) || NETWORK.has(code) || isSocketGone(native) || code === '57014' || isTimeout(native)) {
+    return problem('service_unavailable', 'The database does not answer at the moment.', {}, { 'Retry-After': '5' });
+  }
+  return error;
+}
+
+/** The Unix socket of a server that has stopped, or was killed and has been taken away. */
+const isSocketGone = ({ code, syscall }: NodeJS.ErrnoException): boolean => code === 'ENOENT' && syscall === 'connect';
+
+/** Whether PostgreSQL ended the transaction so that another could go on: the same work may be tried again. */
+export function isDeadlock(error: unknown): boolean {
+  return error instanceof Problem && RETRIABLE.has(error);
+}
+
+const RETRIABLE = new WeakSet<Problem>();
+
+function deadlocked(): Problem {
+  const failure = problem('service_unavailable', 'Another request was in the way.', {}, { 'Retry-After': '1' });
+  RETRIABLE.add(failure);
+  return failure;
+}
+
+function constraintProblem(constraint: string): Problem | null {
+  const [, code, field] = constraint.split('__');
+  if (!code || !(code in errors)) return null;
+  return problem(code as ErrorCode, undefined, field ? { field } : {});
+}
+
+function isTimeout(error: Error): boolean {
+  return (
+    error.name === 'KnexTimeoutError' ||
+    error.name === 'AggregateError' ||
+    /Connection terminated|timeout exceeded|timeout expired|Query read timeout|Client has encountered a connection error|connection ended|not queryable/i.test(
+      error.message,
+    )
+  );
+}

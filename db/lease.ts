@@ -1,0 +1,224 @@
+// The SQL of the reconcile loop: rows are claimed under a lease and a fence, and written back only by their holder.
+// All times are the database's, so that workers with different clocks agree.
+import type { StateMachine } from '../core/states';
+import type { Values } from './table';
+import { LOOP_ONLY } from './columns';
+import type { Session } from './database';
+import { named } from './statement';
+
+/** What every row of the loop has; kinds have more. `status` is missing where the kind has no states. */
+export interface LoopRow {
+  id: string;
+  status?: string;
+  status_reason?: string | null;
+  driver: string | null;
+  ref: unknown;
+  observed: unknown;
+  generation: number;
+  attempts: number;
+  fence: number;
+  deleted_at: string | null;
+}
+
+/** The right to work on a row. It ends when somebody else has claimed the row: then `fence` is another. */
+export interface Lease {
+  readonly table: string;
+  readonly id: string;
+  readonly owner: string;
+  readonly fence: number;
+  /** Of the row as it was claimed. A write of the API raises it. */
+  readonly generation: number;
+}
+
+export interface Claim {
+  lease: Lease;
+  row: LoopRow;
+  /** Time until a failure makes the row failed; negative once it is over. */
+  deadlineInMs: number;
+}
+
+export interface ClaimOptions {
+  owner: string;
+  leaseMs: number;
+  deadlineMs: number;
+  /** Drivers whose rows are left alone for now; '' stands for rows that have none yet. */
+  avoid: readonly string[];
+}
+
+/** How a step ended: `done` = as desired, `going` = another step follows, `failed` = to be tried again, `gave_up` = not. */
+export type Ending = 'done' | 'going' | 'failed' | 'gave_up';
+
+export interface WriteBack {
+  ending: Ending;
+  /** Columns of the row. status and status_reason are dropped when the row was changed meanwhile. */
+  columns: Values;
+  /** Milliseconds until the next look; null = when the row is changed. */
+  nextMs: number | null;
+  error: string | null;
+}
+
+const DUE = 'next_at <= now() and (lease_until is null or lease_until < now())';
+const HELD = 'id = $1 and lease_owner = $2 and fence = $3';
+
+/** Those of the tables that have a row which is due and free. */
+export async function dueTables(sql: Session, tables: readonly string[]): Promise<string[]> {
+  const parts = tables.map((table) => `select '${table}' as name where exists (select 1 from ${table} where ${DUE})`);
+  return (await sql.query<{ name: string }>(named(parts.join(' union all ')), [])).map(({ name }) => name);
+}
+
+/** Seconds since the longest waiting row became due; 0 when none waits. */
+export async function lagSeconds(sql: Session, tables: readonly string[]): Promise<number> {
+  const parts = tables.map((table) => `select min(next_at) as due from ${table} where ${DUE}`);
+  const text = `select coalesce(extract(epoch from now() - min(due)), 0)::float8 as lag from (${parts.join(' union all ')}) as waiting`;
+  const [row] = await sql.query<{ lag: number }>(named(text), []);
+  return Math.max(0, row?.lag ?? 0);
+}
+
+/**
+ * Takes the row of the table that is due for longest, or null where there is none. The deadline runs from the first
+ * attempt. A row whose worker died gets its whole time again: it is not the row's fault.
+ */
+export async function claim(sql: Session, table: string, options: ClaimOptions): Promise<Claim | null> {
+  const text = `update ${table} set lease_owner = $1, lease_until = now() + $2 * interval '1 ms', fence = fence + 1,
+      deadline_at = case when deadline_at is null or lease_until is not null then now() + $3 * interval '1 ms' else deadline_at end
+    where id = (select id from ${table} where ${DUE} and coalesce(driver, '') <> all($4) order by next_at limit 1 for update skip locked)
+    returning *, (extract(epoch from deadline_at - now()) * 1000)::float8 as deadline_in_ms`;
+  const { owner, leaseMs, deadlineMs, avoid } = options;
+  const [found] = await sql.query<LoopRow & { deadline_in_ms: number }>(named(text), [
+    owner,
+    leaseMs,
+    deadlineMs,
+    avoid,
+  ]);
+  if (!found) return null;
+  const { deadline_in_ms: deadlineInMs, ...row } = found;
+  return { row, deadlineInMs, lease: { table, id: row.id, owner, fence: row.fence, generation: row.generation } };
+}
+
+/** Extends the leases on rows of one table. Returns the fences of those still held, by id. */
+export async function renew(
+  sql: Session,
+  table: string,
+  owner: string,
+  ids: readonly string[],
+  leaseMs: number,
+): Promise<Map<string, number>> {
+  const text = `update ${table} set lease_until = now() + $3 * interval '1 ms' where lease_owner = $1 and id = any($2) returning id, fence`;
+  const rows = await sql.query<{ id: string; fence: number }>(named(text), [owner, ids, leaseMs]);
+  return new Map(rows.map(({ id, fence }) => [id, fence]));
+}
+
+/** Writes columns of a row that is still held. Returns false when it is not. */
+export async function record(sql: Session, lease: Lease, columns: Values): Promise<boolean> {
+  const values: unknown[] = [lease.id, lease.owner, lease.fence];
+  const sets = assignments(sql, lease, columns, values, null);
+  const text = `update ${lease.table} set ${sets.join(', ')} where ${HELD} returning id`;
+  return (await sql.query(named(text), values)).length > 0;
+}
+
+/**
+ * Ends a step: writes what was found and gives the row back. A row that was changed meanwhile keeps its status and is
+ * due at once; a status is written only where the kind's states allow the move.
+ * @returns null when the row was no longer held and nothing was written, else whether it was changed meanwhile and its status now
+ */
+export async function settle(
+  sql: Session,
+  lease: Lease,
+  write: WriteBack,
+  states: StateMachine | null,
+): Promise<{ changed: boolean; status: string | null } | null> {
+  const values: unknown[] = [lease.id, lease.owner, lease.fence, lease.generation, write.nextMs, write.error];
+  const sets = [
+    'lease_owner = null',
+    'lease_until = null',
+    'last_error = $6',
+    `next_at = case when generation = $4 then now() + $5::float8 * interval '1 ms' else now() end`,
+    `attempts = case when generation = $4 then ${ATTEMPTS[write.ending]} else attempts end`,
+    `deadline_at = case when generation = $4 then ${DEADLINE[write.ending]} else deadline_at end`,
+    ...assignments(sql, lease, write.columns, values, states),
+  ];
+  const status = sql.tables.get(lease.table)?.columns.includes('status') ? 'status' : 'null as status';
+  const text = `update ${lease.table} set ${sets.join(', ')} where ${HELD} returning generation <> $4 as changed, ${status}`;
+  const [row] = await sql.query<{ changed: boolean; status: string | null }>(named(text), values);
+  return row ?? null;
+}
+
+/**
+ * Makes a row due at once, because something that it depends on has changed. What a step that runs now finds about its
+ * status is dropped, and the row is looked at again.
+ */
+export async function wakeRow(sql: Pick<Session, 'query'>, table: string, id: string): Promise<void> {
+  await sql.query(named(`update ${table} set next_at = now(), generation = generation + 1 where id = $1`), [id]);
+  await sql.query(named(`select pg_notify('due', $1)`), [table]);
+}
+
+/** Gives the row back as it was: it is due at once for anybody. */
+export async function release(sql: Session, lease: Lease): Promise<void> {
+  const text = `update ${lease.table} set lease_owner = null, lease_until = null where ${HELD}`;
+  await sql.query(named(text), [lease.id, lease.owner, lease.fence]);
+}
+
+/**
+ * Gives back every row of a table that only one process works on, for when that process begins: whoever holds one died.
+ * Should it live on, its writes are void.
+ */
+export async function freeLeases(sql: Pick<Session, 'query'>, table: string): Promise<void> {
+  await sql.query(
+    named(`update ${table} set lease_owner = null, lease_until = null where lease_owner is not null`),
+    [],
+  );
+}
+
+/** Deletes a row at the end of its tear-down. Returns false when it is no longer held. */
+export async function purge(sql: Session, lease: Lease): Promise<boolean> {
+  const text = `delete from ${lease.table} where ${HELD} and deleted_at is not null returning id`;
+  return (await sql.query(named(text), [lease.id, lease.owner, lease.fence])).length > 0;
+}
+
+// A row that was given up is marked by a deadline that is over; the next change of the row clears it.
+const ATTEMPTS: Record<Ending, string> = {
+  done: '0',
+  going: 'attempts',
+  failed: 'attempts + 1',
+  gave_up: 'attempts + 1',
+};
+const DEADLINE: Record<Ending, string> = {
+  done: 'null',
+  going: 'deadline_at',
+  failed: 'deadline_at',
+  gave_up: 'least(deadline_at, now())',
+};
+
+const STATUS = new Set(['status', 'status_reason']);
+
+/** SET terms; what an answer shows raises observed_generation when it differs, and so the ETag. */
+function assignments(
+  sql: Session,
+  lease: Lease,
+  columns: Values,
+  values: unknown[],
+  states: StateMachine | null,
+): string[] {
+  const info = sql.tables.get(lease.table);
+  const names = Object.keys(columns)
+    .filter((name) => columns[name] !== undefined)
+    .sort();
+  const guard = names.some((name) => STATUS.has(name)) ? statusGuard(lease, columns, values, states) : '';
+  const terms = names.map((name) => {
+    const value = columns[name];
+    const place = `$${values.push(info?.json.has(name) && value !== null ? JSON.stringify(value) : value)}`;
+    return { name, term: STATUS.has(name) ? `case when ${guard} then ${place} else ${name} end` : place };
+  });
+  const shown = terms.filter(({ name }) => !LOOP_ONLY.has(name));
+  const sets = terms.map(({ name, term }) => `${name} = ${term}`);
+  if (!shown.length) return sets;
+  const differs = shown.map(({ name, term }) => `${name} is distinct from ${term}`).join(' or ');
+  return [...sets, `observed_generation = observed_generation + case when ${differs} then 1 else 0 end`];
+}
+
+function statusGuard(lease: Lease, columns: Values, values: unknown[], states: StateMachine | null): string {
+  const generation = `generation = $${values.push(lease.generation)}`;
+  const to = columns.status as string | undefined;
+  if (!states || to === undefined) return generation;
+  return `${generation} and status = any($${values.push([to, ...states.predecessors(to)])})`;
+}

@@ -1,0 +1,87 @@
+// What happens to the data of a database: they come from a backup, from a replica, from a moment before; they are brought to
+// a newer version. What each begins with stands in the row until it is done, so after a crash it goes on.
+import type { ServerSpec } from '../../drivers/database';
+import { DriverError } from '../../drivers/driver';
+import { endPromotion, serverOf, wakeReplicas } from '../../models/database/work';
+import { progressing, type JobContext, type Outcome } from '../job';
+import { keep } from './keep';
+import { engineOf, isOverdue, sentence, type DatabaseRow } from './row';
+import { wantedOf } from './spec';
+
+/** A new database begins empty, as a copy of another one, or as what a replica was. */
+export async function provision(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  if (row.observed?.begun || (row.server_id === row.id && !row.restore_from)) return keep(row, ctx);
+  const engine = engineOf(ctx, row.engine);
+  const { spec } = await wantedOf(row, ctx);
+  if (row.server_id !== row.id) await promote(row, spec, ctx);
+  else await engine.restore(spec, { id: 'copy', ...(await originOf(row, ctx)) }, ctx);
+  await ctx.record({ driver: row.engine, observed: { ...row.observed, begun: true } });
+  return progressing(0);
+}
+
+async function promote(row: DatabaseRow, spec: ServerSpec, ctx: JobContext): Promise<void> {
+  await engineOf(ctx, row.engine).promote(spec, ctx);
+  await endPromotion(ctx.sql, row.server_id);
+}
+
+async function originOf(
+  { restore_from }: DatabaseRow,
+  ctx: JobContext,
+): Promise<{ server_id: string; backup_id: string | null; until: string | null }> {
+  const server_id = restore_from && (await serverOf(ctx.sql, restore_from.database_id));
+  if (!restore_from || !server_id) throw new DriverError('invalid', 'the database to copy is gone');
+  return { server_id, backup_id: restore_from.backup_id, until: restore_from.point_in_time };
+}
+
+export async function restore(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  if (!row.restoring_from) return keep(row, ctx);
+  const { backup_id, point_in_time } = row.restoring_from;
+  const { spec } = await wantedOf(row, ctx);
+  await engineOf(ctx, row.engine).restore(
+    spec,
+    { id: `v${row.version}`, server_id: row.server_id, backup_id, until: point_in_time },
+    ctx,
+  );
+  await ctx.record({ restoring_from: null, observed: { ...row.observed, data: `restored by ${row.version}` } });
+  await wakeReplicas(ctx.sql, row.id);
+  return progressing(0);
+}
+
+/** A failure leaves the old version in service, and says why. */
+export async function upgrade(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  const { wanted_version, engine_version } = row;
+  if (!wanted_version || wanted_version === engine_version) return keep({ ...row, wanted_version: null }, ctx);
+  const { spec } = await wantedOf(row, ctx);
+  try {
+    await engineOf(ctx, row.engine).upgrade({ ...spec, version: wanted_version }, engine_version, ctx);
+  } catch (error) {
+    if (!(error instanceof DriverError) || ctx.signal.aborted || !isFinal(row, error)) throw error;
+    ctx.log.warn({ err: error }, 'an upgrade failed');
+    return progressing(0, {
+      wanted_version: null,
+      status: 'available',
+      status_reason: `The upgrade to ${wanted_version} failed. ${sentence(error.message)} The database runs version ${engine_version} as before.`,
+    });
+  }
+  await ctx.record({
+    engine_version: wanted_version,
+    wanted_version: null,
+    observed: { ...row.observed, data: `of version ${wanted_version}` },
+  });
+  await wakeReplicas(ctx.sql, row.id);
+  return progressing(0);
+}
+
+function isFinal(row: DatabaseRow, { reason }: DriverError): boolean {
+  return reason === 'invalid' || reason === 'unsupported' || reason === 'conflict' || isOverdue(row);
+}
+
+/** Stopped once for this restart, then started as always. */
+export async function restart(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  if (row.observed?.stopped_for === row.version) return keep(row, ctx);
+  const { spec } = await wantedOf(row, ctx);
+  const { requeueMs } = await engineOf(ctx, row.engine).ensure({ ...spec, running: false }, ctx);
+  if (requeueMs !== undefined) return progressing(requeueMs);
+  await ctx.record({ observed: { ...row.observed, stopped_for: row.version } });
+  return progressing(0);
+}

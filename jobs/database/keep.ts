@@ -1,0 +1,154 @@
+// The server is brought to what its row wants, started again when it has ended, and looked at now and then.
+import { DriverError } from '../../drivers/driver';
+import type { EngineDriver, ServerSeen } from '../../drivers/database';
+import { appendDatabaseLines } from '../../models/log_line';
+import { endpointsApplied, usersApplied } from '../../models/database/work';
+import { restartForUsers } from '../../models/database_attachment/restart';
+import { waitMs, withExit } from '../instance/backoff';
+import { followInPools } from '../database_endpoint/follow';
+import { around, progressing, settled, type JobContext, type Outcome, type Values } from '../job';
+import { measure } from './measure';
+import { engineOf, isOverdue, type DatabaseRow, type Ends } from './row';
+import { wantedOf, type Wanted } from './spec';
+
+const LOOK_MS = 30_000;
+const SOON_MS = 500;
+const BUSY_MS = 2_000;
+const FULL =
+  'The storage is full: nothing more can be written until something is deleted, or the database gets more storage.';
+
+/** One step to what the row wants, and the outcome of it. */
+export async function keep(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  const engine = engineOf(ctx, row.engine);
+  const wanted = await wantedOf(row, ctx);
+  const before = await engine.observe(wanted.spec, ctx);
+  if (before.state === 'foreign') throw new DriverError('conflict', 'something else has the place of this server');
+  const pause = await pauseFor(row, before, ctx);
+  if (pause) return pause;
+  // A stopped one has nothing that could drift.
+  if (!row.running && isAsWanted(before, wanted) && row.observed?.generation === row.generation)
+    return reached(row, wanted, before, engine, ctx);
+  const { requeueMs } = await bring(engine, wanted, before, ctx);
+  if (requeueMs !== undefined) return progressing(requeueMs, { driver: row.engine });
+  const after = await engine.observe(wanted.spec, ctx);
+  return isAsWanted(after, wanted)
+    ? reached(row, wanted, after, engine, ctx)
+    : progressing(SOON_MS, { driver: row.engine });
+}
+
+/** A backup may be at work on a server that is all right: that is no failure. */
+async function bring(
+  engine: EngineDriver,
+  { spec }: Wanted,
+  before: ServerSeen,
+  ctx: JobContext,
+): Promise<{ requeueMs?: number }> {
+  try {
+    return await engine.ensure(spec, ctx);
+  } catch (error) {
+    if (
+      !(error instanceof DriverError) ||
+      error.reason !== 'transient' ||
+      before.state !== 'running' ||
+      ctx.signal.aborted
+    )
+      throw error;
+    ctx.log.debug({ err: error }, 'not now');
+    return { requeueMs: error.retryAfterMs ?? BUSY_MS };
+  }
+}
+
+export function isAsWanted({ state, differs }: ServerSeen, { spec }: Pick<Wanted, 'spec'>): boolean {
+  return differs === null && state === (spec.running ? 'running' : 'stopped');
+}
+
+async function reached(
+  row: DatabaseRow,
+  { spec, users, endpoints }: Wanted,
+  seen: ServerSeen,
+  engine: EngineDriver,
+  ctx: JobContext,
+): Promise<Outcome> {
+  // Before anybody is told that a password holds.
+  if (row.observed?.generation !== row.generation) await followInPools(row.id, ctx);
+  const { storage_used_bytes, full } = seen;
+  const observed = {
+    ...row.observed,
+    down: false,
+    begun: true,
+    generation: row.generation,
+    ...(seen.state === 'running' && { storage_used_bytes, full }),
+  };
+  if (seen.state !== 'running')
+    return settled({ driver: row.engine, observed, status: 'stopped', status_reason: null });
+  await ctx.sql.transaction(async (sql) => {
+    await restartForUsers({ sql, secrets: ctx.secrets, config: ctx.config }, row.id, await usersApplied(sql, users));
+    await endpointsApplied(sql, endpoints);
+  });
+  const sample = await measure(
+    engine,
+    spec,
+    seen,
+    { project_id: row.project_id, database_id: row.id, part_id: row.id },
+    row.observed?.sample,
+    ctx,
+  );
+  const columns: Values = {
+    driver: row.engine,
+    observed: { ...observed, sample },
+    point_in_time_window: await windowOf(row, engine, ctx),
+  };
+  return settled({ ...columns, status: 'available', status_reason: reasonOf(row, full) }, around(LOOK_MS));
+}
+
+// Why the last change failed stays until the next one.
+function reasonOf(row: DatabaseRow, full: boolean): string | null {
+  if (full) return FULL;
+  const stays = row.status === 'available' && !row.observed?.down && row.status_reason !== FULL;
+  return stays ? row.status_reason : null;
+}
+
+async function windowOf(
+  row: DatabaseRow,
+  engine: EngineDriver,
+  ctx: JobContext,
+): Promise<DatabaseRow['point_in_time_window']> {
+  const found = await engine.window(row.server_id, ctx);
+  const known = row.point_in_time_window;
+  // Not for the milliseconds: a moment on the wire is compared as it stands.
+  return found && known && found.earliest === known.earliest && found.latest === known.latest ? known : found;
+}
+
+/** null: it may be started now. The end of a server that should run is told once, and each one makes the next wait longer. */
+async function pauseFor(row: DatabaseRow, seen: ServerSeen, ctx: JobContext): Promise<Outcome | null> {
+  if (seen.state !== 'failed' || !row.running) return null;
+  const reason = seen.reason ?? 'The server has ended.';
+  if (row.status === 'provisioning' && isOverdue(row)) throw new DriverError('invalid', reason);
+  const ends = afterEnd(row.observed);
+  if (!row.observed?.down) {
+    await appendDatabaseLines(ctx.sql, [
+      {
+        project_id: row.project_id,
+        database_id: row.id,
+        replica_id: null,
+        source: 'server',
+        level: 'error',
+        message: `${reason} It is started again.`,
+      },
+    ]);
+    return progressing(ends.waitMs, {
+      observed: { ...row.observed, ...ends.known },
+      status_reason: `${reason} It is started again.`,
+    });
+  }
+  if (ends.waitMs > 0) return progressing(ends.waitMs);
+  // From here on the next end is another one.
+  await ctx.record({ observed: { ...row.observed, down: false } });
+  return null;
+}
+
+/** What is remembered of an end, and how long to wait until the next start. */
+export function afterEnd(before: Ends | null): { known: Ends; waitMs: number } {
+  const exits = before?.down ? (before.exits ?? []) : withExit(before?.exits ?? [], new Date());
+  return { known: { exits, down: true }, waitMs: waitMs({ exits, status: 'starting' }) };
+}

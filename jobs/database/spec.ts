@@ -1,0 +1,45 @@
+// From the rows of a database to what its server should be.
+import type { ServerSpec } from '../../drivers/database';
+import { openAdminPassword } from '../../models/database/credentials';
+import {
+  directEndpoints,
+  followersOf,
+  wantedUsers,
+  type DirectEndpoint,
+  type WantedUser,
+} from '../../models/database/work';
+import type { JobContext } from '../job';
+import { certificateFor } from './certificate';
+import { sizeOf, type DatabaseRow } from './row';
+
+/** A spec with the rows that it was made of: these are told when the server has it. */
+export interface Wanted {
+  spec: ServerSpec;
+  users: WantedUser[];
+  endpoints: DirectEndpoint[];
+}
+
+export async function wantedOf(row: DatabaseRow, ctx: JobContext): Promise<Wanted> {
+  const tls = await certificateFor(row, ctx);
+  const users = await wantedUsers(ctx.sql, ctx.secrets, row.id);
+  const endpoints = await directEndpoints(ctx.sql, row.id, row.port);
+  const spec: ServerSpec = {
+    id: row.server_id,
+    engine: row.engine,
+    version: row.engine_version,
+    tenant: row.tenant,
+    port: row.port,
+    size: sizeOf(row.database_package),
+    storage_gb: row.storage_gb,
+    running: row.running,
+    database_name: row.database_name,
+    admin_password: openAdminPassword(ctx.secrets, row),
+    users,
+    tls,
+    replica_of: null,
+    allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
+    replicas: await followersOf(ctx.sql, row.id),
+    archive: row.engine === 'postgresql' && row.backup_schedule.enabled,
+  };
+  return { spec, users, endpoints };
+}

@@ -1,0 +1,92 @@
+// Quotas of a project: counted under the lock of its row, so that a race can't pass the limit.
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import type { ResourceClass } from './resource';
+import { tableOf, type Values } from '../../db/table';
+import { named } from '../../db/statement';
+
+/** `resource` as in the usage answer; `sum` counts a column instead of rows. */
+export interface Quota {
+  resource: string;
+  sum?: string;
+}
+
+const LOCK = named('select 1 from projects where id = $1 and deleted_at is null for update');
+
+/**
+ * Refuses a row that would pass a limit of its project; locks the project's row until the end of the transaction.
+ * @throws quota_exceeded with resource, used, limit; project_not_found where the project has gone since the guard looked
+ */
+export async function checkQuotas(
+  ctx: Context,
+  kind: ResourceClass,
+  projectId: string | undefined,
+  values: Values,
+): Promise<void> {
+  if (!kind.quotas.length || !projectId) return;
+  await requireAll(
+    ctx,
+    kind,
+    projectId,
+    kind.quotas.map((quota) => ({ ...quota, added: quota.sum ? Number(values[quota.sum] ?? 0) : 1 })),
+  );
+}
+
+/** The same for a row that grows by `added`. @throws as checkQuotas */
+export async function requireRoom(
+  ctx: Context,
+  kind: ResourceClass,
+  projectId: string,
+  quota: Quota,
+  added: number,
+): Promise<void> {
+  await requireAll(ctx, kind, projectId, [{ ...quota, added }]);
+}
+
+/** What a project uses of a quota; rows in tear-down don't count. */
+export async function usedOf(ctx: Context, kind: ResourceClass, projectId: string, quota: Quota): Promise<number> {
+  const [used = 0] = await allUsed(ctx, kind, projectId, [quota]);
+  return used;
+}
+
+async function requireAll(
+  ctx: Context,
+  kind: ResourceClass,
+  projectId: string,
+  wanted: (Quota & { added: number })[],
+): Promise<void> {
+  const limited = wanted.filter(({ resource }) => (ctx.config.quotas[resource] ?? null) !== null);
+  // In one go: PostgreSQL counts when it has the lock.
+  const [, used] = await Promise.all([
+    lock(ctx, projectId),
+    limited.length ? allUsed(ctx, kind, projectId, limited) : [],
+  ]);
+  limited.forEach(({ resource, added }, index) => {
+    const [limit, now] = [ctx.config.quotas[resource] as number, used[index] as number];
+    if (now + added > limit)
+      throw problem('quota_exceeded', `The project may have ${limit} ${resource}.`, { resource, used: now, limit });
+  });
+}
+
+// A project is deleted under the same lock, so nothing is made in one that is on its way out.
+async function lock(ctx: Context, projectId: string): Promise<void> {
+  const [held] = await ctx.sql.query(LOCK, [projectId]);
+  if (!held) throw problem('project_not_found');
+}
+
+async function allUsed(
+  ctx: Context,
+  kind: ResourceClass,
+  projectId: string,
+  quotas: readonly Quota[],
+): Promise<number[]> {
+  const alive = tableOf(ctx, kind.table).columns.includes('deleted_at') ? 'and deleted_at is null' : '';
+  const sums = quotas.map(
+    ({ sum }, index) => `${sum ? `coalesce(sum(${sum}), 0)::bigint` : 'count(*)'} as used_${index}`,
+  );
+  const [row] = await ctx.sql.query<Record<string, number>>(
+    named(`select ${sums.join(', ')} from ${kind.table} where project_id = $1 ${alive}`),
+    [projectId],
+  );
+  return quotas.map((_, index) => Number(row?.[`used_${index}`] ?? 0));
+}

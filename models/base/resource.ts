@@ -1,0 +1,211 @@
+// Resource: what every kind inherits. The one tenancy filter, keyset pages, optimistic versions, quotas.
+import type { Context } from '../../core/context';
+import { isId, mintId, timeOfId } from '../../core/ids';
+import { problem } from '../../core/errors';
+import type { StateMachine } from '../../core/states';
+import { meter } from '../billing';
+import type { Session, TableInfo } from '../../db/database';
+import { named } from '../../db/statement';
+import { columnsOf, tableOf, type Values } from '../../db/table';
+import { insertRow, updateRow } from '../../db/write';
+import { checkQuotas, type Quota } from './quota';
+
+/** What a kind states about itself; the registry and the loop read it. */
+export interface ResourceClass<R extends Resource = Resource> {
+  new (): R;
+  /** SQL table. */
+  readonly table: string;
+  /** Kind as in activity entries, file stem of every layer: `dns_record`. */
+  readonly kind: string;
+  readonly idPrefix: string;
+  /** Filter argument -> condition with one `?`, e.g. `{ name: 'name = ?' }`. */
+  readonly filters: Record<string, string>;
+  /** Columns a list may be sorted by, `id` (= creation time) apart. */
+  readonly sorts: readonly string[];
+  readonly defaultSort: string;
+  readonly states: StateMachine | null;
+  readonly quotas: readonly Quota[];
+  /** Counted in usage and in project_not_empty; null for children of other kinds. */
+  readonly projectChild: string | null;
+}
+
+export abstract class Resource {
+  static readonly filters: Record<string, string> = {};
+  static readonly sorts: readonly string[] = [];
+  static readonly defaultSort: string = '-created_at';
+  static readonly states: StateMachine | null = null;
+  static readonly quotas: readonly Quota[] = [];
+  static readonly projectChild: string | null = null;
+
+  declare id: string;
+  declare project_id: string;
+  declare version: number;
+  declare created_at: string;
+  declare updated_at: string;
+  declare status: string;
+  declare observed_generation: number;
+
+  /** Strong validator: API version, then what the driver last reported. */
+  get etag(): string {
+    return `"${this.version}-${this.observed_generation ?? 0}"`;
+  }
+
+  /** The row of the selected project. @throws not_found, also for another project's id or a malformed one */
+  static async get<R extends Resource>(
+    this: ResourceClass<R>,
+    ctx: Context,
+    id: string,
+    fixed: Values = {},
+  ): Promise<R> {
+    return (await select(this, ctx, { id, ...fixed }, '')) ?? notFound();
+  }
+
+  /** As get, locked for the rest of the transaction. Checks If-Match: for the row that the request addresses. */
+  static async forUpdate<R extends Resource>(
+    this: ResourceClass<R>,
+    ctx: Context,
+    id: string,
+    fixed: Values = {},
+  ): Promise<R> {
+    return ((await select(this, ctx, { id, ...fixed }, 'for update')) ?? notFound()).requireMatch(ctx);
+  }
+
+  /** As get, held against changes for the rest of the transaction: for a row whose child the request addresses. */
+  static async held<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string): Promise<R> {
+    return (await select(this, ctx, { id }, 'for no key update')) ?? notFound();
+  }
+
+  /** As held, where nothing of the row needs to be known but that it is there. @throws not_found */
+  static async hold<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string): Promise<{ id: string }> {
+    return (await select(this, ctx, { id }, 'for no key update', 'id')) ?? notFound();
+  }
+
+  /** As forUpdate, for a row that other columns name; null where there is none. */
+  static async forUpdateBy<R extends Resource>(this: ResourceClass<R>, ctx: Context, fixed: Values): Promise<R | null> {
+    return (await select(this, ctx, fixed, 'for update'))?.requireMatch(ctx) ?? null;
+  }
+
+  /** A row that a body refers to, kept from vanishing until the end of the transaction. @throws reference_not_found with `field` */
+  static async referenced<R extends Resource>(
+    this: ResourceClass<R>,
+    ctx: Context,
+    id: string,
+    field: string,
+  ): Promise<R> {
+    const found = await select(this, ctx, { id }, 'for share');
+    if (!found) throw problem('reference_not_found', `${field} names nothing usable in this project.`, { field });
+    return found;
+  }
+
+  /** A new row of the selected project: quotas checked, id minted, due for the loop where the kind has one. */
+  static async insert<R extends Resource>(this: ResourceClass<R>, ctx: Context, values: Values): Promise<R> {
+    const project_id = (values.project_id as string | undefined) ?? ctx.project?.id;
+    const id = mintId(this.idPrefix);
+    const created_at = timeOfId(id).toISOString();
+    // Sent together, and a row that passes a quota is rolled back.
+    if (!ctx.sql.inTransaction) throw new Error('an insert belongs into a transaction');
+    const allowed = checkQuotas(ctx, this, project_id, values);
+    const inserted = insertRow(ctx, this.table, { id, project_id, created_at, updated_at: created_at, ...values });
+    await Promise.allSettled([allowed, inserted]);
+    await allowed;
+    const made = hydrate(this, await inserted);
+    touch(ctx, this.kind, made);
+    meter(ctx, made, values);
+    return made;
+  }
+
+  /** Writes desired fields: a new version, and due for the loop where the kind has one. Returns this. */
+  async update(ctx: Context, changes: Values): Promise<this> {
+    const { table, kind } = this.constructor as unknown as ResourceClass;
+    const row = await updateRow(ctx, table, this.id, changes);
+    Object.assign(this, row);
+    touch(ctx, kind, this);
+    meter(ctx, this, changes);
+    return this;
+  }
+
+  /** Takes the row out of all reads. Kinds with a loop are torn down behind it, others are gone. */
+  async remove(ctx: Context): Promise<void> {
+    const { table, kind } = this.constructor as unknown as ResourceClass;
+    touch(ctx, kind, this);
+    meter(ctx, this, null);
+    const info = tableOf(ctx, table);
+    if (info.columns.includes('deleted_at'))
+      await updateRow(ctx, table, this.id, { deleted_at: new Date().toISOString() });
+    else await ctx.sql.query(named(`delete from ${table} where id = $1`), [this.id]);
+  }
+
+  /**
+   * One step of the state machine, on the condition that nobody moved the row meanwhile.
+   * @throws resource_busy from a transitional status, invalid_state from a settled one that does not allow it
+   */
+  async move(ctx: Context, to: string, changes: Values = {}): Promise<this> {
+    this.requireStatus(stateMachine(this).predecessors(to));
+    return this.update(ctx, { status: to, status_reason: null, ...changes });
+  }
+
+  /** Compares the version part of If-Match (decision 18), where one was sent. @throws precondition_failed */
+  requireMatch(ctx: Context): this {
+    const wanted = ctx.if_match;
+    if (wanted === undefined || wanted.trim() === '*') return this;
+    const versions = wanted.split(',').map((tag) => /^\s*"(\d+)(?:-\d+)?"\s*$/.exec(tag)?.[1]);
+    if (!versions.includes(String(this.version))) throw problem('precondition_failed');
+    return this;
+  }
+
+  /** @throws resource_busy or invalid_state (members resource_status, allowed_statuses: decision note 0002) */
+  requireStatus(allowed: readonly string[]): void {
+    if (allowed.includes(this.status)) return;
+    if (stateMachine(this).transitional.includes(this.status))
+      throw problem('resource_busy', undefined, { resource_status: this.status });
+    throw problem('invalid_state', undefined, { resource_status: this.status, allowed_statuses: [...allowed] });
+  }
+}
+
+function stateMachine(resource: Resource): StateMachine {
+  const { states, kind } = resource.constructor as unknown as ResourceClass;
+  if (!states) throw new Error(`${kind} has no states`);
+  return states;
+}
+
+/** A row that was written becomes an instance of its kind; what is read comes as instances (db/statement.ts). */
+export function hydrate<R extends Resource>(kind: ResourceClass<R>, row: object): R {
+  return Object.setPrototypeOf(row, kind.prototype as object) as R;
+}
+
+/** @param fixed columns and what they must be; an id among them may be anything that a client sent */
+async function select<R extends Resource>(
+  kind: ResourceClass<R>,
+  ctx: Context,
+  fixed: Values,
+  lock: string,
+  only?: string,
+): Promise<R | null> {
+  if ('id' in fixed && !isId(kind.idPrefix, fixed.id as string)) return null;
+  const info = tableOf(ctx, kind.table);
+  const conditions = ['project_id = $1', ...Object.keys(fixed).map((name, index) => `${name} = $${index + 2}`)];
+  if (info.columns.includes('deleted_at')) conditions.push('deleted_at is null');
+  const text = `select ${only ?? columnsOf(info)} from ${kind.table} where ${conditions.join(' and ')} ${lock}`;
+  const [row] = await ctx.sql.query<R>(named(text, { makes: kind, quick: !lock }), [
+    ctx.project?.id,
+    ...Object.values(fixed),
+  ]);
+  return row ?? null;
+}
+
+/** Remembers the first row that a mutation changed, for its activity entry. */
+function touch(ctx: Context, kind: string, resource: Resource): void {
+  if (ctx.activity.resource) return;
+  const { id, project_id } = resource;
+  const named = resource as unknown as { name?: string; hostname?: string; key?: string };
+  ctx.activity.resource = {
+    type: kind,
+    id,
+    name: named.name ?? named.hostname ?? named.key ?? null,
+    project_id: project_id ?? null,
+  };
+}
+
+function notFound(): never {
+  throw problem('not_found');
+}

@@ -1,0 +1,63 @@
+// Room for servers: what has been promised of the host's memory and disk, and the ports.
+import { databasePackages, fits, type Promised } from '../../core/catalogs';
+import type { Context, Sql } from '../../core/context';
+import { problem } from '../../core/errors';
+import { named } from '../../db/statement';
+
+// Replicas have a copy of the data of their database. What a server in tear-down still uses is not among what is free.
+const PROMISED = named(`select database_package, sum(nodes)::int as nodes, sum(storage_gb)::int as storage_gb from (
+    select database_package, nodes, nodes * storage_gb as storage_gb from databases where deleted_at is null
+    union all select r.database_package, r.nodes, r.nodes * d.storage_gb from database_replicas r join databases d on d.id = r.database_id where r.deleted_at is null
+    union all select null, 0, size_gb from volumes where deleted_at is null
+  ) as promises group by database_package`);
+// Whoever waits for it holds the row of the project already, so nobody waits in a circle.
+const LOCK = named(`select pg_advisory_xact_lock(hashtext('database capacity'))`);
+const TAKE = named(`insert into database_ports (port, owner_id)
+  select min(port), $3 from generate_series($1::int, $2::int) as port where not exists (select 1 from database_ports d where d.port = port.port)
+  having min(port) is not null returning port`);
+
+/** What databases, replicas and volumes have been promised, whether they use it or not. */
+export async function promised(ctx: Context): Promise<Promised> {
+  const rows = await ctx.sql.query<{ database_package: string | null; nodes: number; storage_gb: number }>(
+    PROMISED,
+    [],
+  );
+  const memory = new Map(databasePackages(await ctx.catalogs.facts()).map(({ id, memory_mb }) => [id, memory_mb]));
+  return {
+    memory_mb: rows.reduce(
+      (sum, { database_package, nodes }) => sum + nodes * (memory.get(database_package ?? '') ?? 0),
+      0,
+    ),
+    storage_gb: rows.reduce((sum, { storage_gb }) => sum + storage_gb, 0),
+  };
+}
+
+/**
+ * Refuses what the host has no room for. Until the end of the transaction nobody else is promised anything.
+ * Quotas of the project are to be checked before: they lock its row.
+ * @param more beyond what is promised; negative = less
+ * @throws capacity_unavailable
+ */
+export async function requireCapacity(ctx: Context, more: Promised): Promise<void> {
+  await ctx.sql.query(LOCK, []);
+  if (fits(await ctx.catalogs.facts(), await promised(ctx), more)) return;
+  throw problem('capacity_unavailable', 'No host of the region has room for it now.', { regions: [] });
+}
+
+/**
+ * A port of the range DATABASE_PORTS that is the owner's until its row is deleted. Under the lock of requireCapacity.
+ * @param ownerId id of a database, a replica or an endpoint
+ * @throws capacity_unavailable
+ */
+export async function takePort(ctx: Context, ownerId: string): Promise<number> {
+  await ctx.sql.query(LOCK, []);
+  const [from, to] = ctx.config.databasePorts;
+  const [taken] = await ctx.sql.query<{ port: number }>(TAKE, [from, to, ownerId]);
+  if (!taken) throw problem('capacity_unavailable', 'No port is free for it.', { regions: [] });
+  return taken.port;
+}
+
+/** Leaves the port to another owner: the server behind it becomes that of another row. */
+export async function passPort(sql: Sql, from: string, to: string): Promise<void> {
+  await sql.query(named('update database_ports set owner_id = $2 where owner_id = $1'), [from, to]);
+}

@@ -1,0 +1,84 @@
+// How to connect to a database: passwords, addresses and connection strings.
+import { randomBytes } from 'node:crypto';
+import { isKeyValue } from '../../core/catalogs';
+import type { Config } from '../../core/config';
+import type { Context, Sql } from '../../core/context';
+import type { SecretBox } from '../../core/secrets';
+import type { DatabaseCredentials } from '../../schema/types';
+import { named } from '../../db/statement';
+
+/** 24 random bytes are 32 characters, none of which needs quoting in a URL. */
+const PASSWORD_BYTES = 24;
+
+const ENDPOINTS = named(
+  'select id, name, access, port from database_endpoints where database_id = $1 and deleted_at is null order by id',
+);
+
+export interface Server {
+  id: string;
+  engine: string;
+  database_name: string | null;
+}
+
+interface Endpoint {
+  id: string;
+  name: string;
+  access: 'private' | 'public';
+  port: number;
+}
+
+/** 32 URL-safe characters. */
+export function newPassword(): string {
+  return randomBytes(PASSWORD_BYTES).toString('base64url');
+}
+
+/** Seals the password of the platform's own administrator in a server. */
+export function sealAdminPassword(secrets: SecretBox, databaseId: string, password: string): string {
+  return secrets.seal(password, adminPlace(databaseId));
+}
+
+/** For the job, which works as the administrator. */
+export function openAdminPassword(secrets: SecretBox, database: { id: string; admin_password: string }): string {
+  return secrets.open(database.admin_password, adminPlace(database.id));
+}
+
+/** What clients of an endpoint connect to: servers listen on the loopback interface, public ones beside it. */
+export function hostOf(config: Config, access: Endpoint['access']): string {
+  return access === 'private' ? '127.0.0.1' : config.ingressHost;
+}
+
+/** The address in the form that clients of the engine take. Names and passwords need no quoting. */
+export function connectionString(
+  { engine, database_name }: Server,
+  login: { username: string; password: string },
+  place: { host: string; port: number },
+): string {
+  const address = `${login.username}:${login.password}@${place.host}:${place.port}`;
+  if (isKeyValue(engine)) return `rediss://${address}`;
+  if (engine === 'mariadb') return `mysql://${address}/${database_name}?ssl-mode=REQUIRED`;
+  return `postgresql://${address}/${database_name}?sslmode=require`;
+}
+
+/** Everything that a user of a database needs, for every endpoint, oldest first. */
+export async function credentialsOf(
+  ctx: Context,
+  server: Server,
+  login: { username: string; password: string },
+): Promise<DatabaseCredentials> {
+  const endpoints = await endpointsOf(ctx.sql, server.id);
+  return {
+    ...{ username: login.username, password: login.password, database_name: server.database_name },
+    endpoints: endpoints.map(({ id, name, access, port }) => {
+      const place = { host: hostOf(ctx.config, access), port };
+      return { endpoint_id: id, name, access, ...place, connection_string: connectionString(server, login, place) };
+    }),
+  };
+}
+
+function endpointsOf(sql: Sql, databaseId: string): Promise<Endpoint[]> {
+  return sql.query<Endpoint>(ENDPOINTS, [databaseId]);
+}
+
+function adminPlace(databaseId: string): string {
+  return `databases:${databaseId}:admin_password`;
+}

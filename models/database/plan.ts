@@ -1,0 +1,173 @@
+// What a create body comes to: the row of the database.
+import { isKeyValue, type DatabasePackageRow } from '../../core/catalogs';
+import type { Context } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import type { BackupScheduleInput, CreateDatabaseInput, MaintenanceWindowInput } from '../../schema/types';
+import type { Values } from '../../db/table';
+import { requireRegion } from '../region';
+import {
+  hasFeature,
+  requireEngine,
+  requireFeature,
+  requirePackage,
+  requireStorage,
+  requireVersion,
+  versionUnsupported,
+} from './offer';
+import { requireSource } from './origin';
+
+export interface BackupSchedule {
+  enabled: boolean;
+  hour_utc: number;
+  retention_days: number;
+}
+
+export interface MaintenanceWindow {
+  weekday: 'monday' | 'tuesday' | 'wednesday' | 'thursday' | 'friday' | 'saturday' | 'sunday';
+  hour_utc: number;
+}
+
+export interface DatabasePlan {
+  values: Values;
+  package: DatabasePackageRow;
+  storage_gb: number;
+}
+
+/** What its server is: chosen, or that of the original. */
+interface Shape {
+  engine: string;
+  engine_version: string;
+  package: DatabasePackageRow;
+  storage_gb: number;
+  database_name: string | null;
+  username: string;
+  restore_from: Values | null;
+}
+
+const USERNAME = 'app';
+const DATABASE_NAME = 'app';
+const WINDOW: MaintenanceWindow = { weekday: 'sunday', hour_utc: 4 };
+/** Databases that an engine has for itself. */
+const OWN_DATABASES = [
+  'postgres',
+  'template0',
+  'template1',
+  'mysql',
+  'sys',
+  'information_schema',
+  'performance_schema',
+];
+
+/**
+ * @throws validation_failed, reference_not_found, engine_version_unsupported, engine_feature_unsupported,
+ *   storage_must_increase, backup_not_ready, point_in_time_unavailable
+ */
+export async function planDatabase(ctx: Context, input: CreateDatabaseInput): Promise<DatabasePlan> {
+  const region = input.region ?? ctx.project?.default_region ?? '';
+  requireRegion(ctx, region, 'region');
+  const { package: pack, ...shape } = input.restore_from
+    ? await copiedShape(ctx, input)
+    : await chosenShape(ctx, input);
+  requireStorage(pack, shape.storage_gb);
+  return {
+    package: pack,
+    storage_gb: shape.storage_gb,
+    values: {
+      ...shape,
+      name: input.name,
+      region,
+      database_package: pack.id,
+      nodes: pack.nodes,
+      backup_schedule: await newSchedule(ctx, shape, input.backup_schedule ?? {}),
+      maintenance_window: mergedWindow(WINDOW, input.maintenance_window ?? {}),
+      deletion_protection: input.deletion_protection ?? false,
+    },
+  };
+}
+
+/** What was sent over what there is. @throws engine_feature_unsupported where an engine without backups is to make some */
+export async function mergedSchedule(
+  ctx: Context,
+  database: { engine: string; engine_version: string },
+  present: BackupSchedule,
+  sent: BackupScheduleInput,
+): Promise<BackupSchedule> {
+  if (sent.enabled) await requireFeature(ctx, database, 'backups');
+  return {
+    enabled: sent.enabled ?? present.enabled,
+    hour_utc: sent.hour_utc ?? present.hour_utc,
+    retention_days: sent.retention_days ?? present.retention_days,
+  };
+}
+
+export function mergedWindow(present: MaintenanceWindow, sent: MaintenanceWindowInput): MaintenanceWindow {
+  return { weekday: sent.weekday ?? present.weekday, hour_utc: sent.hour_utc ?? present.hour_utc };
+}
+
+async function newSchedule(
+  ctx: Context,
+  database: { engine: string; engine_version: string },
+  sent: BackupScheduleInput,
+): Promise<BackupSchedule> {
+  const enabled = await hasFeature(ctx, database, 'backups');
+  return mergedSchedule(ctx, database, { enabled, hour_utc: 3, retention_days: 7 }, sent);
+}
+
+async function chosenShape(ctx: Context, input: CreateDatabaseInput): Promise<Shape> {
+  const engine = await requireEngine(ctx, input.engine);
+  const engine_version = requireVersion(engine, input.engine_version);
+  const pack = await requirePackage(ctx, engine.id, input.database_package);
+  return {
+    ...{ engine: engine.id, engine_version, package: pack },
+    storage_gb: input.storage_gb ?? pack.storage_gb,
+    database_name: databaseName(engine.id, input.database_name),
+    username: USERNAME,
+    restore_from: null,
+  };
+}
+
+async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Shape> {
+  const from = input.restore_from as NonNullable<CreateDatabaseInput['restore_from']>;
+  const engine = await requireEngine(ctx, input.engine);
+  const { source, origin } = await requireSource(ctx, from);
+  if (engine.id !== source.engine)
+    throw problem('engine_feature_unsupported', `The original is of the engine ${source.engine}.`, {
+      engine: engine.id,
+      feature: 'restore_from',
+    });
+  if (input.engine_version != null && input.engine_version !== origin.engine_version)
+    throw versionUnsupported([origin.engine_version]);
+  if (input.database_name != null)
+    throw validationFailed([{ field: 'database_name', code: 'depends_on', detail: 'is that of the original' }]);
+  const pack = await requirePackage(ctx, engine.id, input.database_package ?? source.database_package);
+  if (input.storage_gb != null && input.storage_gb < source.storage_gb) throw storageTooLow(source.storage_gb);
+  const { backup_id, point_in_time } = origin;
+  return {
+    ...{ engine: engine.id, engine_version: requireVersion(engine, origin.engine_version), package: pack },
+    storage_gb: input.storage_gb ?? Math.max(source.storage_gb, pack.storage_gb),
+    ...{ database_name: source.database_name, username: source.username },
+    restore_from: { database_id: source.id, backup_id, point_in_time },
+  };
+}
+
+/** The problem of storage that would not hold what is there. */
+export function storageTooLow(present: number): Error {
+  return problem('storage_must_increase', `storage_gb is ${present}, and of a database it only grows.`);
+}
+
+function databaseName(engine: string, name: string | null | undefined): string | null {
+  if (!isKeyValue(engine)) return freeName(name ?? DATABASE_NAME);
+  if (name != null)
+    throw validationFailed([
+      { field: 'database_name', code: 'depends_on', detail: `${engine} has no databases with names` },
+    ]);
+  return null;
+}
+
+function freeName(name: string): string {
+  if (OWN_DATABASES.includes(name) || name.startsWith('pg_'))
+    throw validationFailed([
+      { field: 'database_name', code: 'invalid_format', detail: 'is a name that the engine reserves' },
+    ]);
+  return name;
+}

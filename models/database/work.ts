@@ -1,0 +1,132 @@
+// What the jobs of databases read and write beside their own rows.
+import type { Sql } from '../../core/context';
+import type { SecretBox } from '../../core/secrets';
+import { openPassword } from '../database_user';
+import { named } from '../../db/statement';
+
+export interface WantedUser {
+  id: string;
+  /** Of the row, as its password was read. */
+  version: number;
+  username: string;
+  password: string;
+  access: 'admin' | 'read_write' | 'read_only';
+}
+
+const USERS = named(
+  'select id, version, username, access, password from database_users where database_id = $1 order by is_default desc, id',
+);
+
+/** Users as they should be, their passwords opened, the default one first. */
+export async function wantedUsers(sql: Sql, secrets: SecretBox, databaseId: string): Promise<WantedUser[]> {
+  const rows = await sql.query<WantedUser>(USERS, [databaseId]);
+  return rows.map((row) => ({ ...row, password: openPassword(secrets, row) }));
+}
+
+const APPLIED = named(`update database_users u set applied_version = wanted.version
+  from unnest($1::text[], $2::bigint[]) as wanted (id, version), database_users before
+  where u.id = wanted.id and before.id = u.id and u.applied_version < wanted.version
+  returning u.id, before.applied_version > 0 as changed`);
+
+/**
+ * The server has these users with these passwords.
+ * @returns ids of those whose password it had in another version before: what uses it holds an old one
+ */
+export async function usersApplied(sql: Sql, users: readonly WantedUser[]): Promise<string[]> {
+  const rows = await sql.query<{ id: string; changed: boolean }>(APPLIED, [
+    users.map(({ id }) => id),
+    users.map(({ version }) => version),
+  ]);
+  return rows.filter(({ changed }) => changed).map(({ id }) => id);
+}
+
+/** Endpoints at the port of a server: they are as wanted when it is. */
+export interface DirectEndpoint {
+  id: string;
+  version: number;
+  allowed_sources: string[];
+}
+
+const ENDPOINTS =
+  named(`select id, version, case access when 'public' then allowed_sources else '[]' end as allowed_sources from database_endpoints
+  where database_id = $1 and port = $2 and deleted_at is null order by id`);
+const ACTIVE =
+  named(`update database_endpoints e set status = 'active', status_reason = null, observed_generation = observed_generation + 1
+  from unnest($1::text[], $2::bigint[]) as seen (id, version) where e.id = seen.id and e.version = seen.version and e.status <> 'active' and e.deleted_at is null`);
+
+export function directEndpoints(sql: Sql, databaseId: string, port: number): Promise<DirectEndpoint[]> {
+  return sql.query<DirectEndpoint>(ENDPOINTS, [databaseId, port]);
+}
+
+/** The server takes whom these endpoints allow. */
+export async function endpointsApplied(sql: Sql, endpoints: readonly DirectEndpoint[]): Promise<void> {
+  if (endpoints.length)
+    await sql.query(ACTIVE, [endpoints.map(({ id }) => id), endpoints.map(({ version }) => version)]);
+}
+
+const FOLLOWERS = named('select server_id from database_replicas where database_id = $1 order by id');
+
+/** Servers that follow the database, those in tear-down included. */
+export async function followersOf(sql: Sql, databaseId: string): Promise<string[]> {
+  return (await sql.query<{ server_id: string }>(FOLLOWERS, [databaseId])).map(({ server_id }) => server_id);
+}
+
+const SERVER = named('select server_id from databases where id = $1');
+
+/** Names the place of the backups of a database, also of one that is deleted but not yet gone; null where it is. */
+export async function serverOf(sql: Sql, databaseId: string): Promise<string | null> {
+  const [row] = await sql.query<{ server_id: string }>(SERVER, [databaseId]);
+  return row?.server_id ?? null;
+}
+
+const FREE_PORT = named('delete from database_ports where owner_id = $1');
+
+/** The server is gone: its port is another's, even while the row is kept for a backup. */
+export async function freePort(sql: Sql, ownerId: string): Promise<void> {
+  await sql.query(FREE_PORT, [ownerId]);
+}
+
+const WAKE_REPLICAS = named(
+  'update database_replicas set next_at = now() where database_id = $1 and deleted_at is null',
+);
+const NOTIFY = named(`select pg_notify('due', 'database_replicas')`);
+
+/** Something that replicas follow has changed. */
+export async function wakeReplicas(sql: Sql, databaseId: string): Promise<void> {
+  await sql.query(WAKE_REPLICAS, [databaseId]);
+  await sql.query(NOTIFY, []);
+}
+
+const END_PROMOTION =
+  named(`update database_replicas set deleted_at = now(), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
+  where server_id = $1 and status = 'promoting' and deleted_at is null`);
+
+/** The server of a replica is that of a database by now, or gone: the replica leaves the database that it followed. */
+export async function endPromotion(sql: Sql, serverId: string): Promise<void> {
+  await sql.query(END_PROMOTION, [serverId]);
+  await sql.query(NOTIFY, []);
+}
+
+const HELD =
+  named(`select exists (select 1 from database_backups where database_id = $1 and deleted_at is null) as kept,
+  exists (select 1 from database_backups where database_id = $1) or exists (select 1 from database_endpoints where database_id = $1) or exists (select 1 from database_replicas where database_id = $1) as held`);
+
+/** Whether rows still hold that of a deleted database; `kept`: a backup does, for its days of grace. */
+export async function heldBy(sql: Sql, databaseId: string): Promise<{ kept: boolean; held: boolean }> {
+  const [row] = await sql.query<{ kept: boolean; held: boolean }>(HELD, [databaseId]);
+  return row ?? { kept: false, held: false };
+}
+
+const LOOK = {
+  databases: named(
+    `update databases set next_at = least(next_at, now() + random() * interval '2 seconds') where deleted_at is null and status not in ('stopped', 'failed')`,
+  ),
+  database_replicas: named(
+    `update database_replicas set next_at = least(next_at, now() + random() * interval '2 seconds') where deleted_at is null and status <> 'failed'`,
+  ),
+};
+
+/** After a start of the host nothing runs: whatever should is found soon. */
+export async function lookAtAllServers(sql: Pick<Sql, 'query'>, table: keyof typeof LOOK): Promise<void> {
+  await sql.query(LOOK[table], []);
+}

@@ -1,0 +1,144 @@
+// Makes the context of a request: see core/context.ts for what travels in it.
+import type { IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Context, Sql } from '../core/context';
+import { isDeadlock, type Session } from '../db/database';
+import { named } from '../db/statement';
+import type { Platform } from './platform';
+
+const NOTIFY = named(`select pg_notify('forget', $1)`);
+const RETRY_PAUSE_MS = 50;
+
+/** The context of one HTTP request before anybody is known. */
+export function requestContext(
+  platform: Platform,
+  face: 'rest' | 'graphql',
+  request: IncomingMessage,
+  requestId: string,
+): Context {
+  const header = request.headers['x-svc-project'];
+  return makeContext(platform, {
+    face,
+    request_id: requestId,
+    address: clientAddress(request, platform.config.trustProxy),
+    user_agent: String(request.headers['user-agent'] ?? '').slice(0, 200),
+    project_header: typeof header === 'string' ? header : undefined,
+  });
+}
+
+type Origin = Pick<Context, 'face' | 'request_id' | 'address' | 'user_agent' | 'project_header'>;
+type Verbs = Pick<Context, 'access' | 'transact' | 'due' | 'forget' | 'attempt' | 'catalogs'>;
+
+/** A context over the pool; `transact` derives those of transactions. Made for every request: one literal, nothing spread. */
+export function makeContext(platform: Platform, origin: Origin): Context {
+  const { access, transact, due, forget, attempt, catalogs } = verbsOf(platform);
+  return {
+    face: origin.face,
+    request_id: origin.request_id,
+    address: origin.address,
+    user_agent: origin.user_agent,
+    project_header: origin.project_header,
+    config: platform.config,
+    secrets: platform.secrets,
+    limiter: platform.limiter,
+    probes: platform.probes,
+    cursors: platform.cursors,
+    catalogs,
+    news: platform.news,
+    gone: platform.closing.signal,
+    identity: null,
+    project: null,
+    probed: undefined,
+    if_match: undefined,
+    reply: { status: null, etag: null, headers: {} },
+    activity: { resource: null, changed_fields: [] },
+    sql: platform.database,
+    loaders: new Map(),
+    access,
+    transact,
+    due,
+    forget,
+    attempt,
+  };
+}
+
+const verbs = new WeakMap<Platform, Verbs>();
+
+/** What all contexts of a process share. `this`: the GraphQL face derives a context per root field, with a project of its own. */
+function verbsOf(platform: Platform): Verbs {
+  const known = verbs.get(platform);
+  if (known) return known;
+  const { identities, attempts } = platform;
+  const made: Verbs = {
+    catalogs: { facts: () => platform.facts() },
+    access(this: Context, id) {
+      return this.identity ? identities.access(this.identity, id) : Promise.resolve(null);
+    },
+    transact(this: Context, run) {
+      return transact(platform, this, run);
+    },
+    due: (table) => platform.due.call(table),
+    forget: (what) => forgetNow(platform, platform.database, what),
+    attempt: async (bucket) => {
+      const refusal = attempts.refusal(bucket);
+      if (refusal) throw refusal;
+      attempts.count(bucket);
+    },
+  };
+  verbs.set(platform, made);
+  return made;
+}
+
+/** Runs in a transaction of its own, once more where PostgreSQL ended it for a deadlock; forgets after the commit. */
+async function transact<T>(platform: Platform, ctx: Context, run: (inner: Context) => Promise<T>): Promise<T> {
+  try {
+    return await attempt(platform, ctx, run);
+  } catch (error) {
+    if (!isDeadlock(error)) throw error;
+    Object.assign(ctx.reply, { status: null, etag: null });
+    // At once it could take the row again before the other, which waits for it, has woken up.
+    await sleep(RETRY_PAUSE_MS);
+    return attempt(platform, ctx, run);
+  }
+}
+
+async function attempt<T>(platform: Platform, ctx: Context, run: (inner: Context) => Promise<T>): Promise<T> {
+  const forgotten: Parameters<Context['forget']>[0][] = [];
+  const due = new Set<string>();
+  const result = await (ctx.sql as Session).transaction((session) => {
+    const inner: Context = {
+      ...ctx,
+      sql: session,
+      loaders: new Map(),
+      transact: (nested) => nested(inner),
+      due: (table) => void due.add(table),
+      forget: async (what) => {
+        forgotten.push(what);
+        await session.query(NOTIFY, [JSON.stringify(what)]);
+      },
+    };
+    return run(inner);
+  });
+  for (const what of forgotten) platform.identities.forget(what);
+  for (const table of due) platform.due.call(table);
+  return result;
+}
+
+async function forgetNow(platform: Platform, sql: Sql, what: Parameters<Context['forget']>[0]): Promise<void> {
+  platform.identities.forget(what);
+  await sql.query(NOTIFY, [JSON.stringify(what)]);
+}
+
+/** The caller's address: as many entries from the right of X-Forwarded-For are believed as there are proxies. */
+export function clientAddress(request: IncomingMessage, proxies: number): string {
+  const direct = request.socket.remoteAddress ?? '';
+  if (!proxies) return direct;
+  const chain = [
+    ...String(request.headers['x-forwarded-for'] ?? '')
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter(Boolean),
+    direct,
+  ];
+  return chain[Math.max(0, chain.length - 1 - proxies)] ?? direct;
+}

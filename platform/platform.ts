@@ -1,0 +1,189 @@
+// Everything that a process holds while it runs: database, secrets, caches, probes. Opened once, closed in reverse.
+import path from 'node:path';
+import type { Config } from '../core/config';
+import type { Limiter, Probes } from '../core/context';
+import type { HostFacts } from '../core/catalogs';
+import { cursorCodec, type CursorCodec } from '../core/cursor';
+import { createLog, type Logger } from '../core/log';
+import { loadKeyRing, secretBox, type SecretBox } from '../core/secrets';
+import { StartupError } from '../core/startup_error';
+import { hostFacts } from '../drivers/host';
+import { allJobs } from '../jobs/registry';
+import { describeTables, openDatabase, type Database } from '../db/database';
+import { lagSeconds } from '../db/lease';
+import { migrate, pendingMigrations } from '../db/migrate';
+import { named } from '../db/statement';
+import { memoryLimiter, openAttempts, sharedLimiter, type Attempts } from '../rest/rate_limit';
+import { connectionFlags } from './connections';
+import { openEmbedded } from './embedded';
+import { openIdentities, type Identities } from './identities';
+import { listen } from './listener';
+import { openProbes } from './probes';
+import { openDueCalls, type DueCalls } from './due_calls';
+import { openNewsDesk, type NewsDesk } from './news';
+import { openRefusals, type RefusalBook } from './refusals';
+
+export interface Platform {
+  config: Config;
+  log: Logger;
+  database: Database;
+  /** Address of the database, for connections of their own (LISTEN). */
+  databaseUrl: string;
+  secrets: SecretBox;
+  cursors: CursorCodec;
+  identities: Identities;
+  limiter: Limiter;
+  refusals: RefusalBook;
+  attempts: Attempts;
+  probes: Probes;
+  news: NewsDesk;
+  due: DueCalls;
+  /** Aborted when the process stops: nobody waits any longer. */
+  closing: AbortController;
+  facts(): Promise<HostFacts>;
+  /** Age in seconds of the oldest work that is due and that nobody has taken. */
+  workerLag(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export const MIGRATIONS = path.resolve(__dirname, '../migrations');
+
+/**
+ * Opens the database (embedded without DATABASE_URL), migrates it, and everything on top.
+ * @throws StartupError with one line: unreachable database, newer schema, unwritable directory, ...
+ */
+export async function openPlatform(config: Config, log: Logger = createLog(config.logLevel)): Promise<Platform> {
+  const engine = config.databaseUrl ? { url: config.databaseUrl, close: async () => {} } : await openOwn(config, log);
+  return onEngine(config, log, engine, () => bringUpToDate(engine.url));
+}
+
+function openOwn(config: Config, log: Logger): Promise<Engine> {
+  const restarted = (error: Error | null): void =>
+    error
+      ? log.error({ err: error }, 'the database server has ended and could not be started again')
+      : log.warn('the database server had ended and was started again');
+  return openEmbedded({
+    dataDir: config.dataDir,
+    user: config.postgresUser,
+    binaries: config.pgBin ?? undefined,
+    flags: connectionFlags(config),
+    restarted,
+  });
+}
+
+/**
+ * The same beside a process that has opened the database: DATABASE_URL is set, and the schema is up to date.
+ * @throws StartupError where the program has become newer than the schema
+ */
+export function joinPlatform(config: Config & { databaseUrl: string }, log: Logger): Promise<Platform> {
+  return onEngine(config, log, { url: config.databaseUrl, close: async () => {} }, requireUpToDate);
+}
+
+interface Engine {
+  url: string;
+  close(): Promise<void>;
+}
+
+/** @param prepare brings the schema up to date, or refuses */
+async function onEngine(
+  config: Config,
+  log: Logger,
+  engine: Engine,
+  prepare: (database: Database) => Promise<void>,
+): Promise<Platform> {
+  const database = openDatabase(engine.url, { poolSize: config.databasePoolSize });
+  try {
+    await prepare(database);
+    await describeTables(database);
+  } catch (error) {
+    await database.close();
+    await engine.close();
+    throw error;
+  }
+  const secrets = secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir }));
+  const identities = openIdentities(database, log);
+  const parts = assemble(config, log, database, secrets, identities);
+  const listener = listen(
+    engine.url,
+    { forget: (text) => identities.forget(JSON.parse(text)), logs: (key) => parts.news.tell('logs', key) },
+    log,
+  );
+  return {
+    ...parts,
+    databaseUrl: engine.url,
+    close: () => closeAll([listener, identities, parts.refusals, database, engine]),
+  };
+}
+
+function assemble(
+  config: Config,
+  log: Logger,
+  database: Database,
+  secrets: SecretBox,
+  identities: Identities,
+): Omit<Platform, 'close' | 'databaseUrl'> {
+  const tables = allJobs().map((job) => job.table);
+  return {
+    config,
+    log,
+    database,
+    secrets,
+    identities,
+    cursors: cursorCodec(secrets.subKey('cursor')),
+    limiter: openLimiter(config, database),
+    refusals: openRefusals(database, log),
+    attempts: openAttempts(config.rateLimitFailedAuth),
+    probes: openProbes(config),
+    news: openNewsDesk(),
+    due: openDueCalls(database),
+    closing: new AbortController(),
+    facts: () => hostFacts({ directory: config.dataDir }),
+    workerLag: () => lagSeconds(database, tables),
+  };
+}
+
+async function closeAll(parts: { close(): Promise<void> }[]): Promise<void> {
+  for (const part of parts) await part.close();
+}
+
+function openLimiter(config: Config, database: Database): Limiter {
+  const budgets = { read: config.rateLimitRead, write: config.rateLimitWrite, deploy: config.rateLimitDeploy };
+  if (config.rateLimitStore === 'memory') return memoryLimiter(budgets);
+  return sharedLimiter(budgets, {
+    async add(bucket, windowStart, points) {
+      const [row] = await database.query<{ used: number }>(COUNT, [bucket, windowStart, points]);
+      // Another process is in the next window already: this one is over.
+      return row ? row.used : Infinity;
+    },
+  });
+}
+
+const COUNT = named(`insert into rate_windows as w (bucket, window_start, used) values ($1, $2, $3)
+  on conflict (bucket) do update set window_start = excluded.window_start, used = case when w.window_start = excluded.window_start then w.used + excluded.used else excluded.used end
+  where w.window_start <= excluded.window_start returning used`);
+
+async function requireUpToDate(database: Database): Promise<void> {
+  const pending = await pendingMigrations(database, MIGRATIONS);
+  if (pending.length)
+    throw new StartupError(
+      `the program on the disk is newer than the one that runs (${pending.join(', ')} is pending): start it again`,
+    );
+}
+
+/** On connections of its own, since a migration may take longer than any request. */
+async function bringUpToDate(url: string): Promise<void> {
+  const database = openDatabase(url, { poolSize: 1, name: 'platform-api migrations', answerMs: 0 });
+  try {
+    await database.knex.raw('select 1').catch(complain('the database does not answer'));
+    await migrate(database.knex, MIGRATIONS).catch(complain('the database schema can not be brought up to date'));
+  } finally {
+    await database.close();
+  }
+}
+
+function complain(what: string): (error: Error & { code?: string }) => never {
+  return (error) => {
+    if (error instanceof StartupError || !error.code) throw error;
+    throw new StartupError(`${what}: ${error.message.split('\n')[0] || error.code}`);
+  };
+}

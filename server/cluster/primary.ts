@@ -1,0 +1,58 @@
+// WEB_CONCURRENCY above 1: this process does what must be done once, and as many others serve the API on one port.
+//
+// node:cluster shares the port: this process accepts connections and hands them on in turn. That is the fair way among those
+// of Node 20. Where processes accept from one socket themselves, the first to wake takes a whole burst; SO_REUSEPORT needs a
+// newer version, and loses what waits in the queue of a process that dies.
+import { withPort } from '../../core/config';
+import { addWebProcesses, addWorkerLag, listenAdmin, openMetrics } from '../admin';
+import { fittingPool } from '../../platform/connections';
+import { metricSum } from './metrics';
+import { openWebs } from './webs';
+import type { Platform } from '../../platform/platform';
+import type { Running } from '../program';
+import { closable, openWorker, type Opened, type Service } from '../service';
+
+/**
+ * Starts to serve on an open platform, in processes of its own. Fails later where they end again and again.
+ * @throws StartupError for a taken port, or too few connections to PostgreSQL
+ */
+export function startCluster(platform: Platform): Promise<Service & Running> {
+  return closable((opened) => open(platform, opened));
+}
+
+async function open(platform: Platform, opened: Opened): Promise<Omit<Service & Running, 'close'>> {
+  const poolSize = await fittingPool(platform.database, platform.config);
+  if (poolSize < platform.config.databasePoolSize)
+    platform.log.warn(
+      { pool_size: poolSize },
+      'a process that serves keeps fewer connections than DATABASE_POOL_SIZE: PostgreSQL has no more',
+    );
+  await openWorker(platform, opened);
+  const sum = metricSum();
+  const webs = await openWebs({
+    ...platform.config,
+    settings: settingsOfWeb(platform, poolSize),
+    log: platform.log,
+    ended: sum.keep,
+  });
+  opened.push(() => webs.stop());
+  platform.config = withPort(platform.config, webs.port);
+  const own = openMetrics();
+  addWorkerLag(own, () => platform.workerLag());
+  addWebProcesses(own, () => webs.serving());
+  const admin = await listenAdmin(platform.config, async () =>
+    sum.of([await own.registry.getMetricsAsJSON(), ...(await webs.metrics())]),
+  );
+  opened.push(() => admin.close());
+  return { config: platform.config, adminPort: admin.port, failed: webs.failed };
+}
+
+/** What differs from the environment of this process: all that it has found out, or started. */
+function settingsOfWeb({ config, databaseUrl }: Platform, poolSize: number): Record<string, string> {
+  return {
+    DATABASE_URL: databaseUrl,
+    DATABASE_POOL_SIZE: String(poolSize),
+    INGRESS_PORT: String(config.ingressPort),
+    INGRESS_TLS_PORT: config.ingressTlsPort === null ? '' : String(config.ingressTlsPort),
+  };
+}

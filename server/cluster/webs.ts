@@ -1,0 +1,190 @@
+// The processes that serve the API: started, started again when they end, told to stop together.
+import cluster, { type Worker } from 'node:cluster';
+import type { Logger } from '../../core/log';
+import { StartupError } from '../../core/startup_error';
+import { watchHandover } from './handover';
+import type { FromWeb, MetricList, ToWeb } from './messages';
+
+export interface Webs {
+  /** Of the API. */
+  port: number;
+  /** Resolves with the reason when one ends again and again. */
+  failed: Promise<Error>;
+  /** How many serve. */
+  serving(): number;
+  /** Of each that serves; where it does not answer soon, what it said last. */
+  metrics(): Promise<MetricList[]>;
+  /** Lets open requests finish, and resolves when all have ended. */
+  stop(): Promise<void>;
+}
+
+export interface WebsOptions {
+  webConcurrency: number;
+  shutdownGraceSeconds: number;
+  /** Environment variables that differ from those of this process. */
+  settings: Record<string, string>;
+  log: Logger;
+  /** What a process that has ended had said last of its metrics. */
+  ended(last: MetricList): void;
+}
+
+/** A process that ends sooner, and not in order, is started again more and more slowly, and at last no more. */
+const SHORT_LIFE_MS = 30_000;
+const SHORT_LIVES_MAX = 6;
+/** After a second short life; twice as long after each further one. */
+const PAUSE_MS = 250;
+const ANSWER_MS = 2_000;
+/** Beyond the grace time, before a process that does not end is killed. */
+const PATIENCE_MS = 5_000;
+const HANDED_LOOK_MS = 250;
+
+interface Web {
+  worker: Worker;
+  begun: number;
+  /** Short lives in its place before this one. */
+  shortLives: number;
+  /** That it serves on; null before. */
+  port: number | null;
+  /** Why it can't start. */
+  reason: string | null;
+  metrics: MetricList;
+  /** Closes the connection that is on its way to it. */
+  closeHanded(): void;
+}
+
+interface State extends WebsOptions {
+  phase: 'starting' | 'running' | 'stopping';
+  webs: Set<Web>;
+  turn: number;
+  /** Called when all serve, and when it can't go on. */
+  settle(outcome: number | Error): void;
+}
+
+/** Resolves when all serve. @throws StartupError where one can't start */
+export async function openWebs(options: WebsOptions): Promise<Webs> {
+  // advanced: JSON has no NaN, which metrics may be.
+  cluster.setupPrimary({ exec: require.resolve('./web'), args: [], serialization: 'advanced' });
+  cluster.schedulingPolicy = cluster.SCHED_RR;
+  const state: State = { ...options, phase: 'starting', webs: new Set(), turn: 0, settle: () => {} };
+  const port = await new Promise<number | Error>((resolve) => {
+    state.settle = resolve;
+    for (let turn = 0; turn < options.webConcurrency; turn += 1) start(state, 0);
+  });
+  if (port instanceof Error) {
+    await stop(state);
+    throw port;
+  }
+  state.phase = 'running';
+  const failed = new Promise<Error>(
+    (resolve) => (state.settle = (outcome) => void (outcome instanceof Error && resolve(outcome))),
+  );
+  const serving = (): Web[] => [...state.webs].filter((web) => web.port !== null);
+  return {
+    port,
+    failed,
+    serving: () => serving().length,
+    metrics: () => askAll(state, serving()),
+    stop: () => stop(state),
+  };
+}
+
+function start(state: State, shortLives: number): void {
+  const worker = cluster.fork(state.settings);
+  const web: Web = {
+    worker,
+    begun: performance.now(),
+    shortLives,
+    port: null,
+    reason: null,
+    metrics: [],
+    closeHanded: watchHandover(worker),
+  };
+  state.webs.add(web);
+  worker.on('message', (message: FromWeb) => hear(state, web, message));
+  worker.on('exit', (code, signal) => end(state, web, code, signal));
+  worker.on('error', (error) => {
+    // Of a message to a process that has just died, too: its end is told besides.
+    if (worker.process.pid === undefined) end(state, web, null, error.message);
+  });
+}
+
+function hear(state: State, web: Web, message: FromWeb): void {
+  if (message.kind === 'metrics') web.metrics = message.list;
+  else if (message.kind === 'failed') web.reason = message.reason;
+  else if (message.kind === 'attempt') tellOthers(state, web, message);
+  else serve(state, web, message.port);
+}
+
+function tellOthers(state: State, web: Web, message: ToWeb): void {
+  for (const other of state.webs) if (other !== web) tell(other, message);
+}
+
+function serve(state: State, web: Web, port: number): void {
+  web.port = port;
+  state.log.info({ web: web.worker.id, pid: web.worker.process.pid }, 'a web process serves');
+  if ([...state.webs].every((one) => one.port !== null)) state.settle(port);
+}
+
+function end(state: State, web: Web, code: number | null, signal: string | null): void {
+  if (!state.webs.delete(web)) return;
+  state.ended(web.metrics);
+  if (state.phase === 'stopping') return;
+  state.log.error({ web: web.worker.id, code, signal, reason: web.reason }, 'a web process ended');
+  const why = web.reason ?? signal ?? `exit code ${code}`;
+  if (state.phase === 'starting')
+    return state.settle(new StartupError(web.reason ?? `a web process ended while it started: ${why}`));
+  const short = code !== 0 && performance.now() - web.begun < SHORT_LIFE_MS;
+  const shortLives = short ? web.shortLives + 1 : 0;
+  if (shortLives === SHORT_LIVES_MAX)
+    return state.settle(new StartupError(`web processes end again and again: ${why}`));
+  setTimeout(
+    () => state.phase === 'running' && start(state, shortLives),
+    shortLives < 2 ? 0 : PAUSE_MS * 2 ** (shortLives - 2),
+  );
+}
+
+async function askAll(state: State, webs: Web[]): Promise<MetricList[]> {
+  const turn = (state.turn += 1);
+  await Promise.all(webs.map((web) => ask(web, turn)));
+  // What an ended one counted is kept elsewhere.
+  return webs.filter((web) => state.webs.has(web)).map((web) => web.metrics);
+}
+
+function ask(web: Web, turn: number): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      web.worker.off('message', hearAnswer).off('exit', done);
+      resolve();
+    };
+    const hearAnswer = (message: FromWeb): void => {
+      if (message.kind === 'metrics' && message.turn === turn) done();
+    };
+    const timer = setTimeout(done, ANSWER_MS);
+    web.worker.on('message', hearAnswer).once('exit', done);
+    tell(web, { kind: 'metrics', turn });
+  });
+}
+
+function tell({ worker }: Web, message: ToWeb): void {
+  if (worker.isConnected()) worker.send(message, undefined, () => {});
+}
+
+async function stop(state: State): Promise<void> {
+  state.phase = 'stopping';
+  const webs = [...state.webs];
+  const timer = setInterval(() => webs.forEach((web) => web.closeHanded()), HANDED_LOOK_MS);
+  await Promise.all(webs.map(({ worker }) => stopOne(worker, state.shutdownGraceSeconds * 1000 + PATIENCE_MS)));
+  clearInterval(timer);
+}
+
+function stopOne({ process: child }: Worker, patienceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs);
+    child.once('exit', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    child.kill('SIGTERM');
+  });
+}
