@@ -6,6 +6,8 @@ module.exports = {
   testSequencer: '<rootDir>/test/support/sequencer.js',
   runtime: '<rootDir>/test/support/node_runtime.js',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
+  // A run of their own, by jest.engines.config.js.
+  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/engines/'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   transform: {
     '^.+\\.ts$': [

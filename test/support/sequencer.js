@@ -3,18 +3,18 @@
 const { default: Sequencer } = require('@jest/test-sequencer');
 
 const LONG = [
-  'drivers/runtime_limits',
-  'databases/replica',
+  'engines/runtime_limits',
+  'engines/databases_replica',
   'databases_guide',
-  'drivers/postgresql_crash',
-  'databases/killed',
+  'engines/postgresql_crash',
+  'engines/databases_killed',
   'start',
   'drivers/runtime',
   'demo',
   'cli',
   'bad_days/killed',
   'cluster',
-  'databases/restore',
+  'engines/databases_restore',
   'databases/life',
   'auto_deploy',
   'drivers/postgresql',
@@ -22,7 +22,7 @@ const LONG = [
   'conformance/volume',
   'conformance/endpoint',
   'deploy/serving',
-  'drivers/postgresql_replica',
+  'engines/postgresql_replica',
   'bad_days/build',
   'bad_days/app',
   'embedded',
@@ -33,7 +33,7 @@ const LONG = [
   'openapi',
   'deploy/cancel',
   'databases/endpoint',
-  'drivers/postgresql_recovery',
+  'engines/postgresql_recovery',
 ];
 
 module.exports = class LongestFirst extends Sequencer {
