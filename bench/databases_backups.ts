@@ -5,7 +5,7 @@ import type { Resource } from '../demo/api';
 import type { Stage } from '../demo/stage';
 import { bareOf } from './databases_bare';
 import { fill } from './databases_fill';
-import { median, type EngineName } from './databases_server';
+import { median, secondsOf, type EngineName, type Login } from './databases_server';
 
 const ROUNDS = 3;
 const LOOK_MS = 20;
@@ -15,12 +15,6 @@ const PACKAGES: Record<EngineName, string> = {
   mariadb: 's-1vcpu-1gb',
   redis: 'kv-1vcpu-1gb',
 };
-
-export interface Login {
-  username: string;
-  password: string;
-  endpoints: { host: string; port: number }[];
-}
 
 export async function backupTable(
   stage: Stage,
@@ -54,23 +48,16 @@ async function row(stage: Stage, engine: EngineName, megabytes: number): Promise
   };
   let last: Resource | undefined;
   for (let round = 1; round <= ROUNDS; round += 1) {
-    found.backup.push(await timed(async () => (last = await backUp(stage, id))));
+    found.backup.push(await secondsOf(async () => (last = await backUp(stage, id))));
     found.bareRestore.push(await bare.restore(String(last?.id)));
     found.bareBackup.push(await bare.backup());
-    found.restore.push(await timed(() => restore(stage, id, String(last?.id))));
+    found.restore.push(await secondsOf(() => restore(stage, id, String(last?.id))));
   }
   bare.close();
   await stage.api.call('DELETE', `/v2/databases/${id}`);
   const pair = (ours: number[], theirs: number[]): string =>
     `${median(ours).toFixed(2)} | ${(megabytes / median(ours)).toFixed(0)} | ${median(theirs).toFixed(2)} | ${(median(theirs) / median(ours)).toFixed(2)}`;
   return `| ${engine} | ${pair(found.backup, found.bareBackup)} | ${pair(found.restore, found.bareRestore)} | ${(Number(last?.size_bytes) / 1e6).toFixed(0)} |`;
-}
-
-/** Seconds. */
-export async function timed(work: () => Promise<unknown>): Promise<number> {
-  const begin = performance.now();
-  await work();
-  return (performance.now() - begin) / 1000;
 }
 
 async function backUp({ api }: Stage, id: string): Promise<Resource> {

@@ -5,8 +5,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Stage } from '../demo/stage';
 import { hostFacts } from '../drivers/host';
-import { timed, type Login } from './databases_backups';
-import type { EngineName } from './databases_server';
+import { secondsOf, type EngineName, type Login } from './databases_server';
 
 /** Both answer seconds. `backup` comes after `restore`. */
 export interface Bare {
@@ -61,7 +60,7 @@ async function postgresql({ scratch, files, home, login }: Place): Promise<Omit<
   ];
   return {
     backup: () =>
-      timed(async () => {
+      secondsOf(async () => {
         const into = fresh(scratch, 'backup');
         await done(path.join(bin, 'pg_basebackup'), [
           ...server,
@@ -89,7 +88,7 @@ async function postgresql({ scratch, files, home, login }: Place): Promise<Omit<
     restore: async (backupId) => {
       const data = fresh(scratch, 'restored');
       let child: ChildProcess | undefined;
-      const seconds = await timed(async () => {
+      const seconds = await secondsOf(async () => {
         await done('/bin/sh', [
           '-c',
           `tar -xzf "${files(backupId, 'base/base.tar.gz')}" -C "${data}" && tar -xzf "${files(backupId, 'base/pg_wal.tar.gz')}" -C "${data}/pg_wal" && chown -R ${OTHER.uid ?? ''}:${OTHER.gid ?? ''} "${data}"`,
@@ -109,10 +108,10 @@ async function redis({ scratch, files }: Place): Promise<Omit<Bare, 'close'>> {
   let child: ChildProcess | undefined;
   return {
     // Its data are those of the last restore: the program asks a server for all of them, as a replica does.
-    backup: async () => ended(child, await timed(() => say('--rdb', path.join(scratch, 'out.rdb')))),
+    backup: async () => ended(child, await secondsOf(() => say('--rdb', path.join(scratch, 'out.rdb')))),
     async restore(backupId) {
       const data = fresh(scratch, 'restored');
-      return timed(async () => {
+      return secondsOf(async () => {
         await done('cp', [files(backupId, 'dump.rdb'), path.join(data, 'dump.rdb')]);
         child = serve(program, [
           '--dir',
@@ -144,7 +143,7 @@ async function mariadb({ scratch, files, login }: Place): Promise<Omit<Bare, 'cl
   const socket = path.join(scratch, 'mariadb');
   return {
     backup: () =>
-      timed(() =>
+      secondsOf(() =>
         done('bash', ['-o', 'pipefail', '-c', `${dump} | gzip -1 > "${path.join(scratch, 'dump.sql.gz')}"`], {
           env: { PATH, MYSQL_PWD: password },
         }),
@@ -152,7 +151,7 @@ async function mariadb({ scratch, files, login }: Place): Promise<Omit<Bare, 'cl
     restore: async (backupId) => {
       const data = fresh(scratch, 'restored');
       let child: ChildProcess | undefined;
-      const seconds = await timed(async () => {
+      const seconds = await secondsOf(async () => {
         await done(
           'mariadb-install-db',
           ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'],

@@ -3,8 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { createClient } from '@redis/client';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
-import type { Login } from './databases_backups';
-import type { EngineName } from './databases_server';
+import type { EngineName, Login } from './databases_server';
 
 /** Bytes of a row beside its number: sums in hexadecimal digits. */
 const ROW_BYTES = 960;

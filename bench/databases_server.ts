@@ -5,6 +5,12 @@ import { processesWith } from '../demo/traces';
 
 export type EngineName = 'postgresql' | 'redis' | 'mariadb';
 
+export interface Login {
+  username: string;
+  password: string;
+  endpoints: { host: string; port: number }[];
+}
+
 /** MiB of all processes of a server; a page that several share counts once (proc_pid_smaps_rollup(5), Pss). */
 export function memoryOf(id: string): number {
   return processesWith(id).reduce((sum, pid) => sum + proportionalKib(pid), 0) / 1024;
@@ -17,6 +23,12 @@ export function sizeOf(directory: string): number {
 
 export function median(values: number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
+}
+
+export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+  const begin = performance.now();
+  await work();
+  return (performance.now() - begin) / 1000;
 }
 
 function proportionalKib(pid: number): number {

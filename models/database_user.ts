@@ -3,13 +3,13 @@ import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
 import { limits } from '../core/limits';
 import { mintId, timeOfId } from '../core/ids';
-import type { SecretBox } from '../core/secrets';
 import type { CreateDatabaseUserInput } from '../schema/types';
 import { Resource } from './base/resource';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
 import { makeDatabaseDue } from './database/due';
 import { newPassword } from './database/credentials';
+import { openPassword, sealPassword } from './database_user/password';
 import { requireFeature } from './database/offer';
 import { named } from '../db/statement';
 
@@ -124,21 +124,6 @@ export class DatabaseUser extends Resource {
   reveal(ctx: Context): string {
     return openPassword(ctx.secrets, this);
   }
-}
-
-/** The password of a user in plain, for those who have the row. */
-export function openPassword(secrets: SecretBox, user: { id: string; password: string }): string {
-  return secrets.open(user.password, placeOf(user.id));
-}
-
-/** The other way round; a password can be opened for the user of that id only. */
-export function sealPassword(secrets: SecretBox, id: string, password: string): string {
-  return secrets.seal(password, placeOf(id));
-}
-
-/** Binds a sealed password to its user: copied into another row it can't be opened. */
-function placeOf(id: string): string {
-  return `database_users:${id}`;
 }
 
 async function add(

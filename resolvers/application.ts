@@ -2,7 +2,7 @@ import { Application } from '../models/application';
 import { childrenOf } from '../models/application/children';
 import { restartApplication, startApplication, stopApplication } from '../models/application/run';
 import { Deployment } from '../models/deployment';
-import { newestDeployments } from '../models/deployment/own';
+import { newestDeployments } from '../models/deployment/newest';
 import { Domain } from '../models/domain';
 import { EnvironmentVariable } from '../models/environment_variable';
 import { loadOne } from '../models/base/load';

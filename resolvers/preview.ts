@@ -5,7 +5,8 @@ import { applicationUrl } from '../models/application/url';
 import { loadOne } from '../models/base/load';
 import { page } from '../models/base/page';
 import { Preview } from '../models/preview';
-import { probeNew, probePresent, type Found } from '../models/preview/head';
+import type { Found } from '../models/preview/head';
+import { probeNew, probePresent } from '../models/preview/probe';
 import type { CreatePreviewInput, Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {

@@ -1,7 +1,7 @@
 // What the jobs of databases read and write beside their own rows.
 import type { Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
-import { openPassword } from '../database_user';
+import { openPassword } from '../database_user/password';
 import { named } from '../../db/statement';
 
 export interface WantedUser {

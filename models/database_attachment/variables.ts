@@ -3,7 +3,7 @@ import { isKeyValue } from '../../core/catalogs';
 import type { Config } from '../../core/config';
 import type { Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
-import { openPassword } from '../database_user';
+import { openPassword } from '../database_user/password';
 import { rewriteManaged, type Variables } from '../environment_variable/managed';
 import { connectionString, hostOf } from '../database/credentials';
 import { named } from '../../db/statement';

@@ -1,0 +1,40 @@
+// The newest deployments of each application of a page.
+import DataLoader from 'dataloader';
+import type { Context } from '../../core/context';
+import { limits } from '../../core/limits';
+import { named } from '../../db/statement';
+import { columnsOf, tableOf } from '../../db/table';
+import { Deployment } from '../deployment';
+import { OWN } from './own';
+
+/** The newest of an application, at most `limit` (1 to 100): one query for all applications of a page. */
+export function newestDeployments(
+  ctx: Context,
+  application: { id: string; project_id: string },
+  limit: number,
+): Promise<Deployment[]> {
+  const count = Math.min(Math.max(limit, 1), limits.pageSizeMax);
+  const name = `application.deployment:${application.project_id}:${count}`;
+  const known = ctx.loaders.get(name) as DataLoader<string, Deployment[]> | undefined;
+  const loader =
+    known ??
+    new DataLoader<string, Deployment[]>((ids) => loadNewest(ctx, application.project_id, ids, count), {
+      maxBatchSize: 500,
+    });
+  ctx.loaders.set(name, loader);
+  return loader.load(application.id);
+}
+
+async function loadNewest(
+  ctx: Context,
+  projectId: string,
+  ids: readonly string[],
+  count: number,
+): Promise<Deployment[][]> {
+  const text = `select own.* from unnest($2::text[]) as parents (id) cross join lateral
+    (select ${columnsOf(tableOf(ctx, 'deployments'))} from deployments where application_id = parents.id and project_id = $1 and ${OWN} order by id desc limit $3) as own`;
+  const rows = await ctx.sql.query<Deployment>(named(text, { makes: Deployment }), [projectId, ids, count]);
+  const groups = new Map<string, Deployment[]>(ids.map((id) => [id, []]));
+  for (const row of rows) groups.get(row.application_id)?.push(row);
+  return ids.map((id) => groups.get(id) ?? []);
+}
