@@ -30,14 +30,14 @@ interface State extends Parts {
 /** Resolves when the ingress has its first routes. */
 export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
   const state: State = { ...parts, changed: new Set(), all: true, running: null };
-  await work(state);
+  await readRoutes(state);
   const everything = (): void => {
     state.all = true;
-    void work(state);
+    void readRoutes(state);
   };
   const told = (id: string): void => {
     state.changed.add(id);
-    void work(state);
+    void readRoutes(state);
   };
   const listener = listen(
     parts.databaseUrl,
@@ -56,7 +56,7 @@ export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
 }
 
 /** One look at a time: what is told meanwhile is looked at next. */
-function work(state: State): Promise<void> {
+function readRoutes(state: State): Promise<void> {
   return (state.running ??= readWhatChanged(state).finally(() => (state.running = null)));
 }
 
@@ -75,13 +75,13 @@ async function readWhatChanged(state: State): Promise<void> {
 
 async function readNext(state: State): Promise<void> {
   const { database, ingress, changed } = state;
-  const reading = ingress.reading();
+  const reading = ingress.beginRead();
   if (state.all) {
     state.all = false;
     changed.clear();
-    return ingress.apply(await routesOf(database, null), reading);
+    return ingress.replaceRoutes(await routesOf(database, null), reading);
   }
   const id = changed.values().next().value as string;
   changed.delete(id);
-  ingress.update(id, await routesOf(database, id), reading);
+  ingress.replaceApplicationRoutes(id, await routesOf(database, id), reading);
 }

@@ -83,18 +83,18 @@ async function writeAll(state: State): Promise<void> {
     }
     state.away = false;
     state.waiting.splice(0, batch.length);
-    for (const [id, count] of lost) forget(state.lost, id, count);
+    for (const [id, count] of lost) subtractLost(state.lost, id, count);
   }
 }
 
-function forget(lost: Map<string, number>, id: string, count: number): void {
+function subtractLost(lost: Map<string, number>, id: string, count: number): void {
   const left = (lost.get(id) ?? 0) - count;
   if (left > 0) lost.set(id, left);
   else lost.delete(id);
 }
 
 async function write(state: State, batch: readonly AccessLine[], lost: ReadonlyMap<string, number>): Promise<void> {
-  await learn(state, batch, lost);
+  await loadOrigins(state, batch, lost);
   const lines = [
     ...batch.map((line) => routerLine(state, line)),
     ...[...lost].map(([id, count]) => lossLine(state, id, count)),
@@ -106,7 +106,7 @@ async function write(state: State, batch: readonly AccessLine[], lost: ReadonlyM
 }
 
 /** Whose lines they are, asked once for each instance and application. */
-async function learn(
+async function loadOrigins(
   { database, origins }: State,
   batch: readonly AccessLine[],
   lost: ReadonlyMap<string, number>,

@@ -184,7 +184,7 @@ async function runGate(port: number, otherHosts: number): Promise<void> {
     hosts: [`h${index}.example.com`],
     targets: [],
   }));
-  ingress.apply([...others, route]);
+  ingress.replaceRoutes([...others, route]);
   serveParent(ingress.ports.http);
 }
 

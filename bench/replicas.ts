@@ -2,7 +2,7 @@
 // load, each is held to a part of one.
 import { writeFile } from 'node:fs/promises';
 import os from 'node:os';
-import { entrances, findGroups, groupOf, makeGroup, removeGroup, type Group } from '../drivers/runtime/cgroup';
+import { procsFiles, findGroups, groupOf, makeGroup, removeGroup, type Group } from '../drivers/runtime/cgroup';
 import { streams } from './cases';
 import { load } from './load';
 import { CONNECTIONS, median } from './measure';
@@ -58,7 +58,7 @@ async function hold(groups: Group, pid: number): Promise<Group> {
     output_bytes: 0,
     disk_mb: null,
   });
-  for (const entrance of entrances(group)) await writeFile(entrance, String(pid));
+  for (const entrance of procsFiles(group)) await writeFile(entrance, String(pid));
   return group;
 }
 

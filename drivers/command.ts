@@ -1,6 +1,6 @@
 // Programs of the host, run without a shell, with a bounded time and the C locale so that their words can be read.
 import { execFile } from 'node:child_process';
-import { DriverError, diskFull, during } from './driver';
+import { DriverError, diskFull, untilAborted } from './driver';
 import type { DriverContext } from './driver';
 
 /** A program that ended with another code than 0. `code` is null when a signal ended it. */
@@ -31,7 +31,7 @@ export function run(program: string, args: string[], ctx: DriverContext): Promis
       killSignal: 'SIGKILL' as const,
     };
     execFile(program, args, options, (error, stdout, stderr) =>
-      error ? reject(failure(program, error, stdout, stderr)) : resolve(stdout),
+      error ? reject(toDriverError(program, error, stdout, stderr)) : resolve(stdout),
     );
   });
 }
@@ -42,10 +42,10 @@ export function run(program: string, args: string[], ctx: DriverContext): Promis
  */
 export function runToItsEnd(program: string, args: string[], ctx: DriverContext): Promise<string> {
   const onItsOwn = { deadline: Infinity, signal: new AbortController().signal };
-  return during(ctx.signal, run(program, args, onItsOwn));
+  return untilAborted(ctx.signal, run(program, args, onItsOwn));
 }
 
-function failure(program: string, error: Error, stdout: string, stderr: string): DriverError {
+function toDriverError(program: string, error: Error, stdout: string, stderr: string): DriverError {
   const code: unknown = (error as NodeJS.ErrnoException).code;
   if (code === 'ENOENT') return new DriverError('unsupported', `the host has no program ${program}`);
   if (error.name === 'AbortError') return new DriverError('transient', `${program} ran out of its time`);

@@ -25,39 +25,39 @@ export interface DnsQuestions {
 
 /** `resolvers` are addresses, with a port where it is not 53 (`[::1]:5353` for IPv6). None: those of the system. */
 export function dnsQuestions(options: { resolvers: string[] }): DnsQuestions {
-  const ask = (name: string, question: Question) => answer(options.resolvers, name, question);
+  const ask = (name: string, question: Question) => askResolvers(options.resolvers, name, question);
   return {
     txt: (name) => ask(name, async (resolver) => (await resolver.resolveTxt(name)).map((strings) => strings.join(''))),
-    cname: (name) => ask(name, async (resolver) => folded(await resolver.resolveCname(name))),
-    a: (name) => ask(name, async (resolver) => folded(await resolver.resolve4(name))),
-    aaaa: (name) => ask(name, async (resolver) => folded(await resolver.resolve6(name))),
-    ns: (name) => ask(name, async (resolver) => folded(await resolver.resolveNs(name))),
+    cname: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolveCname(name))),
+    a: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolve4(name))),
+    aaaa: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolve6(name))),
+    ns: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolveNs(name))),
   };
 }
 
 type Question = (resolver: Resolver) => Promise<string[]>;
 
 // A resolver per question: cancel() ends every question of its resolver.
-async function answer(servers: string[], name: string, question: Question): Promise<string[]> {
+async function askResolvers(servers: string[], name: string, question: Question): Promise<string[]> {
   const resolver = new Resolver(tries);
   if (servers.length > 0) resolver.setServers(servers);
   const timer = setTimeout(() => resolver.cancel(), answerWithinMs);
   try {
     return (await question(resolver)).sort();
   } catch (error) {
-    return refusal(name, error);
+    return throwDnsError(name, error);
   } finally {
     clearTimeout(timer);
   }
 }
 
-function refusal(name: string, error: unknown): string[] {
+function throwDnsError(name: string, error: unknown): string[] {
   const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
   if (noSuchRecord.has(code)) return [];
   if (badQuestion.has(code)) throw new DriverError('invalid', `${name} is not a name that the DNS can be asked for`);
   throw new DriverError('transient', `the DNS servers gave no answer about ${name} (${code})`);
 }
 
-function folded(names: string[]): string[] {
+function normalizeNames(names: string[]): string[] {
   return names.map((name) => name.toLowerCase().replace(/\.$/, ''));
 }

@@ -109,7 +109,7 @@ export function checkpoint(ctx: DriverContext): void {
  * The end of `work`, or DriverError `transient` when the signal is aborted before: then the work goes on, and nobody waits
  * for it. A signal that outlives many of these keeps nothing of them.
  */
-export function during<T>(
+export function untilAborted<T>(
   signal: AbortSignal,
   work: Promise<T> | T,
   over = new DriverError('transient', 'the step ran out of its time'),
@@ -122,7 +122,7 @@ export function during<T>(
   return Promise.race([work, end]).finally(() => heard.abort());
 }
 
-const meaningOf: Record<string, DriverErrorReason> = {
+const reasonByErrno: Record<string, DriverErrorReason> = {
   EMFILE: 'capacity',
   EFBIG: 'invalid',
   ENAMETOOLONG: 'invalid',
@@ -136,7 +136,7 @@ export async function asDriverErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw error instanceof DriverError ? error : fromHost(error);
+    throw error instanceof DriverError ? error : toDriverError(error);
   }
 }
 
@@ -145,8 +145,10 @@ export function diskFull(): DriverError {
   return new DriverError('capacity', 'the disk of the host is full; an operator has to make room');
 }
 
-function fromHost(error: unknown): DriverError {
+function toDriverError(error: unknown): DriverError {
   const code = String((error as NodeJS.ErrnoException).code ?? (error as Error).name);
   if (code === 'ENOSPC' || code === 'EDQUOT') return Object.assign(diskFull(), { cause: error });
-  return Object.assign(new DriverError(meaningOf[code] ?? 'transient', `the host answered ${code}`), { cause: error });
+  return Object.assign(new DriverError(reasonByErrno[code] ?? 'transient', `the host answered ${code}`), {
+    cause: error,
+  });
 }

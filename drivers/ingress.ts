@@ -64,7 +64,7 @@ export interface Certificate {
 }
 
 /** What the ingress asks while it serves. */
-export interface IngressParts {
+export interface IngressCallbacks {
   /** Certificate for a host name, null where there is none. Asked once per name and remembered until `forgetCertificate`. */
   certificate(host: string): Promise<Certificate | null>;
   /** Answer to an ACME HTTP-01 challenge (RFC 8555 section 8.3), null for an unknown token. */
@@ -79,13 +79,13 @@ export interface IngressDriver {
    * To be called before routes are read, for `apply` and `update`: of two readings that overlap, the one that began first
    * may end last, and must not bring back what was true before.
    */
-  reading(): number;
+  beginRead(): number;
   /** Replaces all routes, except for those of applications of which something read later is known. */
-  apply(routes: Route[], reading?: number): void;
+  replaceRoutes(routes: Route[], reading?: number): void;
   /** Replaces the routes of one application, previews included; none removes them. */
-  update(applicationId: string, routes: Route[], reading?: number): void;
+  replaceApplicationRoutes(applicationId: string, routes: Route[], reading?: number): void;
   /** Routes that will be true in a moment: whatever is read meanwhile, they stand until the answer is called. Then they should be read again. */
-  lead(applicationId: string, routes: Route[]): () => void;
+  pinRoutes(applicationId: string, routes: Route[]): () => void;
   /** No new requests to the instance from now on; resolves when its open ones have ended, or after `ms`. WebSockets do not hold it longer than 5 s. */
   drain(instanceId: string, ms: number): Promise<void>;
   /** Counters since the last call. */

@@ -45,20 +45,26 @@ async function reconcile(row: CertificateRow, ctx: JobContext): Promise<Outcome>
   // Its row goes, and this one with it.
   if (!domain) return settled();
   const { certificates: driver } = ctx.drivers;
-  if (!driver) return look(row, ctx, row.chain ? shownOf(row, null) : NONE, HOUR_MS);
-  if (domain.type === 'wildcard') return look(row, ctx, { ...NONE, status: 'failed', error: NO_WILDCARDS }, null);
-  if (!isDue(row, driver)) return look(row, ctx, shownOf(row, null), nextLookMs(row));
+  if (!driver) return showAndSettle(row, ctx, row.chain ? shownOf(row, null) : NONE, HOUR_MS);
+  if (domain.type === 'wildcard')
+    return showAndSettle(row, ctx, { ...NONE, status: 'failed', error: NO_WILDCARDS }, null);
+  if (!isDue(row, driver)) return showAndSettle(row, ctx, shownOf(row, null), nextCheckMs(row));
   // Without its records the authority would refuse, and count it. A domain that becomes active again makes this due.
   if (domain.status !== 'active' || domain.missing_since) return settled({}, around(10 * MINUTE_MS));
-  return order(row, domain, driver, ctx);
+  return orderCertificate(row, domain, driver, ctx);
 }
 
-async function look(row: CertificateRow, ctx: JobContext, shown: Certificate, nextMs: number | null): Promise<Outcome> {
+async function showAndSettle(
+  row: CertificateRow,
+  ctx: JobContext,
+  shown: Certificate,
+  nextMs: number | null,
+): Promise<Outcome> {
   await showCertificate(ctx.sql, row, shown);
   return settled({}, nextMs);
 }
 
-async function order(
+async function orderCertificate(
   row: CertificateRow,
   domain: CertifiedDomain,
   driver: CertificateDriver,
@@ -70,9 +76,9 @@ async function order(
     const issued = await obtain(row, driver, ctx);
     await showCertificate(ctx.sql, row, shownOf(issued, null));
     ctx.log.info({ issuer: issued.issuer, expires_at: issued.expires_at }, 'a certificate was issued');
-    return settled({}, nextLookMs(issued));
+    return settled({}, nextCheckMs(issued));
   } catch (error) {
-    throw await refused(row, error, ctx);
+    throw await showRefusal(row, error, ctx);
   } finally {
     await clearChallenges(ctx.sql, row.id);
   }
@@ -92,7 +98,7 @@ async function obtain(row: CertificateRow, driver: CertificateDriver, ctx: JobCo
 }
 
 /** Says to the owner of the domain what is wrong, and to the loop when to try again. */
-async function refused(row: CertificateRow, error: unknown, ctx: JobContext): Promise<unknown> {
+async function showRefusal(row: CertificateRow, error: unknown, ctx: JobContext): Promise<unknown> {
   if (!(error instanceof DriverError) || ctx.signal.aborted) return error;
   await showCertificate(ctx.sql, row, shownOf(row, error.message));
   const pause = around(PAUSES_MS[Math.min(row.attempts, PAUSES_MS.length - 1)] as number);
@@ -118,6 +124,6 @@ function renewalAt({ issued_at, expires_at }: Valid): number {
 }
 
 // Daily, for an authority that is another one by then; a minute, for a clock that is wrong by more than a lifetime.
-function nextLookMs(row: Valid): number {
+function nextCheckMs(row: Valid): number {
   return Math.min(Math.max(MINUTE_MS, renewalAt(row) - Date.now()), around(DAY_MS));
 }

@@ -4,11 +4,11 @@ import { launchOf, lookAtAllInstances } from '../models/instance_work';
 import { Instance } from '../models/instance';
 import { freeLeases } from '../db/lease';
 import type { Session } from '../db/database';
-import { ended, lost, wordsOf } from './instance/exit';
-import { hostOf, type InstanceRow } from './instance/row';
-import { rise, start } from './instance/start';
-import { stop } from './instance/stop';
-import { watch } from './instance/watch';
+import { restartAfterEnd, restartLostUnit, exitReasonOf } from './instance/exit';
+import { hostDriversOf, type InstanceRow } from './instance/row';
+import { checkStarting, startInstance } from './instance/starting';
+import { stopInstance } from './instance/stopping';
+import { checkRunning } from './instance/running';
 import { progressing, type Job, type JobContext, type Outcome } from './job';
 
 export const job: Job<InstanceRow> = {
@@ -19,7 +19,8 @@ export const job: Job<InstanceRow> = {
   // The files of a large application are copied in one step.
   stepMs: 300_000,
   prepare,
-  reconcile: (row, ctx) => (row.status === 'stopping' || row.deleted_at ? stop(row, ctx) : keepUp(row, ctx)),
+  reconcile: (row, ctx) =>
+    row.status === 'stopping' || row.deleted_at ? stopInstance(row, ctx) : ensureRunning(row, ctx),
 };
 
 /** What happened while nobody looked, or the process that did had died, is found soon. */
@@ -28,16 +29,17 @@ async function prepare(sql: Session): Promise<void> {
   await lookAtAllInstances(sql);
 }
 
-async function keepUp(row: InstanceRow, ctx: JobContext): Promise<Outcome> {
-  const { runtime } = hostOf(ctx);
+async function ensureRunning(row: InstanceRow, ctx: JobContext): Promise<Outcome> {
+  const { runtime } = hostDriversOf(ctx);
   const launch = await launchOf(ctx.sql, row.id);
   if (!launch) return progressing(0, { status: 'stopping' });
   const handle = row.handle ?? (await runtime.find(row.id));
-  if (!handle) return start(row, launch, ctx);
+  if (!handle) return startInstance(row, launch, ctx);
   // A worker that died had started it.
   if (!row.handle) await ctx.record({ handle, started_at: row.started_at ?? new Date().toISOString() });
   const state = await runtime.inspect(handle);
-  if (state.state === 'gone') return lost(row);
-  if (state.state === 'exited') return ended(row, launch, handle, { reason: wordsOf(row, launch, state) }, ctx);
-  return row.status === 'running' ? watch(row, launch, handle, ctx) : rise(row, launch, handle, ctx);
+  if (state.state === 'gone') return restartLostUnit(row);
+  if (state.state === 'exited')
+    return restartAfterEnd(row, launch, handle, { reason: exitReasonOf(row, launch, state) }, ctx);
+  return row.status === 'running' ? checkRunning(row, launch, handle, ctx) : checkStarting(row, launch, handle, ctx);
 }

@@ -11,7 +11,7 @@ interface VolumeRow extends LoopRow {
   ref: ExternalRef | null;
 }
 
-type Seen = Observation<VolumeObserved>;
+type Observed = Observation<VolumeObserved>;
 
 const MEASURE_MS = 60_000;
 const OBSERVE_MS = 5_000;
@@ -20,13 +20,13 @@ export const job: Job<VolumeRow> = {
   table: Volume.table,
   states: Volume.states,
   watchFailedMs: MEASURE_MS,
-  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : bringUp(row, ctx)),
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : ensureVolume(row, ctx)),
 };
 
-async function bringUp(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
+async function ensureVolume(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
   const driver = driverOf(row, ctx);
   const before = await observe(driver, row, ctx);
-  if (before.state === 'present' && before.upToDate) return settledAs(row, driver, before.observed);
+  if (before.state === 'present' && before.upToDate) return settledWith(row, driver, before.observed);
   // Its files may come back by themselves, for instance with the disk that they are on.
   if (ctx.gaveUp) return progressing(around(MEASURE_MS));
   // Before anything is made: after a crash it must be known where to look, whatever driver is the default then.
@@ -34,7 +34,8 @@ async function bringUp(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
   const made = await driver.ensure(desired(row), before, ctx);
   if (made.requeueMs !== undefined) return progressing(made.requeueMs, { ref: made.ref });
   const after = await observe(driver, row, ctx);
-  if (after.state === 'present' && after.upToDate) return settledAs({ ...row, ref: made.ref }, driver, after.observed);
+  if (after.state === 'present' && after.upToDate)
+    return settledWith({ ...row, ref: made.ref }, driver, after.observed);
   throw new DriverError('transient', 'the volume is not yet as wanted');
 }
 
@@ -46,7 +47,7 @@ async function tearDown(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
   return gone;
 }
 
-function settledAs(row: VolumeRow, driver: VolumeDriver, observed: VolumeObserved): Outcome {
+function settledWith(row: VolumeRow, driver: VolumeDriver, observed: VolumeObserved): Outcome {
   const columns: Values = {
     driver: driver.name,
     ref: row.ref ?? { driver: driver.name, name: row.id },
@@ -69,7 +70,7 @@ function driverOf(row: VolumeRow, ctx: JobContext): VolumeDriver {
   return driver;
 }
 
-function observe(driver: VolumeDriver, row: VolumeRow, ctx: JobContext): Promise<Seen> {
+function observe(driver: VolumeDriver, row: VolumeRow, ctx: JobContext): Promise<Observed> {
   return driver.observe(desired(row), driverContext(OBSERVE_MS, ctx.signal));
 }
 

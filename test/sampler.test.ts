@@ -89,7 +89,7 @@ it('requests are counted at the process type web, those that the ingress answers
     request_timeout_ms: 5_000,
     sticky: false,
   };
-  ingress.apply([
+  ingress.replaceRoutes([
     { ...route, hosts: ['observed.example.com'], targets: [{ instance_id: instance, port }] },
     { ...route, hosts: ['nobody.example.com'], targets: [] },
   ]);

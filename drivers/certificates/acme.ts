@@ -6,8 +6,8 @@ import type { Authorization, Client, Order } from 'acme-client';
 import type { CertificateDriver, CertificateRequest, IssuedCertificate, PublishChallenge } from '../certificates';
 import { checkpoint, DriverError, type DriverContext } from '../driver';
 import { newPrivateKey } from './private_key';
-import { refusalOf, type AcmeProblem } from './refusal';
-import { openWire } from './wire';
+import { toRefusal, type AcmeProblem } from './acme_problem';
+import { openAcmeTransport } from './acme_transport';
 
 interface Options {
   directory: string;
@@ -22,7 +22,7 @@ const LOOK_EVERY_MS = 500;
 const CHECKED_WITHIN_MS = 60_000;
 
 export function acmeCertificates({ directory, email, roots }: Options): CertificateDriver {
-  const wire = openWire(roots);
+  const wire = openAcmeTransport(roots);
   const contact = email === null ? [] : [`mailto:${email}`];
   return {
     authority: directory,
@@ -34,15 +34,15 @@ export function acmeCertificates({ directory, email, roots }: Options): Certific
         const client = new acme.Client({ directoryUrl: directory, accountKey: request.accountKey });
         // With a known key this finds the account (section 7.3.1). Whoever sets ACME_DIRECTORY agrees to its terms.
         await client.createAccount({ termsOfServiceAgreed: true, contact });
-        return await order(acme, client, request, publish, ctx);
+        return await placeOrder(acme, client, request, publish, ctx);
       } catch (error) {
-        throw explained(error, ctx);
+        throw toDriverError(error, ctx);
       }
     },
   };
 }
 
-async function order(
+async function placeOrder(
   acme: Acme,
   client: Client,
   { hostname }: CertificateRequest,
@@ -51,23 +51,28 @@ async function order(
 ): Promise<IssuedCertificate> {
   checkpoint(ctx);
   const placed = await client.createOrder({ identifiers: [{ type: 'dns', value: hostname }] });
-  for (const authorization of await client.getAuthorizations(placed)) await prove(client, authorization, publish);
-  const ready = await settled(client, placed, ['pending'], ctx);
-  if (ready.status === 'invalid') throw await whyInvalid(client, ready);
+  for (const authorization of await client.getAuthorizations(placed))
+    await completeChallenge(client, authorization, publish);
+  const ready = await waitForOrder(client, placed, ['pending'], ctx);
+  if (ready.status === 'invalid') throw await invalidReason(client, ready);
   const key = await newPrivateKey();
   const [, request] = await acme.crypto.createCsr({ altNames: [hostname] }, key);
-  const done = await settled(
+  const done = await waitForOrder(
     client,
     await client.finalizeOrder(ready, request),
     ['pending', 'ready', 'processing'],
     ctx,
   );
-  if (done.status === 'invalid') throw await whyInvalid(client, done);
-  return read(await client.getCertificate(done), key, hostname);
+  if (done.status === 'invalid') throw await invalidReason(client, done);
+  return parseIssued(await client.getCertificate(done), key, hostname);
 }
 
 // An authority may remember earlier proofs: then there is nothing to do (section 7.5).
-async function prove(client: Client, { status, challenges }: Authorization, publish: PublishChallenge): Promise<void> {
+async function completeChallenge(
+  client: Client,
+  { status, challenges }: Authorization,
+  publish: PublishChallenge,
+): Promise<void> {
   if (status !== 'pending') return;
   const challenge = challenges.find(({ type }) => type === 'http-01');
   if (!challenge)
@@ -76,7 +81,7 @@ async function prove(client: Client, { status, challenges }: Authorization, publ
   await client.completeChallenge(challenge);
 }
 
-async function settled(
+async function waitForOrder(
   client: Client,
   first: Order,
   waiting: readonly Order['status'][],
@@ -93,13 +98,13 @@ async function settled(
   return found;
 }
 
-async function whyInvalid(client: Client, invalid: Order): Promise<DriverError> {
+async function invalidReason(client: Client, invalid: Order): Promise<DriverError> {
   const challenges = (await client.getAuthorizations(invalid)).flatMap((authorization) => authorization.challenges);
   const problem = challenges.find(({ error }) => error)?.error ?? invalid.error ?? {};
-  return refusalOf(problem as AcmeProblem, null);
+  return toRefusal(problem as AcmeProblem, null);
 }
 
-function read(chain: string, key: string, hostname: string): IssuedCertificate {
+function parseIssued(chain: string, key: string, hostname: string): IssuedCertificate {
   const leaf = new X509Certificate(chain);
   if (!leaf.checkPrivateKey(createPrivateKey(key)) || !leaf.checkHost(hostname)) {
     throw new DriverError('transient', 'The certificate authority answered with a certificate for something else.');
@@ -114,7 +119,7 @@ function issuerOf({ issuer }: X509Certificate): string {
 }
 
 // Anything but a DriverError is a surprise. It must not be tried again at once: authorities count.
-function explained(error: unknown, ctx: DriverContext): DriverError {
+function toDriverError(error: unknown, ctx: DriverContext): DriverError {
   if (error instanceof DriverError) return error;
   const message = ctx.signal.aborted
     ? 'the step ran out of its time'

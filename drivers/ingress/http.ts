@@ -6,25 +6,25 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SecureContext } from 'node:tls';
 import { mintRequestId } from '../../core/ids';
-import type { IngressDriver, IngressParts } from '../ingress';
-import { certificateStore, contextOf, forgetContext } from './certificates';
-import { arrive } from './door';
-import type { Gate } from './gate';
+import type { IngressDriver, IngressCallbacks } from '../ingress';
+import { tlsContextCache, contextOf, forgetContext } from './tls_contexts';
+import { handleRequest } from './request_handler';
+import type { IngressState } from './ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from './limits';
 import { pageOf, render } from './pages';
-import { isEnding } from './response';
-import { sweep } from './sweep';
+import { isClosingAfterResponse } from './response';
+import { enforceTimeouts } from './timeouts';
 import {
   applyRoutes,
-  hostOf,
-  leadRoutes,
+  normalizeHost,
+  pinRoutes,
   markDrained,
-  nextReading,
+  nextReadNumber,
   routeTable,
   siteOfHost,
   updateRoutes,
-} from './table';
-import { takeEntries, trafficBook } from './traffic';
+} from './route_table';
+import { takeCounters, trafficCounters } from './traffic';
 import { endTunnel } from './tunnel';
 import type { Upstream } from './upstream';
 
@@ -36,7 +36,7 @@ export interface IngressOptions {
   tlsPort: number | null;
   /** How many proxies in front have their X-Forwarded-* believed. */
   trustProxy?: number;
-  parts: IngressParts;
+  parts: IngressCallbacks;
   limits?: Partial<IngressLimits>;
 }
 
@@ -47,10 +47,10 @@ const IPV6_LOOPBACK = '::1';
 
 /** Opens the ingress, without routes. Rejects with the error of `listen`, e.g. EADDRINUSE, when a port cannot be had. */
 export async function openIngress(options: IngressOptions): Promise<IngressDriver> {
-  const gate = gateOf(options);
-  const plain = http.createServer(serverOptions(gate.limits));
+  const ingress = newIngressState(options);
+  const plain = http.createServer(serverOptions(ingress.limits));
   const secure =
-    options.tlsPort === null ? null : https.createServer({ ...serverOptions(gate.limits), ...tlsOptions(gate) });
+    options.tlsPort === null ? null : https.createServer({ ...serverOptions(ingress.limits), ...tlsOptions(ingress) });
   const servers: [http.Server, Scheme][] =
     secure === null
       ? [[plain, 'http']]
@@ -59,7 +59,7 @@ export async function openIngress(options: IngressOptions): Promise<IngressDrive
           [secure, 'https'],
         ];
   const sockets = new Set<Socket>();
-  for (const [server, scheme] of servers) prepare(gate, server, scheme, sockets);
+  for (const [server, scheme] of servers) attachHandlers(ingress, server, scheme, sockets);
   const listeners: net.Server[] = [];
   try {
     await listen(plain, options.port, options.host, listeners);
@@ -68,50 +68,57 @@ export async function openIngress(options: IngressOptions): Promise<IngressDrive
     for (const listener of listeners) listener.close();
     throw error;
   }
-  gate.httpsPort = secure && portOf(secure);
-  const timer = setInterval(() => sweep(gate), gate.limits.sweepMs).unref();
-  return driver(gate, { http: portOf(plain), https: gate.httpsPort }, () => clearInterval(timer), {
+  ingress.httpsPort = secure && portOf(secure);
+  const timer = setInterval(() => enforceTimeouts(ingress), ingress.limits.sweepMs).unref();
+  return driver(ingress, { http: portOf(plain), https: ingress.httpsPort }, () => clearInterval(timer), {
     servers: servers.map(([server]) => server),
     listeners,
     sockets,
   });
 }
 
-interface Open {
+interface OpenSockets {
   servers: http.Server[];
   listeners: net.Server[];
   sockets: Set<Socket>;
 }
 
-function driver(gate: Gate, ports: IngressDriver['ports'], stopTimer: () => void, open: Open): IngressDriver {
+function driver(
+  ingress: IngressState,
+  ports: IngressDriver['ports'],
+  stopTimer: () => void,
+  open: OpenSockets,
+): IngressDriver {
   return {
     ports,
-    reading: () => nextReading(gate.table),
-    apply: (routes, reading = nextReading(gate.table)) => applyRoutes(gate.table, routes, reading),
-    update: (applicationId, routes, reading = nextReading(gate.table)) =>
-      updateRoutes(gate.table, applicationId, routes, reading),
-    lead: (applicationId, routes) => leadRoutes(gate.table, applicationId, routes),
+    beginRead: () => nextReadNumber(ingress.table),
+    replaceRoutes: (routes, reading = nextReadNumber(ingress.table)) => applyRoutes(ingress.table, routes, reading),
+    replaceApplicationRoutes: (applicationId, routes, reading = nextReadNumber(ingress.table)) =>
+      updateRoutes(ingress.table, applicationId, routes, reading),
+    pinRoutes: (applicationId, routes) => pinRoutes(ingress.table, applicationId, routes),
     drain: async (instanceId, ms) => {
       await Promise.all(
-        markDrained(gate.table, instanceId, performance.now()).map((upstream) => emptied(gate, upstream, ms)),
+        markDrained(ingress.table, instanceId, performance.now()).map((upstream) =>
+          waitUntilIdle(ingress, upstream, ms),
+        ),
       );
     },
-    takeTraffic: () => takeEntries(gate.book),
-    forgetCertificate: (host) => forgetContext(gate.certificates, host === null ? null : hostOf(host)),
+    takeTraffic: () => takeCounters(ingress.traffic),
+    forgetCertificate: (host) => forgetContext(ingress.certificates, host === null ? null : normalizeHost(host)),
     close: async (graceMs) => {
-      await closeAll(gate, open, graceMs);
+      await closeAll(ingress, open, graceMs);
       stopTimer();
     },
   };
 }
 
-function gateOf(options: IngressOptions): Gate {
+function newIngressState(options: IngressOptions): IngressState {
   return {
     limits: { ...INGRESS_LIMITS, ...options.limits },
     parts: options.parts,
     table: routeTable(),
-    book: trafficBook(),
-    certificates: certificateStore((host) => options.parts.certificate(host)),
+    traffic: trafficCounters(),
+    certificates: tlsContextCache((host) => options.parts.certificate(host)),
     running: new Set(),
     tunnels: new Set(),
     trustProxy: options.trustProxy ?? 0,
@@ -135,30 +142,30 @@ function serverOptions(limits: IngressLimits): http.ServerOptions {
 }
 
 // Names that lead nowhere are not asked for: strangers choose them.
-function tlsOptions(gate: Gate): https.ServerOptions {
+function tlsOptions(ingress: IngressState): https.ServerOptions {
   const find = (name: string): Promise<SecureContext | null> =>
-    siteOfHost(gate.table, name) === null ? Promise.resolve(null) : contextOf(gate.certificates, name);
+    siteOfHost(ingress.table, name) === null ? Promise.resolve(null) : contextOf(ingress.certificates, name);
   return {
     minVersion: 'TLSv1.2',
     ALPNProtocols: ['http/1.1'],
-    handshakeTimeout: gate.limits.headersMs,
-    SNICallback: (name, answer) => void find(hostOf(name)).then((context) => answer(null, context ?? undefined)),
+    handshakeTimeout: ingress.limits.headersMs,
+    SNICallback: (name, answer) => void find(normalizeHost(name)).then((context) => answer(null, context ?? undefined)),
   };
 }
 
-function prepare(gate: Gate, server: http.Server, listener: Scheme, sockets: Set<Socket>): void {
+function attachHandlers(ingress: IngressState, server: http.Server, listener: Scheme, sockets: Set<Socket>): void {
   server.maxHeadersCount = 0; // Node would leave out what is above it, even Content-Length, and serve the rest
   const on = (expects: boolean) => (request: IncomingMessage, response: ServerResponse) =>
-    arrive(gate, { request, response, listener, expects, upgrade: null });
+    handleRequest(ingress, { request, response, listener, expects, upgrade: null });
   server.on('request', on(false));
   server.on('checkContinue', on(true));
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
-    onUpgrade(gate, request, socket as Socket, head, listener),
+    onUpgrade(ingress, request, socket as Socket, head, listener),
   );
-  server.on('clientError', refuse);
+  server.on('clientError', onClientError);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   server.on('connection', (socket: Socket) => {
-    if (sockets.size >= gate.limits.connections) return void socket.destroy();
+    if (sockets.size >= ingress.limits.connections) return void socket.destroy();
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
   });
@@ -166,7 +173,13 @@ function prepare(gate: Gate, server: http.Server, listener: Scheme, sockets: Set
 
 // Node hands over the bare connection for every protocol; what is no WebSocket is served as if it had not been asked,
 // for an instance that spoke e.g. h2c on it would be out of our sight.
-function onUpgrade(gate: Gate, request: IncomingMessage, socket: Socket, head: Buffer, listener: Scheme): void {
+function onUpgrade(
+  ingress: IngressState,
+  request: IncomingMessage,
+  socket: Socket,
+  head: Buffer,
+  listener: Scheme,
+): void {
   const protocol =
     request.headers.upgrade?.toLowerCase() === 'websocket' && request.method === 'GET' ? 'websocket' : null;
   const response = new http.ServerResponse(request);
@@ -175,12 +188,12 @@ function onUpgrade(gate: Gate, request: IncomingMessage, socket: Socket, head: B
   socket.on('drain', () => response.emit('drain'));
   response.assignSocket(socket);
   response.on('finish', () => socket.destroySoon());
-  arrive(gate, { request, response, listener, expects: false, upgrade: { socket, head, protocol } });
+  handleRequest(ingress, { request, response, listener, expects: false, upgrade: { socket, head, protocol } });
 }
 
 /** What is not HTTP, or comes too slowly, before there is a request. */
-function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (isEnding(socket)) return; // its answer is under way, and closes it
+function onClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (isClosingAfterResponse(socket)) return; // its answer is under way, and closes it
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
   const statuses: Record<string, [number, string]> = {
     HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
@@ -222,31 +235,39 @@ function portOf(server: net.Server): number {
   return (server.address() as AddressInfo).port;
 }
 
-async function emptied(gate: Gate, upstream: Upstream, ms: number): Promise<void> {
+async function waitUntilIdle(ingress: IngressState, upstream: Upstream, ms: number): Promise<void> {
   if (upstream.open === 0) return;
-  const timer = setTimeout(() => upstream.tunnels.forEach(endTunnel), Math.min(ms, gate.limits.tunnelDrainMs)).unref();
+  const timer = setTimeout(
+    () => upstream.tunnels.forEach(endTunnel),
+    Math.min(ms, ingress.limits.tunnelDrainMs),
+  ).unref();
   const late = new AbortController();
-  const empty = new Promise<void>((resolve) => upstream.waiting.push(resolve));
+  const empty = new Promise<void>((resolve) => upstream.idleWaiters.push(resolve));
   await Promise.race([empty, sleep(ms, undefined, { signal: late.signal, ref: false }).catch(() => undefined)]);
   late.abort();
   clearTimeout(timer);
 }
 
-async function closeAll(gate: Gate, { servers, listeners, sockets }: Open, graceMs: number): Promise<void> {
-  gate.closing = true;
+async function closeAll(
+  ingress: IngressState,
+  { servers, listeners, sockets }: OpenSockets,
+  graceMs: number,
+): Promise<void> {
+  ingress.closing = true;
   const closed = Promise.all(
     listeners.map((listener) => new Promise<void>((resolve) => listener.close(() => resolve()))),
   );
   const until = performance.now() + graceMs;
-  const tunnelsUntil = performance.now() + Math.min(graceMs, gate.limits.tunnelDrainMs);
-  while (gate.running.size + gate.tunnels.size > 0 && performance.now() < until) {
+  const tunnelsUntil = performance.now() + Math.min(graceMs, ingress.limits.tunnelDrainMs);
+  while (ingress.running.size + ingress.tunnels.size > 0 && performance.now() < until) {
     await sleep(20);
     for (const server of servers) server.closeIdleConnections();
-    if (performance.now() >= tunnelsUntil) gate.tunnels.forEach(endTunnel);
+    if (performance.now() >= tunnelsUntil) ingress.tunnels.forEach(endTunnel);
   }
   for (const server of servers) server.closeIdleConnections();
   await sleep(20); // the last answers are on their way
   for (const socket of sockets) socket.destroy();
-  for (const upstream of gate.table.upstreams.values()) for (const line of upstream.idle) line.socket.destroy();
+  for (const upstream of ingress.table.upstreams.values())
+    for (const connection of upstream.idle) connection.socket.destroy();
   await closed;
 }

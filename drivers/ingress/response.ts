@@ -1,10 +1,10 @@
-// The end of an exchange: the last bytes to the client, and the books.
+// The end of an proxied: the last bytes to the client, and the books.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccessLine } from '../ingress';
-import type { Exchange } from './exchange';
+import type { ProxiedRequest } from './proxied_request';
 import { render, type Page } from './pages';
 import { countBytes, countRequest } from './traffic';
-import { cutLine, leave } from './upstream';
+import { destroyConnection, finishUpstreamRequest } from './upstream';
 
 const LINGER_MS = 2_000;
 const PATH_LENGTH = 2_048;
@@ -13,70 +13,70 @@ const CLIENT_GONE = 499;
 const ending = new WeakSet<object>();
 
 /** This answer is the last one of its connection: what comes after the request is not served, also if it is there already. */
-export function makeLast(response: ServerResponse): void {
+export function closeAfterResponse(response: ServerResponse): void {
   response.shouldKeepAlive = false;
   if (response.socket !== null) ending.add(response.socket);
 }
 
 /** Whether the last answer on a connection is on its way. */
-export function isEnding(socket: object): boolean {
+export function isClosingAfterResponse(socket: object): boolean {
   return ending.has(socket);
 }
 
 /** Answers with a page of the ingress. */
-export function say(exchange: Exchange, page: Page, more: Record<string, string> = {}): void {
-  const { response, request, caller } = exchange;
-  if (exchange.closed || response.headersSent) return void response.destroy();
+export function sendPage(proxied: ProxiedRequest, page: Page, more: Record<string, string> = {}): void {
+  const { response, request, caller } = proxied;
+  if (proxied.closed || response.headersSent) return void response.destroy();
   const { headers, body } = render(page, request, caller.requestId);
-  if (exchange.gate.closing || exchange.body === 'waiting' || (!request.complete && exchange.body !== 'none'))
-    makeLast(response);
-  exchange.status = page.status;
-  exchange.reason = page.reason;
-  exchange.answered = true;
-  exchange.ended = true;
-  exchange.touchedMs = performance.now();
-  exchange.sentBytes += request.method === 'HEAD' ? 0 : Buffer.byteLength(body);
+  if (proxied.ingress.closing || proxied.body === 'waiting' || (!request.complete && proxied.body !== 'none'))
+    closeAfterResponse(response);
+  proxied.status = page.status;
+  proxied.reason = page.reason;
+  proxied.answered = true;
+  proxied.ended = true;
+  proxied.touchedMs = performance.now();
+  proxied.sentBytes += request.method === 'HEAD' ? 0 : Buffer.byteLength(body);
   response.writeHead(page.status, { ...headers, ...more });
-  endResponse(exchange, body);
+  endResponse(proxied, body);
 }
 
 /** The answer has not come, or no byte of it for too long. */
-export function giveUp(exchange: Exchange, page: Page): void {
-  abandon(exchange);
-  if (!exchange.answered) return say(exchange, page);
-  exchange.reason = page.reason;
-  exchange.response.destroy();
+export function failRequest(proxied: ProxiedRequest, page: Page): void {
+  abortUpstream(proxied);
+  if (!proxied.answered) return sendPage(proxied, page);
+  proxied.reason = page.reason;
+  proxied.response.destroy();
 }
 
 /** Takes the request off its instance, whatever stage it is in. */
-export function abandon(exchange: Exchange): void {
-  if (exchange.line !== null) cutLine(exchange.line);
-  depart(exchange);
+export function abortUpstream(proxied: ProxiedRequest): void {
+  if (proxied.connection !== null) destroyConnection(proxied.connection);
+  releaseUpstream(proxied);
 }
 
 /** The instance has nothing more to do with the request. */
-export function depart(exchange: Exchange): void {
-  const { upstream } = exchange;
-  exchange.line = null;
-  exchange.upstream = null;
-  if (upstream !== null) leave(upstream);
+export function releaseUpstream(proxied: ProxiedRequest): void {
+  const { upstream } = proxied;
+  proxied.connection = null;
+  proxied.upstream = null;
+  if (upstream !== null) finishUpstreamRequest(upstream);
 }
 
 /** Ends the response. `last` as a string is bytes in latin1, or the text of a page. */
-export function endResponse(exchange: Exchange, last: Buffer | string | null): void {
-  const { response, request } = exchange;
-  const encoding = exchange.reason === null ? 'latin1' : 'utf8';
-  if (exchange.body === 'none' || request.complete || exchange.upgrade !== null) return end(response, last, encoding);
+export function endResponse(proxied: ProxiedRequest, last: Buffer | string | null): void {
+  const { response, request } = proxied;
+  const encoding = proxied.reason === null ? 'latin1' : 'utf8';
+  if (proxied.body === 'none' || request.complete || proxied.upgrade !== null) return end(response, last, encoding);
   if (last !== null && last.length > 0) write(response, last, encoding);
-  linger(request, response);
+  endAfterRequest(request, response);
 }
 
 /**
  * Ends a response before its request. A connection that is closed while bytes come in is reset, and with it goes the
  * answer that the client has not read yet (RFC 9112 section 9.6). So what still comes is thrown away for a while.
  */
-export function linger(request: IncomingMessage, response: ServerResponse): void {
-  makeLast(response);
+export function endAfterRequest(request: IncomingMessage, response: ServerResponse): void {
+  closeAfterResponse(response);
   const done = (): void => void response.end();
   const timer = setTimeout(done, LINGER_MS).unref();
   request.once('close', () => (clearTimeout(timer), done()));
@@ -85,23 +85,23 @@ export function linger(request: IncomingMessage, response: ServerResponse): void
 }
 
 /** Counts the request out and writes its line. */
-export function closeExchange(exchange: Exchange): void {
-  if (exchange.closed) return;
-  exchange.closed = true;
-  const { gate, site, response } = exchange;
-  if (!exchange.ended && exchange.status !== 101) {
-    exchange.reason ??= 'client_gone';
-    if (!exchange.answered) exchange.status = CLIENT_GONE;
-  } else if (exchange.status !== 101 && !response.writableFinished) exchange.reason ??= 'client_gone';
-  abandon(exchange);
-  gate.running.delete(exchange);
+export function finishProxying(proxied: ProxiedRequest): void {
+  if (proxied.closed) return;
+  proxied.closed = true;
+  const { ingress, site, response } = proxied;
+  if (!proxied.ended && proxied.status !== 101) {
+    proxied.reason ??= 'client_gone';
+    if (!proxied.answered) proxied.status = CLIENT_GONE;
+  } else if (proxied.status !== 101 && !response.writableFinished) proxied.reason ??= 'client_gone';
+  abortUpstream(proxied);
+  ingress.running.delete(proxied);
   site.application.open -= 1;
-  const duration = performance.now() - exchange.startedMs;
-  if (exchange.status !== 101) {
-    countRequest(gate.book, exchange.owner, exchange.status, duration);
-    countBytes(gate.book, exchange.owner, exchange.receivedBytes, exchange.sentBytes);
+  const duration = performance.now() - proxied.startedMs;
+  if (proxied.status !== 101) {
+    countRequest(ingress.traffic, proxied.owner, proxied.status, duration);
+    countBytes(ingress.traffic, proxied.owner, proxied.receivedBytes, proxied.sentBytes);
   }
-  gate.parts.line(lineOf(exchange, duration));
+  ingress.parts.line(accessLineOf(proxied, duration));
 }
 
 function end(response: ServerResponse, last: Buffer | string | null, encoding: BufferEncoding): void {
@@ -114,23 +114,23 @@ function write(response: ServerResponse, last: Buffer | string, encoding: Buffer
   else response.write(last);
 }
 
-function lineOf(exchange: Exchange, durationMs: number): AccessLine {
-  const { request, owner, target } = exchange;
+function accessLineOf(proxied: ProxiedRequest, durationMs: number): AccessLine {
+  const { request, owner, target } = proxied;
   const query = target.indexOf('?');
   const path = query < 0 ? target : target.slice(0, query);
   return {
-    at: exchange.at,
+    at: proxied.at,
     application_id: owner.application_id,
     preview_id: owner.preview_id,
     instance_id: owner.instance_id,
     method: request.method ?? '',
-    host: exchange.host,
+    host: proxied.host,
     path: path.length > PATH_LENGTH ? path.slice(0, PATH_LENGTH) : path,
-    status: exchange.status,
+    status: proxied.status,
     duration_ms: Math.round(durationMs * 100) / 100,
-    bytes_sent: exchange.sentBytes,
-    client_address: exchange.caller.address,
-    request_id: exchange.caller.requestId,
-    reason: exchange.reason,
+    bytes_sent: proxied.sentBytes,
+    client_address: proxied.caller.address,
+    request_id: proxied.caller.requestId,
+    reason: proxied.reason,
   };
 }

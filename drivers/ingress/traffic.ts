@@ -1,7 +1,7 @@
 // Counters per application, preview and instance, and what they are counted of: one finished request.
 import { LATENCY_BOUNDS_MS, type Traffic } from '../ingress';
 
-export interface TrafficBook {
+export interface TrafficCounters {
   entries: Map<string, Traffic>;
 }
 
@@ -14,12 +14,12 @@ export interface TrafficOwner {
 
 const BUCKETS = LATENCY_BOUNDS_MS.length + 1;
 
-export function trafficBook(): TrafficBook {
+export function trafficCounters(): TrafficCounters {
   return { entries: new Map() };
 }
 
-export function countRequest(book: TrafficBook, owner: TrafficOwner, status: number, durationMs: number): void {
-  const entry = entryOf(book, owner);
+export function countRequest(counters: TrafficCounters, owner: TrafficOwner, status: number, durationMs: number): void {
+  const entry = countersOf(counters, owner);
   entry.requests += 1;
   // 1xx is left: 101, a WebSocket. It is a success.
   const family = status >= 500 ? '5xx' : status >= 400 ? '4xx' : status >= 300 ? '3xx' : '2xx';
@@ -29,22 +29,22 @@ export function countRequest(book: TrafficBook, owner: TrafficOwner, status: num
   entry.latency[index] = (entry.latency[index] as number) + 1;
 }
 
-export function countBytes(book: TrafficBook, owner: TrafficOwner, received: number, sent: number): void {
-  const entry = entryOf(book, owner);
+export function countBytes(counters: TrafficCounters, owner: TrafficOwner, received: number, sent: number): void {
+  const entry = countersOf(counters, owner);
   entry.received_bytes += received;
   entry.sent_bytes += sent;
 }
 
 /** The counters, which start anew. */
-export function takeEntries(book: TrafficBook): Traffic[] {
-  const entries = [...book.entries.values()];
-  book.entries = new Map();
+export function takeCounters(counters: TrafficCounters): Traffic[] {
+  const entries = [...counters.entries.values()];
+  counters.entries = new Map();
   return entries;
 }
 
-function entryOf(book: TrafficBook, owner: TrafficOwner): Traffic {
+function countersOf(counters: TrafficCounters, owner: TrafficOwner): Traffic {
   const key = `${owner.application_id}/${owner.preview_id ?? ''}/${owner.instance_id ?? ''}`;
-  const known = book.entries.get(key);
+  const known = counters.entries.get(key);
   if (known !== undefined) return known;
   const { application_id, preview_id, instance_id } = owner;
   const entry: Traffic = {
@@ -57,6 +57,6 @@ function entryOf(book: TrafficBook, owner: TrafficOwner): Traffic {
     sent_bytes: 0,
     latency: new Array<number>(BUCKETS).fill(0),
   };
-  book.entries.set(key, entry);
+  counters.entries.set(key, entry);
   return entry;
 }

@@ -2,43 +2,43 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { AnswerHead } from './answer';
-import type { Exchange } from './exchange';
-import { closeExchange } from './response';
+import type { ResponseHead } from './response_parser';
+import type { ProxiedRequest } from './proxied_request';
+import { finishProxying } from './response';
 import { countBytes, countRequest } from './traffic';
-import { releaseSocket } from './upstream';
+import { detachSocket } from './upstream';
 
 export interface Tunnel {
-  exchange: Exchange;
+  proxied: ProxiedRequest;
   client: Duplex;
   instance: Duplex;
   touchedMs: number;
 }
 
 /** Goes over from HTTP to bytes. Throws an Error for a head that cannot be passed on. */
-export function openTunnel(exchange: Exchange, head: AnswerHead, rest: Buffer): void {
-  const { gate, upgrade, line, upstream, response } = exchange;
-  if (upgrade === null || line === null || upstream === null) return;
+export function openTunnel(proxied: ProxiedRequest, head: ResponseHead, rest: Buffer): void {
+  const { ingress, upgrade, connection, upstream, response } = proxied;
+  if (upgrade === null || connection === null || upstream === null) return;
   const text = headText(head, upgrade.protocol ?? '');
   response.detachSocket(upgrade.socket as Socket);
   const tunnel: Tunnel = {
-    exchange,
+    proxied,
     client: upgrade.socket,
-    instance: releaseSocket(line),
+    instance: detachSocket(connection),
     touchedMs: performance.now(),
   };
-  exchange.line = null;
-  exchange.status = 101;
-  exchange.answered = true;
-  gate.running.delete(exchange);
-  gate.tunnels.add(tunnel);
+  proxied.connection = null;
+  proxied.status = 101;
+  proxied.answered = true;
+  ingress.running.delete(proxied);
+  ingress.tunnels.add(tunnel);
   upstream.tunnels.add(tunnel);
-  countRequest(gate.book, exchange.owner, 101, performance.now() - exchange.startedMs);
+  countRequest(ingress.traffic, proxied.owner, 101, performance.now() - proxied.startedMs);
   tunnel.client.write(text, 'latin1');
-  relay(tunnel, tunnel.instance, tunnel.client, (bytes) => count(exchange, 0, bytes));
-  relay(tunnel, tunnel.client, tunnel.instance, (bytes) => count(exchange, bytes, 0));
-  pass(tunnel.client, rest, (bytes) => count(exchange, 0, bytes));
-  pass(tunnel.instance, upgrade.head, (bytes) => count(exchange, bytes, 0));
+  relay(tunnel, tunnel.instance, tunnel.client, (bytes) => count(proxied, 0, bytes));
+  relay(tunnel, tunnel.client, tunnel.instance, (bytes) => count(proxied, bytes, 0));
+  forwardEarlyBytes(tunnel.client, rest, (bytes) => count(proxied, 0, bytes));
+  forwardEarlyBytes(tunnel.instance, upgrade.head, (bytes) => count(proxied, bytes, 0));
   const finish = (): void => finishTunnel(tunnel);
   tunnel.client.on('close', finish);
   tunnel.instance.on('close', finish);
@@ -51,7 +51,7 @@ export function endTunnel(tunnel: Tunnel): void {
   setTimeout(() => (tunnel.client.destroy(), tunnel.instance.destroy()), 500).unref();
 }
 
-function headText(head: AnswerHead, protocol: string): string {
+function headText(head: ResponseHead, protocol: string): string {
   let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n`;
   for (let index = 0; index < head.headers.length; index += 2) {
     const [name, value] = [head.headers[index] as string, head.headers[index + 1] as string];
@@ -63,7 +63,7 @@ function headText(head: AnswerHead, protocol: string): string {
 }
 
 // What came with the heads.
-function pass(to: Duplex, bytes: Buffer, counted: (bytes: number) => void): void {
+function forwardEarlyBytes(to: Duplex, bytes: Buffer, counted: (bytes: number) => void): void {
   if (bytes.length === 0) return;
   counted(bytes.length);
   to.write(bytes);
@@ -80,16 +80,16 @@ function relay(tunnel: Tunnel, from: Duplex, to: Duplex, counted: (bytes: number
   from.on('error', () => to.destroy());
 }
 
-function count(exchange: Exchange, received: number, sent: number): void {
-  exchange.receivedBytes += received;
-  exchange.sentBytes += sent;
-  countBytes(exchange.gate.book, exchange.owner, received, sent);
+function count(proxied: ProxiedRequest, received: number, sent: number): void {
+  proxied.receivedBytes += received;
+  proxied.sentBytes += sent;
+  countBytes(proxied.ingress.traffic, proxied.owner, received, sent);
 }
 
 function finishTunnel(tunnel: Tunnel): void {
-  const { exchange } = tunnel;
-  if (!exchange.gate.tunnels.delete(tunnel)) return;
+  const { proxied } = tunnel;
+  if (!proxied.ingress.tunnels.delete(tunnel)) return;
   endTunnel(tunnel);
-  exchange.upstream?.tunnels.delete(tunnel);
-  closeExchange(exchange);
+  proxied.upstream?.tunnels.delete(tunnel);
+  finishProxying(proxied);
 }

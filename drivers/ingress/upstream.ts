@@ -6,13 +6,20 @@ import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import type { Target } from '../ingress';
 import type { Tunnel } from './tunnel';
-import { answerReader, endsWithClose, expectAnswer, readAnswer, type AnswerReader, type AnswerSink } from './answer';
+import {
+  responseParser,
+  isDelimitedByClose,
+  expectResponse,
+  parseResponse,
+  type ResponseParser,
+  type ResponseSink,
+} from './response_parser';
 
 export interface Upstream {
   instanceId: string;
   port: number;
   /** What the cookie of a sticky route holds. */
-  mark: string;
+  stickyToken: string;
   /** Sites that lead here. */
   references: number;
   /** Requests under way, WebSockets included. */
@@ -20,174 +27,184 @@ export interface Upstream {
   drained: boolean;
   /** It refused a connection: others first until this time. */
   avoidUntil: number;
-  idle: Line[];
+  idle: UpstreamConnection[];
   tunnels: Set<Tunnel>;
-  waiting: (() => void)[];
+  idleWaiters: (() => void)[];
 }
 
 /** One connection to an instance. */
-export interface Line {
+export interface UpstreamConnection {
   upstream: Upstream;
   socket: Socket;
-  reader: AnswerReader;
-  user: LineUser | null;
+  parser: ResponseParser;
+  user: ConnectionUser | null;
   connected: boolean;
   /** It has served a request before: the instance may have closed it meanwhile. */
   reused: boolean;
   /** A byte has come since the last request went out. */
-  heard: boolean;
+  receivedBytes: boolean;
   idleSince: number;
   idleUntil: number;
 }
 
-export interface LineUser extends AnswerSink {
-  connected(): void;
+export interface ConnectionUser extends ResponseSink {
+  onConnected(): void;
   /** All bytes of one read are delivered. */
-  settled(): void;
+  onReadDelivered(): void;
   /** The instance takes bytes again. */
-  drained(): void;
-  broken(error: Error): void;
+  onDrained(): void;
+  onBroken(error: Error): void;
 }
 
 // An instance closes an idle connection when it likes, Node after 5 s. What is used before that does not meet its end.
 const IDLE_MS = 4_000;
 /** A request that must not be sent twice takes only connections that were in use just now. */
 const FRESH_MS = 1_000;
-const IDLE_LINES = 256;
+const IDLE_CONNECTIONS_MAX = 256;
 
 export function openUpstream(target: Target): Upstream {
-  const mark = createHash('sha256').update(target.instance_id).digest('base64url').slice(0, 22);
+  const stickyToken = createHash('sha256').update(target.instance_id).digest('base64url').slice(0, 22);
   return {
     instanceId: target.instance_id,
     port: target.port,
-    mark,
+    stickyToken,
     references: 0,
     open: 0,
     drained: false,
     avoidUntil: 0,
     idle: [],
     tunnels: new Set(),
-    waiting: [],
+    idleWaiters: [],
   };
 }
 
 /** A connection that is in use from now on. `repeatable`: a request that may be sent again if it breaks. */
-export function takeLine(
+export function takeConnection(
   upstream: Upstream,
-  user: LineUser,
+  user: ConnectionUser,
   now: number,
   kind: 'repeatable' | 'once' | 'new',
   headBytes: number,
-): Line {
-  for (let line = upstream.idle.at(-1); line !== undefined && kind !== 'new'; line = upstream.idle.at(-1)) {
-    if (kind === 'once' && now - line.idleSince > FRESH_MS) break;
+): UpstreamConnection {
+  for (
+    let connection = upstream.idle.at(-1);
+    connection !== undefined && kind !== 'new';
+    connection = upstream.idle.at(-1)
+  ) {
+    if (kind === 'once' && now - connection.idleSince > FRESH_MS) break;
     upstream.idle.pop();
-    if (now > line.idleUntil || line.socket.destroyed || line.socket.readableEnded) {
-      line.socket.destroy();
+    if (now > connection.idleUntil || connection.socket.destroyed || connection.socket.readableEnded) {
+      connection.socket.destroy();
       continue;
     }
-    line.user = user;
-    line.reused = true;
-    line.heard = false;
-    return line;
+    connection.user = user;
+    connection.reused = true;
+    connection.receivedBytes = false;
+    return connection;
   }
-  return openLine(upstream, user, headBytes);
+  return openConnection(upstream, user, headBytes);
 }
 
 /** Sends a request line and headers. */
-export function sendHead(line: Line, method: string, head: string): void {
-  expectAnswer(line.reader, method);
-  line.socket.write(head, 'latin1');
+export function sendHead(connection: UpstreamConnection, method: string, head: string): void {
+  expectResponse(connection.parser, method);
+  connection.socket.write(head, 'latin1');
 }
 
 /** Gives a connection back after a complete answer to a complete request. */
-export function returnLine(line: Line, now: number): void {
-  const { upstream, reader } = line;
-  line.user = null;
-  if (!reader.keeps || upstream.drained || upstream.references === 0 || upstream.idle.length >= IDLE_LINES)
-    return void line.socket.destroy();
-  line.idleSince = now;
-  line.idleUntil =
-    now + Math.min(IDLE_MS, reader.keepSeconds === null ? IDLE_MS : Math.max(0, reader.keepSeconds * 1000 - 1_000));
-  upstream.idle.push(line);
+export function returnConnection(connection: UpstreamConnection, now: number): void {
+  const { upstream, parser: reader } = connection;
+  connection.user = null;
+  if (
+    !reader.keepAlive ||
+    upstream.drained ||
+    upstream.references === 0 ||
+    upstream.idle.length >= IDLE_CONNECTIONS_MAX
+  )
+    return void connection.socket.destroy();
+  connection.idleSince = now;
+  connection.idleUntil =
+    now +
+    Math.min(IDLE_MS, reader.keepAliveSeconds === null ? IDLE_MS : Math.max(0, reader.keepAliveSeconds * 1000 - 1_000));
+  upstream.idle.push(connection);
 }
 
 /** Ends a connection in the middle of whatever it does. */
-export function cutLine(line: Line): void {
-  line.user = null;
-  line.reader.mode = 'over';
-  line.socket.destroy();
+export function destroyConnection(connection: UpstreamConnection): void {
+  connection.user = null;
+  connection.parser.mode = 'over';
+  connection.socket.destroy();
 }
 
 /** Takes the HTTP off a connection: what follows is the caller's. */
-export function releaseSocket(line: Line): Socket {
-  line.user = null;
-  line.socket.removeAllListeners('data').removeAllListeners('drain');
-  return line.socket;
+export function detachSocket(connection: UpstreamConnection): Socket {
+  connection.user = null;
+  connection.socket.removeAllListeners('data').removeAllListeners('drain');
+  return connection.socket;
 }
 
 /** One request less. */
-export function leave(upstream: Upstream): void {
+export function finishUpstreamRequest(upstream: Upstream): void {
   upstream.open -= 1;
   if (upstream.open > 0) return;
   if (upstream.drained || upstream.references === 0) closeIdle(upstream, Infinity);
-  for (const tell of upstream.waiting.splice(0)) tell();
+  for (const tell of upstream.idleWaiters.splice(0)) tell();
 }
 
 /** Closes connections that have been idle for too long. */
 export function closeIdle(upstream: Upstream, now: number): void {
   if (upstream.idle.length === 0) return;
-  const stay = upstream.idle.filter((line) => line.idleUntil > now);
-  for (const line of upstream.idle) if (line.idleUntil <= now) line.socket.destroy();
+  const stay = upstream.idle.filter((connection) => connection.idleUntil > now);
+  for (const connection of upstream.idle) if (connection.idleUntil <= now) connection.socket.destroy();
   upstream.idle = stay;
 }
 
-function openLine(upstream: Upstream, user: LineUser, headBytes: number): Line {
+function openConnection(upstream: Upstream, user: ConnectionUser, headBytes: number): UpstreamConnection {
   const socket = connect({ port: upstream.port, host: '127.0.0.1', noDelay: true });
-  const line: Line = {
+  const connection: UpstreamConnection = {
     upstream,
     socket,
-    reader: answerReader(),
+    parser: responseParser(),
     user,
     connected: false,
     reused: false,
-    heard: false,
+    receivedBytes: false,
     idleSince: 0,
     idleUntil: 0,
   };
   let failure: Error | null = null;
-  socket.on('connect', () => ((line.connected = true), line.user?.connected()));
-  socket.on('data', (bytes: Buffer) => onData(line, bytes, headBytes));
-  socket.on('drain', () => line.user?.drained());
-  socket.on('end', () => onEnd(line));
+  socket.on('connect', () => ((connection.connected = true), connection.user?.onConnected()));
+  socket.on('data', (bytes: Buffer) => onData(connection, bytes, headBytes));
+  socket.on('drain', () => connection.user?.onDrained());
+  socket.on('end', () => onEnd(connection));
   socket.on('error', (error) => (failure = error));
-  socket.on('close', () => onClose(line, failure));
-  return line;
+  socket.on('close', () => onClose(connection, failure));
+  return connection;
 }
 
-function onData(line: Line, bytes: Buffer, headBytes: number): void {
-  const { user } = line;
-  if (user === null) return void line.socket.destroy(); // nobody has asked
-  line.heard = true;
+function onData(connection: UpstreamConnection, bytes: Buffer, headBytes: number): void {
+  const { user } = connection;
+  if (user === null) return void connection.socket.destroy(); // nobody has asked
+  connection.receivedBytes = true;
   try {
-    readAnswer(line.reader, user, bytes, headBytes);
-    user.settled();
+    parseResponse(connection.parser, user, bytes, headBytes);
+    user.onReadDelivered();
   } catch (error) {
-    cutLine(line);
-    user.broken(error as Error);
+    destroyConnection(connection);
+    user.onBroken(error as Error);
   }
 }
 
-function onEnd(line: Line): void {
-  if (line.user === null || !endsWithClose(line.reader)) return;
-  line.reader.mode = 'idle';
-  line.user.finished([]);
+function onEnd(connection: UpstreamConnection): void {
+  if (connection.user === null || !isDelimitedByClose(connection.parser)) return;
+  connection.parser.mode = 'idle';
+  connection.user.onComplete([]);
 }
 
-function onClose(line: Line, failure: Error | null): void {
-  const { user, upstream } = line;
-  line.user = null;
-  if (user !== null) return user.broken(failure ?? new Error('the connection was closed'));
-  const place = upstream.idle.indexOf(line);
+function onClose(connection: UpstreamConnection, failure: Error | null): void {
+  const { user, upstream } = connection;
+  connection.user = null;
+  if (user !== null) return user.onBroken(failure ?? new Error('the connection was closed'));
+  const place = upstream.idle.indexOf(connection);
   if (place >= 0) upstream.idle.splice(place, 1);
 }

@@ -59,7 +59,7 @@ export async function makeGroup(group: Group, limits: UnitLimits): Promise<void>
 }
 
 /** Files into which a process writes 0 to enter the group. */
-export function entrances(group: Group): string[] {
+export function procsFiles(group: Group): string[] {
   return directoriesOf(group).map((directory) => path.join(directory, 'cgroup.procs'));
 }
 

@@ -13,7 +13,7 @@ export interface User {
   gid: number;
 }
 
-export interface Host {
+export interface RuntimeHost {
   isRoot: boolean;
   /** Paths of the programs, null where they are not there or do not work here. */
   bubblewrap: string | null;
@@ -31,7 +31,7 @@ export interface Host {
   /** PATH of units. */
   path: string;
   /** Why nothing can run here: tenants never run as root. */
-  unfit: string | null;
+  unsupportedReason: string | null;
 }
 
 export interface ProbeOptions {
@@ -42,32 +42,32 @@ export interface ProbeOptions {
 }
 
 // Not `nobody`, whom the embedded database and others run as, unless there is no other.
-const anyone: User = { uid: 65533, gid: 65533 };
+const fallbackUser: User = { uid: 65533, gid: 65533 };
 const nobody: User = { uid: 65534, gid: 65534 };
 const trialWithinMs = 5_000;
 
-export async function probeHost({ directory, sandbox, tenantUidBase, limits }: ProbeOptions): Promise<Host> {
+export async function probeHost({ directory, sandbox, tenantUidBase, limits }: ProbeOptions): Promise<RuntimeHost> {
   const isRoot = process.getuid?.() === 0;
   const linux = process.platform === 'linux';
-  const host: Host = {
+  const host: RuntimeHost = {
     isRoot,
     bubblewrap: null,
-    setpriv: linux ? program('setpriv') : null,
+    setpriv: linux ? findProgram('setpriv') : null,
     unshare: null,
-    fallocate: linux ? program('fallocate') : null,
+    fallocate: linux ? findProgram('fallocate') : null,
     lowPriority: await lowPriority(),
     groups: linux && limits !== 'poll' ? await findGroups() : null,
     users: 'own',
     userOf: () => null,
     toolchains: toolchains(directory),
     path: systemPath,
-    unfit: null,
+    unsupportedReason: null,
   };
   if (isRoot) await findUsers(host, tenantUidBase);
   if (linux && sandbox !== 'none') host.bubblewrap = await workingBubblewrap(host, directory);
   if (isRoot && linux && host.bubblewrap === null) host.unshare = await workingUnshare();
   host.path = languagePaths(host.toolchains, host.bubblewrap === null && isRoot ? isPassable : () => true);
-  host.unfit ??= unfitness(host, sandbox);
+  host.unsupportedReason ??= sandboxUnsupportedReason(host, sandbox);
   return host;
 }
 
@@ -78,64 +78,67 @@ export function isPassable(directory: string): boolean {
   return path.dirname(directory) === directory || isPassable(path.dirname(directory));
 }
 
-function unfitness(host: Host, sandbox: ProbeOptions['sandbox']): string | null {
+function sandboxUnsupportedReason(host: RuntimeHost, sandbox: ProbeOptions['sandbox']): string | null {
   if (sandbox === 'bubblewrap' && host.bubblewrap === null)
     return 'SANDBOX is bubblewrap, but bubblewrap does not work on this host. Install it, or allow it to make namespaces.';
   return null;
 }
 
 // In a container whose users are mapped, high numbers may not exist.
-async function findUsers(host: Host, base: number): Promise<void> {
-  if (await canBecome(host, { uid: base, gid: base })) {
+async function findUsers(host: RuntimeHost, base: number): Promise<void> {
+  if (await canSwitchTo(host, { uid: base, gid: base })) {
     host.users = 'one_each';
     host.userOf = (tenant) => ({ uid: base + tenant, gid: base + tenant });
     return;
   }
   host.users = 'shared';
-  const user = (await canBecome(host, anyone)) ? anyone : nobody;
+  const user = (await canSwitchTo(host, fallbackUser)) ? fallbackUser : nobody;
   host.userOf = () => user;
-  if (user === nobody && !(await canBecome(host, nobody)))
-    host.unfit =
+  if (user === nobody && !(await canSwitchTo(host, nobody)))
+    host.unsupportedReason =
       'This host runs as root and cannot switch to another user. Install util-linux, or run the platform as a user of its own.';
 }
 
-async function canBecome(host: Host, user: User): Promise<boolean> {
+async function canSwitchTo(host: RuntimeHost, user: User): Promise<boolean> {
   if (host.setpriv === null) return false;
-  return (await answers([...dropTo(host, user), '/bin/sh', '-c', 'id -u'])) === String(user.uid);
+  return (await outputOf([...dropTo(host, user), '/bin/sh', '-c', 'id -u'])) === String(user.uid);
 }
 
-async function workingBubblewrap(host: Host, directory: string): Promise<string | null> {
-  const bubblewrap = program('bwrap');
-  if (bubblewrap === null || host.unfit !== null) return null;
-  const take = (home: string): void => rmSync(home, { recursive: true, force: true });
+async function workingBubblewrap(host: RuntimeHost, directory: string): Promise<string | null> {
+  const bubblewrap = findProgram('bwrap');
+  if (bubblewrap === null || host.unsupportedReason !== null) return null;
+  const take = (runDirectory: string): void => rmSync(runDirectory, { recursive: true, force: true });
   abandonedTrials(directory).forEach(take);
-  const home = makeTrial(directory);
+  const runDirectory = makeTrial(directory);
   try {
     const user = host.userOf(0);
-    for (const name of ['tmp', 'etc', 'files']) mkdirSync(path.join(home, name));
-    chmodSync(path.join(home, 'tmp'), 0o1777);
+    for (const name of ['tmp', 'etc', 'files']) mkdirSync(path.join(runDirectory, name));
+    chmodSync(path.join(runDirectory, 'tmp'), 0o1777);
     const { passwd, group } = accountFiles(user ?? { uid: os.userInfo().uid, gid: os.userInfo().gid });
-    writeFileSync(path.join(home, 'etc/passwd'), passwd);
-    writeFileSync(path.join(home, 'etc/group'), group);
+    writeFileSync(path.join(runDirectory, 'etc/passwd'), passwd);
+    writeFileSync(path.join(runDirectory, 'etc/group'), group);
     const shell = [
       '/bin/sh',
       '-c',
       'test -d /app && echo x > /tmp/trial && echo x > /dev/shm/trial && test $$ -lt 10 && echo works',
     ];
     const command = user === null ? shell : [...dropTo(host, user), ...shell];
-    const answer = await answers(
-      sandboxed({ ...host, bubblewrap }, { home, files: path.join(home, 'files'), mounts: [], command }),
+    const answer = await outputOf(
+      sandboxed(
+        { ...host, bubblewrap },
+        { runDirectory, files: path.join(runDirectory, 'files'), mounts: [], command },
+      ),
     );
     return answer === 'works' ? bubblewrap : null;
   } finally {
-    take(home);
+    take(runDirectory);
   }
 }
 
 async function workingUnshare(): Promise<string | null> {
-  const unshare = program('unshare');
+  const unshare = findProgram('unshare');
   if (unshare === null) return null;
-  const answer = await answers([
+  const answer = await outputOf([
     unshare,
     '--mount',
     '--propagation',
@@ -148,17 +151,17 @@ async function workingUnshare(): Promise<string | null> {
 }
 
 async function lowPriority(): Promise<string[]> {
-  const nice = program('nice');
-  const ionice = program('ionice');
+  const nice = findProgram('nice');
+  const ionice = findProgram('ionice');
   const words = [
     ...(nice === null ? [] : [nice, '-n', '10']),
     ...(ionice === null ? [] : [ionice, '-c', '2', '-n', '7', '-t']),
   ];
-  return (await answers([...words, '/bin/sh', '-c', 'echo works'])) === 'works' ? words : [];
+  return (await outputOf([...words, '/bin/sh', '-c', 'echo works'])) === 'works' ? words : [];
 }
 
 // Absolute, and only from the system: what these run as root no user of the host may have put there.
-function program(name: string): string | null {
+function findProgram(name: string): string | null {
   return (
     systemPath
       .split(':')
@@ -167,7 +170,7 @@ function program(name: string): string | null {
   );
 }
 
-function answers([file = '', ...args]: string[]): Promise<string | null> {
+function outputOf([file = '', ...args]: string[]): Promise<string | null> {
   return new Promise((resolve) => {
     execFile(
       file,

@@ -10,8 +10,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { DriverError } from '../driver';
 import type { UnitSpec } from '../runtime';
-import { entrances, memoryEventsFile } from './cgroup';
-import type { Host } from './host_probe';
+import { procsFiles, memoryEventsFile } from './cgroup';
+import type { RuntimeHost } from './host_probe';
 import type { Unit } from './run_directory';
 import { cleanEnvironment, dropTo, sandboxed } from './sandbox';
 
@@ -47,23 +47,23 @@ echo "$code $kills" > "$dir/exit.new" && mv "$dir/exit.new" "$dir/exit"
 `;
 
 // Not $(</dev/fd/3): opening it anew would need rights on the file, which the tenant has not.
-const innermost = 'eval "$(cat <&3)"';
+const scriptRunner = 'eval "$(cat <&3)"';
 
 /**
  * Starts the shim and answers at once; the shim that wrote `handle` is the unit, any other one ends without a trace.
  * @throws DriverError
  */
-export function launch(host: Host, home: string, unit: Unit, spec: UnitSpec): ChildProcess {
-  const script = secretFile(home, scriptOf(host, home, unit, spec));
-  const out = openSync(path.join(home, 'out'), 'a');
-  const err = openSync(path.join(home, 'err'), 'a');
+export function launch(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): ChildProcess {
+  const script = unlinkedFile(runDirectory, unitScript(host, runDirectory, unit, spec));
+  const out = openSync(path.join(runDirectory, 'out'), 'a');
+  const err = openSync(path.join(runDirectory, 'err'), 'a');
   try {
-    const doors = unit.group === null ? [] : entrances(unit.group);
+    const doors = unit.group === null ? [] : procsFiles(unit.group);
     const events = unit.group === null ? '' : memoryEventsFile(unit.group);
-    const command = commandOf(host, home, unit, spec);
+    const command = commandOf(host, runDirectory, unit, spec);
     const child = spawn(
       '/bin/sh',
-      ['-c', shim, 'platform-unit', home, events, String(doors.length), ...doors, ...command],
+      ['-c', shim, 'platform-unit', runDirectory, events, String(doors.length), ...doors, ...command],
       {
         cwd: '/',
         env: cleanEnvironment,
@@ -80,24 +80,34 @@ export function launch(host: Host, home: string, unit: Unit, spec: UnitSpec): Ch
 }
 
 /** The variables that the unit gets unless it has its own, and where its files are for it. */
-export function surroundings(host: Host, home: string, unit: Unit): { files: string; env: Record<string, string> } {
+export function baseEnvironment(
+  host: RuntimeHost,
+  runDirectory: string,
+  unit: Unit,
+): { files: string; env: Record<string, string> } {
   const files = host.bubblewrap ? '/app' : unit.directory;
-  const tmp = host.bubblewrap ? '/tmp' : path.join(home, 'tmp');
+  const tmp = host.bubblewrap ? '/tmp' : path.join(runDirectory, 'tmp');
   return { files, env: { PATH: host.path, HOME: files, LANG: 'C.UTF-8', TMPDIR: tmp } };
 }
 
-function commandOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string[] {
-  const shell = ['/bin/sh', '-c', innermost, 'platform-unit'];
+function commandOf(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): string[] {
+  const shell = ['/bin/sh', '-c', scriptRunner, 'platform-unit'];
   const user = host.userOf(spec.tenant);
   const inner = user === null ? shell : [...dropTo(host, user), ...shell];
   return [
     ...(spec.kind === 'task' ? host.lowPriority : []),
-    ...sandboxed(host, { home, files: unit.directory, mounts: spec.mounts, readable: spec.readable, command: inner }),
+    ...sandboxed(host, {
+      runDirectory,
+      files: unit.directory,
+      mounts: spec.mounts,
+      readable: spec.readable,
+      command: inner,
+    }),
   ];
 }
 
-function scriptOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string {
-  const { files, env } = surroundings(host, home, unit);
+function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): string {
+  const { files, env } = baseEnvironment(host, runDirectory, unit);
   const variables = Object.entries({ ...env, ...spec.env });
   const bad = variables.find(([key, value]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(key) || value.includes('\0'));
   if (bad !== undefined)
@@ -121,7 +131,7 @@ function scriptOf(host: Host, home: string, unit: Unit, spec: UnitSpec): string 
 
 // Without a control group. RLIMIT_NPROC counts all processes of a user: of all units of a tenant, or, without users to
 // give, of everything of ours. It keeps a fork bomb small until the monitor sees it. dash calls it -p, others -u.
-function processLimit(host: Host, spec: UnitSpec): string {
+function processLimit(host: RuntimeHost, spec: UnitSpec): string {
   const limit = host.userOf(spec.tenant) === null ? ownProcessesMax : spec.limits.processes * sharedBy;
   return `ulimit -u ${limit} 2>/dev/null || ulimit -p ${limit} 2>/dev/null || :`;
 }
@@ -135,8 +145,8 @@ function quoted(text: string): string {
 
 // A file without a name, in memory where the host has such a place: nobody finds it, and whoever started the shim may
 // be killed at any moment without leaving a half of it behind.
-function secretFile(home: string, text: string): number {
-  const directory = temporaryDirectory() ?? mkdtempSync(path.join(home, '.variables-'));
+function unlinkedFile(runDirectory: string, text: string): number {
+  const directory = temporaryDirectory() ?? mkdtempSync(path.join(runDirectory, '.variables-'));
   try {
     const fd = openSync(path.join(directory, 'script'), 'wx+', 0o600);
     rmSync(directory, { recursive: true });

@@ -1,17 +1,17 @@
 // Runs units as processes of this host. They are not children to wait for: a control plane comes and goes, they stay.
 // All that is known of a unit lies in its run directory (run_directory.ts), so any control plane can take over.
 import { chmod, mkdir, rename } from 'node:fs/promises';
-import { DriverError, asDriverErrors, checkpoint, during } from '../driver';
+import { DriverError, asDriverErrors, checkpoint, untilAborted } from '../driver';
 import type { DriverContext, Fingerprint } from '../driver';
 import type { Handle, LogChunk, RuntimeDriver, StopOptions, UnitSpec, UnitState, UnitUsage } from '../runtime';
 import { groupOf, killGroup, removeGroup } from './cgroup';
-import { probeHost, type Host } from './host_probe';
+import { probeHost, type RuntimeHost } from './host_probe';
 import { readLines, trimBefore } from './log';
-import { killUnit, membersOf, stopUnit } from './members';
+import { killUnit, processesOfUnit, stopUnit } from './unit_processes';
 import { startMonitor, type Monitor } from './monitor';
 import { allProcesses, type Proc } from './processes';
-import { entriesOf, exitOf, homeOf, isRunning, readHandle, readUnit, temporaryName } from './run_directory';
-import { clearDrafts, startUnit } from './start';
+import { entriesOf, exitOf, runDirectoryOf, isRunning, readHandle, readUnit, temporaryName } from './run_directory';
+import { removeStaging, startUnit } from './start';
 import { freePort, listeningPorts, usageOf } from './usage';
 
 export interface LocalRuntimeOptions {
@@ -30,7 +30,7 @@ export interface LocalRuntimeOptions {
 }
 
 interface Runtime {
-  host: Host;
+  host: RuntimeHost;
   directory: string;
   monitor: Monitor;
   starting: Map<string, Promise<Handle>>;
@@ -61,7 +61,7 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
     listening: (handle) => asDriverErrors(() => listening(runtime, handle)),
     readLog: (unitId, position) => asDriverErrors(() => readLog(runtime, unitId, position)),
     trimLog: (unitId, position) =>
-      asDriverErrors(() => trimBefore(homeOf(directory, unitId), position, host.fallocate)),
+      asDriverErrors(() => trimBefore(runDirectoryOf(directory, unitId), position, host.fallocate)),
     freePort: (taken) => freePort(options.ports, taken),
     list: async () => [...new Set((await entriesOf(directory)).map(({ unitId }) => unitId))],
     watch: (ended) => runtime.monitor.watch(ended),
@@ -69,11 +69,11 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
   };
 }
 
-function fingerprintOf(host: Host): Fingerprint {
+function fingerprintOf(host: RuntimeHost): Fingerprint {
   const limits = host.groups === null ? 'poll' : `cgroup${host.groups.version}`;
   return {
-    healthy: host.unfit === null,
-    reason: host.unfit,
+    healthy: host.unsupportedReason === null,
+    reason: host.unsupportedReason,
     facts: { sandbox: host.bubblewrap === null ? 'none' : 'bubblewrap', limits, users: host.users },
   };
 }
@@ -81,60 +81,60 @@ function fingerprintOf(host: Host): Fingerprint {
 async function start(runtime: Runtime, spec: UnitSpec, ctx: DriverContext): Promise<Handle> {
   checkpoint(ctx);
   const begun = runtime.starting.get(spec.id) ?? begin(runtime, spec);
-  return during(ctx.signal, begun);
+  return untilAborted(ctx.signal, begun);
 }
 
 function begin(runtime: Runtime, spec: UnitSpec): Promise<Handle> {
-  const work = startUnit(runtime.host, runtime.directory, spec, runtime.monitor.hurry).finally(() =>
+  const work = startUnit(runtime.host, runtime.directory, spec, runtime.monitor.checkNow).finally(() =>
     runtime.starting.delete(spec.id),
   );
   runtime.starting.set(spec.id, work);
   // Also where nobody waits any more.
-  work.then((handle) => watchIt(runtime, handle)).catch(() => undefined);
+  work.then((handle) => monitorUnit(runtime, handle)).catch(() => undefined);
   return work;
 }
 
-async function watchIt(runtime: Runtime, handle: Handle): Promise<void> {
-  const unit = await readUnit(homeOf(runtime.directory, handle.unit_id));
+async function monitorUnit(runtime: Runtime, handle: Handle): Promise<void> {
+  const unit = await readUnit(runDirectoryOf(runtime.directory, handle.unit_id));
   if (unit !== null) runtime.monitor.add(unit, handle);
 }
 
 async function inspect(runtime: Runtime, handle: Handle): Promise<UnitState> {
-  const home = homeOf(runtime.directory, handle.unit_id);
-  const current = readHandle(home, handle.unit_id);
+  const runDirectory = runDirectoryOf(runtime.directory, handle.unit_id);
+  const current = readHandle(runDirectory, handle.unit_id);
   // Another unit has the id by now: it was destroyed and started again.
   if (current === null || !isSame(current, handle)) return { state: 'gone' };
-  return (await exitOf(home, handle)) ?? { state: 'running' };
+  return (await exitOf(runDirectory, handle)) ?? { state: 'running' };
 }
 
 async function find(runtime: Runtime, unitId: string): Promise<Handle | null> {
-  return readHandle(homeOf(runtime.directory, unitId), unitId);
+  return readHandle(runDirectoryOf(runtime.directory, unitId), unitId);
 }
 
 async function stop(runtime: Runtime, handle: Handle, options: StopOptions, ctx: DriverContext): Promise<void> {
-  const home = homeOf(runtime.directory, handle.unit_id);
-  const current = readHandle(home, handle.unit_id);
-  const unit = await readUnit(home);
+  const runDirectory = runDirectoryOf(runtime.directory, handle.unit_id);
+  const current = readHandle(runDirectory, handle.unit_id);
+  const unit = await readUnit(runDirectory);
   if (unit === null || current === null || !isSame(current, handle)) return;
-  await stopUnit(home, unit, handle, options, ctx);
+  await stopUnit(runDirectory, unit, handle, options, ctx);
 }
 
 async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Promise<void> {
   const { directory, host, monitor } = runtime;
-  const home = homeOf(directory, unitId);
-  await during(
+  const runDirectory = runDirectoryOf(directory, unitId);
+  await untilAborted(
     ctx.signal,
     runtime.starting.get(unitId)?.catch(() => undefined),
   );
   checkpoint(ctx);
   monitor.remove(unitId);
-  const unit = await readUnit(home);
+  const unit = await readUnit(runDirectory);
   if (unit !== null) {
-    await killIn(home, home, unitId);
+    await killIn(runDirectory, runDirectory, unitId);
     const trash = temporaryName(directory, 'trash', unitId);
-    await rename(home, trash).catch(unlessAbsent);
+    await rename(runDirectory, trash).catch(unlessAbsent);
     // A shim that had not written its handle yet finds no place for it any more, or has just done it.
-    await killIn(trash, home, unitId);
+    await killIn(trash, runDirectory, unitId);
   }
   const group = unit?.group ?? (host.groups && groupOf(host.groups, unitId));
   if (group !== null) {
@@ -143,7 +143,7 @@ async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Pr
       throw new DriverError('transient', 'The control group of the unit is still in use.');
   }
   checkpoint(ctx);
-  await clearDrafts(directory, unitId);
+  await removeStaging(directory, unitId);
   monitor.remove(unitId);
 }
 
@@ -152,9 +152,9 @@ function unlessAbsent(error: NodeJS.ErrnoException): void {
   if (error.code !== 'ENOENT') throw error;
 }
 
-async function killIn(place: string, home: string, unitId: string): Promise<void> {
+async function killIn(place: string, runDirectory: string, unitId: string): Promise<void> {
   const [unit, handle] = [await readUnit(place), readHandle(place, unitId)];
-  if (unit !== null && handle !== null) await killUnit(home, unit, handle);
+  if (unit !== null && handle !== null) await killUnit(runDirectory, unit, handle);
 }
 
 async function usage(runtime: Runtime, handles: readonly Handle[]): Promise<Map<string, UnitUsage>> {
@@ -162,23 +162,23 @@ async function usage(runtime: Runtime, handles: readonly Handle[]): Promise<Map<
   const all = () => (table ??= allProcesses());
   const found = new Map<string, UnitUsage>();
   for (const handle of handles) {
-    const unit = isRunning(handle) ? await readUnit(homeOf(runtime.directory, handle.unit_id)) : null;
+    const unit = isRunning(handle) ? await readUnit(runDirectoryOf(runtime.directory, handle.unit_id)) : null;
     if (unit !== null) found.set(handle.unit_id, await usageOf(unit, handle, all));
   }
   return found;
 }
 
 async function listening(runtime: Runtime, handle: Handle): Promise<number[] | null> {
-  const unit = await readUnit(homeOf(runtime.directory, handle.unit_id));
+  const unit = await readUnit(runDirectoryOf(runtime.directory, handle.unit_id));
   if (unit === null || !isRunning(handle)) return [];
-  return listeningPorts(membersOf(unit, handle).map(({ pid }) => pid));
+  return listeningPorts(processesOfUnit(unit, handle).map(({ pid }) => pid));
 }
 
 async function readLog(runtime: Runtime, unitId: string, position: string | null): Promise<LogChunk> {
-  const home = homeOf(runtime.directory, unitId);
-  return readLines(home, position, async () => {
-    const handle = readHandle(home, unitId);
-    return handle !== null && (await exitOf(home, handle)) !== null;
+  const runDirectory = runDirectoryOf(runtime.directory, unitId);
+  return readLines(runDirectory, position, async () => {
+    const handle = readHandle(runDirectory, unitId);
+    return handle !== null && (await exitOf(runDirectory, handle)) !== null;
   });
 }
 

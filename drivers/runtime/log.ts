@@ -30,22 +30,22 @@ const reachBytesMin = 4 * 1024 * 1024;
 
 /** Lines after the position. `hasEnded`: what has no line end now will never get one. */
 export async function readLines(
-  home: string,
+  runDirectory: string,
   position: string | null,
   hasEnded: () => Promise<boolean>,
 ): Promise<LogChunk> {
-  const run = runOf(home);
-  if (run === null) return nothing(position);
+  const run = runIdOf(runDirectory);
+  if (run === null) return emptyChunk(position);
   const known = parsePosition(position, run);
   // The common case, asked twice a second of every unit: nothing new.
-  const sizes = sizesOf(home);
+  const sizes = sizesOf(runDirectory);
   if (sizes.stdout === known.stdout && sizes.stderr === known.stderr)
-    return { lines: [], position: placeOf(run, known), more: false };
+    return { lines: [], position: formatPosition(run, known), more: false };
   // Before the reading: whatever is printed after this is read the next time.
   const ended = await hasEnded();
-  const from = latest(latest(known, trimmedOf(home)), newestOf(sizes, await reachOf(home)));
+  const from = latest(latest(known, trimmedOf(runDirectory)), tailOffsets(sizes, await readableBytes(runDirectory)));
   const parts = await Promise.all(
-    streams.map((stream) => readPart(path.join(home, fileOf[stream]), from[stream], ended)),
+    streams.map((stream) => readPart(path.join(runDirectory, fileOf[stream]), from[stream], ended)),
   );
   const [out, err] = parts as [Part, Part];
   return {
@@ -53,53 +53,53 @@ export async function readLines(
       ...out.lines.map((text) => ({ stream: 'stdout' as const, text })),
       ...err.lines.map((text) => ({ stream: 'stderr' as const, text })),
     ],
-    position: placeOf(run, { stdout: out.next, stderr: err.next }),
+    position: formatPosition(run, { stdout: out.next, stderr: err.next }),
     more: out.more || err.more,
   };
 }
 
 // A program can make its own file as large as it likes without writing anything (ftruncate). What it gets its log read
 // for is bounded all the same: the oldest lines go, as they do where it prints too much.
-function newestOf(sizes: Offsets, bytes: number): Offsets {
+function tailOffsets(sizes: Offsets, bytes: number): Offsets {
   return { stdout: Math.max(0, sizes.stdout - bytes), stderr: Math.max(0, sizes.stderr - bytes) };
 }
 
 /** How far behind the end of a file there is something to read. */
-async function reachOf(home: string): Promise<number> {
-  const unit = await readUnit(home);
+async function readableBytes(runDirectory: string): Promise<number> {
+  const unit = await readUnit(runDirectory);
   return Math.max(reachBytesMin, 2 * (unit?.limits.output_bytes ?? 0));
 }
 
 /** Of a unit that has no log any more. */
-function nothing(position: string | null): LogChunk {
+function emptyChunk(position: string | null): LogChunk {
   return { lines: [], position: position ?? '', more: false };
 }
 
 /** Lets go of what is before the position, once that is worth it. */
-export async function trimBefore(home: string, position: string, fallocate: string | null): Promise<void> {
-  const run = runOf(home);
-  if (run !== null) await letGo(home, parsePosition(position, run), fallocate, worthwhileBytes);
+export async function trimBefore(runDirectory: string, position: string, fallocate: string | null): Promise<void> {
+  const run = runIdOf(runDirectory);
+  if (run !== null) await discardBefore(runDirectory, parsePosition(position, run), fallocate, worthwhileBytes);
 }
 
 /** Bytes printed so far, those included that were let go. */
-export function printedBytes(home: string): number {
-  const { stdout, stderr } = sizesOf(home);
+export function printedBytes(runDirectory: string): number {
+  const { stdout, stderr } = sizesOf(runDirectory);
   return stdout + stderr;
 }
 
 /** Lets the oldest lines go until three quarters of `bytes` are left. */
-export async function trimToSize(home: string, bytes: number, fallocate: string | null): Promise<void> {
-  const trimmed = trimmedOf(home);
-  const sizes = sizesOf(home);
+export async function trimToSize(runDirectory: string, bytes: number, fallocate: string | null): Promise<void> {
+  const trimmed = trimmedOf(runDirectory);
+  const sizes = sizesOf(runDirectory);
   const kept = streams.reduce((total, stream) => total + Math.max(0, sizes[stream] - trimmed[stream]), 0);
   if (kept <= bytes) return;
   const share = (bytes * 0.75) / kept;
   const target = (stream: Stream) =>
     Math.max(trimmed[stream], Math.ceil(sizes[stream] - (sizes[stream] - trimmed[stream]) * share));
   const starts = await Promise.all(
-    streams.map((stream) => lineStartAfter(path.join(home, fileOf[stream]), target(stream))),
+    streams.map((stream) => lineStartAfter(path.join(runDirectory, fileOf[stream]), target(stream))),
   );
-  await letGo(home, { stdout: starts[0] as number, stderr: starts[1] as number }, fallocate, 0);
+  await discardBefore(runDirectory, { stdout: starts[0] as number, stderr: starts[1] as number }, fallocate, 0);
 }
 
 interface Part {
@@ -118,7 +118,7 @@ async function readPart(file: string, from: number, ended: boolean): Promise<Par
     const buffer = Buffer.alloc(Math.min(chunkBytes, size - start));
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, start);
     const isAll = start + bytesRead >= size;
-    const { lines, used } = cut(buffer.subarray(0, bytesRead), ended && isAll);
+    const { lines, used } = splitLines(buffer.subarray(0, bytesRead), ended && isAll);
     return { lines, next: start + used, more: !isAll };
   } finally {
     await handle.close();
@@ -126,7 +126,7 @@ async function readPart(file: string, from: number, ended: boolean): Promise<Par
 }
 
 // Whole lines, parts of 16 KiB of longer ones, and at the end of a unit also what has no line end.
-function cut(bytes: Buffer, isFinal: boolean): { lines: string[]; used: number } {
+function splitLines(bytes: Buffer, isFinal: boolean): { lines: string[]; used: number } {
   const lines: string[] = [];
   let used = 0;
   while (used < bytes.length) {
@@ -134,12 +134,12 @@ function cut(bytes: Buffer, isFinal: boolean): { lines: string[]; used: number }
     const end = newline < 0 ? bytes.length : newline;
     if (end - used > lineBytesMax) {
       const part = used + wholeCharacters(bytes.subarray(used, used + lineBytesMax));
-      lines.push(...clean(bytes.subarray(used, part)));
+      lines.push(...cleanLines(bytes.subarray(used, part)));
       used = part;
       continue;
     }
     if (newline < 0 && !isFinal) break;
-    lines.push(...clean(bytes.subarray(used, end)));
+    lines.push(...cleanLines(bytes.subarray(used, end)));
     used = newline < 0 ? end : newline + 1;
   }
   return { lines, used };
@@ -158,13 +158,18 @@ function wholeCharacters(bytes: Buffer): number {
 
 // A carriage return inside is a line of its own: a progress bar is many lines, but nothing is lost. NUL is no text for
 // databases; a log file that was cut short by its program is full of them.
-function clean(bytes: Buffer): string[] {
+function cleanLines(bytes: Buffer): string[] {
   return bytes.toString('utf8').replaceAll('\0', '').replace(/\r+$/, '').split(/\r+/);
 }
 
-async function letGo(home: string, wanted: Offsets, fallocate: string | null, atLeast: number): Promise<void> {
-  const before = trimmedOf(home);
-  const sizes = sizesOf(home);
+async function discardBefore(
+  runDirectory: string,
+  wanted: Offsets,
+  fallocate: string | null,
+  atLeast: number,
+): Promise<void> {
+  const before = trimmedOf(runDirectory);
+  const sizes = sizesOf(runDirectory);
   const upTo = latest(before, {
     stdout: Math.min(wanted.stdout, sizes.stdout),
     stderr: Math.min(wanted.stderr, sizes.stderr),
@@ -173,11 +178,12 @@ async function letGo(home: string, wanted: Offsets, fallocate: string | null, at
   if (due.length === 0) return;
   // The note first: nobody reads the zeros that stay in the place of the lines.
   const noted = { ...before, ...Object.fromEntries(due.map((stream) => [stream, upTo[stream]])) };
-  await replaceFile(path.join(home, 'trimmed'), JSON.stringify(noted));
-  for (const stream of due) await punch(path.join(home, fileOf[stream]), noted[stream], sizes[stream], fallocate);
+  await replaceFile(path.join(runDirectory, 'trimmed'), JSON.stringify(noted));
+  for (const stream of due)
+    await punchHole(path.join(runDirectory, fileOf[stream]), noted[stream], sizes[stream], fallocate);
 }
 
-async function punch(file: string, upTo: number, size: number, fallocate: string | null): Promise<void> {
+async function punchHole(file: string, upTo: number, size: number, fallocate: string | null): Promise<void> {
   const length = Math.floor(upTo / blockBytes) * blockBytes;
   if (length === 0) return;
   try {
@@ -206,8 +212,9 @@ async function lineStartAfter(file: string, offset: number): Promise<number> {
   }
 }
 
-function sizesOf(home: string): Offsets {
-  const size = (stream: Stream) => bytesOf(statSync(path.join(home, fileOf[stream]), { throwIfNoEntry: false }));
+function sizesOf(runDirectory: string): Offsets {
+  const size = (stream: Stream) =>
+    bytesOf(statSync(path.join(runDirectory, fileOf[stream]), { throwIfNoEntry: false }));
   return { stdout: size('stdout'), stderr: size('stderr') };
 }
 
@@ -216,8 +223,8 @@ function bytesOf(stats: { size: number } | undefined): number {
   return Math.min(stats?.size ?? 0, Number.MAX_SAFE_INTEGER);
 }
 
-function trimmedOf(home: string): Offsets {
-  const text = readText(path.join(home, 'trimmed'));
+function trimmedOf(runDirectory: string): Offsets {
+  const text = readText(path.join(runDirectory, 'trimmed'));
   return text === '' ? { stdout: 0, stderr: 0 } : (JSON.parse(text) as Offsets);
 }
 
@@ -225,7 +232,7 @@ function latest(one: Offsets, other: Offsets): Offsets {
   return { stdout: Math.max(one.stdout, other.stdout), stderr: Math.max(one.stderr, other.stderr) };
 }
 
-function placeOf(run: string, offsets: Offsets): string {
+function formatPosition(run: string, offsets: Offsets): string {
   return `${run}.${offsets.stdout}.${offsets.stderr}`;
 }
 
@@ -236,7 +243,7 @@ function parsePosition(position: string | null, run: string): Offsets {
 }
 
 /** When the unit was made, to the microsecond; null where there is none. */
-function runOf(home: string): string | null {
-  const made = statSync(path.join(home, 'unit.json'), { throwIfNoEntry: false });
+function runIdOf(runDirectory: string): string | null {
+  const made = statSync(path.join(runDirectory, 'unit.json'), { throwIfNoEntry: false });
   return made === undefined ? null : Math.round(made.mtimeMs * 1000).toString(36);
 }

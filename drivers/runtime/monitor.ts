@@ -7,9 +7,9 @@ import { CommandFailed, run } from '../command';
 import { driverContext } from '../driver';
 import type { Handle, Killed } from '../runtime';
 import { printedBytes, trimToSize } from './log';
-import { killUnit, membersOf } from './members';
+import { killUnit, processesOfUnit } from './unit_processes';
 import { allProcesses, type Proc } from './processes';
-import { entriesOf, hasEnded, isRunning, noteKilled, readHandle, readUnit, type Unit } from './run_directory';
+import { entriesOf, hasEnded, isRunning, recordKilled, readHandle, readUnit, type Unit } from './run_directory';
 
 export interface MonitorOptions {
   directory: string;
@@ -24,14 +24,14 @@ export interface Monitor {
   remove(unitId: string): void;
   watch(ended: (unitId: string) => void): () => void;
   /** Looks at once. */
-  hurry(): void;
+  checkNow(): void;
   close(): Promise<void>;
 }
 
 interface Watched {
   unit: Unit;
   handle: Handle;
-  home: string;
+  runDirectory: string;
   began: number;
   diskDue: number;
   busy: boolean;
@@ -54,7 +54,7 @@ export function startMonitor(options: MonitorOptions): Monitor {
   const ticker = startTicker(
     async (round) => {
       if (round % lookCloselyEvery === 0) await discover(options, watched);
-      await lookAtAll([...watched.values()], round, options, (id) => listeners.forEach((tell) => tell(id)));
+      await checkUnits([...watched.values()], round, options, (id) => listeners.forEach((tell) => tell(id)));
       return [...watched.values()].some((one) => one.unit.kind === 'task' && !one.ended)
         ? lookForTasksEveryMs
         : lookEveryMs;
@@ -65,11 +65,11 @@ export function startMonitor(options: MonitorOptions): Monitor {
     add: (unit, handle) => {
       const known = watched.get(unit.id)?.handle;
       if (known?.pid !== handle.pid || known.start_time !== handle.start_time)
-        watched.set(unit.id, entryOf(options, unit, handle));
+        watched.set(unit.id, watchedUnit(options, unit, handle));
     },
     remove: (unitId) => void watched.delete(unitId),
     watch: (ended) => (listeners.add(ended), () => void listeners.delete(ended)),
-    hurry: ticker.hurry,
+    checkNow: ticker.checkNow,
     close: ticker.close,
   };
 }
@@ -78,7 +78,7 @@ export function startMonitor(options: MonitorOptions): Monitor {
 function startTicker(
   look: (round: number) => Promise<number>,
   failed: (error: unknown) => void,
-): Pick<Monitor, 'hurry' | 'close'> {
+): Pick<Monitor, 'checkNow' | 'close'> {
   let round = 0;
   let timer: NodeJS.Timeout | undefined;
   let state: 'waiting' | 'looking' | 'urgent' | 'closed' = 'waiting';
@@ -96,7 +96,7 @@ function startTicker(
   };
   begin();
   return {
-    hurry: () => {
+    checkNow: () => {
       if (state === 'looking') state = 'urgent';
       if (state !== 'waiting') return;
       clearTimeout(timer);
@@ -113,20 +113,28 @@ async function discover(options: MonitorOptions, watched: Map<string, Watched>):
   for (const unitId of watched.keys()) if (!there.has(unitId)) watched.delete(unitId);
   for (const { unitId, leftOver } of entries) {
     if (leftOver || watched.has(unitId)) continue;
-    const home = path.join(directory, unitId);
-    const handle = readHandle(home, unitId);
-    const unit = handle && (await readUnit(home));
-    if (unit !== null && !watched.has(unitId)) watched.set(unitId, entryOf(options, unit, handle as Handle));
+    const runDirectory = path.join(directory, unitId);
+    const handle = readHandle(runDirectory, unitId);
+    const unit = handle && (await readUnit(runDirectory));
+    if (unit !== null && !watched.has(unitId)) watched.set(unitId, watchedUnit(options, unit, handle as Handle));
   }
 }
 
-function entryOf(options: MonitorOptions, unit: Unit, handle: Handle): Watched {
-  const home = path.join(options.directory, unit.id);
-  const began = statSync(path.join(home, 'handle'), { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
-  return { unit, handle, home, began, diskDue: Date.now() + pauseOf(unit.kind, options), busy: false, ended: false };
+function watchedUnit(options: MonitorOptions, unit: Unit, handle: Handle): Watched {
+  const runDirectory = path.join(options.directory, unit.id);
+  const began = statSync(path.join(runDirectory, 'handle'), { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+  return {
+    unit,
+    handle,
+    runDirectory,
+    began,
+    diskDue: Date.now() + measureIntervalMs(unit.kind, options),
+    busy: false,
+    ended: false,
+  };
 }
 
-async function lookAtAll(
+async function checkUnits(
   all: Watched[],
   round: number,
   options: MonitorOptions,
@@ -135,23 +143,23 @@ async function lookAtAll(
   let table: Map<number, Proc> | undefined;
   for (const one of all) {
     if (one.ended) continue;
-    if (isOver(one, round)) {
+    if (isEnded(one, round)) {
       one.ended = true;
       // Nothing stays behind a unit that ended by itself. Not waited for: others are to be looked at.
-      void killUnit(one.home, one.unit, one.handle)
+      void killUnit(one.runDirectory, one.unit, one.handle)
         .catch((error: unknown) => options.log('processes stayed behind a unit', error))
         .then(() => tell(one.unit.id));
       continue;
     }
     if (one.busy) continue;
-    if (one.unit.group === null) pollProcesses(one, (table ??= allProcesses()), options);
-    if (one.unit.kind === 'task') watchTask(one, options);
-    else if (round % logEvery === 0) watchService(one, options);
+    if (one.unit.group === null) checkProcesses(one, (table ??= allProcesses()), options);
+    if (one.unit.kind === 'task') checkTask(one, options);
+    else if (round % logEvery === 0) checkService(one, options);
   }
 }
 
-function isOver(one: Watched, round: number): boolean {
-  if (hasEnded(one.home)) return true;
+function isEnded(one: Watched, round: number): boolean {
+  if (hasEnded(one.runDirectory)) return true;
   if (round % lookCloselyEvery === 0) return !isRunning(one.handle);
   try {
     process.kill(one.handle.pid, 0);
@@ -161,17 +169,18 @@ function isOver(one: Watched, round: number): boolean {
   }
 }
 
-function watchService(one: Watched, options: MonitorOptions): void {
+function checkService(one: Watched, options: MonitorOptions): void {
   const bytes = one.unit.limits.output_bytes;
-  if (printedBytes(one.home) > bytes) return aside(one, options, () => trimToSize(one.home, bytes, options.fallocate));
-  if (isMeasuringDue(one)) aside(one, options, () => measure(one, options));
+  if (printedBytes(one.runDirectory) > bytes)
+    return runInBackground(one, options, () => trimToSize(one.runDirectory, bytes, options.fallocate));
+  if (isMeasuringDue(one)) runInBackground(one, options, () => measure(one, options));
 }
 
-function watchTask(one: Watched, options: MonitorOptions): void {
+function checkTask(one: Watched, options: MonitorOptions): void {
   const { limits } = one.unit;
-  if (limits.time_ms !== null && Date.now() - one.began > limits.time_ms) return end(one, 'time', options);
-  aside(one, options, async () => {
-    if (printedBytes(one.home) > limits.output_bytes) return endNow(one, 'output');
+  if (limits.time_ms !== null && Date.now() - one.began > limits.time_ms) return killFor(one, 'time', options);
+  runInBackground(one, options, async () => {
+    if (printedBytes(one.runDirectory) > limits.output_bytes) return killNow(one, 'output');
     if (isMeasuringDue(one)) await measure(one, options);
   });
 }
@@ -183,36 +192,36 @@ function isMeasuringDue({ unit, diskDue }: Watched): boolean {
 async function measure(one: Watched, options: MonitorOptions): Promise<void> {
   const { kind, directory, caches = [], limits } = one.unit;
   const began = Date.now();
-  const used = await diskUsed([directory, path.join(one.home, 'tmp'), ...caches]);
-  one.diskDue = Date.now() + Math.max(pauseOf(kind, options), measuring[kind].pauses * (Date.now() - began));
-  if (used !== null && used > (limits.disk_mb ?? Infinity) * 1024 * 1024) await endNow(one, 'disk');
+  const used = await diskUsed([directory, path.join(one.runDirectory, 'tmp'), ...caches]);
+  one.diskDue = Date.now() + Math.max(measureIntervalMs(kind, options), measuring[kind].pauses * (Date.now() - began));
+  if (used !== null && used > (limits.disk_mb ?? Infinity) * 1024 * 1024) await killNow(one, 'disk');
 }
 
 // Where there is no control group.
-function pollProcesses(one: Watched, table: Map<number, Proc>, options: MonitorOptions): void {
-  const members = membersOf(one.unit, one.handle, table);
+function checkProcesses(one: Watched, table: Map<number, Proc>, options: MonitorOptions): void {
+  const members = processesOfUnit(one.unit, one.handle, table);
   const { memory_mb, processes } = one.unit.limits;
   if (members.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0) > memory_mb * 1024 * 1024)
-    return end(one, 'memory', options);
+    return killFor(one, 'memory', options);
   if (members.length <= processes + 4) return;
-  aside(one, options, async () => {
-    await appendFile(path.join(one.home, 'err'), `Ended: it had more than ${processes} processes.\n`);
-    await killUnit(one.home, one.unit, one.handle);
+  runInBackground(one, options, async () => {
+    await appendFile(path.join(one.runDirectory, 'err'), `Ended: it had more than ${processes} processes.\n`);
+    await killUnit(one.runDirectory, one.unit, one.handle);
   });
 }
 
-function end(one: Watched, why: Killed, options: MonitorOptions): void {
-  aside(one, options, () => endNow(one, why));
+function killFor(one: Watched, why: Killed, options: MonitorOptions): void {
+  runInBackground(one, options, () => killNow(one, why));
 }
 
-async function endNow(one: Watched, why: Killed): Promise<void> {
-  if (!isRunning(one.handle) || hasEnded(one.home)) return;
-  await noteKilled(one.home, why);
-  await killUnit(one.home, one.unit, one.handle);
+async function killNow(one: Watched, why: Killed): Promise<void> {
+  if (!isRunning(one.handle) || hasEnded(one.runDirectory)) return;
+  await recordKilled(one.runDirectory, why);
+  await killUnit(one.runDirectory, one.unit, one.handle);
 }
 
 // One piece of work at a time for a unit, while the looking goes on.
-function aside(one: Watched, options: MonitorOptions, work: () => Promise<void>): void {
+function runInBackground(one: Watched, options: MonitorOptions, work: () => Promise<void>): void {
   if (one.busy) return;
   one.busy = true;
   void work()
@@ -220,7 +229,7 @@ function aside(one: Watched, options: MonitorOptions, work: () => Promise<void>)
     .finally(() => (one.busy = false));
 }
 
-function pauseOf(kind: Unit['kind'], { measureServicesEveryMs }: MonitorOptions): number {
+function measureIntervalMs(kind: Unit['kind'], { measureServicesEveryMs }: MonitorOptions): number {
   return kind === 'service' && measureServicesEveryMs !== undefined ? measureServicesEveryMs : measuring[kind].everyMs;
 }
 

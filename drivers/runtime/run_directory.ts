@@ -30,7 +30,7 @@ export interface Unit {
 export type Exited = Extract<UnitState, { state: 'exited' }>;
 
 /** @throws DriverError invalid for an id that no directory can be named after */
-export function homeOf(directory: string, unitId: string): string {
+export function runDirectoryOf(directory: string, unitId: string): string {
   if (!/^[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)?$/i.test(unitId) || unitId.length > 100)
     throw new DriverError('invalid', 'the id of the unit is not one that a directory can be named after');
   return path.join(directory, unitId);
@@ -51,14 +51,14 @@ export async function entriesOf(directory: string): Promise<{ entry: string; uni
 }
 
 /** Null where there is no such unit. */
-export async function readUnit(home: string): Promise<Unit | null> {
-  const text = await readFile(path.join(home, 'unit.json'), 'utf8').catch(() => null);
+export async function readUnit(runDirectory: string): Promise<Unit | null> {
+  const text = await readFile(path.join(runDirectory, 'unit.json'), 'utf8').catch(() => null);
   return text === null ? null : (JSON.parse(text) as Unit);
 }
 
 /** Of the shim; null where it was never started, or was killed before its first step. */
-export function readHandle(home: string, unitId: string): Handle | null {
-  const [pid = '', start = '', boot = ''] = readText(path.join(home, 'handle')).trim().split(' ');
+export function readHandle(runDirectory: string, unitId: string): Handle | null {
+  const [pid = '', start = '', boot = ''] = readText(path.join(runDirectory, 'handle')).trim().split(' ');
   if (!/^\d+$/.test(pid)) return null;
   return { unit_id: unitId, pid: Number(pid), start_time: `${start}@${boot}` };
 }
@@ -70,26 +70,26 @@ export function isRunning(handle: Handle): boolean {
 }
 
 /** How it ended, null while it runs. A unit without a record was killed together with its shim, or by the end of the host. */
-export async function exitOf(home: string, handle: Handle): Promise<Exited | null> {
+export async function exitOf(runDirectory: string, handle: Handle): Promise<Exited | null> {
   // In this order: the record is there before the process ends.
   const running = isRunning(handle);
-  const record = await readFile(path.join(home, 'exit'), 'utf8').catch(() => null);
+  const record = await readFile(path.join(runDirectory, 'exit'), 'utf8').catch(() => null);
   if (record === null && running) return null;
-  const killed = readText(path.join(home, 'killed')).trim();
-  const at = await timeOf(home, record === null ? ['err', 'out', 'handle'] : ['exit']);
+  const killed = readText(path.join(runDirectory, 'killed')).trim();
+  const at = await timeOf(runDirectory, record === null ? ['err', 'out', 'handle'] : ['exit']);
   const [code = NaN, memoryKills = 0] = record?.trim().split(' ').map(Number) ?? [];
   const end = outcome(record === null ? 128 + os.constants.signals.SIGKILL : code);
   return { state: 'exited', ...end, killed: isKilled(killed) ? killed : byMemory(memoryKills, end), at };
 }
 
 /** There is a record of its end. */
-export function hasEnded(home: string): boolean {
-  return statSync(path.join(home, 'exit'), { throwIfNoEntry: false }) !== undefined;
+export function hasEnded(runDirectory: string): boolean {
+  return statSync(path.join(runDirectory, 'exit'), { throwIfNoEntry: false }) !== undefined;
 }
 
 /** Notes why it is about to be killed; the first reason stands. */
-export async function noteKilled(home: string, why: Killed): Promise<void> {
-  await writeFile(path.join(home, 'killed'), why, { flag: 'wx' }).catch(() => undefined);
+export async function recordKilled(runDirectory: string, why: Killed): Promise<void> {
+  await writeFile(path.join(runDirectory, 'killed'), why, { flag: 'wx' }).catch(() => undefined);
 }
 
 /** Replaces a file at once: there is never a half of it. */
@@ -129,10 +129,10 @@ function isKilled(text: string): text is Killed {
   return ['memory', 'time', 'output', 'disk'].includes(text);
 }
 
-async function timeOf(home: string, files: string[]): Promise<string> {
+async function timeOf(runDirectory: string, files: string[]): Promise<string> {
   const times = await Promise.all(
     files.map((file) =>
-      stat(path.join(home, file)).then(
+      stat(path.join(runDirectory, file)).then(
         ({ mtimeMs }) => mtimeMs,
         () => 0,
       ),

@@ -4,11 +4,11 @@
 import { lstatSync, readlinkSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { DriverError } from '../driver';
-import type { Host, User } from './host_probe';
+import type { RuntimeHost, User } from './host_probe';
 
 export interface Inside {
   /** Run directory. */
-  home: string;
+  runDirectory: string;
   /** Host path of what is seen at /app. */
   files: string;
   mounts: { source: string; target: string }[];
@@ -48,7 +48,7 @@ const etc = [
 ];
 
 /** The command line that runs `command` in the sandbox of this host. @throws DriverError invalid, unsupported */
-export function sandboxed(host: Host, inside: Inside): string[] {
+export function sandboxed(host: RuntimeHost, inside: Inside): string[] {
   requireTargets(inside);
   if (host.bubblewrap) return [host.bubblewrap, ...bubblewrapArguments(host, inside), '--', ...inside.command];
   const elsewhere = inside.mounts.filter(({ source, target }) => source !== target);
@@ -56,7 +56,7 @@ export function sandboxed(host: Host, inside: Inside): string[] {
 }
 
 /** Puts setpriv before a command: from root to the user, without capabilities, without a way back. */
-export function dropTo(host: Host, { uid, gid }: User): string[] {
+export function dropTo(host: RuntimeHost, { uid, gid }: User): string[] {
   if (host.setpriv === null)
     throw new DriverError('unsupported', 'This host lacks the program setpriv; install util-linux.');
   return [
@@ -80,7 +80,7 @@ export function accountFiles(user: User): { passwd: string; group: string } {
   };
 }
 
-function bubblewrapArguments(host: Host, { home, files, mounts, readable = [] }: Inside): string[] {
+function bubblewrapArguments(host: RuntimeHost, { runDirectory, files, mounts, readable = [] }: Inside): string[] {
   return [
     '--die-with-parent',
     '--unshare-pid',
@@ -99,10 +99,10 @@ function bubblewrapArguments(host: Host, { home, files, mounts, readable = [] }:
     '/etc',
     ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
     '--ro-bind',
-    path.join(home, 'etc/passwd'),
+    path.join(runDirectory, 'etc/passwd'),
     '/etc/passwd',
     '--ro-bind',
-    path.join(home, 'etc/group'),
+    path.join(runDirectory, 'etc/group'),
     '/etc/group',
     ...host.toolchains.flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
     '--proc',
@@ -125,7 +125,7 @@ function bubblewrapArguments(host: Host, { home, files, mounts, readable = [] }:
     '/tmp',
     '/var/tmp',
     '--bind',
-    path.join(home, 'tmp'),
+    path.join(runDirectory, 'tmp'),
     '/tmp',
     '--bind',
     files,
@@ -167,7 +167,7 @@ function etcEntries(): string[] {
 }
 
 // mount(8) by root in a mount namespace of its own, which goes with the last process in it.
-function inOwnMounts(host: Host, mounts: Inside['mounts']): string[] {
+function inOwnMounts(host: RuntimeHost, mounts: Inside['mounts']): string[] {
   if (host.unshare === null)
     throw new DriverError(
       'unsupported',

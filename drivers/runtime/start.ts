@@ -7,68 +7,73 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailed, run } from '../command';
 import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
-import { erase } from '../erase';
+import { removeTree } from '../remove_tree';
 import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
-import { isPassable, type Host, type User } from './host_probe';
+import { isPassable, type RuntimeHost, type User } from './host_probe';
 import { launch } from './launch';
-import { entriesOf, homeOf, readHandle, readUnit, temporaryName, type Unit } from './run_directory';
+import { entriesOf, runDirectoryOf, readHandle, readUnit, temporaryName, type Unit } from './run_directory';
 import { accountFiles, dropTo, sandboxed, within } from './sandbox';
 
 const handleWithinMs = 10_000;
 // The copy of a large application must not begin anew with each step of a job: it goes on while the steps come and go.
-const onItsOwn = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
+const unboundedContext = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
 
 /** The running unit of this spec. `ended` is called at its end as long as we live. @throws DriverError */
-export async function startUnit(host: Host, directory: string, spec: UnitSpec, ended: () => void): Promise<Handle> {
-  if (host.unfit !== null) throw new DriverError('unsupported', host.unfit);
-  const home = homeOf(directory, spec.id);
-  requireSound(spec);
-  const unit = (await readUnit(home)) ?? (await prepare(host, directory, spec));
-  const known = readHandle(home, spec.id);
+export async function startUnit(
+  host: RuntimeHost,
+  directory: string,
+  spec: UnitSpec,
+  ended: () => void,
+): Promise<Handle> {
+  if (host.unsupportedReason !== null) throw new DriverError('unsupported', host.unsupportedReason);
+  const runDirectory = runDirectoryOf(directory, spec.id);
+  requireValidSpec(spec);
+  const unit = (await readUnit(runDirectory)) ?? (await prepare(host, directory, spec));
+  const known = readHandle(runDirectory, spec.id);
   if (known !== null) return known;
-  await giveMounts(host, spec);
+  await chownMounts(host, spec);
   // A host that was started anew has lost its groups.
   if (unit.group !== null) await makeGroup(unit.group, unit.limits);
-  const child = launch(host, home, unit, spec).once('exit', ended);
-  const handle = await handleOf(home, spec.id, () => child.pid === undefined || child.exitCode !== null);
+  const child = launch(host, runDirectory, unit, spec).once('exit', ended);
+  const handle = await waitForHandle(runDirectory, spec.id, () => child.pid === undefined || child.exitCode !== null);
   if (handle !== null) return handle;
   throw new DriverError('transient', 'The host did not start the processes of the unit in time.');
 }
 
 /** Removes what interrupted calls left under temporary names. */
-export async function clearDrafts(directory: string, unitId: string): Promise<void> {
+export async function removeStaging(directory: string, unitId: string): Promise<void> {
   for (const { entry, leftOver, unitId: owner } of await entriesOf(directory)) {
-    if (leftOver && owner === unitId) await erase(path.join(directory, entry));
+    if (leftOver && owner === unitId) await removeTree(path.join(directory, entry));
   }
 }
 
-async function prepare(host: Host, directory: string, spec: UnitSpec): Promise<Unit> {
-  const home = homeOf(directory, spec.id);
-  await clearDrafts(directory, spec.id);
+async function prepare(host: RuntimeHost, directory: string, spec: UnitSpec): Promise<Unit> {
+  const runDirectory = runDirectoryOf(directory, spec.id);
+  await removeStaging(directory, spec.id);
   const draft = temporaryName(directory, 'new', spec.id);
   const user = host.userOf(spec.tenant);
   await mkdir(draft, { mode: 0o711 });
   try {
     if (!host.bubblewrap && user !== null) [directory, spec.directory].forEach(requireReachable);
-    await giveTree(spec.directory, user);
-    await furnish(draft, user);
+    await chownTree(spec.directory, user);
+    await createRunFiles(draft, user);
     if (spec.kind === 'service') await copyFiles(host, draft, spec);
-    const unit = unitOf(host, home, spec);
+    const unit = unitOf(host, runDirectory, spec);
     await writeFile(path.join(draft, 'unit.json'), JSON.stringify(unit), { mode: 0o600, flush: true });
     if (unit.group !== null) await makeGroup(unit.group, unit.limits);
-    await rename(draft, home);
+    await rename(draft, runDirectory);
     return unit;
   } catch (error) {
-    await erase(draft).catch(() => undefined);
-    const other = await readUnit(home);
+    await removeTree(draft).catch(() => undefined);
+    const other = await readUnit(runDirectory);
     if (other === null) throw error;
     return other;
   }
 }
 
-function unitOf(host: Host, home: string, spec: UnitSpec): Unit {
-  const files = spec.kind === 'service' ? path.join(home, 'files') : spec.directory;
+function unitOf(host: RuntimeHost, runDirectory: string, spec: UnitSpec): Unit {
+  const files = spec.kind === 'service' ? path.join(runDirectory, 'files') : spec.directory;
   // Volumes have limits of their own.
   const caches =
     spec.kind === 'task'
@@ -86,7 +91,7 @@ function unitOf(host: Host, home: string, spec: UnitSpec): Unit {
 
 // The tenant owns its /tmp, and what it prints to, so that /dev/stdout can be opened anew; the directory around them
 // stays ours.
-async function furnish(draft: string, user: User | null): Promise<void> {
+async function createRunFiles(draft: string, user: User | null): Promise<void> {
   await mkdir(path.join(draft, 'tmp'), { mode: 0o700 });
   await mkdir(path.join(draft, 'etc'));
   const { passwd, group } = accountFiles(user ?? os.userInfo());
@@ -101,7 +106,7 @@ async function furnish(draft: string, user: User | null): Promise<void> {
 // A program of the tenant may write in what is copied: the release command of a rollback, or, without a sandbox, an
 // instance. A link that it puts in the place of a directory meanwhile must lead cp to nothing that the tenant may not
 // read anyway: so cp runs as its user, and in a sandbox where there is one.
-async function copyFiles(host: Host, draft: string, { directory, tenant }: UnitSpec): Promise<void> {
+async function copyFiles(host: RuntimeHost, draft: string, { directory, tenant }: UnitSpec): Promise<void> {
   const files = path.join(draft, 'files');
   const user = host.userOf(tenant);
   await mkdir(files, { mode: 0o700 });
@@ -110,8 +115,8 @@ async function copyFiles(host: Host, draft: string, { directory, tenant }: UnitS
   const mounts = host.bubblewrap ? [{ source: directory, target: sourceInside }] : [];
   const copy = (options: string[]) => {
     const command = [...(user === null ? [] : dropTo(host, user)), 'cp', ...options, '--', `${from}/.`, to];
-    const [program = '', ...args] = sandboxed(host, { home: draft, files, mounts, command });
-    return run(program, args, onItsOwn());
+    const [program = '', ...args] = sandboxed(host, { runDirectory: draft, files, mounts, command });
+    return run(program, args, unboundedContext());
   };
   const modern = process.platform === 'linux';
   await copy(modern ? ['-a', '--reflink=auto'] : ['-pPR']).catch((error: unknown) => {
@@ -125,13 +130,13 @@ async function copyFiles(host: Host, draft: string, { directory, tenant }: UnitS
 const sourceInside = '/source';
 
 // Only the first time: later, in a tree that the tenant could write, a link might be waiting for us.
-async function giveTree(tree: string, user: User | null): Promise<void> {
+async function chownTree(tree: string, user: User | null): Promise<void> {
   if (user === null || (await stat(tree)).uid === user.uid) return;
   await chmod(tree, 0o700);
-  await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', tree], onItsOwn());
+  await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', tree], unboundedContext());
 }
 
-async function giveMounts(host: Host, spec: UnitSpec): Promise<void> {
+async function chownMounts(host: RuntimeHost, spec: UnitSpec): Promise<void> {
   const user = host.userOf(spec.tenant);
   for (const { source } of spec.mounts) {
     const stats = await lstat(source).catch(() => null);
@@ -141,16 +146,16 @@ async function giveMounts(host: Host, spec: UnitSpec): Promise<void> {
   }
 }
 
-async function handleOf(home: string, unitId: string, hasFailed: () => boolean): Promise<Handle | null> {
+async function waitForHandle(runDirectory: string, unitId: string, hasFailed: () => boolean): Promise<Handle | null> {
   for (const end = Date.now() + handleWithinMs; Date.now() < end && !hasFailed();) {
-    const handle = readHandle(home, unitId);
+    const handle = readHandle(runDirectory, unitId);
     if (handle !== null) return handle;
     await sleep(5);
   }
-  return readHandle(home, unitId);
+  return readHandle(runDirectory, unitId);
 }
 
-function requireSound(spec: UnitSpec): void {
+function requireValidSpec(spec: UnitSpec): void {
   const below = path.posix.normalize(spec.root_directory);
   if (below.startsWith('..') || path.posix.isAbsolute(below))
     throw new DriverError('invalid', 'The root directory leads out of the files of the application.');

@@ -26,7 +26,10 @@ const system = ['/usr', '/bin', '/sbin', '/lib', '/lib64'];
 
 /** What a sandbox must be shown beside /usr. Never a home as a whole, nor anything around `hidden`. */
 export function toolchains(hidden: string): string[] {
-  const found = places().flatMap(({ directory, file }) => [around(directory), around(path.dirname(file))]);
+  const found = languagePrograms().flatMap(({ directory, file }) => [
+    languageRoot(directory),
+    languageRoot(path.dirname(file)),
+  ]);
   if (existsSync('/nix/store')) found.push('/nix/store');
   const fit = [...new Set(found)].filter(
     (one) => !system.some((place) => within(place, one)) && !within(one, hidden) && one !== '/',
@@ -36,13 +39,13 @@ export function toolchains(hidden: string): string[] {
 
 /** PATH for units: what of ours leads to these languages and can be reached, then the system. */
 export function languagePaths(visible: string[], isReachable: (directory: string) => boolean): string {
-  const ours = places()
+  const ours = languagePrograms()
     .map(({ directory }) => directory)
     .filter((directory) => visible.some((one) => within(one, directory)) && isReachable(directory));
   return [...new Set([...ours, ...systemPath.split(':')])].join(':');
 }
 
-function places(): { directory: string; file: string }[] {
+function languagePrograms(): { directory: string; file: string }[] {
   const entries = (process.env.PATH ?? '')
     .split(':')
     .filter((entry) => path.isAbsolute(entry) && !entry.includes('/node_modules/'));
@@ -54,7 +57,7 @@ function places(): { directory: string; file: string }[] {
 }
 
 // The directory that holds bin/ and lib/ of a language: all of a version manager, since its shims lead to its other parts.
-function around(bin: string): string {
+function languageRoot(bin: string): string {
   const parts = bin.split('/');
   const manager = parts.findIndex((part) => versionManagers.test(part));
   if (manager > 0) return parts.slice(0, manager + 1).join('/');

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { DriverError } from '../driver';
 import type { Handle, UnitUsage } from '../runtime';
 import { groupUsage } from './cgroup';
-import { membersOf } from './members';
+import { processesOfUnit } from './unit_processes';
 import type { Proc } from './processes';
 import type { Unit } from './run_directory';
 
@@ -12,7 +12,7 @@ import type { Unit } from './run_directory';
 export async function usageOf(unit: Unit, handle: Handle, all: () => Map<number, Proc>): Promise<UnitUsage> {
   const counted = unit.group && (await groupUsage(unit.group));
   if (counted !== null) return { ...counted, network: null };
-  const members = membersOf(unit, handle, all());
+  const members = processesOfUnit(unit, handle, all());
   const sum = (of: (one: Proc) => number) => members.reduce((total, one) => total + of(one), 0);
   return { cpu_seconds: sum((one) => one.cpuSeconds), memory_bytes: sum((one) => one.memoryBytes), network: null };
 }

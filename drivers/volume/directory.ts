@@ -7,17 +7,17 @@ import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
 import {
   absentIsNull,
-  clearLeftOvers,
-  clearOut,
-  find,
+  removeLeftovers,
+  removeVolume,
+  findVolume,
   listOwned,
-  lost,
+  filesMissing,
   requireGrowth,
-  settleIn,
-  taken,
+  createVolume,
+  nameTaken,
   writeMark,
-} from './place';
-import type { Place } from './place';
+} from './layout';
+import type { VolumeRoot } from './layout';
 
 type Volume = Desired<VolumeSpec>;
 
@@ -26,7 +26,7 @@ const measureWithinMs = 4_000;
 
 /** The driver on `directory`; `sizeUnitBytes` is what one GB counts. */
 export function directoryVolumes(options: { directory: string; sizeUnitBytes: number }): VolumeDriver {
-  const place: Place = { ...options, driver: 'directory' };
+  const place: VolumeRoot = { ...options, driver: 'directory' };
   return {
     name: place.driver,
     enforcement: 'soft',
@@ -38,7 +38,7 @@ export function directoryVolumes(options: { directory: string; sizeUnitBytes: nu
   };
 }
 
-async function fingerprint(place: Place): Promise<Fingerprint> {
+async function fingerprint(place: VolumeRoot): Promise<Fingerprint> {
   try {
     await mkdir(place.directory, { recursive: true, mode: 0o711 });
     const disk = await statfs(place.directory);
@@ -56,9 +56,9 @@ async function fingerprint(place: Place): Promise<Fingerprint> {
   }
 }
 
-async function observe(place: Place, r: Volume, ctx: DriverContext): Promise<Observation<VolumeObserved>> {
+async function observe(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<Observation<VolumeObserved>> {
   checkpoint(ctx);
-  const found = await find(place, r.id);
+  const found = await findVolume(place, r.id);
   if (found.state !== 'ours') return found;
   const size = found.mark.size_gb ?? 0;
   const data = dataOf(found.home);
@@ -74,26 +74,26 @@ async function observe(place: Place, r: Volume, ctx: DriverContext): Promise<Obs
   return { state: 'present', upToDate: whole && size === r.spec.size_gb, observed, diff: difference(whole, size, r) };
 }
 
-async function ensure(place: Place, r: Volume, ctx: DriverContext): Promise<Ensured> {
+async function ensure(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<Ensured> {
   checkpoint(ctx);
-  const found = await find(place, r.id);
-  if (found.state === 'foreign') throw taken();
+  const found = await findVolume(place, r.id);
+  if (found.state === 'foreign') throw nameTaken();
   if (found.state === 'absent') await create(place, r, ctx);
   else await repair(found.home, found.mark.size_gb ?? 0, r);
   return { ref: { driver: place.driver, name: r.id } };
 }
 
-async function remove(place: Place, r: Volume, ctx: DriverContext): Promise<void> {
+async function remove(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<void> {
   checkpoint(ctx);
-  const found = await find(place, r.id);
-  if (found.state === 'ours') return clearOut(place, r.id, ctx);
-  return clearLeftOvers(place, r.id, ctx);
+  const found = await findVolume(place, r.id);
+  if (found.state === 'ours') return removeVolume(place, r.id, ctx);
+  return removeLeftovers(place, r.id, ctx);
 }
 
-async function create(place: Place, r: Volume, ctx: DriverContext): Promise<void> {
-  if (r.ref !== undefined) throw lost();
-  await clearLeftOvers(place, r.id, ctx);
-  await settleIn(place, { owner_id: r.id, driver: place.driver, size_gb: r.spec.size_gb }, makeData);
+async function create(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<void> {
+  if (r.ref !== undefined) throw filesMissing();
+  await removeLeftovers(place, r.id, ctx);
+  await createVolume(place, { owner_id: r.id, driver: place.driver, size_gb: r.spec.size_gb }, makeData);
 }
 
 async function repair(home: string, presentGb: number, r: Volume): Promise<void> {

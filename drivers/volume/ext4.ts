@@ -58,7 +58,7 @@ export async function deviceAt(image: Image, ctx: DriverContext): Promise<string
 }
 
 /** Waits until a program that outlived an interrupted call has ended. Throws DriverError `transient` if it takes long. */
-export async function settle(image: Image, ctx: DriverContext): Promise<void> {
+export async function waitForEarlierStep(image: Image, ctx: DriverContext): Promise<void> {
   await locked(image, ['true'], ctx).catch((error: unknown) => {
     if (error instanceof CommandFailed)
       throw new DriverError('transient', 'an earlier step is still at work on this volume', 2_000);
@@ -75,11 +75,11 @@ export async function mount(image: Image, ctx: DriverContext): Promise<void> {
  * the image must not be touched. Throws DriverError `transient` while the volume is in use.
  */
 export async function unmount(image: Image, ctx: DriverContext): Promise<void> {
-  while ((await deviceAt(image, ctx)) !== null) await locked(image, ['umount', image.point], ctx).catch(inUse);
+  while ((await deviceAt(image, ctx)) !== null) await locked(image, ['umount', image.point], ctx).catch(throwInUse);
   for (const giveUp = Date.now() + 2_000; Date.now() < giveUp; await sleep(20)) {
     if ((await loopsOf(image.file, ctx)).length === 0) return;
   }
-  inUse();
+  throwInUse();
 }
 
 /** Grows a mounted file system to the size of its image, where the kernel and our rights allow it. */
@@ -96,18 +96,18 @@ export async function growOnline(image: Image, device: string, ctx: DriverContex
 
 /** Grows an unmounted file system to the size of its image. Throws DriverError `conflict` when it is damaged. */
 export async function growOffline(image: Image, ctx: DriverContext): Promise<void> {
-  await lockedToTheEnd(image, ['e2fsck', '-f', '-p', image.file], ctx).catch(repaired);
+  await lockedToTheEnd(image, ['e2fsck', '-f', '-p', image.file], ctx).catch(requireRepaired);
   await lockedToTheEnd(image, ['resize2fs', image.file], ctx);
 }
 
 // e2fsck(8): 1 and 2 mean that errors were corrected, 4 and more that they were not.
-function repaired(error: unknown): void {
+function requireRepaired(error: unknown): void {
   if (!(error instanceof CommandFailed)) throw error;
   if (error.code === null || error.code >= 4)
     throw new DriverError('conflict', 'the file system of this volume is damaged and needs e2fsck by hand');
 }
 
-function inUse(): never {
+function throwInUse(): never {
   throw new DriverError('transient', 'the volume is in use; this goes on once it is free', 5_000);
 }
 

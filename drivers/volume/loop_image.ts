@@ -5,16 +5,26 @@ import { CommandFailed } from '../command';
 import { DriverError, asDriverErrors, checkpoint } from '../driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
-import { deviceAt, fileSystemBytes, format, growOffline, growOnline, mount, settle, unmount } from './ext4';
+import { deviceAt, fileSystemBytes, format, growOffline, growOnline, mount, waitForEarlierStep, unmount } from './ext4';
 import type { Image } from './ext4';
-import { absentIsNull, clearLeftOvers, clearOut, find, listOwned, lost, requireGrowth, settleIn, taken } from './place';
-import type { Place } from './place';
+import {
+  absentIsNull,
+  removeLeftovers,
+  removeVolume,
+  findVolume,
+  listOwned,
+  filesMissing,
+  requireGrowth,
+  createVolume,
+  nameTaken,
+} from './layout';
+import type { VolumeRoot } from './layout';
 import { tryMount } from './trial';
 
 type Volume = Desired<VolumeSpec>;
 
 /** `device` is the loop device when mounted. `bytes` is what both the image and its file system have. */
-interface State {
+interface ImageState {
   fileBytes: number;
   bytes: number;
   device: string | null;
@@ -23,7 +33,7 @@ interface State {
 
 /** The driver on `directory`; `sizeUnitBytes` is what one GB counts. */
 export function loopImageVolumes(options: { directory: string; sizeUnitBytes: number }): VolumeDriver {
-  const place: Place = { ...options, driver: 'loop_image' };
+  const place: VolumeRoot = { ...options, driver: 'loop_image' };
   return {
     name: place.driver,
     enforcement: 'hard',
@@ -35,7 +45,7 @@ export function loopImageVolumes(options: { directory: string; sizeUnitBytes: nu
   };
 }
 
-async function fingerprint(place: Place, ctx: DriverContext): Promise<Fingerprint> {
+async function fingerprint(place: VolumeRoot, ctx: DriverContext): Promise<Fingerprint> {
   try {
     await asDriverErrors(() => tryMount(place.directory, ctx));
     const disk = await statfs(place.directory);
@@ -45,56 +55,56 @@ async function fingerprint(place: Place, ctx: DriverContext): Promise<Fingerprin
       facts: { enforcement: 'hard', free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
     };
   } catch (error) {
-    return { healthy: false, reason: `a disk image cannot be mounted here: ${wordsOf(error)}`, facts: {} };
+    return { healthy: false, reason: `a disk image cannot be mounted here: ${messageOf(error)}`, facts: {} };
   }
 }
 
-function wordsOf(error: unknown): string {
+function messageOf(error: unknown): string {
   const said = error instanceof CommandFailed ? error.stderr.split('\n')[0] : '';
   return said || (error as Error).message;
 }
 
-async function observe(place: Place, r: Volume, ctx: DriverContext): Promise<Observation<VolumeObserved>> {
+async function observe(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<Observation<VolumeObserved>> {
   checkpoint(ctx);
-  const found = await find(place, r.id);
+  const found = await findVolume(place, r.id);
   if (found.state !== 'ours') return found;
   try {
-    return await describe(place, r, imageIn(found.home), ctx);
+    return await observeImage(place, r, imageIn(found.home), ctx);
   } catch (error) {
     if (error instanceof DriverError && error.reason === 'conflict') return damaged(imageIn(found.home), error.message);
     throw error;
   }
 }
 
-async function ensure(place: Place, r: Volume, ctx: DriverContext): Promise<Ensured> {
+async function ensure(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<Ensured> {
   checkpoint(ctx);
   const bytes = r.spec.size_gb * place.sizeUnitBytes;
-  const found = await find(place, r.id);
-  if (found.state === 'foreign') throw taken();
+  const found = await findVolume(place, r.id);
+  if (found.state === 'foreign') throw nameTaken();
   if (found.state === 'absent') await create(place, r, bytes, ctx);
-  await complete(place, r, bytes, ctx);
+  await ensureImage(place, r, bytes, ctx);
   return { ref: { driver: place.driver, name: r.id } };
 }
 
-async function remove(place: Place, r: Volume, ctx: DriverContext): Promise<void> {
+async function remove(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<void> {
   checkpoint(ctx);
-  const found = await find(place, r.id);
-  if (found.state !== 'ours') return clearLeftOvers(place, r.id, ctx);
+  const found = await findVolume(place, r.id);
+  if (found.state !== 'ours') return removeLeftovers(place, r.id, ctx);
   const image = imageIn(found.home);
-  await settle(image, ctx);
+  await waitForEarlierStep(image, ctx);
   await unmount(image, ctx);
-  await clearOut(place, r.id, ctx);
+  await removeVolume(place, r.id, ctx);
 }
 
-async function describe(
-  place: Place,
+async function observeImage(
+  place: VolumeRoot,
   r: Volume,
   image: Image,
   ctx: DriverContext,
 ): Promise<Observation<VolumeObserved>> {
-  const state = await look(image, ctx);
+  const state = await inspectImage(image, ctx);
   const diff = difference(state, r.spec.size_gb * place.sizeUnitBytes);
-  const used = state.device === null ? null : await occupied(image.point);
+  const used = state.device === null ? null : await usedBytes(image.point);
   return {
     state: 'present',
     upToDate: diff === undefined,
@@ -112,19 +122,19 @@ function observedOf(image: Image, sizeGb: number, usedBytes: number | null): Vol
   return { size_gb: sizeGb, used_bytes: usedBytes, over_quota: false, enforcement: 'hard', path: filesOf(image) };
 }
 
-async function create(place: Place, r: Volume, bytes: number, ctx: DriverContext): Promise<void> {
-  if (r.ref !== undefined) throw lost();
-  await clearLeftOvers(place, r.id, ctx);
-  await settleIn(place, { owner_id: r.id, driver: place.driver }, async (home) => {
+async function create(place: VolumeRoot, r: Volume, bytes: number, ctx: DriverContext): Promise<void> {
+  if (r.ref !== undefined) throw filesMissing();
+  await removeLeftovers(place, r.id, ctx);
+  await createVolume(place, { owner_id: r.id, driver: place.driver }, async (home) => {
     await format(imageIn(home).file, bytes, ctx);
     await mkdir(imageIn(home).point, { mode: 0o711 });
   });
 }
 
-async function complete(place: Place, r: Volume, bytes: number, ctx: DriverContext): Promise<void> {
+async function ensureImage(place: VolumeRoot, r: Volume, bytes: number, ctx: DriverContext): Promise<void> {
   const image = imageIn(path.join(place.directory, r.id));
-  await settle(image, ctx);
-  const state = await look(image, ctx);
+  await waitForEarlierStep(image, ctx);
+  const state = await inspectImage(image, ctx);
   requireGrowth(Math.floor(state.fileBytes / place.sizeUnitBytes), r.spec.size_gb);
   await grow(image, state, bytes, ctx);
   checkpoint(ctx);
@@ -133,7 +143,7 @@ async function complete(place: Place, r: Volume, bytes: number, ctx: DriverConte
   await makeFiles(image);
 }
 
-async function grow(image: Image, state: State, bytes: number, ctx: DriverContext): Promise<void> {
+async function grow(image: Image, state: ImageState, bytes: number, ctx: DriverContext): Promise<void> {
   if (state.fileBytes < bytes) await truncate(image.file, bytes);
   if (state.bytes >= bytes) return;
   if (state.device !== null && (await growOnline(image, state.device, ctx)) === 'grown') return;
@@ -141,9 +151,9 @@ async function grow(image: Image, state: State, bytes: number, ctx: DriverContex
   await growOffline(image, ctx);
 }
 
-async function look(image: Image, ctx: DriverContext): Promise<State> {
+async function inspectImage(image: Image, ctx: DriverContext): Promise<ImageState> {
   const file = await stat(image.file).catch(absentIsNull);
-  if (file === null) throw lost();
+  if (file === null) throw filesMissing();
   const device = await deviceAt(image, ctx);
   // On a mounted file system the device knows the size; the image may lag behind.
   const bytes = await fileSystemBytes(device ?? image.file);
@@ -152,7 +162,7 @@ async function look(image: Image, ctx: DriverContext): Promise<State> {
   return { fileBytes: file.size, bytes: Math.min(bytes, file.size), device, whole };
 }
 
-async function occupied(point: string): Promise<number> {
+async function usedBytes(point: string): Promise<number> {
   const disk = await statfs(point);
   return (disk.blocks - disk.bfree) * disk.bsize;
 }
@@ -166,7 +176,7 @@ async function makeFiles(image: Image): Promise<void> {
   if ((await lstat(filesOf(image)).catch(absentIsNull)) === null) await mkdir(filesOf(image), { mode: 0o700 });
 }
 
-function difference(state: State, bytes: number): string | undefined {
+function difference(state: ImageState, bytes: number): string | undefined {
   if (state.fileBytes !== bytes) return `the image has ${state.fileBytes} bytes, wanted ${bytes}`;
   if (state.bytes !== bytes) return `the file system has ${state.bytes} bytes, wanted ${bytes}`;
   if (state.device === null) return 'not mounted';

@@ -7,20 +7,20 @@ import type { DriverContext } from '../driver';
 import { abandonedTrials, makeTrial } from '../trial';
 import { fileSystemBytes, format, loopsOf, mount, unmount } from './ext4';
 import type { Image } from './ext4';
-import { erase } from './place';
+import { removeUnmountedTree } from './layout';
 
 const trialBytes = 2 * 2 ** 20;
 
 /** Makes, mounts and takes away a small image in `directory`. Throws what went wrong. */
 export async function tryMount(directory: string, ctx: DriverContext): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o711 });
-  for (const left of abandonedTrials(directory)) await takeAway(left, ctx);
+  for (const left of abandonedTrials(directory)) await removeTrial(left, ctx);
   const home = makeTrial(directory);
   try {
     await mountOnce(imageIn(home), ctx);
   } finally {
     // Cleans up after a time-out too.
-    await takeAway(home, driverContext(5_000));
+    await removeTrial(home, driverContext(5_000));
   }
 }
 
@@ -33,9 +33,9 @@ async function mountOnce(image: Image, ctx: DriverContext): Promise<void> {
   await mkdir(path.join(image.point, 'data'));
 }
 
-async function takeAway(home: string, ctx: DriverContext): Promise<void> {
+async function removeTrial(home: string, ctx: DriverContext): Promise<void> {
   await unmount(imageIn(home), ctx).catch(() => undefined);
-  await erase(home, ctx);
+  await removeUnmountedTree(home, ctx);
 }
 
 function imageIn(home: string): Image {

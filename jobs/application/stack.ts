@@ -28,12 +28,12 @@ export async function bringUp(
 /** Not left to the notification: it comes a moment later. */
 export async function leadElsewhere(applicationId: string, ctx: JobContext): Promise<void> {
   const { ingress } = ctx.drivers.host as HostDrivers;
-  const reading = ingress.reading();
-  ingress.update(applicationId, await routesOf(ctx.sql, applicationId), reading);
+  const reading = ingress.beginRead();
+  ingress.replaceApplicationRoutes(applicationId, await routesOf(ctx.sql, applicationId), reading);
 }
 
 /** Leads requests to what a transaction sees and nobody else yet. The answer is to be called after its end, and then leadElsewhere. */
 export async function leadBeforehand(applicationId: string, ctx: JobContext, sql: Sql): Promise<() => void> {
   const { ingress } = ctx.drivers.host as HostDrivers;
-  return ingress.lead(applicationId, await routesOf(sql, applicationId));
+  return ingress.pinRoutes(applicationId, await routesOf(sql, applicationId));
 }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { LogLevel, LogStep } from '../../core/log_line';
 import type { BuildPlan } from '../../drivers/builder';
 import { DriverError, type DriverContext } from '../../drivers/driver';
-import { erase } from '../../drivers/erase';
+import { removeTree } from '../../drivers/remove_tree';
 import type { Source } from '../../models/application/source';
 import { isStill } from '../../models/deployment_work';
 import { appendLogLines } from '../../models/log_line';
@@ -71,7 +71,7 @@ export function unitOf(row: DeploymentRow, step: 'build' | 'release'): string {
 
 /** Programs of the tenant may still write in it: the cache of an application is that of all its builds. */
 export function removeDirectory(directory: string): Promise<void> {
-  return erase(directory);
+  return removeTree(directory);
 }
 
 /** A line of the platform in the log of the deployment. */

@@ -4,7 +4,7 @@ import type { Launch } from '../../models/instance_work';
 import { progressing, type JobContext, type Outcome } from '../job';
 import { shipLastLines } from '../unit_log';
 import { isCrashed, waitMs, withExit } from './backoff';
-import { hostOf, say, type InstanceRow } from './row';
+import { hostDriversOf, appendInstanceLog, type InstanceRow } from './row';
 
 export interface End {
   /** A sentence for users. */
@@ -16,14 +16,14 @@ export interface End {
 /** What is not healthy is not worth a long farewell. */
 const GRACE_MS = 5_000;
 
-export async function ended(
+export async function restartAfterEnd(
   row: InstanceRow,
   launch: Launch,
   handle: Handle,
   { reason, fault }: End,
   ctx: JobContext,
 ): Promise<Outcome> {
-  const { runtime } = hostOf(ctx);
+  const { runtime } = hostDriversOf(ctx);
   // No requests from now on, and those that are under way get what they can.
   if (fault && row.status === 'running') await ctx.record({ status: 'starting', status_reason: reason });
   if (fault)
@@ -32,11 +32,11 @@ export async function ended(
       { grace_ms: Math.min(GRACE_MS, launch.settings.run.shutdown_grace_seconds * 1000) },
       ctx,
     );
-  await shipLastLines(hostOf(ctx), row.id);
+  await shipLastLines(hostDriversOf(ctx), row.id);
   await runtime.destroy(row.id, ctx);
   const exits = withExit(row.exits, new Date());
   const status = isCrashed(exits) || row.status === 'crashed' ? 'crashed' : 'starting';
-  await say(
+  await appendInstanceLog(
     row,
     ctx,
     `${reason}${status === 'crashed' ? ' It ends again and again, and is tried once a minute.' : ''}`,
@@ -56,7 +56,7 @@ export async function ended(
 }
 
 /** There is no trace of the unit, for instance after the host has started again. It is not the app's fault. */
-export function lost(row: InstanceRow): Outcome {
+export function restartLostUnit(row: InstanceRow): Outcome {
   const status = row.status === 'running' ? 'starting' : row.status;
   return progressing(0, {
     handle: null,
@@ -73,18 +73,18 @@ type Exited = Extract<UnitState, { state: 'exited' }>;
 const SOON_MS = 5_000;
 
 /** `The app exited with code 1 right after its start.` */
-export function wordsOf(row: InstanceRow, { process }: Launch, { code, signal, killed, at }: Exited): string {
+export function exitReasonOf(row: InstanceRow, { process }: Launch, { code, signal, killed, at }: Exited): string {
   if (killed === 'memory')
     return `The app was ended because it used more than ${process?.memory_mb ?? 0} MB of memory. Choose a larger size, or let it use less.`;
   if (killed === 'disk')
     return `The app was ended because its files grew beyond ${process?.disk_mb ?? 0} MB. What is to stay belongs on a volume; choose a larger size, or let it clear up.`;
   if (killed !== null) return `The app was ended by the platform (${killed}).`;
-  if (code === null) return `The app was ended by ${signal ?? 'a signal'}${when(row, at)}.`;
+  if (code === null) return `The app was ended by ${signal ?? 'a signal'}${sinceStart(row, at)}.`;
   const hint = code === 127 ? ' A program that its command names was not found.' : '';
-  return `The app exited with code ${code}${when(row, at)}.${hint}`;
+  return `The app exited with code ${code}${sinceStart(row, at)}.${hint}`;
 }
 
-function when({ started_at }: InstanceRow, at: string): string {
+function sinceStart({ started_at }: InstanceRow, at: string): string {
   if (!started_at) return '';
   const ms = Date.parse(at) - Date.parse(started_at);
   if (ms < SOON_MS) return ' right after its start';

@@ -12,7 +12,7 @@ const LOOPBACK = '127.0.0.1';
  * @param host name that a request carries
  * @returns null when it is healthy, else what it did: `answered GET /health with status 500`
  */
-export function askHealth(check: Check, port: number, host: string, signal: AbortSignal): Promise<string | null> {
+export function probeHealth(check: Check, port: number, host: string, signal: AbortSignal): Promise<string | null> {
   const ms = check.timeout_seconds * 1000;
   return check.type === 'http' ? get(port, check.path ?? '/', host, ms, signal) : connect(port, ms, signal);
 }
@@ -27,9 +27,9 @@ function connect(port: number, ms: number, signal: AbortSignal): Promise<string 
       socket.destroy();
       resolve(said);
     };
-    socket.setTimeout(ms, () => end(tooSlow('did not take a connection', ms)));
+    socket.setTimeout(ms, () => end(timeoutFailure('did not take a connection', ms)));
     socket.once('connect', () => end(null));
-    socket.once('error', (error) => end(wordsOf(error)));
+    socket.once('error', (error) => end(socketFailureOf(error)));
   });
 }
 
@@ -37,7 +37,7 @@ function get(port: number, path: string, host: string, ms: number, signal: Abort
   return new Promise((resolve) => {
     const headers = { Host: host, 'User-Agent': 'platform-health-check', Connection: 'close' };
     const request = http.get(
-      { host: LOOPBACK, port, path: written(path), headers, agent: false, signal },
+      { host: LOOPBACK, port, path: encodePath(path), headers, agent: false, signal },
       (response) => {
         const { statusCode = 0 } = response;
         response.destroy();
@@ -47,27 +47,27 @@ function get(port: number, path: string, host: string, ms: number, signal: Abort
     );
     // For the whole of it: a body that drips would keep a socket's time-out from running.
     const timer = setTimeout(() => {
-      resolve(tooSlow(`did not answer GET ${path}`, ms));
+      resolve(timeoutFailure(`did not answer GET ${path}`, ms));
       request.destroy();
     }, ms);
     request.once('error', (error) => {
       clearTimeout(timer);
-      resolve(wordsOf(error));
+      resolve(socketFailureOf(error));
     });
   });
 }
 
 // As browsers send it: a path may have letters of all languages.
-function written(path: string): string {
+function encodePath(path: string): string {
   return path.replace(/[^\x21-\x7e]/gu, encodeURIComponent);
 }
 
-function wordsOf(error: Error): string {
+function socketFailureOf(error: Error): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'ECONNREFUSED') return REFUSED;
   return code === 'ECONNRESET' ? 'broke the connection off' : `could not be asked (${code ?? error.name})`;
 }
 
-function tooSlow(what: string, ms: number): string {
+function timeoutFailure(what: string, ms: number): string {
   return `${what} within ${ms / 1000} seconds`;
 }

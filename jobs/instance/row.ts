@@ -26,13 +26,18 @@ export interface InstanceRow extends LoopRow {
 /** Takes requests, so its health can be asked for. */
 export const WEB = 'web';
 
-export function hostOf(ctx: JobContext): HostDrivers {
+export function hostDriversOf(ctx: JobContext): HostDrivers {
   if (!ctx.drivers.host) throw new Error('this job runs only where the applications are');
   return ctx.drivers.host;
 }
 
 /** A line of the platform in the log of the application. */
-export function say(row: InstanceRow, ctx: JobContext, message: string, level: LogLevel = 'info'): Promise<void> {
+export function appendInstanceLog(
+  row: InstanceRow,
+  ctx: JobContext,
+  message: string,
+  level: LogLevel = 'info',
+): Promise<void> {
   const { project_id, application_id, preview_id, deployment_id, process_type, id } = row;
   const place = { project_id, application_id, preview_id, process_type, deployment_id, instance_id: id };
   return appendLogLines(ctx.sql, [{ ...place, source: 'system', level, message: `${process_type}: ${message}` }]);

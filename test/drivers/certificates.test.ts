@@ -8,7 +8,7 @@ import path from 'node:path';
 import { openCertificates } from '../../drivers/certificates';
 import { operatorCertificate, type OperatorCertificate } from '../../drivers/certificates/operator';
 import { newPrivateKey } from '../../drivers/certificates/private_key';
-import { refusalOf } from '../../drivers/certificates/refusal';
+import { toRefusal } from '../../drivers/certificates/acme_problem';
 import { DriverError, driverContext } from '../../drivers/driver';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'platform-api-certificates-'));
@@ -173,7 +173,7 @@ describe('an authority that misbehaves', () => {
   });
 
   test('its words are cut and cleaned', () => {
-    const { message } = refusalOf(
+    const { message } = toRefusal(
       { type: 'urn:ietf:params:acme:error:caa', detail: `a\0b\u001b[31m${'c'.repeat(2_000)}` },
       null,
     );
@@ -184,11 +184,11 @@ describe('an authority that misbehaves', () => {
   });
 
   test('an unknown kind of refusal, and one without words, are sentences too', () => {
-    expect(refusalOf({ type: 'urn:ietf:params:acme:error:malformed' }, null).message).toBe(
+    expect(toRefusal({ type: 'urn:ietf:params:acme:error:malformed' }, null).message).toBe(
       'The certificate authority refused.',
     );
     expect(
-      refusalOf(
+      toRefusal(
         { type: 'urn:ietf:params:acme:error:compound', detail: 'several', subproblems: [{ detail: 'no A record' }] },
         null,
       ).message,

@@ -5,7 +5,7 @@ import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { driverContext } from '../../drivers/driver';
-import { erase } from '../../drivers/erase';
+import { removeTree } from '../../drivers/remove_tree';
 import { SourceError } from '../../drivers/source';
 import { openSource } from '../../drivers/source/git';
 import { startGitServer } from '../support/git_server';
@@ -65,7 +65,7 @@ racing('what is removed while its tenant swaps a directory for a link takes noth
     for (let i = 0; i < 30; i += 1) writeFileSync(path.join(inside, `key-${i}`), '');
     swap(inside, secret, 700_007);
     await sleep(5);
-    await erase(cache).catch(() => undefined);
+    await removeTree(cache).catch(() => undefined);
     swapping?.kill('SIGKILL');
     expect(readdirSync(secret)).toHaveLength(20);
   }
@@ -82,7 +82,7 @@ test('a tree deeper than a path can be long is removed', async () => {
     ],
     { cwd: deep },
   );
-  await erase(deep);
+  await removeTree(deep);
   expect(existsSync(deep)).toBe(false);
 });
 

@@ -52,26 +52,26 @@ describe('hosts', () => {
       routeOf([one]),
       routeOf([two], { application_id: 'app_2', hosts: ['two.example.com'] }),
     ]);
-    front.ingress.update('app_2', [
+    front.ingress.replaceApplicationRoutes('app_2', [
       routeOf([two], { application_id: 'app_2', hosts: ['two.example.com', 'app.example.com'] }),
     ]);
-    front.ingress.update('app_1', []);
+    front.ingress.replaceApplicationRoutes('app_1', []);
     expect(JSON.parse((await ask(front)).body).name).toBe('two');
-    front.ingress.apply([]);
+    front.ingress.replaceRoutes([]);
     expect((await ask(front)).status).toBe(404);
   });
 
   test('what was read before does not take the place of what was read after', async () => {
     const [before, after] = [await mirror('before'), await mirror('after')];
     const front = await openFront([routeOf([before])]);
-    const [first, second] = [front.ingress.reading(), front.ingress.reading()];
-    front.ingress.update('app_1', [routeOf([after])], second);
+    const [first, second] = [front.ingress.beginRead(), front.ingress.beginRead()];
+    front.ingress.replaceApplicationRoutes('app_1', [routeOf([after])], second);
     await front.ingress.drain('ins_before', 0);
-    front.ingress.update('app_1', [routeOf([before])], first);
+    front.ingress.replaceApplicationRoutes('app_1', [routeOf([before])], first);
     expect(JSON.parse((await ask(front)).body).name).toBe('after');
-    front.ingress.apply([routeOf([before])], first);
+    front.ingress.replaceRoutes([routeOf([before])], first);
     expect(JSON.parse((await ask(front)).body).name).toBe('after');
-    front.ingress.apply([routeOf([before])]);
+    front.ingress.replaceRoutes([routeOf([before])]);
     expect(JSON.parse((await ask(front)).body).name).toBe('before');
   });
 
@@ -79,17 +79,17 @@ describe('hosts', () => {
     const [before, after] = [await mirror('before'), await mirror('after')];
     const front = await openFront([routeOf([before])]);
     const answers = async (): Promise<string> => JSON.parse((await ask(front)).body).name;
-    const early = front.ingress.reading();
-    const ended = front.ingress.lead('app_1', [routeOf([after])]);
-    for (const reading of [early, front.ingress.reading()]) {
-      front.ingress.update('app_1', [routeOf([before])], reading);
-      front.ingress.apply([], reading);
+    const early = front.ingress.beginRead();
+    const ended = front.ingress.pinRoutes('app_1', [routeOf([after])]);
+    for (const reading of [early, front.ingress.beginRead()]) {
+      front.ingress.replaceApplicationRoutes('app_1', [routeOf([before])], reading);
+      front.ingress.replaceRoutes([], reading);
       expect(await answers()).toBe('after');
     }
     ended();
-    front.ingress.update('app_1', [routeOf([before])], early);
+    front.ingress.replaceApplicationRoutes('app_1', [routeOf([before])], early);
     expect(await answers()).toBe('after');
-    front.ingress.update('app_1', [routeOf([before])]);
+    front.ingress.replaceApplicationRoutes('app_1', [routeOf([before])]);
     expect(await answers()).toBe('before');
   });
 
@@ -101,7 +101,7 @@ describe('hosts', () => {
     const front = await openFront([...many, routeOf([app], { application_id: 'app_last' })]);
     const status = async (host?: string): Promise<number> => (await ask(front, host ? { host } : {})).status;
     expect([await status(), await status('h77.example.com'), await status('h78.example.com')]).toEqual([200, 503, 503]);
-    front.ingress.update('app_77', []);
+    front.ingress.replaceApplicationRoutes('app_77', []);
     expect([await status(), await status('h77.example.com'), await status('h78.example.com')]).toEqual([200, 404, 503]);
   });
 });
@@ -142,7 +142,7 @@ describe('balancing', () => {
       expect(again.headers['set-cookie']).toBeUndefined();
     }
     const left = apps.filter((_, index) => 'abc'[index] !== name);
-    front.ingress.update('app_1', [routeOf(left, { sticky: true })]);
+    front.ingress.replaceApplicationRoutes('app_1', [routeOf(left, { sticky: true })]);
     const moved = await ask(front, { headers: { cookie: cookie.split(';')[0] } });
     expect(JSON.parse(moved.body).name).not.toBe(name);
     expect(moved.headers['set-cookie']).toHaveLength(1);

@@ -38,7 +38,7 @@ test('twenty deployments under load lose nothing', async () => {
   for (let round = 0; round < 20; round += 1) {
     const next = [await answering(`a${round}`), await answering(`b${round}`)];
     await new Promise((resolve) => setTimeout(resolve, 30));
-    front.ingress.update('app_1', [routeOf(next)]);
+    front.ingress.replaceApplicationRoutes('app_1', [routeOf(next)]);
     await Promise.all(current.map(({ instance_id }) => front.ingress.drain(instance_id, 5_000)));
     await Promise.all(current.map((app) => app.close()));
     current = next;
@@ -57,7 +57,7 @@ test('drained before the routes change, with others left', async () => {
   await front.ingress.drain(old.instance_id, 5_000);
   old.server.on('request', () => (late += 1));
   // Routes that were read before do not bring it back.
-  front.ingress.update('app_1', [routeOf([old, next])]);
+  front.ingress.replaceApplicationRoutes('app_1', [routeOf([old, next])]);
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect((await load.stop()).bad).toEqual([]);
   expect((await ask(front)).body).toBe('next0');
@@ -76,7 +76,7 @@ test('an open request holds a drain until it ends, a slow one until its time; an
   await front.ingress.drain(app.instance_id, 100);
   expect(performance.now() - started).toBeGreaterThan(90);
   expect(drained).toBe(false);
-  front.ingress.update('app_1', []);
+  front.ingress.replaceApplicationRoutes('app_1', []);
   held[0]?.();
   expect((await answer).body).toBe('done');
   await drain;
@@ -91,7 +91,7 @@ test('kept connections to an instance that is no target any more are closed', as
   await Promise.all([ask(front), ask(front), ask(front)]);
   expect(open.size).toBe(3);
   const last = ask(front);
-  app.server.once('request', () => front.ingress.update('app_1', []));
+  app.server.once('request', () => front.ingress.replaceApplicationRoutes('app_1', []));
   expect((await last).status).toBe(200);
   await until(() => open.size === 0);
 });

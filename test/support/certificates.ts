@@ -76,7 +76,7 @@ export async function openCertificateBench(): Promise<CertificateBench> {
       const domain = await domains.added(hostname, application);
       domain.dns_instructions.forEach(domains.obey);
       hosts.push(hostname);
-      ingress.apply([{ ...ROUTE, targets: [], application_id: application, hosts }]);
+      ingress.replaceRoutes([{ ...ROUTE, targets: [], application_id: application, hosts }]);
       return (await domains.verified(domain)) as CertifiedDomain;
     },
     async until(hostname, expected) {

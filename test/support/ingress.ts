@@ -81,7 +81,7 @@ export async function openFront(routes: Route[], options: Partial<IngressOptions
     line: (line: AccessLine) => void lines.push(line),
   };
   const ingress = await openIngress({ host: '127.0.0.1', port: 0, tlsPort: null, parts, ...options });
-  ingress.apply(routes);
+  ingress.replaceRoutes(routes);
   const close = (graceMs = 0): Promise<void> => ingress.close(graceMs);
   opened.push(close);
   return { ingress, port: ingress.ports.http, lines, certificates, asked, tokens, close };

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError, asDriverErrors, driverContext, during } from '../../driver';
+import { DriverError, asDriverErrors, driverContext, untilAborted } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { isAlive, processOf } from '../../runtime/processes';
 import { absentIsNull } from '../home';
@@ -24,14 +24,14 @@ export async function lasting<T>(
 ): Promise<T> {
   const key = path.join(holder, name);
   const begun = (estate.working.get(key)?.end as Promise<T> | undefined) ?? begin(estate, key, holder, work);
-  return during(ctx.signal, begun, new DriverError('transient', 'The work goes on.', retryAfterMs));
+  return untilAborted(ctx.signal, begun, new DriverError('transient', 'The work goes on.', retryAfterMs));
 }
 
 /** Breaks off all work of this holder that goes on in this process, and waits for its end. */
 export async function breakOff(estate: PostgresqlEstate, holder: string, ctx: DriverContext): Promise<void> {
   const works = [...estate.working].filter(([key]) => path.dirname(key) === holder).map(([, work]) => work);
   for (const { stop } of works) stop.abort();
-  await during(ctx.signal, Promise.allSettled(works.map(({ end }) => end)));
+  await untilAborted(ctx.signal, Promise.allSettled(works.map(({ end }) => end)));
 }
 
 /** Takes away the note of whoever was killed at work; one that lives keeps it. */

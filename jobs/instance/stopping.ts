@@ -6,42 +6,42 @@ import { launchOf } from '../../models/instance_work';
 import { wakeRow } from '../../db/lease';
 import { gone, progressing, type HostDrivers, type JobContext, type Outcome } from '../job';
 import { shipLastLines } from '../unit_log';
-import { hostOf, WEB, type InstanceRow } from './row';
+import { hostDriversOf, WEB, type InstanceRow } from './row';
 
-const farewells = new Set<string>();
+const stopsUnderWay = new Set<string>();
 
 /** The end of the farewell is told; this is in case it can't be. */
 const LOOK_MS = 2_000;
 const KILL_MS = 30_000;
 const DEFAULT_GRACE_SECONDS = 10;
 
-export async function stop(row: InstanceRow, ctx: JobContext): Promise<Outcome> {
-  const { runtime } = hostOf(ctx);
+export async function stopInstance(row: InstanceRow, ctx: JobContext): Promise<Outcome> {
+  const { runtime } = hostDriversOf(ctx);
   const handle = row.handle ?? (await runtime.find(row.id));
   if (handle && (await runtime.inspect(handle)).state === 'running') {
-    await begin(row, handle, ctx);
+    await beginStop(row, handle, ctx);
     return progressing(LOOK_MS);
   }
-  if (handle) await shipLastLines(hostOf(ctx), row.id);
+  if (handle) await shipLastLines(hostDriversOf(ctx), row.id);
   await runtime.destroy(row.id, ctx);
   await ctx.record({ handle: null, port: null, deleted_at: new Date().toISOString() });
   return gone;
 }
 
-async function begin(row: InstanceRow, handle: Handle, ctx: JobContext): Promise<void> {
-  if (farewells.has(row.id)) return;
+async function beginStop(row: InstanceRow, handle: Handle, ctx: JobContext): Promise<void> {
+  if (stopsUnderWay.has(row.id)) return;
   const launch = await launchOf(ctx.sql, row.id);
   const graceMs = (launch?.settings.run.shutdown_grace_seconds ?? DEFAULT_GRACE_SECONDS) * 1000;
-  farewells.add(row.id);
+  stopsUnderWay.add(row.id);
   const { sql, log } = ctx;
-  void farewell(row, handle, graceMs, hostOf(ctx))
+  void drainAndStop(row, handle, graceMs, hostDriversOf(ctx))
     .catch((error: unknown) => log.warn({ err: error }, 'an instance could not be stopped; it is tried again'))
-    .finally(() => farewells.delete(row.id))
+    .finally(() => stopsUnderWay.delete(row.id))
     .then(() => wakeRow(sql, 'instances', row.id))
     .catch(() => {}); // it is looked at again anyway
 }
 
-async function farewell(
+async function drainAndStop(
   row: InstanceRow,
   handle: Handle,
   graceMs: number,

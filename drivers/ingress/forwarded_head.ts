@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { mintRequestId } from '../../core/ids';
-import { withoutNamed } from './answer';
+import { withoutNamed } from './response_parser';
 
 /** Who asks, as far as it can be believed. */
 export interface Caller {

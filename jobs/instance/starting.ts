@@ -6,13 +6,13 @@ import { platformVariables } from '../../models/deployment_plan';
 import { takenPorts, type Launch } from '../../models/instance_work';
 import { variablesOfRelease } from '../../models/release';
 import { around, progressing, settled, type JobContext, type Outcome } from '../job';
-import { fileDirectory } from './place';
+import { artifactDirectory } from './artifact';
 import { waitMs } from './backoff';
-import { ended } from './exit';
-import { askHealth, REFUSED } from './health';
+import { restartAfterEnd } from './exit';
+import { probeHealth, REFUSED } from './health';
 import { mountsOf } from './mounts';
-import { hostOf, isChecked, say, type InstanceRow } from './row';
-import { lookAgainMs } from './watch';
+import { hostDriversOf, isChecked, appendInstanceLog, type InstanceRow } from './row';
+import { checkIntervalMs } from './running';
 
 /** Process types that take no requests count as running once they have stayed up so long. */
 const STAYED_UP_MS = 2_000;
@@ -26,13 +26,13 @@ const OUTPUT_BYTES = 16 * 2 ** 20;
 const UNIQUE = '23505';
 
 /** There is no unit: the next one is started when its time has come. */
-export async function start(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<Outcome> {
+export async function startInstance(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<Outcome> {
   const wait = waitMs(row);
   if (wait > 0) return progressing(wait);
   try {
     const port = await choosePort(row, ctx);
     const spec = await specOf(row, launch, port, ctx);
-    const handle = await hostOf(ctx).runtime.start(spec, ctx);
+    const handle = await hostDriversOf(ctx).runtime.start(spec, ctx);
     // At once: after a crash the unit is also found by its id, but then without its time.
     await ctx.record({ handle, started_at: new Date().toISOString() });
   } catch (error) {
@@ -43,26 +43,32 @@ export async function start(row: InstanceRow, launch: Launch, ctx: JobContext): 
 }
 
 /** The unit runs: is it healthy? */
-export async function rise(row: InstanceRow, launch: Launch, handle: Handle, ctx: JobContext): Promise<Outcome> {
+export async function checkStarting(
+  row: InstanceRow,
+  launch: Launch,
+  handle: Handle,
+  ctx: JobContext,
+): Promise<Outcome> {
   const upMs = Date.now() - Date.parse(row.started_at ?? new Date().toISOString());
-  if (!isChecked(row, launch)) return upMs >= STAYED_UP_MS ? up(row, launch, ctx) : progressing(STAYED_UP_MS - upMs);
-  const fault = await faultOf(row, launch, handle, ctx);
-  if (fault === null) return up(row, launch, ctx);
+  if (!isChecked(row, launch))
+    return upMs >= STAYED_UP_MS ? becomeRunning(row, launch, ctx) : progressing(STAYED_UP_MS - upMs);
+  const fault = await healthFault(row, launch, handle, ctx);
+  if (fault === null) return becomeRunning(row, launch, ctx);
   const allowed = allowedSeconds(launch);
   if (upMs < allowed * 1000) return progressing(upMs < FIRST_LOOKS_MS ? LOOK_MS.first : LOOK_MS.later);
-  return ended(row, launch, handle, { reason: `The app ${fault.after(allowed)}`, fault: 'health' }, ctx);
+  return restartAfterEnd(row, launch, handle, { reason: `The app ${fault.after(allowed)}`, fault: 'health' }, ctx);
 }
 
 /** null when it is healthy. */
-async function faultOf(
+async function healthFault(
   row: InstanceRow,
   { settings, hostname }: Launch,
   handle: Handle,
   ctx: JobContext,
 ): Promise<{ after(seconds: number): string } | null> {
   const port = row.port ?? 0;
-  const { runtime } = hostOf(ctx);
-  const said = await askHealth(settings.health_check, port, hostname, ctx.signal);
+  const { runtime } = hostDriversOf(ctx);
+  const said = await probeHealth(settings.health_check, port, hostname, ctx.signal);
   const ports = await runtime.listening(handle);
   // Whatever answers there is somebody else: any program of the host can take a port that another one is about to take.
   const foreign = said === null && ports !== null && !ports.includes(port);
@@ -81,18 +87,18 @@ function allowedSeconds({ settings }: Launch): number {
   return grace_period_seconds || failure_threshold * interval_seconds;
 }
 
-async function up(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<Outcome> {
-  await say(row, ctx, row.restart_count ? 'The instance is running again.' : 'The instance is running.');
+async function becomeRunning(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<Outcome> {
+  await appendInstanceLog(row, ctx, row.restart_count ? 'The instance is running again.' : 'The instance is running.');
   return settled(
     { status: 'running', status_reason: null, observed: null, misses: 0 },
-    around(lookAgainMs(row, launch)),
+    around(checkIntervalMs(row, launch)),
   );
 }
 
 /** A new one for each start: what was left of the last one may still hold its port. */
 async function choosePort(row: InstanceRow, ctx: JobContext): Promise<number> {
   for (let turn = 1; ; turn += 1) {
-    const port = await hostOf(ctx).runtime.freePort(await takenPorts(ctx.sql));
+    const port = await hostDriversOf(ctx).runtime.freePort(await takenPorts(ctx.sql));
     try {
       await ctx.record({ port });
       return port;
@@ -109,7 +115,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     id: row.id,
     kind: 'service',
     command,
-    directory: fileDirectory(launch, ctx),
+    directory: artifactDirectory(launch, ctx),
     root_directory: launch.settings.root_directory,
     mounts: row.preview_id === null ? await mountsOf(ctx.sql, row.application_id) : [],
     env: variablesFor(row, launch, port, ctx),
@@ -119,7 +125,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
 }
 
 function variablesFor(row: InstanceRow, launch: Launch, port: number, ctx: JobContext): Record<string, string> {
-  const { http, https } = hostOf(ctx).ingress.ports;
+  const { http, https } = hostDriversOf(ctx).ingress.ports;
   return {
     ...variablesOfRelease(ctx.secrets, { id: launch.release_id, variables: launch.variables }),
     ...platformVariables({ ...launch, preview_id: row.preview_id }),

@@ -1,7 +1,7 @@
 // Reads the answers of an instance off a connection (RFC 9112). Strict: what is not clearly framed is an error, since
 // a connection is used for many requests and one answer must never leak into the next.
 
-export interface AnswerHead {
+export interface ResponseHead {
   status: number;
   message: string;
   /** Name, value, name, value, without the headers that are meant for this connection alone. */
@@ -9,37 +9,37 @@ export interface AnswerHead {
 }
 
 /** Whom an answer is read for. */
-export interface AnswerSink {
+export interface ResponseSink {
   /** 1xx except 101. */
-  informed(head: AnswerHead): void;
+  onInformational(head: ResponseHead): void;
   /** 101: the connection is no longer HTTP. `rest` came after the head. */
-  switched(head: AnswerHead, rest: Buffer): void;
-  answeredWith(head: AnswerHead): void;
-  received(chunk: Buffer): void;
+  onSwitchingProtocols(head: ResponseHead, rest: Buffer): void;
+  onHead(head: ResponseHead): void;
+  onBodyChunk(chunk: Buffer): void;
   /** The answer is complete. `trailers` like headers. */
-  finished(trailers: string[]): void;
+  onComplete(trailers: string[]): void;
 }
 
 type Mode = 'idle' | 'head' | 'length' | 'size' | 'chunk' | 'chunk_end' | 'trailers' | 'until_close' | 'over';
 
-export interface AnswerReader {
+export interface ResponseParser {
   mode: Mode;
   /** Bytes that do not make a whole line or head yet. */
-  held: Buffer | null;
-  left: number;
+  buffered: Buffer | null;
+  remainingBytes: number;
   /** The answer to HEAD has no body. */
   bodyless: boolean;
   /** The instance keeps the connection. */
-  keeps: boolean;
+  keepAlive: boolean;
   /** Seconds that it promised to keep it idle. */
-  keepSeconds: number | null;
+  keepAliveSeconds: number | null;
 }
 
 interface Framing {
   lengths: string[];
   transfer: string | null;
   connection: string;
-  keepSeconds: number | null;
+  keepAliveSeconds: number | null;
   minor: number;
 }
 
@@ -61,44 +61,44 @@ const HOP_BY_HOP = new Set([
   'proxy-authenticate',
 ]);
 
-export function answerReader(): AnswerReader {
-  return { mode: 'idle', held: null, left: 0, bodyless: false, keeps: false, keepSeconds: null };
+export function responseParser(): ResponseParser {
+  return { mode: 'idle', buffered: null, remainingBytes: 0, bodyless: false, keepAlive: false, keepAliveSeconds: null };
 }
 
 /** To be called when a request goes out. */
-export function expectAnswer(reader: AnswerReader, method: string): void {
-  reader.mode = 'head';
-  reader.bodyless = method === 'HEAD';
+export function expectResponse(parser: ResponseParser, method: string): void {
+  parser.mode = 'head';
+  parser.bodyless = method === 'HEAD';
 }
 
 /** Reads bytes as they came. Throws an Error for an answer that breaks the protocol; the connection is of no use then. */
-export function readAnswer(reader: AnswerReader, sink: AnswerSink, bytes: Buffer, headBytes: number): void {
-  let rest: Buffer | null = reader.held === null ? bytes : Buffer.concat([reader.held, bytes]);
-  reader.held = null;
-  while (rest !== null && rest.length > 0) rest = step(reader, sink, rest, headBytes);
+export function parseResponse(parser: ResponseParser, sink: ResponseSink, bytes: Buffer, headBytes: number): void {
+  let rest: Buffer | null = parser.buffered === null ? bytes : Buffer.concat([parser.buffered, bytes]);
+  parser.buffered = null;
+  while (rest !== null && rest.length > 0) rest = step(parser, sink, rest, headBytes);
 }
 
 /** The instance has closed the connection. Whether that ends an answer properly. */
-export function endsWithClose(reader: AnswerReader): boolean {
-  return reader.mode === 'until_close';
+export function isDelimitedByClose(parser: ResponseParser): boolean {
+  return parser.mode === 'until_close';
 }
 
-function step(reader: AnswerReader, sink: AnswerSink, bytes: Buffer, headBytes: number): Buffer | null {
-  switch (reader.mode) {
+function step(parser: ResponseParser, sink: ResponseSink, bytes: Buffer, headBytes: number): Buffer | null {
+  switch (parser.mode) {
     case 'head':
-      return readHead(reader, sink, bytes, headBytes);
+      return readHead(parser, sink, bytes, headBytes);
     case 'length':
-      return readLength(reader, sink, bytes);
+      return readLength(parser, sink, bytes);
     case 'size':
-      return readSize(reader, bytes);
+      return readSize(parser, bytes);
     case 'chunk':
-      return readChunk(reader, sink, bytes);
+      return readChunk(parser, sink, bytes);
     case 'chunk_end':
-      return readChunkEnd(reader, bytes);
+      return readChunkEnd(parser, bytes);
     case 'trailers':
-      return readTrailers(reader, sink, bytes, headBytes);
+      return readTrailers(parser, sink, bytes, headBytes);
     case 'until_close':
-      return (sink.received(bytes), null);
+      return (sink.onBodyChunk(bytes), null);
     case 'over':
       return null;
     case 'idle':
@@ -106,21 +106,27 @@ function step(reader: AnswerReader, sink: AnswerSink, bytes: Buffer, headBytes: 
   }
 }
 
-function readHead(reader: AnswerReader, sink: AnswerSink, bytes: Buffer, headBytes: number): Buffer | null {
-  const end = bytes.indexOf(HEAD_END);
-  if (end < 0 ? bytes.length > headBytes : end > headBytes) throw new Error('the headers are too large');
-  if (end < 0) return hold(reader, bytes);
-  const lines = bytes.toString('latin1', 0, end).split('\r\n');
+function readHead(parser: ResponseParser, sink: ResponseSink, bytes: Buffer, headBytes: number): Buffer | null {
+  const headEnd = bytes.indexOf(HEAD_END);
+  if (headEnd < 0 ? bytes.length > headBytes : headEnd > headBytes) throw new Error('the headers are too large');
+  if (headEnd < 0) return bufferRest(parser, bytes);
+  const lines = bytes.toString('latin1', 0, headEnd).split('\r\n');
   const [, minor, status, message = ''] = STATUS_LINE.exec(lines[0] as string) ?? [];
   if (status === undefined) throw new Error('no status line');
-  const framing: Framing = { lengths: [], transfer: null, connection: '', keepSeconds: null, minor: Number(minor) };
+  const framing: Framing = {
+    lengths: [],
+    transfer: null,
+    connection: '',
+    keepAliveSeconds: null,
+    minor: Number(minor),
+  };
   const head = { status: Number(status), message, headers: readHeaders(lines, 1, framing) };
-  const rest = bytes.subarray(end + HEAD_END.length);
-  if (head.status === 101) return ((reader.mode = 'over'), sink.switched(head, rest), null);
-  if (head.status < 200) return (sink.informed(head), rest);
-  frame(reader, head.status, framing);
-  sink.answeredWith(head);
-  return finishEmpty(reader, sink, rest);
+  const rest = bytes.subarray(headEnd + HEAD_END.length);
+  if (head.status === 101) return ((parser.mode = 'over'), sink.onSwitchingProtocols(head, rest), null);
+  if (head.status < 200) return (sink.onInformational(head), rest);
+  setFraming(parser, head.status, framing);
+  sink.onHead(head);
+  return finishEmpty(parser, sink, rest);
 }
 
 function readHeaders(lines: string[], from: number, framing: Framing): string[] {
@@ -131,14 +137,14 @@ function readHeaders(lines: string[], from: number, framing: Framing): string[] 
     const name = line.slice(0, Math.max(colon, 0));
     if (!NAME.test(name)) throw new Error('a header is malformed');
     const value = line.slice(colon + 1).trim();
-    if (isForUs(name, value, framing)) continue;
+    if (isHopByHop(name, value, framing)) continue;
     headers.push(name, value);
   }
   return framing.connection === '' ? headers : withoutNamed(headers, framing.connection);
 }
 
 // By length first: most headers end there, without a copy in lower case.
-function isForUs(name: string, value: string, framing: Framing): boolean {
+function isHopByHop(name: string, value: string, framing: Framing): boolean {
   const { length } = name;
   if (length !== 14 && length !== 10 && length !== 17 && length !== 7 && length !== 2 && length !== 16 && length !== 18)
     return false;
@@ -147,7 +153,7 @@ function isForUs(name: string, value: string, framing: Framing): boolean {
   if (lower === 'connection') framing.connection += `${framing.connection && ','}${value}`;
   if (lower === 'transfer-encoding')
     framing.transfer = framing.transfer === null ? value : `${framing.transfer}, ${value}`;
-  if (lower === 'keep-alive') framing.keepSeconds = Number(/timeout=(\d{1,6})/i.exec(value)?.[1] ?? NaN) || null;
+  if (lower === 'keep-alive') framing.keepAliveSeconds = Number(/timeout=(\d{1,6})/i.exec(value)?.[1] ?? NaN) || null;
   return HOP_BY_HOP.has(lower);
 }
 
@@ -167,9 +173,10 @@ export function withoutNamed(headers: string[], connection: string): string[] {
 }
 
 // RFC 9112 section 6.3.
-function frame(reader: AnswerReader, status: number, framing: Framing): void {
-  reader.keeps = framing.minor === 1 ? !HAS_CLOSE.test(framing.connection) : HAS_KEEP_ALIVE.test(framing.connection);
-  reader.keepSeconds = framing.keepSeconds;
+function setFraming(parser: ResponseParser, status: number, framing: Framing): void {
+  parser.keepAlive =
+    framing.minor === 1 ? !HAS_CLOSE.test(framing.connection) : HAS_KEEP_ALIVE.test(framing.connection);
+  parser.keepAliveSeconds = framing.keepAliveSeconds;
   const [length, ...more] = framing.lengths;
   if (length !== undefined && (!/^\d{1,15}$/.test(length) || more.some((other) => other !== length)))
     throw new Error('Content-Length is malformed');
@@ -177,79 +184,79 @@ function frame(reader: AnswerReader, status: number, framing: Framing): void {
     throw new Error('the length of the body is ambiguous');
   if (framing.transfer !== null && framing.transfer.toLowerCase() !== 'chunked')
     throw new Error('the transfer coding is unknown');
-  reader.left = length === undefined ? 0 : Number(length);
-  if (reader.bodyless || status === 204 || status === 304) return setMode(reader, 'idle');
-  if (framing.transfer !== null) return setMode(reader, 'size');
-  setMode(reader, length === undefined ? 'until_close' : reader.left === 0 ? 'idle' : 'length');
-  if (reader.mode === 'until_close') reader.keeps = false;
+  parser.remainingBytes = length === undefined ? 0 : Number(length);
+  if (parser.bodyless || status === 204 || status === 304) return setMode(parser, 'idle');
+  if (framing.transfer !== null) return setMode(parser, 'size');
+  setMode(parser, length === undefined ? 'until_close' : parser.remainingBytes === 0 ? 'idle' : 'length');
+  if (parser.mode === 'until_close') parser.keepAlive = false;
 }
 
-function finishEmpty(reader: AnswerReader, sink: AnswerSink, rest: Buffer): Buffer | null {
-  if (reader.mode === 'idle') return end(reader, sink, [], rest);
+function finishEmpty(parser: ResponseParser, sink: ResponseSink, rest: Buffer): Buffer | null {
+  if (parser.mode === 'idle') return completeResponse(parser, sink, [], rest);
   return rest;
 }
 
-function readLength(reader: AnswerReader, sink: AnswerSink, bytes: Buffer): Buffer | null {
-  if (bytes.length < reader.left) {
-    reader.left -= bytes.length;
-    return (sink.received(bytes), null);
+function readLength(parser: ResponseParser, sink: ResponseSink, bytes: Buffer): Buffer | null {
+  if (bytes.length < parser.remainingBytes) {
+    parser.remainingBytes -= bytes.length;
+    return (sink.onBodyChunk(bytes), null);
   }
-  sink.received(bytes.length === reader.left ? bytes : bytes.subarray(0, reader.left));
-  return end(reader, sink, [], bytes.subarray(reader.left));
+  sink.onBodyChunk(bytes.length === parser.remainingBytes ? bytes : bytes.subarray(0, parser.remainingBytes));
+  return completeResponse(parser, sink, [], bytes.subarray(parser.remainingBytes));
 }
 
-function readSize(reader: AnswerReader, bytes: Buffer): Buffer | null {
+function readSize(parser: ResponseParser, bytes: Buffer): Buffer | null {
   const lineEnd = bytes.indexOf(LINE_END);
   if (lineEnd < 0 ? bytes.length > CHUNK_LINE_BYTES : lineEnd > CHUNK_LINE_BYTES)
     throw new Error('the line of a chunk is too long');
-  if (lineEnd < 0) return hold(reader, bytes);
+  if (lineEnd < 0) return bufferRest(parser, bytes);
   const size = /^([0-9a-f]{1,8})[ \t]*(?:;.*)?$/i.exec(bytes.toString('latin1', 0, lineEnd))?.[1];
   if (size === undefined) throw new Error('the size of a chunk is malformed');
-  reader.left = Number.parseInt(size, 16);
-  setMode(reader, reader.left === 0 ? 'trailers' : 'chunk');
+  parser.remainingBytes = Number.parseInt(size, 16);
+  setMode(parser, parser.remainingBytes === 0 ? 'trailers' : 'chunk');
   return bytes.subarray(lineEnd + LINE_END.length);
 }
 
-function readChunk(reader: AnswerReader, sink: AnswerSink, bytes: Buffer): Buffer | null {
-  const size = Math.min(reader.left, bytes.length);
-  reader.left -= size;
-  if (reader.left === 0) setMode(reader, 'chunk_end');
-  sink.received(bytes.subarray(0, size));
+function readChunk(parser: ResponseParser, sink: ResponseSink, bytes: Buffer): Buffer | null {
+  const size = Math.min(parser.remainingBytes, bytes.length);
+  parser.remainingBytes -= size;
+  if (parser.remainingBytes === 0) setMode(parser, 'chunk_end');
+  sink.onBodyChunk(bytes.subarray(0, size));
   return bytes.subarray(size);
 }
 
-function readChunkEnd(reader: AnswerReader, bytes: Buffer): Buffer | null {
-  if (bytes.length < LINE_END.length) return hold(reader, bytes);
+function readChunkEnd(parser: ResponseParser, bytes: Buffer): Buffer | null {
+  if (bytes.length < LINE_END.length) return bufferRest(parser, bytes);
   if (bytes[0] !== 0x0d || bytes[1] !== 0x0a) throw new Error('a chunk does not end where it should');
-  setMode(reader, 'size');
+  setMode(parser, 'size');
   return bytes.subarray(LINE_END.length);
 }
 
-function readTrailers(reader: AnswerReader, sink: AnswerSink, bytes: Buffer, headBytes: number): Buffer | null {
+function readTrailers(parser: ResponseParser, sink: ResponseSink, bytes: Buffer, headBytes: number): Buffer | null {
   const empty = bytes.indexOf(LINE_END) === 0;
   const close = empty ? 0 : bytes.indexOf(HEAD_END);
   if (close < 0 ? bytes.length > headBytes : close > headBytes) throw new Error('the trailers are too large');
-  if (close < 0) return hold(reader, bytes);
-  const framing: Framing = { lengths: [], transfer: null, connection: '', keepSeconds: null, minor: 1 };
+  if (close < 0) return bufferRest(parser, bytes);
+  const framing: Framing = { lengths: [], transfer: null, connection: '', keepAliveSeconds: null, minor: 1 };
   const trailers = empty ? [] : readHeaders(bytes.toString('latin1', 0, close).split('\r\n'), 0, framing);
   // Framing in a trailer must not reach anybody who would heed it (RFC 9110 section 6.5.1).
   if (framing.lengths.length > 0 || framing.transfer !== null) throw new Error('framing in a trailer');
-  return end(reader, sink, trailers, bytes.subarray(close + (empty ? LINE_END : HEAD_END).length));
+  return completeResponse(parser, sink, trailers, bytes.subarray(close + (empty ? LINE_END : HEAD_END).length));
 }
 
-function end(reader: AnswerReader, sink: AnswerSink, trailers: string[], rest: Buffer): Buffer | null {
-  setMode(reader, 'idle');
-  if (rest.length > 0) reader.keeps = false;
-  sink.finished(trailers);
+function completeResponse(parser: ResponseParser, sink: ResponseSink, trailers: string[], rest: Buffer): Buffer | null {
+  setMode(parser, 'idle');
+  if (rest.length > 0) parser.keepAlive = false;
+  sink.onComplete(trailers);
   return null;
 }
 
-function hold(reader: AnswerReader, bytes: Buffer): null {
-  reader.held = bytes;
+function bufferRest(parser: ResponseParser, bytes: Buffer): null {
+  parser.buffered = bytes;
   return null;
 }
 
 // As a function, so that the compiler does not take the mode for what it was before a call.
-function setMode(reader: AnswerReader, mode: Mode): void {
-  reader.mode = mode;
+function setMode(parser: ResponseParser, mode: Mode): void {
+  parser.mode = mode;
 }

@@ -10,7 +10,7 @@ import type { DriverContext, Owned } from '../driver';
 import { mountsUnder } from './mounts';
 
 /** `sizeUnitBytes`: what one GB of `size_gb` counts, 2^30 outside of tests. */
-export interface Place {
+export interface VolumeRoot {
   directory: string;
   driver: string;
   sizeUnitBytes: number;
@@ -23,7 +23,7 @@ export interface Mark {
   size_gb?: number;
 }
 
-export type Found =
+export type FoundVolume =
   { state: 'absent' } | { state: 'foreign'; detail: string } | { state: 'ours'; home: string; mark: Mark };
 
 const markName = '.svc-owner';
@@ -32,15 +32,15 @@ const markName = '.svc-owner';
 const passable = 0o711;
 
 /** The directory of a volume. Throws DriverError `invalid` for an id that is no plain name. */
-export function homeOf(place: Place, id: string): string {
+export function volumeDirectory(place: VolumeRoot, id: string): string {
   if (!/^[a-z][a-z0-9_]{0,63}$/.test(id))
     throw new DriverError('invalid', 'the id is not one that a directory can be named after');
   return path.join(place.directory, id);
 }
 
 /** What is at the name of this volume. Reads only. */
-export async function find(place: Place, id: string): Promise<Found> {
-  const home = homeOf(place, id);
+export async function findVolume(place: VolumeRoot, id: string): Promise<FoundVolume> {
+  const home = volumeDirectory(place, id);
   const stats = await lstat(home).catch(absentIsNull);
   if (stats === null) return { state: 'absent' };
   const mark = stats.isDirectory() ? await readMark(home) : null;
@@ -52,15 +52,19 @@ export async function find(place: Place, id: string): Promise<Found> {
  * Makes the volume's directory: `fill` works under a temporary name, the mark comes last, one rename makes it real.
  * Throws DriverError `conflict` when the name got taken meanwhile.
  */
-export async function settleIn(place: Place, mark: Mark, fill: (home: string) => Promise<void>): Promise<void> {
+export async function createVolume(
+  place: VolumeRoot,
+  mark: Mark,
+  fill: (home: string) => Promise<void>,
+): Promise<void> {
   await mkdir(place.directory, { recursive: true, mode: passable });
   const draft = temporaryName(place, 'new', mark.owner_id);
   await mkdir(draft, { mode: passable });
   await fill(draft);
   await writeMark(draft, mark);
-  const home = homeOf(place, mark.owner_id);
+  const home = volumeDirectory(place, mark.owner_id);
   // rename() would take the place of an empty directory that is not ours.
-  if ((await lstat(home).catch(absentIsNull)) !== null) throw taken();
+  if ((await lstat(home).catch(absentIsNull)) !== null) throw nameTaken();
   await rename(draft, home);
   await syncDirectory(place.directory);
 }
@@ -74,34 +78,34 @@ export async function writeMark(home: string, mark: Mark): Promise<void> {
 }
 
 /** Takes a volume that is ours away: renamed first, so that a half-deleted one is never met under its name. */
-export async function clearOut(place: Place, id: string, ctx: DriverContext): Promise<void> {
-  const home = homeOf(place, id);
+export async function removeVolume(place: VolumeRoot, id: string, ctx: DriverContext): Promise<void> {
+  const home = volumeDirectory(place, id);
   await requireNoMounts(home);
   await rename(home, temporaryName(place, 'trash', id));
-  await clearLeftOvers(place, id, ctx);
+  await removeLeftovers(place, id, ctx);
 }
 
 /** Deletes what interrupted calls for this volume left under temporary names. */
-export async function clearLeftOvers(place: Place, id: string, ctx: DriverContext): Promise<void> {
+export async function removeLeftovers(place: VolumeRoot, id: string, ctx: DriverContext): Promise<void> {
   for (const entry of await entriesOf(place)) {
-    if (leftOver(place, entry)?.owner_id !== id) continue;
+    if (ownedLeftover(place, entry)?.owner_id !== id) continue;
     checkpoint(ctx);
-    await erase(path.join(place.directory, entry), ctx);
+    await removeUnmountedTree(path.join(place.directory, entry), ctx);
   }
 }
 
 /** Deletes a tree. Throws DriverError `transient` while something is mounted in it. */
-export async function erase(tree: string, ctx: DriverContext): Promise<void> {
+export async function removeUnmountedTree(tree: string, ctx: DriverContext): Promise<void> {
   await requireNoMounts(tree);
   // rm walks by directory handles: it follows no link put in its way and no path is too long for it.
   await run('rm', ['-rf', '--', tree], ctx);
 }
 
 /** Everything of this driver, left-overs included. */
-export async function* listOwned(place: Place, ctx: DriverContext): AsyncIterable<Owned> {
+export async function* listOwned(place: VolumeRoot, ctx: DriverContext): AsyncIterable<Owned> {
   for (const entry of await entriesOf(place)) {
     checkpoint(ctx);
-    const owned = leftOver(place, entry) ?? (await resident(place, entry));
+    const owned = ownedLeftover(place, entry) ?? (await ownedVolume(place, entry));
     if (owned !== null) yield owned;
   }
 }
@@ -111,12 +115,12 @@ export function absentIsNull(error: NodeJS.ErrnoException): null {
   throw error;
 }
 
-export function taken(): DriverError {
+export function nameTaken(): DriverError {
   return new DriverError('conflict', 'something else has the name of this volume; it was left alone');
 }
 
 /** A volume that was made once and is gone is not replaced by an empty one: perhaps only its disk is not there. */
-export function lost(): DriverError {
+export function filesMissing(): DriverError {
   return new DriverError(
     'conflict',
     'the files of this volume are gone from the host; bring them back or delete the volume',
@@ -139,24 +143,24 @@ async function readMark(home: string): Promise<Mark | null> {
   }
 }
 
-async function resident(place: Place, entry: string): Promise<Owned | null> {
+async function ownedVolume(place: VolumeRoot, entry: string): Promise<Owned | null> {
   if (entry.startsWith('.')) return null;
   const mark = await readMark(path.join(place.directory, entry));
   if (mark?.owner_id !== entry || mark.driver !== place.driver) return null;
   return { ref: { driver: place.driver, name: entry }, owner_id: entry };
 }
 
-function leftOver(place: Place, entry: string): Owned | null {
+function ownedLeftover(place: VolumeRoot, entry: string): Owned | null {
   const parts = /^\.([a-z_]+)-(?:new|trash)-([a-z0-9_]+)-[0-9a-f]{12}$/.exec(entry);
   if (parts?.[1] !== place.driver || parts[2] === undefined) return null;
   return { ref: { driver: place.driver, name: entry }, owner_id: parts[2] };
 }
 
-function temporaryName(place: Place, purpose: 'new' | 'trash', id: string): string {
+function temporaryName(place: VolumeRoot, purpose: 'new' | 'trash', id: string): string {
   return path.join(place.directory, `.${place.driver}-${purpose}-${id}-${randomBytes(6).toString('hex')}`);
 }
 
-async function entriesOf(place: Place): Promise<string[]> {
+async function entriesOf(place: VolumeRoot): Promise<string[]> {
   return (await readdir(place.directory).catch(absentIsNull)) ?? [];
 }
 

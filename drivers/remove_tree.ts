@@ -3,7 +3,7 @@ import { CommandFailed, run } from './command';
 import type { DriverContext } from './driver';
 
 // A large tree must not begin anew with each step of a job: it goes on while the steps come and go.
-const onItsOwn = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
+const unboundedContext = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
 
 /**
  * Removes a tree, also one with directories that their owner may not write (Go's module cache), or deeper than a path
@@ -11,12 +11,12 @@ const onItsOwn = (): DriverContext => ({ deadline: Infinity, signal: new AbortCo
  * program that puts a link in the place of a directory meanwhile does not lead it elsewhere.
  * @throws CommandFailed
  */
-export async function erase(tree: string): Promise<void> {
+export async function removeTree(tree: string): Promise<void> {
   try {
-    await run('rm', ['-rf', '--', tree], onItsOwn());
+    await run('rm', ['-rf', '--', tree], unboundedContext());
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    await run('chmod', ['-R', 'u+rwX', '--', tree], onItsOwn()).catch(() => undefined);
-    await run('rm', ['-rf', '--', tree], onItsOwn());
+    await run('chmod', ['-R', 'u+rwX', '--', tree], unboundedContext()).catch(() => undefined);
+    await run('rm', ['-rf', '--', tree], unboundedContext());
   }
 }

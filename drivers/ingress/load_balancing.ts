@@ -1,5 +1,5 @@
 // Which instance takes a request.
-import type { Site } from './table';
+import type { Site } from './route_table';
 import type { Upstream } from './upstream';
 
 const COOKIE = 'platform_instance';
@@ -13,12 +13,12 @@ export function chooseUpstream(
   now: number,
 ): Upstream | null {
   const { upstreams } = site;
-  const sticky = site.route.sticky ? markedUpstream(site, tried, cookie) : null;
+  const sticky = site.route.sticky ? stickyUpstream(site, tried, cookie) : null;
   if (sticky !== null) return sticky;
   let best: Upstream | null = null;
-  site.turn = site.turn + 1 < upstreams.length ? site.turn + 1 : 0;
+  site.nextIndex = site.nextIndex + 1 < upstreams.length ? site.nextIndex + 1 : 0;
   for (let index = 0; index < upstreams.length; index += 1) {
-    const upstream = upstreams[(site.turn + index) % upstreams.length] as Upstream;
+    const upstream = upstreams[(site.nextIndex + index) % upstreams.length] as Upstream;
     if (upstream.drained || tried.includes(upstream)) continue;
     if (best === null || isBetter(upstream, best, now)) best = upstream;
   }
@@ -32,19 +32,21 @@ export function stickyCookie(
   cookie: string | undefined,
   scheme: string,
 ): string | null {
-  if (!site.route.sticky || markIn(cookie) === upstream.mark) return null;
-  return `${COOKIE}=${upstream.mark}; Path=/; HttpOnly; SameSite=Lax${scheme === 'https' ? '; Secure' : ''}`;
+  if (!site.route.sticky || stickyTokenIn(cookie) === upstream.stickyToken) return null;
+  return `${COOKIE}=${upstream.stickyToken}; Path=/; HttpOnly; SameSite=Lax${scheme === 'https' ? '; Secure' : ''}`;
 }
 
-function markedUpstream(site: Site, tried: Upstream[], cookie: string | undefined): Upstream | null {
-  const mark = markIn(cookie);
-  if (mark === undefined) return null;
+function stickyUpstream(site: Site, tried: Upstream[], cookie: string | undefined): Upstream | null {
+  const token = stickyTokenIn(cookie);
+  if (token === undefined) return null;
   return (
-    site.upstreams.find((upstream) => upstream.mark === mark && !upstream.drained && !tried.includes(upstream)) ?? null
+    site.upstreams.find(
+      (upstream) => upstream.stickyToken === token && !upstream.drained && !tried.includes(upstream),
+    ) ?? null
   );
 }
 
-function markIn(cookie: string | undefined): string | undefined {
+function stickyTokenIn(cookie: string | undefined): string | undefined {
   return cookie === undefined ? undefined : COOKIE_VALUE.exec(cookie)?.[1];
 }
 

@@ -4,9 +4,9 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { rootCertificates } from 'node:tls';
 import type { axios } from 'acme-client';
-import { outageOf, refusalOf, type AcmeProblem } from './refusal';
+import { toOutage, toRefusal, type AcmeProblem } from './acme_problem';
 
-export type Wire = Extract<(typeof axios)['defaults']['adapter'], (...given: never[]) => unknown>;
+export type AcmeTransport = Extract<(typeof axios)['defaults']['adapter'], (...given: never[]) => unknown>;
 
 interface Reply {
   status: number;
@@ -21,7 +21,7 @@ const PATIENCE_MAX_MS = 86_400_000;
 const BAD_NONCE = 'urn:ietf:params:acme:error:badNonce';
 
 /** @param roots PEM, trusted besides the usual ones. Rejects with a DriverError for each answer that is a refusal. */
-export function openWire(roots: string | null): Wire {
+export function openAcmeTransport(roots: string | null): AcmeTransport {
   const agent = roots === null ? undefined : new https.Agent({ ca: [...rootCertificates, roots] });
   return async (config) => {
     const headers = config.headers.toJSON() as http.OutgoingHttpHeaders;
@@ -53,7 +53,7 @@ function send(url: URL, options: https.RequestOptions, body: string | undefined)
     request.on('error', reject);
     request.end(body);
   }).catch((error: NodeJS.ErrnoException) => {
-    throw Object.assign(outageOf(signal.aborted ? 'no answer in time' : (error.code ?? error.name), null), {
+    throw Object.assign(toOutage(signal.aborted ? 'no answer in time' : (error.code ?? error.name), null), {
       cause: error,
     });
   });
@@ -76,9 +76,9 @@ function requireSuccess(status: number, headers: http.IncomingHttpHeaders, text:
   const problem = parse(text);
   // acme-client signs again with the nonce of this answer (section 6.5).
   if (problem.type === BAD_NONCE) return;
-  if (status === 429) throw refusalOf({ ...problem, type: 'rateLimited' }, pause);
-  if (status >= 500 || !problem.type) throw outageOf(`status ${status}`, pause);
-  throw refusalOf(problem, pause);
+  if (status === 429) throw toRefusal({ ...problem, type: 'rateLimited' }, pause);
+  if (status >= 500 || !problem.type) throw toOutage(`status ${status}`, pause);
+  throw toRefusal(problem, pause);
 }
 
 function parse(text: string): AcmeProblem {

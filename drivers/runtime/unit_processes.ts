@@ -15,7 +15,7 @@ const recordWithinMs = 2_000;
 const killWithinMs = 20_000;
 
 /** All processes of the unit but its shim. */
-export function membersOf(unit: Unit, handle: Handle, all = allProcesses()): Proc[] {
+export function processesOfUnit(unit: Unit, handle: Handle, all = allProcesses()): Proc[] {
   const found = new Set(unit.group === null ? [] : processesIn(unit.group));
   // Only while the shim lives is its id nobody else's.
   if (isRunning(handle)) {
@@ -31,29 +31,29 @@ export function membersOf(unit: Unit, handle: Handle, all = allProcesses()): Pro
  * repeated calls, also of another control plane. @throws DriverError transient when the context ends before the unit
  */
 export async function stopUnit(
-  home: string,
+  runDirectory: string,
   unit: Unit,
   handle: Handle,
   options: StopOptions,
   ctx: DriverContext,
 ): Promise<void> {
   const { grace_ms: graceMs, signal = 'SIGTERM' } = options;
-  const once = { told: new Set<string>(), signal };
-  const since = await stoppingSince(home, unit, handle, once);
+  const once = { keys: new Set<string>(), signal };
+  const since = await stoppingSince(runDirectory, unit, handle, once);
   while (isRunning(handle) && Date.now() - since < graceMs) {
     if (ctx.signal.aborted) throw new DriverError('transient', 'The unit is still stopping.');
     await sleep(Math.max(1, Math.min(lookEveryMs, since + graceMs - Date.now())));
     // A script may go on with its next program.
-    if ((Date.now() - since) % 500 < lookEveryMs) tell(unit, handle, once);
+    if ((Date.now() - since) % 500 < lookEveryMs) signalInnermost(unit, handle, once);
   }
-  await killUnit(home, unit, handle);
+  await killUnit(runDirectory, unit, handle);
 }
 
 /** SIGKILL to everything, until nothing is left. Returns when the end is recorded. @throws DriverError transient */
-export async function killUnit(home: string, unit: Unit, handle: Handle): Promise<void> {
+export async function killUnit(runDirectory: string, unit: Unit, handle: Handle): Promise<void> {
   const begin = Date.now();
   while (Date.now() - begin < killWithinMs) {
-    const left = leftOf(home, unit, handle);
+    const left = remainingProcesses(runDirectory, unit, handle);
     if (left.length === 0 && !isRunning(handle)) return;
     if (unit.group !== null) await killGroup(unit.group);
     // The sandbox takes all inside along. Where there is none, they are stopped first, so that they do not make new ones
@@ -69,31 +69,32 @@ export async function killUnit(home: string, unit: Unit, handle: Handle): Promis
 }
 
 // Without a control group, a program that left its session is known by the directory that it got as TMPDIR.
-function leftOf(home: string, unit: Unit, handle: Handle): Proc[] {
+function remainingProcesses(runDirectory: string, unit: Unit, handle: Handle): Proc[] {
   const all = allProcesses();
-  const members = membersOf(unit, handle, all);
+  const members = processesOfUnit(unit, handle, all);
   if (unit.group !== null || members.length > 0 || isRunning(handle)) return members;
   return [...all.values()].filter(
-    (one) => !one.zombie && one.pid !== process.pid && environmentOf(one.pid).includes(`=${path.join(home, 'tmp')}\0`),
+    (one) =>
+      !one.zombie && one.pid !== process.pid && environmentOf(one.pid).includes(`=${path.join(runDirectory, 'tmp')}\0`),
   );
 }
 
 /** Who was told to end already. */
-interface Once {
-  told: Set<string>;
+interface Signalled {
+  keys: Set<string>;
   signal: NodeJS.Signals;
 }
 
 // The file's time is the beginning of the grace time. It is written after the signals: a control plane killed between
 // the two sends them again, which is better than never.
-async function stoppingSince(home: string, unit: Unit, handle: Handle, once: Once): Promise<number> {
-  const file = path.join(home, 'stopping');
+async function stoppingSince(runDirectory: string, unit: Unit, handle: Handle, once: Signalled): Promise<number> {
+  const file = path.join(runDirectory, 'stopping');
   const before = statSync(file, { throwIfNoEntry: false });
   if (before !== undefined) {
-    innermost(unit, handle).forEach((one) => once.told.add(keyOf(one)));
+    innermostProcesses(unit, handle).forEach((one) => once.keys.add(keyOf(one)));
     return before.mtimeMs;
   }
-  tell(unit, handle, once);
+  signalInnermost(unit, handle, once);
   const now = new Date();
   await writeFile(file, '')
     .then(() => utimes(file, now, now))
@@ -101,8 +102,8 @@ async function stoppingSince(home: string, unit: Unit, handle: Handle, once: Onc
   return now.getTime();
 }
 
-function tell(unit: Unit, handle: Handle, { told, signal }: Once): void {
-  for (const one of innermost(unit, handle)) {
+function signalInnermost(unit: Unit, handle: Handle, { keys: told, signal }: Signalled): void {
+  for (const one of innermostProcesses(unit, handle)) {
     if (told.has(keyOf(one))) continue;
     told.add(keyOf(one));
     signalProcess(one.pid, signal);
@@ -136,10 +137,10 @@ const wrappers = new Set([
 
 // bwrap and shells pass no signals on, npm would pass it on a second time. Behind them is the program that is meant; its
 // own children (workers of a cluster) are its own business.
-function innermost(unit: Unit, handle: Handle): Proc[] {
+function innermostProcesses(unit: Unit, handle: Handle): Proc[] {
   if (!isRunning(handle)) return [];
   const all = allProcesses();
-  const members = membersOf(unit, handle, all);
+  const members = processesOfUnit(unit, handle, all);
   const childrenOf = (pid: number) => members.filter((one) => one.parent === pid);
   const found: Proc[] = [];
   const waiting = childrenOf(handle.pid);

@@ -8,14 +8,14 @@ export interface Site {
   upstreams: Upstream[];
   application: ApplicationLoad;
   /** Where the next search for a target starts. */
-  turn: number;
+  nextIndex: number;
 }
 
 /** What all routes of one application share, over all changes of its routes. */
 export interface ApplicationLoad {
   open: number;
   sites: Site[];
-  reading: number;
+  readNumber: number;
 }
 
 export interface RouteTable {
@@ -25,7 +25,7 @@ export interface RouteTable {
   applications: Map<string, ApplicationLoad>;
   upstreams: Map<string, Upstream>;
   /** Readings of routes that have begun. */
-  readings: number;
+  reads: number;
   /** Instances that must not come back with routes that were read before they were drained. */
   drained: Map<string, number>;
 }
@@ -41,7 +41,7 @@ export function routeTable(): RouteTable {
     wildcards: new Map(),
     applications: new Map(),
     upstreams: new Map(),
-    readings: 0,
+    reads: 0,
     drained: new Map(),
   };
 }
@@ -50,7 +50,7 @@ export function routeTable(): RouteTable {
 export function findSite(table: RouteTable, authority: string): Site | null {
   const direct = table.hosts.get(authority);
   if (direct !== undefined) return direct;
-  return siteOfHost(table, hostOf(authority));
+  return siteOfHost(table, normalizeHost(authority));
 }
 
 /** Like findSite, for a name that is lower case and without a port. */
@@ -62,15 +62,15 @@ export function siteOfHost(table: RouteTable, host: string): Site | null {
 }
 
 /** Lower case, without port and trailing dot; empty for what is no host. */
-export function hostOf(authority: string): string {
+export function normalizeHost(authority: string): string {
   const colon = authority.startsWith('[') ? authority.indexOf(':', authority.indexOf(']')) : authority.indexOf(':');
   if (colon >= 0 && !PORT.test(authority.slice(colon))) return '';
   const name = (colon < 0 ? authority : authority.slice(0, colon)).toLowerCase();
   return name.endsWith('.') ? name.slice(0, -1) : name;
 }
 
-export function nextReading(table: RouteTable): number {
-  return (table.readings += 1);
+export function nextReadNumber(table: RouteTable): number {
+  return (table.reads += 1);
 }
 
 export function applyRoutes(table: RouteTable, routes: Route[], reading: number): void {
@@ -80,9 +80,9 @@ export function applyRoutes(table: RouteTable, routes: Route[], reading: number)
 }
 
 export function updateRoutes(table: RouteTable, applicationId: string, routes: Route[], reading: number): void {
-  const application = table.applications.get(applicationId) ?? { open: 0, sites: [], reading };
-  if (reading < application.reading) return;
-  application.reading = reading;
+  const application = table.applications.get(applicationId) ?? { open: 0, sites: [], readNumber: reading };
+  if (reading < application.readNumber) return;
+  application.readNumber = reading;
   const before = application.sites;
   application.sites = routes.map((route) => openSite(table, application, route));
   for (const site of before) removeHosts(table, site);
@@ -93,17 +93,17 @@ export function updateRoutes(table: RouteTable, applicationId: string, routes: R
 }
 
 /** Routes that no reading replaces, until the answer is called. */
-export function leadRoutes(table: RouteTable, applicationId: string, routes: Route[]): () => void {
+export function pinRoutes(table: RouteTable, applicationId: string, routes: Route[]): () => void {
   updateRoutes(table, applicationId, routes, Infinity);
   return () => {
     const application = table.applications.get(applicationId);
     // One that began before may have found what was before.
-    if (application) application.reading = nextReading(table);
+    if (application) application.readNumber = nextReadNumber(table);
   };
 }
 
 /** Forgets what nothing needs any more. To be called now and then. */
-export function tidyTable(table: RouteTable, now: number): void {
+export function pruneTable(table: RouteTable, now: number): void {
   for (const [id, until] of table.drained) if (until < now) table.drained.delete(id);
   for (const [id, application] of table.applications)
     if (application.open === 0 && application.sites.length === 0) table.applications.delete(id);
@@ -144,7 +144,7 @@ function openSite(table: RouteTable, application: ApplicationLoad, route: Route)
     upstream.drained ||= table.drained.has(target.instance_id);
     return upstream;
   });
-  return { route, upstreams, application, turn: 0 };
+  return { route, upstreams, application, nextIndex: 0 };
 }
 
 function release(table: RouteTable, upstream: Upstream): void {
@@ -157,7 +157,7 @@ function release(table: RouteTable, upstream: Upstream): void {
 function addHosts(table: RouteTable, site: Site): void {
   for (const host of site.route.hosts) {
     if (host.startsWith('*.')) table.wildcards.set(host.slice(1).toLowerCase(), site);
-    else table.hosts.set(hostOf(host), site);
+    else table.hosts.set(normalizeHost(host), site);
   }
 }
 
@@ -166,7 +166,7 @@ function removeHosts(table: RouteTable, site: Site): void {
   for (const host of site.route.hosts) {
     const [map, key] = host.startsWith('*.')
       ? ([table.wildcards, host.slice(1).toLowerCase()] as const)
-      : ([table.hosts, hostOf(host)] as const);
+      : ([table.hosts, normalizeHost(host)] as const);
     if (map.get(key) === site) map.delete(key);
   }
 }

@@ -1,16 +1,16 @@
 // Certificates by host name, as TLS contexts. Each name is asked for once.
 import { createSecureContext, type SecureContext } from 'node:tls';
-import type { IngressParts } from '../ingress';
+import type { IngressCallbacks } from '../ingress';
 
-export interface CertificateStore {
+export interface TlsContextCache {
   entries: Map<string, Entry>;
-  ask: IngressParts['certificate'];
+  loadCertificate: IngressCallbacks['certificate'];
 }
 
 interface Entry {
   /** What was found, undefined while it is looked up. */
   found: SecureContext | null | undefined;
-  looking: Promise<SecureContext | null>;
+  loading: Promise<SecureContext | null>;
   until: number;
 }
 
@@ -21,38 +21,38 @@ const ABSENT_MS = 30_000;
 const FAILED_MS = 5_000;
 const NAMES = 20_000;
 
-export function certificateStore(ask: IngressParts['certificate']): CertificateStore {
-  return { entries: new Map(), ask };
+export function tlsContextCache(ask: IngressCallbacks['certificate']): TlsContextCache {
+  return { entries: new Map(), loadCertificate: ask };
 }
 
 /** The context of a name; null where it has no certificate that can be used. Never throws. */
-export function contextOf(store: CertificateStore, host: string): Promise<SecureContext | null> {
+export function contextOf(store: TlsContextCache, host: string): Promise<SecureContext | null> {
   const known = store.entries.get(host);
-  if (known !== undefined && known.until > Date.now()) return known.looking;
+  if (known !== undefined && known.until > Date.now()) return known.loading;
   if (store.entries.size >= NAMES) dropOldest(store);
-  const entry: Entry = { found: undefined, looking: Promise.resolve(null), until: Infinity };
-  entry.looking = look(store, host, entry);
+  const entry: Entry = { found: undefined, loading: Promise.resolve(null), until: Infinity };
+  entry.loading = loadContext(store, host, entry);
   store.entries.delete(host); // to the end: the first is the oldest
   store.entries.set(host, entry);
-  return entry.looking;
+  return entry.loading;
 }
 
 /** Whether a name has a certificate, at once where that is known. */
-export function hasCertificate(store: CertificateStore, host: string): boolean | Promise<boolean> {
+export function hasCertificate(store: TlsContextCache, host: string): boolean | Promise<boolean> {
   const known = store.entries.get(host);
   if (known?.found !== undefined && known.until > Date.now()) return known.found !== null;
   return contextOf(store, host).then((context) => context !== null);
 }
 
 /** @param host null forgets all */
-export function forgetContext(store: CertificateStore, host: string | null): void {
+export function forgetContext(store: TlsContextCache, host: string | null): void {
   if (host === null) store.entries.clear();
   else store.entries.delete(host);
 }
 
-async function look(store: CertificateStore, host: string, entry: Entry): Promise<SecureContext | null> {
+async function loadContext(store: TlsContextCache, host: string, entry: Entry): Promise<SecureContext | null> {
   try {
-    const certificate = await store.ask(host);
+    const certificate = await store.loadCertificate(host);
     entry.found =
       certificate && createSecureContext({ cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' });
     entry.until = Date.now() + (entry.found === null ? ABSENT_MS : FOUND_MS);
@@ -63,7 +63,7 @@ async function look(store: CertificateStore, host: string, entry: Entry): Promis
   return entry.found;
 }
 
-function dropOldest(store: CertificateStore): void {
+function dropOldest(store: TlsContextCache): void {
   const oldest = store.entries.keys().next();
   if (!oldest.done) store.entries.delete(oldest.value);
 }

@@ -29,7 +29,7 @@ const meanings: Record<string, string> = {
  * The refusal as an error for the owner of the name.
  * @param retryAfterMs what the authority asked for, null where it asked for nothing
  */
-export function refusalOf(problem: AcmeProblem, retryAfterMs: number | null): DriverError {
+export function toRefusal(problem: AcmeProblem, retryAfterMs: number | null): DriverError {
   const kind = (problem.type ?? '').replace(PREFIX, '');
   const detail = detailOf(problem);
   if (kind === 'rateLimited')
@@ -46,7 +46,7 @@ export function refusalOf(problem: AcmeProblem, retryAfterMs: number | null): Dr
 }
 
 /** The authority can't be reached, or has trouble of its own. @param what a status or the code of an error */
-export function outageOf(what: string, retryAfterMs: number | null): DriverError {
+export function toOutage(what: string, retryAfterMs: number | null): DriverError {
   return new DriverError(
     'transient',
     `The certificate authority does not answer as it should (${what}). The platform tries again.`,

@@ -1,0 +1,267 @@
+// One request on its way to an instance and its answer on the way back. Nothing is kept: bytes go on as they come, and
+// who is slower sets the pace.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { ResponseHead } from './response_parser';
+import { startSendingBody, bodyOf, type BodyState } from './request_body';
+import { chooseUpstream, stickyCookie } from './load_balancing';
+import { forwardedHead, type Caller } from './forwarded_head';
+import type { IngressState } from './ingress_state';
+import { noTargetPage, pageOf, type Reason } from './pages';
+import { finishProxying, releaseUpstream, endResponse, closeAfterResponse, sendPage } from './response';
+import type { Site } from './route_table';
+import type { TrafficOwner } from './traffic';
+import { openTunnel } from './tunnel';
+import {
+  destroyConnection,
+  returnConnection,
+  sendHead,
+  takeConnection,
+  type UpstreamConnection,
+  type ConnectionUser,
+  type Upstream,
+} from './upstream';
+
+export interface InboundRequest {
+  request: IncomingMessage;
+  response: ServerResponse;
+  listener: 'http' | 'https';
+  /** The client waits for 100 before it sends the body. */
+  expects: boolean;
+  /** The bare connection of a request that asked for another protocol. */
+  upgrade: { socket: Duplex; head: Buffer; protocol: string | null } | null;
+}
+
+export interface ProxiedRequest extends ConnectionUser, InboundRequest {
+  ingress: IngressState;
+  site: Site;
+  caller: Caller;
+  /** Lower case, without port. */
+  host: string;
+  authority: string;
+  /** Path and query. */
+  target: string;
+  at: Date;
+  startedMs: number;
+  /** When a byte last went one way or the other. */
+  touchedMs: number;
+  owner: TrafficOwner;
+  upstream: Upstream | null;
+  connection: UpstreamConnection | null;
+  tried: Upstream[];
+  attempts: number;
+  body: BodyState;
+  /** The last piece of the answer that came, held until it is known whether it is the very last. */
+  pending: Buffer | null;
+  answered: boolean;
+  ended: boolean;
+  closed: boolean;
+  receivedBytes: number;
+  sentBytes: number;
+  status: number;
+  reason: Reason | null;
+}
+
+const AVOID_MS = 1_000;
+const ATTEMPTS = 4;
+/** Below this, one string with the head costs less than two pieces. */
+const SMALL_BYTES = 4_096;
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
+
+/** Counts the request in; `closeExchange` counts it out when the response is closed. */
+export function beginProxying(
+  ingress: IngressState,
+  inbound: InboundRequest,
+  route: Pick<ProxiedRequest, 'site' | 'caller' | 'host' | 'authority' | 'target'>,
+): ProxiedRequest {
+  const now = performance.now();
+  const { application_id, preview_id } = route.site.route;
+  const proxied: ProxiedRequest = {
+    request: inbound.request,
+    response: inbound.response,
+    listener: inbound.listener,
+    expects: inbound.expects,
+    upgrade: inbound.upgrade,
+    ingress,
+    site: route.site,
+    caller: route.caller,
+    host: route.host,
+    authority: route.authority,
+    target: route.target,
+    at: new Date(),
+    startedMs: now,
+    touchedMs: now,
+    owner: { application_id, preview_id, instance_id: null },
+    upstream: null,
+    connection: null,
+    tried: [],
+    attempts: 0,
+    body: bodyOf(inbound.request),
+    pending: null,
+    answered: false,
+    ended: false,
+    closed: false,
+    receivedBytes: 0,
+    sentBytes: 0,
+    status: 0,
+    reason: null,
+    onConnected: onConnected,
+    onInformational: onInformed,
+    onSwitchingProtocols: onSwitched,
+    onHead: onAnswered,
+    onBodyChunk: onReceived,
+    onReadDelivered: onSettled,
+    onComplete: onFinished,
+    onDrained: onDrained,
+    onBroken: onBroken,
+  };
+  ingress.running.add(proxied);
+  proxied.site.application.open += 1;
+  inbound.response.on('close', () => finishProxying(proxied));
+  return proxied;
+}
+
+/** Leads the request to an instance, to the next one where one refuses. */
+export function sendToInstance(proxied: ProxiedRequest): void {
+  const { ingress, site, request, caller, upgrade } = proxied;
+  const now = performance.now();
+  const upstream = chooseUpstream(site, proxied.tried, request.headers.cookie, now);
+  if (upstream === null)
+    return sendPage(proxied, proxied.tried.length > 0 ? pageOf('refused') : noTargetPage(site.route.state));
+  proxied.upstream = upstream;
+  proxied.owner.instance_id = upstream.instanceId;
+  proxied.touchedMs = now;
+  upstream.open += 1;
+  const kind = upgrade !== null || proxied.attempts > 0 ? 'new' : isRepeatable(proxied) ? 'repeatable' : 'once';
+  proxied.attempts += 1;
+  const connection = takeConnection(upstream, proxied, now, kind, ingress.limits.headerBytes);
+  proxied.connection = connection;
+  const { target, authority, expects, body } = proxied;
+  if (body === 'held') holdWrites(connection); // head and the beginning of the body in one packet
+  sendHead(
+    connection,
+    request.method as string,
+    forwardedHead(request, {
+      target,
+      authority,
+      caller,
+      trustProxy: ingress.trustProxy,
+      protocol: upgrade?.protocol ?? null,
+      expects,
+    }),
+  );
+  if (connection.connected) startSendingBody(proxied);
+}
+
+/** The instance has not taken the connection in time. */
+export function failConnecting(proxied: ProxiedRequest): void {
+  const { connection } = proxied;
+  if (connection === null) return;
+  destroyConnection(connection);
+  proxied.onBroken(new Error('the connection was not accepted in time'));
+}
+
+function holdWrites({ socket }: UpstreamConnection): void {
+  socket.cork();
+  process.nextTick(() => process.nextTick(() => socket.uncork()));
+}
+
+// RFC 9110 section 9.2.2: only these may be sent again when it is not known whether they arrived.
+function isRepeatable(proxied: ProxiedRequest): boolean {
+  return proxied.body === 'none' && IDEMPOTENT.has(proxied.request.method as string);
+}
+
+function onConnected(this: ProxiedRequest): void {
+  this.touchedMs = performance.now();
+  startSendingBody(this);
+}
+
+function onInformed(this: ProxiedRequest, head: ResponseHead): void {
+  if (head.status === 100 && this.expects) return startSendingBody(this, 'invited');
+  if (head.status !== 103 || this.request.httpVersionMinor === 0) return;
+  const links = head.headers.filter(
+    (_, index) => index % 2 === 1 && (head.headers[index - 1] as string).toLowerCase() === 'link',
+  );
+  try {
+    if (links.length > 0) this.response.writeEarlyHints({ link: links });
+  } catch {
+    // A hint that Node finds malformed is left out: it is only a hint.
+  }
+}
+
+function onSwitched(this: ProxiedRequest, head: ResponseHead, rest: Buffer): void {
+  if (this.upgrade === null || this.upgrade.protocol === null) throw new Error('the protocol was switched unasked');
+  openTunnel(this, head, rest);
+}
+
+function onAnswered(this: ProxiedRequest, head: ResponseHead): void {
+  const { response, upstream, site, ingress } = this;
+  const cookie = upstream && stickyCookie(site, upstream, this.request.headers.cookie, this.caller.scheme);
+  if (cookie !== null) head.headers.push('Set-Cookie', cookie);
+  if (ingress.closing || (!this.request.complete && this.body !== 'none')) closeAfterResponse(response);
+  response.writeHead(head.status, head.message, head.headers);
+  this.answered = true;
+  this.status = head.status;
+}
+
+function onReceived(this: ProxiedRequest, chunk: Buffer): void {
+  this.sentBytes += chunk.length;
+  if (this.pending !== null) this.response.write(this.pending);
+  this.pending = chunk;
+}
+
+function onSettled(this: ProxiedRequest): void {
+  this.touchedMs = performance.now();
+  const { pending, connection, response } = this;
+  if (this.ended || connection === null || !this.answered) return;
+  this.pending = null;
+  if (pending === null) return response.flushHeaders();
+  if (response.write(pending)) return;
+  connection.socket.pause();
+  response.once('drain', () => {
+    this.touchedMs = performance.now();
+    if (this.connection === connection) connection.socket.resume();
+  });
+}
+
+function onFinished(this: ProxiedRequest, trailers: string[]): void {
+  const { pending, connection, response } = this;
+  this.ended = true;
+  this.pending = null;
+  if (trailers.length > 0) response.addTrailers(pairs(trailers));
+  if (connection !== null && (this.body === 'none' || this.body === 'sent'))
+    returnConnection(connection, performance.now());
+  else if (connection !== null) destroyConnection(connection);
+  releaseUpstream(this);
+  if (pending !== null && pending.length < SMALL_BYTES) return endResponse(this, pending.toString('latin1'));
+  endResponse(this, pending);
+}
+
+function onDrained(this: ProxiedRequest): void {
+  this.request.resume();
+}
+
+function onBroken(this: ProxiedRequest): void {
+  const { connection, upstream } = this;
+  releaseUpstream(this);
+  if (this.closed || connection === null || upstream === null) return;
+  if (this.answered) {
+    this.reason = 'broken';
+    return void this.response.destroy();
+  }
+  if (!connection.connected) {
+    this.tried.push(upstream);
+    upstream.avoidUntil = performance.now() + AVOID_MS;
+    return sendToInstance(this);
+  }
+  if (connection.reused && !connection.receivedBytes && isRepeatable(this) && this.attempts < ATTEMPTS)
+    return sendToInstance(this);
+  sendPage(this, pageOf('broken'));
+}
+
+function pairs(list: string[]): [string, string][] {
+  return Array.from({ length: list.length / 2 }, (_, index) => [
+    list[2 * index] as string,
+    list[2 * index + 1] as string,
+  ]);
+}

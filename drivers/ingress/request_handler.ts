@@ -1,0 +1,136 @@
+// Where requests come in: what is wrong with them is said here, the rest goes to an instance.
+import type { IncomingMessage } from 'node:http';
+import { bodyOf } from './request_body';
+import { hasCertificate } from './tls_contexts';
+import { sendToInstance, beginProxying, type InboundRequest, type ProxiedRequest } from './proxied_request';
+import { callerOf } from './forwarded_head';
+import type { IngressState } from './ingress_state';
+import { pageOf, render, type Page } from './pages';
+import { isClosingAfterResponse, endAfterRequest, closeAfterResponse, sendPage } from './response';
+import { findSite, normalizeHost } from './route_table';
+
+interface RequestAddress {
+  authority: string;
+  target: string;
+}
+
+const CHALLENGE_PATH = '/.well-known/acme-challenge/';
+const TOKEN = /^[A-Za-z0-9_-]{1,256}$/;
+const HTTPS_DEFAULT = 443;
+
+export function handleRequest(ingress: IngressState, inbound: InboundRequest): void {
+  const { request, response } = inbound;
+  if (isClosingAfterResponse(request.socket)) return;
+  response.on('error', () => undefined); // a write to a client that has gone
+  const malformed = protocolErrorOf(ingress, inbound);
+  if (malformed !== null) return rejectRequest(inbound, malformed);
+  const address = addressOf(request);
+  if (address === null) return rejectRequest(inbound, pageOf('malformed'));
+  if (inbound.listener === 'http' && address.target.startsWith(CHALLENGE_PATH))
+    return void answerChallenge(ingress, inbound, address);
+  routeRequest(ingress, inbound, address);
+}
+
+function routeRequest(ingress: IngressState, inbound: InboundRequest, { authority, target }: RequestAddress): void {
+  const site = findSite(ingress.table, authority);
+  if (site === null) return rejectRequest(inbound, pageOf('unknown_host'));
+  const caller = callerOf(inbound.request, authority, inbound.listener, ingress.trustProxy);
+  const full = site.application.open >= ingress.limits.applicationRequests;
+  const proxied = beginProxying(ingress, inbound, { site, caller, host: normalizeHost(authority), authority, target });
+  if (full) return sendPage(proxied, pageOf('busy'));
+  if (site.route.force_https && caller.scheme === 'http') return redirectToHttps(proxied);
+  admitRequest(proxied);
+}
+
+function admitRequest(proxied: ProxiedRequest): void {
+  const { ingress, request, site } = proxied;
+  if (site.route.maintenance) return sendPage(proxied, pageOf('maintenance'));
+  if (Number(request.headers['content-length'] ?? 0) > ingress.limits.bodyBytes)
+    return sendPage(proxied, pageOf('body_too_large'));
+  sendToInstance(proxied);
+}
+
+function redirectToHttps(proxied: ProxiedRequest): void {
+  const has = hasCertificate(proxied.ingress.certificates, proxied.host);
+  if (has === true) return sendRedirect(proxied);
+  if (has === false) return admitRequest(proxied);
+  void has.then((found) => {
+    if (proxied.closed) return;
+    if (found) sendRedirect(proxied);
+    else admitRequest(proxied);
+  });
+}
+
+// A visitor who named our port sees the ports as they are; one who did not comes through ports that others map to ours.
+function sendRedirect(proxied: ProxiedRequest): void {
+  const { ingress, authority, host, target } = proxied;
+  const named = /:\d+$/.test(authority) && !authority.endsWith(':80');
+  const port =
+    named && ingress.httpsPort !== null && ingress.httpsPort !== HTTPS_DEFAULT ? `:${ingress.httpsPort}` : '';
+  const page: Page = {
+    status: 308,
+    reason: 'https',
+    title: 'Moved to https',
+    detail: 'This address is served over https.',
+  };
+  sendPage(proxied, page, { Location: `https://${host}${port}${target === '*' ? '/' : target}` });
+}
+
+// Node's parser refuses most of what makes two servers see different requests in the same bytes. This is the rest
+// (RFC 9112 sections 3.2, 6.1 and 11.2).
+function protocolErrorOf({ limits }: IngressState, { request, upgrade }: InboundRequest): Page | null {
+  const { headers, httpVersionMajor, httpVersionMinor } = request;
+  const coding = headers['transfer-encoding'];
+  if (request.rawHeaders.length > limits.headers * 2) return pageOf('too_many_headers');
+  if (httpVersionMajor !== 1 || countHostHeaders(request) > 1) return pageOf('malformed');
+  if (coding === undefined)
+    return upgrade !== null && Number(headers['content-length'] ?? 0) > 0 ? pageOf('malformed') : null;
+  if (headers['content-length'] !== undefined || httpVersionMinor === 0 || upgrade !== null) return pageOf('malformed');
+  return coding.toLowerCase() === 'chunked' ? null : pageOf('not_implemented');
+}
+
+function countHostHeaders({ rawHeaders }: IncomingMessage): number {
+  let found = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') found += 1;
+  }
+  return found;
+}
+
+// The host in the request line wins over the header (RFC 9112 section 3.2.2).
+function addressOf(request: IncomingMessage): RequestAddress | null {
+  const target = request.url ?? '';
+  if (target.startsWith('/') || (target === '*' && request.method === 'OPTIONS'))
+    return { authority: request.headers.host ?? '', target };
+  const [, authority, path = ''] = /^https?:\/\/([^/?#@]+)([/?].*)?$/i.exec(target) ?? [];
+  if (authority === undefined) return null;
+  return { authority, target: path.startsWith('/') ? path : `/${path}` };
+}
+
+async function answerChallenge(ingress: IngressState, inbound: InboundRequest, address: RequestAddress): Promise<void> {
+  const { response } = inbound;
+  const token = address.target.slice(CHALLENGE_PATH.length).split('?', 1)[0] as string;
+  const answer = TOKEN.test(token) ? await ingress.parts.challenge(token).catch(() => null) : null;
+  if (response.destroyed) return;
+  // An application may get certificates of its own.
+  if (answer === null) return routeRequest(ingress, inbound, address);
+  response.writeHead(200, {
+    'Content-Type': 'text/plain',
+    'Content-Length': Buffer.byteLength(answer),
+    'Cache-Control': 'no-store',
+  });
+  response.end(answer);
+}
+
+/** An answer that belongs to no application: nobody's counters, nobody's log. */
+function rejectRequest({ request, response, listener }: InboundRequest, page: Page): void {
+  const { requestId } = callerOf(request, '', listener, 0);
+  const { headers, body } = render(page, request, requestId);
+  const whole = bodyOf(request) === 'none';
+  if (page.status !== 404 || !whole) closeAfterResponse(response);
+  response.writeHead(page.status, headers);
+  if (whole) return void response.end(body);
+  response.write(body);
+  endAfterRequest(request, response);
+}

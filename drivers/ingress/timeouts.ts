@@ -1,0 +1,32 @@
+// Looks at all times now and then. One timer for everything costs less than one per request.
+import { failConnecting, type ProxiedRequest } from './proxied_request';
+import type { IngressState } from './ingress_state';
+import { pageOf } from './pages';
+import { failRequest } from './response';
+import { pruneTable } from './route_table';
+import { endTunnel } from './tunnel';
+
+export function enforceTimeouts(ingress: IngressState): void {
+  const now = performance.now();
+  for (const proxied of ingress.running) enforceTimeout(proxied, now - proxied.touchedMs);
+  for (const tunnel of ingress.tunnels) if (now - tunnel.touchedMs > ingress.limits.tunnelIdleMs) endTunnel(tunnel);
+  pruneTable(ingress.table, now);
+}
+
+// Whose turn it is decides whose fault the silence is.
+function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
+  const { limits } = proxied.ingress;
+  const { response, request, connection } = proxied;
+  if (proxied.ended || response.writableNeedDrain)
+    return silentMs > limits.clientIdleMs ? endSlowClient(proxied) : undefined;
+  if (connection === null) return; // its certificate is looked up, or it is about to close
+  if (!connection.connected) return silentMs > limits.connectMs ? failConnecting(proxied) : undefined;
+  if (proxied.body === 'flowing' && !request.isPaused() && !proxied.answered)
+    return silentMs > limits.clientIdleMs ? failRequest(proxied, pageOf('slow_client')) : undefined;
+  if (silentMs > proxied.site.route.request_timeout_ms) failRequest(proxied, pageOf('timeout'));
+}
+
+function endSlowClient(proxied: ProxiedRequest): void {
+  proxied.reason ??= 'slow_client';
+  proxied.response.destroy();
+}

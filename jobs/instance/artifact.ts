@@ -1,0 +1,9 @@
+import path from 'node:path';
+import type { Launch } from '../../models/instance_work';
+import type { JobContext } from '../job';
+import { hostDriversOf } from './row';
+
+/** The files that an instance gets a copy of. */
+export function artifactDirectory({ artifact_id }: Launch, ctx: JobContext): string {
+  return path.join(hostDriversOf(ctx).directories.releases, artifact_id);
+}
