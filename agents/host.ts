@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { makeDirectory } from '../core/directory';
 import { StartupError } from '../core/startup_error';
-import { openBuilder } from '../drivers/builder/native';
+import { openBuilder } from '../drivers/builder/buildpack';
 import { operatorCertificate } from '../drivers/certificates/operator';
 import { openIngress } from '../drivers/ingress/http';
 import type { Certificate, IngressDriver } from '../drivers/ingress';

@@ -1,5 +1,5 @@
 // How the files of a source become something that runs: what language it is, which commands build it, which start it.
-// A builder only looks and plans; the commands run as a unit of the runtime.
+// A builder only reads and plans; the commands run as a unit of the runtime.
 import type { HostFacts } from '../core/host_facts';
 import type { DriverContext } from './driver';
 
@@ -28,7 +28,7 @@ export interface BuildPlan {
   env: Record<string, string>;
 }
 
-export interface BuildPlace {
+export interface BuildDirectories {
   /** The files of the source. */
   directory: string;
   /** Kept between builds of one application; empty after clear_cache. */
@@ -44,7 +44,7 @@ export interface BuildDriver {
   /** One POSIX shell script that runs all steps, prints `-----> name` before each and ends at the first failure. Written for `sh`. */
   script(plan: BuildPlan): string;
   /** Variables that a build needs beside those of the plan: caches of the package managers, HOME. */
-  environment(place: BuildPlace): Record<string, string>;
+  environment(place: BuildDirectories): Record<string, string>;
 }
 
 /** The message is a sentence for users. */

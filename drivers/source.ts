@@ -9,7 +9,7 @@ export interface GitRemote {
 }
 
 /** What is wanted of a repository: a commit of a branch, its head, or the head of the default branch. */
-export interface Wanted {
+export interface Revision {
   branch?: string | null;
   /** 7 to 40 hexadecimal digits. */
   commit?: string | null;
@@ -43,12 +43,12 @@ export type SourceFailure =
 
 export interface SourceDriver {
   /** Asks the remote only; keeps nothing. @throws SourceError */
-  look(remote: GitRemote, wanted: Wanted, ctx: DriverContext): Promise<Head>;
+  resolveHead(remote: GitRemote, wanted: Revision, ctx: DriverContext): Promise<Head>;
   /**
    * Brings the mirror `id` (one bare mirror per application) up to date and finds the commit in it.
    * @throws SourceError
    */
-  fetch(id: string, remote: GitRemote, wanted: Wanted, ctx: DriverContext): Promise<Commit>;
+  fetch(id: string, remote: GitRemote, wanted: Revision, ctx: DriverContext): Promise<Commit>;
   /** Paths that differ between two commits of the mirror; null where one of them is not in it. */
   changedPaths(id: string, from: string, to: string, ctx: DriverContext): Promise<string[] | null>;
   /** Writes the files of a commit of the mirror into an empty or absent directory, submodules included. May be repeated after a crash. @throws SourceError */
@@ -56,9 +56,9 @@ export interface SourceDriver {
   /** Writes the files of a shipped template. @throws SourceError no_repository */
   exportTemplate(name: string, directory: string, ctx: DriverContext): Promise<void>;
   /** Removes the mirror. Absent is success. */
-  forget(id: string, ctx: DriverContext): Promise<void>;
+  removeMirror(id: string, ctx: DriverContext): Promise<void>;
   /** Ids of all mirrors, for the look for orphans. */
-  list(ctx: DriverContext): Promise<string[]>;
+  listMirrors(ctx: DriverContext): Promise<string[]>;
 }
 
 /** The message is a sentence for users: it names no path of the host and no credential. */

@@ -71,7 +71,7 @@ async function keepUp(row: ApplicationRow, ctx: JobContext): Promise<Outcome> {
 async function tearDown(row: ApplicationRow, ctx: JobContext): Promise<Outcome> {
   if (await removeStack(ctx.sql, placeOf(row))) return progressing(GOING_MS);
   const { source, directories } = ctx.drivers.host as HostDrivers;
-  await source.forget(row.id, ctx);
+  await source.removeMirror(row.id, ctx);
   await removeDirectory(path.join(directories.caches, row.id));
   return gone;
 }

@@ -36,7 +36,7 @@ async function look(row: AutoDeployRow, application: Watched, address: string, c
   const { source } = ctx.drivers.host as HostDrivers;
   const branch = row.branch ?? application.source?.branch ?? null;
   const remote = { address };
-  const head = await source.look(remote, { branch }, ctx);
+  const head = await source.resolveHead(remote, { branch }, ctx);
   const watched = watchedOf(address, branch);
   if (row.last_seen_sha === null || row.watched !== watched) return { last_seen_sha: head.sha, watched };
   if (row.last_seen_sha === head.sha) return {};

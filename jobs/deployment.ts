@@ -10,7 +10,7 @@ import { freeLeases } from '../db/lease';
 import { build } from './deployment/build';
 import { deploy } from './deployment/deploy';
 import { clearAway, keep, tearDown } from './deployment/end';
-import { DeploymentFailure, say, type DeploymentRow } from './deployment/row';
+import { DeploymentFailure, appendDeploymentLog, type DeploymentRow } from './deployment/row';
 import { failed, progressing, settled, type Job, type JobContext, type Outcome } from './job';
 
 const MINUTE_MS = 60_000;
@@ -56,7 +56,7 @@ async function orFail(
   } catch (error) {
     const reason = reasonOf(error);
     if (reason === null || ctx.signal.aborted) throw error;
-    await say(row, ctx, row.status === 'building' ? 'build' : 'deploy', reason, 'error');
+    await appendDeploymentLog(row, ctx, row.status === 'building' ? 'build' : 'deploy', reason, 'error');
     return failed(reason, { finished_at: new Date().toISOString() }, 0);
   }
 }
@@ -66,7 +66,7 @@ function reasonOf(error: unknown): string | null {
   if (error instanceof DeploymentFailure || error instanceof BuildError || error instanceof SourceError)
     return error.message;
   if (!(error instanceof DriverError) || !FINAL.has(error.reason)) return null;
-  return `The host cannot run it: ${error.message}.`;
+  return `The host cannot run the deployment: ${error.message.replace(/\.$/, '')}.`;
 }
 
 const FINAL: ReadonlySet<string> = new Set(['invalid', 'unsupported', 'conflict', 'capacity']);

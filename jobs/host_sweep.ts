@@ -31,7 +31,9 @@ export async function sweepHost(sql: Database, host: HostDrivers, log: Logger, c
   await each('cache', await withoutApplicationRow(sql, await namesIn(directories.caches)), (id) =>
     removeDirectory(path.join(directories.caches, id)),
   );
-  await each('mirror', await withoutApplicationRow(sql, await source.list(ctx)), (id) => source.forget(id, ctx));
+  await each('mirror', await withoutApplicationRow(sql, await source.listMirrors(ctx)), (id) =>
+    source.removeMirror(id, ctx),
+  );
   for (const driver of Object.values(endpoints)) {
     const ids: string[] = [];
     for await (const { owner_id } of driver.list(ctx)) ids.push(owner_id);

@@ -4,7 +4,7 @@ import type { Probes, SourceAnswer } from '../core/context';
 import { limits } from '../core/limits';
 import { dnsQuestions } from '../drivers/dns';
 import { driverContext } from '../drivers/driver';
-import { SourceError, type GitRemote, type SourceDriver, type Wanted } from '../drivers/source';
+import { SourceError, type GitRemote, type SourceDriver, type Revision } from '../drivers/source';
 import { openSource } from '../drivers/source/git';
 
 /** Opens nothing yet: the folder for sources is made when a repository is first asked. */
@@ -37,9 +37,9 @@ function openSources({
   });
 }
 
-async function look(source: SourceDriver, remote: GitRemote, wanted: Wanted): Promise<SourceAnswer> {
+async function look(source: SourceDriver, remote: GitRemote, wanted: Revision): Promise<SourceAnswer> {
   try {
-    return { found: true, ...(await source.look(remote, wanted, driverContext(limits.probeTimeoutMs))) };
+    return { found: true, ...(await source.resolveHead(remote, wanted, driverContext(limits.probeTimeoutMs))) };
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
     return { found: false, failure: error.failure, message: error.message };

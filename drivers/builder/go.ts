@@ -1,41 +1,43 @@
 // Go: every program of the module into bin/.
 import { BuildError } from '../builder';
-import type { Look } from './part';
+import type { DetectLanguage } from './language_plan';
 import type { SourceFiles } from './source_files';
 
-export const lookForGo: Look = async (files, facts) => {
+export const detectGo: DetectLanguage = async (files, facts) => {
   const module = await files.read('go.mod');
   if (module === null) return null;
   if (!facts.programs.go)
-    throw new BuildError('The source needs Go, which is not on this platform. An operator can install it.');
-  const program = await programOf(files, module);
+    throw new BuildError(
+      'The source needs Go, which is not installed on this platform. Ask the operator to install it.',
+    );
+  const program = await findProgram(files, module);
   return {
     kind: 'go',
-    words: [`Go ${facts.programs.go.version}`, 'go build'],
+    summary: [`Go ${facts.programs.go.version}`, 'go build'],
     steps: [{ name: 'go build', command: 'mkdir -p bin && go build -o bin/ ./...' }],
     site: [],
-    processes: webOf(program),
+    processes: webProcess(program),
     env: {},
     programs: ['bin'],
   };
 };
 
-function webOf(program: string | null): Record<string, string> {
+function webProcess(program: string | null): Record<string, string> {
   return program === null ? {} : { web: `bin/${program}` };
 }
 
 /** The program of the root, or the only one of cmd/. */
-async function programOf(files: SourceFiles, module: string): Promise<string | null> {
+async function findProgram(files: SourceFiles, module: string): Promise<string | null> {
   for (const name of await files.names('.')) {
     if (name.endsWith('.go') && !name.endsWith('_test.go') && /^package main\b/m.test((await files.read(name)) ?? ''))
-      return nameOf(module);
+      return programNameOf(module);
   }
   const commands = await files.names('cmd');
   return commands.length === 1 && /^[\w.-]+$/.test(commands[0]!) ? commands[0]! : null;
 }
 
 /** As go build names it: the last part of the module that is no version. */
-function nameOf(module: string): string | null {
+function programNameOf(module: string): string | null {
   const parts = /^module\s+"?([\w./~-]+)"?/m.exec(module)?.[1]?.split('/') ?? [];
   return parts.filter((part, i) => i === 0 || !/^v\d+$/.test(part)).at(-1) ?? null;
 }

@@ -2,10 +2,10 @@
 import type { HostFacts, ProgramName } from '../../core/host_facts';
 import { BuildError } from '../builder';
 import { satisfies } from './node_range';
-import { readPackage, type Package } from './package_json';
-import type { Look, Part, Step } from './part';
+import { parsePackage, type Package } from './package_json';
+import type { DetectLanguage, LanguagePlan, Step } from './language_plan';
 import type { SourceFiles } from './source_files';
-import { lateSite } from './static_site';
+import { siteOfBuild } from './static_site';
 
 type Manager = 'npm' | 'yarn' | 'pnpm';
 
@@ -16,21 +16,21 @@ const lockFiles: [file: string, manager: Manager][] = [
   ['pnpm-lock.yaml', 'pnpm'],
 ];
 
-export const lookForNode: Look = async (files, facts) => {
+export const detectNode: DetectLanguage = async (files, facts) => {
   const text = await files.read('package.json');
   if (text === null) return null;
-  const found = readPackage(text);
+  const found = parsePackage(text);
   const version = requireNode(found, facts);
-  const manager = await managerOf(found, files);
+  const manager = await findPackageManager(found, files);
   const install = found.hasDependencies || manager.lockFile !== null ? [await installStep(manager, files, facts)] : [];
   const build: Step[] =
     found.scripts.build === undefined
       ? []
       : [{ name: `${manager.name} run build`, command: `${manager.name} run build` }];
   if (install.length + build.length > 0) requireProgram(manager.name, manager.lockFile, facts);
-  const part: Part = {
+  const part: LanguagePlan = {
     kind: 'node',
-    words: [`Node.js ${version}`, ...install.map(({ name }) => name), ...(build.length ? ['build script'] : [])],
+    summary: [`Node.js ${version}`, ...install.map(({ name }) => name), ...(build.length ? ['build script'] : [])],
     steps: [...install, ...build],
     site: [],
     processes: {},
@@ -41,16 +41,21 @@ export const lookForNode: Look = async (files, facts) => {
 };
 
 /** What starts it: the start script, the main file, server.js or index.js; else it is a site that the build script makes. */
-async function withStart(part: Part, found: Package, manager: Manager, files: SourceFiles): Promise<Part> {
+async function withStart(
+  part: LanguagePlan,
+  found: Package,
+  manager: Manager,
+  files: SourceFiles,
+): Promise<LanguagePlan> {
   const file = await firstFile(files, [found.main, 'server.js', 'index.js']);
   const start = found.scripts.start === undefined ? file && `node ${file}` : startCommand(found, manager);
   if (start) return { ...part, processes: { web: start } };
   if (found.scripts.build === undefined && !(await files.has('index.html')) && !(await files.has('public/index.html')))
     return part;
-  const site = lateSite(
+  const site = siteOfBuild(
     found.scripts.build === undefined ? ['.', 'public'] : ['dist', 'build', 'out', 'public', '_site', '.'],
   );
-  return { ...part, kind: 'static', words: [...part.words, 'static site'], ...site };
+  return { ...part, kind: 'static', summary: [...part.summary, 'static site'], ...site };
 }
 
 // npm in between costs memory and a moment, and has nothing to do where the script only calls node.
@@ -71,7 +76,9 @@ async function firstFile(files: SourceFiles, names: (string | null)[]): Promise<
 
 function requireNode({ node: range }: Package, { programs }: HostFacts): string {
   if (!programs.node)
-    throw new BuildError('The source needs Node.js, which is not on this platform. An operator can install it.');
+    throw new BuildError(
+      'The source needs Node.js, which is not installed on this platform. Ask the operator to install it.',
+    );
   const { version } = programs.node;
   if (range !== null && satisfies(version, range) === false) {
     throw new BuildError(
@@ -81,7 +88,10 @@ function requireNode({ node: range }: Package, { programs }: HostFacts): string 
   return version;
 }
 
-async function managerOf(found: Package, files: SourceFiles): Promise<{ name: Manager; lockFile: string | null }> {
+async function findPackageManager(
+  found: Package,
+  files: SourceFiles,
+): Promise<{ name: Manager; lockFile: string | null }> {
   const present: [string, Manager][] = [];
   for (const lock of lockFiles) if (await files.has(lock[0])) present.push(lock);
   const named = found.manager === 'yarn' || found.manager === 'pnpm' || found.manager === 'npm' ? found.manager : null;

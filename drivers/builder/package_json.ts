@@ -14,14 +14,14 @@ export interface Package {
 type Fields = Record<string, unknown>;
 
 /** @throws BuildError that says what is wrong, and where */
-export function readPackage(text: string): Package {
-  const found = parsed(text);
-  const engines = table(found, 'engines');
+export function parsePackage(text: string): Package {
+  const found = parseObject(text);
+  const engines = readTable(found, 'engines');
   const dependencies = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'].some(
-    (name) => Object.keys(table(found, name)).length > 0,
+    (name) => Object.keys(readTable(found, name)).length > 0,
   );
   return {
-    scripts: scriptsOf(table(found, 'scripts')),
+    scripts: readScripts(readTable(found, 'scripts')),
     main: typeof found.main === 'string' && found.main !== '' ? found.main : null,
     node: typeof engines.node === 'string' ? engines.node : null,
     manager: typeof found.packageManager === 'string' ? (found.packageManager.split('@')[0] ?? null) : null,
@@ -29,33 +29,33 @@ export function readPackage(text: string): Package {
   };
 }
 
-function parsed(text: string): Fields {
+function parseObject(text: string): Fields {
   try {
     const found: unknown = JSON.parse(text);
     if (isTable(found)) return found;
   } catch (error) {
-    throw new BuildError(`package.json is not valid JSON${placeOf(error as Error, text)}.`);
+    throw new BuildError(`package.json is not valid JSON${positionOf(error as Error, text)}.`);
   }
   throw new BuildError('package.json must be a JSON object.');
 }
 
 // V8 names the position in most of its complaints: `... in JSON at position 17`.
-function placeOf({ message }: Error, text: string): string {
+function positionOf({ message }: Error, text: string): string {
   const position = /at position (\d+)/.exec(message)?.[1];
-  if (position === undefined) return /end of JSON/.test(message) ? ': it ends in the middle' : '';
-  return `: something is wrong in line ${text.slice(0, Number(position)).split('\n').length}`;
+  if (position === undefined) return /end of JSON/.test(message) ? ': the file is incomplete' : '';
+  return `: see line ${text.slice(0, Number(position)).split('\n').length}`;
 }
 
-function table(found: Fields, name: string): Fields {
+function readTable(found: Fields, name: string): Fields {
   const value = found[name];
   if (value === undefined || value === null || (Array.isArray(value) && name === 'engines')) return {};
   if (!isTable(value)) throw new BuildError(`package.json: ${name} must be an object.`);
   return value;
 }
 
-function scriptsOf(scripts: Fields): Record<string, string> {
+function readScripts(scripts: Fields): Record<string, string> {
   const wrong = Object.keys(scripts).find((name) => typeof scripts[name] !== 'string');
-  if (wrong !== undefined) throw new BuildError(`package.json: the script ${JSON.stringify(wrong)} must be a text.`);
+  if (wrong !== undefined) throw new BuildError(`package.json: the script ${JSON.stringify(wrong)} must be a string.`);
   return scripts as Record<string, string>;
 }
 

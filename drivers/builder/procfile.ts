@@ -10,39 +10,40 @@ export interface Procfile {
 const commandMax = 2000;
 
 /** @throws BuildError that names the line */
-export function readProcfile(text: string): Procfile {
+export function parseProcfile(text: string): Procfile {
   const found = new Map<string, string>();
   text.split(/\r?\n/).forEach((line, i) => {
     if (/^\s*(#.*)?$/.test(line)) return;
-    const [type, command] = entry(line, i + 1);
-    if (found.has(type)) throw wrong(i + 1, `the process type ${type} stands there twice`);
+    const [type, command] = parseEntry(line, i + 1);
+    if (found.has(type)) throw procfileError(i + 1, `defines the process type ${type} a second time`);
     found.set(type, command);
   });
   const { release = null, ...processes } = Object.fromEntries(found);
   if (found.size === 0)
-    throw new BuildError('The Procfile is empty. Write a line like `web: node server.js` into it, or remove it.');
+    throw new BuildError('The Procfile is empty. Add a line like `web: node server.js`, or remove the file.');
   if (found.size > limits.processesPerApplication)
     throw new BuildError(`The Procfile has more than ${limits.processesPerApplication} process types.`);
   return { processes, release_command: release };
 }
 
-function entry(line: string, number: number): [type: string, command: string] {
+function parseEntry(line: string, number: number): [type: string, command: string] {
   const [, type = '', command = ''] = /^\s*([^:\s]+)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
-  if (type === '') throw wrong(number, `${JSON.stringify(line.slice(0, 60))} is not of the form \`type: command\``);
+  if (type === '')
+    throw procfileError(number, `is not of the form \`type: command\`: ${JSON.stringify(line.slice(0, 60))}`);
   if (!/^[a-z][a-z0-9_-]{0,29}$/.test(type))
-    throw wrong(
+    throw procfileError(
       number,
-      `the process type ${JSON.stringify(type.slice(0, 60))} must be lower-case letters, digits, - and _, 30 at most, and begin with a letter`,
+      `names the process type ${JSON.stringify(type.slice(0, 60))}. A process type begins with a lower-case letter and has at most 30 lower-case letters, digits, - and _`,
     );
-  if (command === '') throw wrong(number, `the process type ${type} has no command`);
+  if (command === '') throw procfileError(number, `has no command for the process type ${type}`);
   if (command.length > commandMax || /\p{Cc}/u.test(command.replaceAll('\t', ' ')))
-    throw wrong(
+    throw procfileError(
       number,
-      `the command of ${type} is longer than ${commandMax} characters or has control characters in it`,
+      `has a command that is longer than ${commandMax} characters or contains control characters`,
     );
   return [type, command];
 }
 
-function wrong(line: number, what: string): BuildError {
-  return new BuildError(`Procfile, line ${line}: ${what}.`);
+function procfileError(line: number, what: string): BuildError {
+  return new BuildError(`Line ${line} of the Procfile ${what}.`);
 }

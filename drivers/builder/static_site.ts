@@ -1,16 +1,16 @@
 // A site of files: served by a small server that becomes part of what is built, so that it lives as long as the files do.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Look, Part, Step } from './part';
+import type { DetectLanguage, LanguagePlan, Step } from './language_plan';
 
 const serverFile = '.platform/static_server.js';
 
-export const lookForSite: Look = async (files) => {
+export const detectStaticSite: DetectLanguage = async (files) => {
   const found = (await files.has('index.html')) ? '.' : (await files.has('public/index.html')) ? 'public' : null;
   if (found === null) return null;
   return {
     kind: 'static',
-    words: [found === '.' ? 'Static site' : 'Static site of public/'],
+    summary: [found === '.' ? 'Static site' : 'Static site of public/'],
     steps: [],
     site: [serverStep()],
     processes: { web: command([found]) },
@@ -20,7 +20,7 @@ export const lookForSite: Look = async (files) => {
 };
 
 /** A site that is there after the build only: the first of the directories that has an index.html then. Fails where none has. */
-export function lateSite(directories: string[]): Pick<Part, 'site' | 'processes'> {
+export function siteOfBuild(directories: string[]): Pick<LanguagePlan, 'site' | 'processes'> {
   const tests = directories.map((directory) => `[ -f ${directory}/index.html ]`).join(' || ');
   const none =
     'The build left no index.html in ' +
@@ -31,7 +31,7 @@ export function lateSite(directories: string[]): Pick<Part, 'site' | 'processes'
 }
 
 /** For a build command of the user, of which nobody knows what it leaves: the server says so at its start if there is no site. */
-export function perhapsSite(): Pick<Part, 'site' | 'processes'> {
+export function siteOfCustomBuild(): Pick<LanguagePlan, 'site' | 'processes'> {
   return { site: [serverStep()], processes: { web: command(['dist', 'build', 'out', 'public', '_site', '.']) } };
 }
 

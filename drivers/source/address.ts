@@ -1,4 +1,4 @@
-// Where an address leads, and whether the platform may go there. The name is resolved here once; git is then held to the
+// The endpoint behind the address of a repository, and whether the platform may connect to it. The name is resolved here once; git is then held to the
 // addresses that were checked, so that a second answer of the DNS cannot lead elsewhere.
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -14,7 +14,7 @@ export interface AddressRules {
   allowPrivateAddresses: boolean;
 }
 
-export interface Place {
+export interface RemoteEndpoint {
   scheme: 'https' | 'http' | 'ssh' | 'file';
   /** As git gets it. */
   address: string;
@@ -25,25 +25,29 @@ export interface Place {
   ips: string[];
 }
 
-type Named = Omit<Place, 'ips'>;
+type UnresolvedEndpoint = Omit<RemoteEndpoint, 'ips'>;
 
-const usualPorts: Record<Place['scheme'], number> = { https: 443, http: 80, ssh: 22, file: 0 };
+const defaultPorts: Record<RemoteEndpoint['scheme'], number> = { https: 443, http: 80, ssh: 22, file: 0 };
 
 /** @throws SourceError forbidden_address, unreachable */
-export async function locate(address: string, rules: AddressRules, ctx: DriverContext): Promise<Place> {
-  const named = read(address);
+export async function resolveEndpoint(
+  address: string,
+  rules: AddressRules,
+  ctx: DriverContext,
+): Promise<RemoteEndpoint> {
+  const named = parseAddress(address);
   if (named.scheme === 'file' && !rules.allowLocalGit)
     throw new SourceError(
       'forbidden_address',
-      'Repositories on the disk of this server are not allowed here. Use an https or ssh address.',
+      'This platform does not allow repositories on its own disk. Use an https or ssh address.',
     );
   if (named.scheme === 'http' && !rules.allowHttpGit)
     throw new SourceError(
       'forbidden_address',
-      'Repositories over http without TLS are not allowed here. Use an https or ssh address.',
+      'This platform does not allow repositories over http without TLS. Use an https or ssh address.',
     );
   if (named.scheme === 'file') return { ...named, ips: [] };
-  const ips = await resolve(named.host, ctx);
+  const ips = await resolveHost(named.host, ctx);
   if (!rules.allowPrivateAddresses && !ips.every(isPublic)) {
     throw new SourceError(
       'forbidden_address',
@@ -53,44 +57,44 @@ export async function locate(address: string, rules: AddressRules, ctx: DriverCo
   return { ...named, ips };
 }
 
-/** Whether what is secret to one may be told to the other: the same host, port and scheme, or the same host after its step to https. */
-export function sameOwner(one: Place, other: Place): boolean {
+/** Whether a credential for one may be sent to the other: the same host, port and scheme, or the same host after its step to https. */
+export function isSameOrigin(one: RemoteEndpoint, other: RemoteEndpoint): boolean {
   if (one.host.toLowerCase() !== other.host.toLowerCase()) return false;
   if (one.scheme === other.scheme) return one.port === other.port;
   return one.scheme === 'http' && other.scheme === 'https' && one.port === 80 && other.port === 443;
 }
 
-function read(address: string): Named {
+function parseAddress(address: string): UnresolvedEndpoint {
   if (gitUrl(address) === null)
     throw new SourceError(
       'forbidden_address',
       'The address is none of a Git repository: use https or ssh, without a password in it.',
     );
-  const scheme = /^([a-z]+):\/\//i.exec(address)?.[1]?.toLowerCase() as Place['scheme'] | undefined;
+  const scheme = /^([a-z]+):\/\//i.exec(address)?.[1]?.toLowerCase() as RemoteEndpoint['scheme'] | undefined;
   if (scheme === undefined)
     return {
       scheme: 'ssh',
       address,
       host: address.slice(address.indexOf('@') + 1, address.indexOf(':')),
-      port: usualPorts.ssh,
+      port: defaultPorts.ssh,
     };
   if (scheme === 'file') return { scheme, address, host: '', port: 0 };
   const url = new URL(address);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   // The normal form of the URL, so that git reads the same host in it as we do.
-  return { scheme, address: url.href, host, port: Number(url.port) || usualPorts[scheme] };
+  return { scheme, address: url.href, host, port: Number(url.port) || defaultPorts[scheme] };
 }
 
-async function resolve(host: string, ctx: DriverContext): Promise<string[]> {
+async function resolveHost(host: string, ctx: DriverContext): Promise<string[]> {
   if (isIP(host)) return [host];
   const unknown = () =>
     new SourceError('unreachable', `The host ${host} could not be found. Check the address of the repository.`);
-  const found = await Promise.race([lookup(host, { all: true, verbatim: true }).catch(() => []), ended(ctx.signal)]);
+  const found = await Promise.race([lookup(host, { all: true, verbatim: true }).catch(() => []), aborted(ctx.signal)]);
   if (found.length === 0) throw unknown();
   return found.map(({ address }) => address);
 }
 
-function ended(signal: AbortSignal): Promise<never[]> {
+function aborted(signal: AbortSignal): Promise<never[]> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve([]);
     signal.addEventListener('abort', () => resolve([]), { once: true });

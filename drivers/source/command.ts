@@ -11,7 +11,7 @@ export interface GitOptions {
   config?: Settings;
   env?: Record<string, string>;
   /** The process is ended when the folder grows beyond it. */
-  watch?: { folder: string; limitBytes: number };
+  sizeLimit?: { folder: string; limitBytes: number };
   /** Gets the output in pieces; answer 'enough' to end the process as if it had succeeded. Else it is collected. */
   onOutput?: (chunk: Buffer) => 'enough' | undefined;
   /** Called with the id of the process once it runs. */
@@ -20,20 +20,20 @@ export interface GitOptions {
 
 export type Settings = [key: string, value: string][];
 
-export type GitEnd = 'code' | 'too_large' | 'time';
+export type GitFailureReason = 'code' | 'too_large' | 'time';
 
-/** git did not do it. `stderr` is for programs to look at, never for users. */
+/** git failed. `stderr` is for programs to look at, never for users. */
 export class GitFailed extends Error {
   constructor(
-    readonly end: GitEnd,
+    readonly reason: GitFailureReason,
     readonly stderr: string,
   ) {
-    super(`git failed: ${end}`);
+    super(`git failed: ${reason}`);
   }
 }
 
 /** Why we ended a process; the first reason counts. */
-interface Ending {
+interface Termination {
   reason: 'time' | 'too_large' | 'enough' | null;
   kill(reason: 'time' | 'too_large' | 'enough'): void;
 }
@@ -43,7 +43,7 @@ const errorBytesMax = 64 << 10;
 const watchEveryMs = 250;
 
 // Faults of old commits that no one can mend any more; what could do harm (paths, links, .gitmodules) stays an error.
-const harmless = [
+const ignoredFaults = [
   'badDate',
   'badDateOverflow',
   'badEmail',
@@ -81,11 +81,11 @@ const hardening: Settings = [
   ['submodule.recurse', 'false'],
   ['fetch.recurseSubmodules', 'false'],
   ['fetch.fsckObjects', 'true'],
-  ...harmless.map((fault): [string, string] => [`fetch.fsck.${fault}`, 'ignore']),
+  ...ignoredFaults.map((fault): [string, string] => [`fetch.fsck.${fault}`, 'ignore']),
 ];
 
 // Which certificates are trusted is the operator's to say; nothing else of our environment is for git.
-const passedOn = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
+const inheritedVariables = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
 
 /** Answers what git printed. @throws GitFailed, DriverError unsupported */
 export async function git(args: string[], options: GitOptions, ctx: DriverContext): Promise<string> {
@@ -93,18 +93,18 @@ export async function git(args: string[], options: GitOptions, ctx: DriverContex
   const child = spawn('git', args, {
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: environment(options),
+    env: gitEnvironment(options),
     cwd: options.gitDir ?? '/',
   });
   const { pid } = child;
-  const ends = ending(child);
+  const ends = terminationOf(child);
   // Before anything is waited for: a quick git would end unheard.
-  const ended = outcome(child, ends, options);
+  const ended = collectOutput(child, ends, options);
   ended.catch(() => {});
   const onAbort = () => ends.kill('time');
   ctx.signal.addEventListener('abort', onAbort, { once: true });
   if (ctx.signal.aborted) onAbort();
-  const stopWatching = options.watch ? watch(options.watch, ends) : () => {};
+  const stopWatching = options.sizeLimit ? watchSize(options.sizeLimit, ends) : () => {};
   try {
     if (pid !== undefined) await options.onStart?.(pid);
     return await ended;
@@ -124,7 +124,7 @@ export function killGroup(pid: number): void {
 }
 
 /** Bytes of all files in a folder; what goes away meanwhile counts nothing. */
-export async function sizeOf(folder: string): Promise<number> {
+export async function measureDirectory(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   const sizes = await Promise.all(
     entries
@@ -139,8 +139,8 @@ export async function sizeOf(folder: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-function ending(child: ChildProcess): Ending {
-  const ends: Ending = {
+function terminationOf(child: ChildProcess): Termination {
+  const ends: Termination = {
     reason: null,
     kill(reason) {
       ends.reason ??= reason;
@@ -150,7 +150,7 @@ function ending(child: ChildProcess): Ending {
   return ends;
 }
 
-function environment({ gitDir, config = [], env = {} }: GitOptions): NodeJS.ProcessEnv {
+function gitEnvironment({ gitDir, config = [], env = {} }: GitOptions): NodeJS.ProcessEnv {
   const settings = [...hardening, ...config];
   const numbered = settings.flatMap(([key, value], i) => [
     [`GIT_CONFIG_KEY_${i}`, key],
@@ -169,24 +169,24 @@ function environment({ gitDir, config = [], env = {} }: GitOptions): NodeJS.Proc
     GIT_CONFIG_COUNT: String(settings.length),
     ...Object.fromEntries(numbered),
     ...Object.fromEntries(
-      passedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+      inheritedVariables.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
     ),
     ...(gitDir === undefined ? {} : { GIT_DIR: gitDir }),
     ...env,
   };
 }
 
-function watch({ folder, limitBytes }: NonNullable<GitOptions['watch']>, ends: Ending): () => void {
+function watchSize({ folder, limitBytes }: NonNullable<GitOptions['sizeLimit']>, ends: Termination): () => void {
   let timer: NodeJS.Timeout;
   const look = async () => {
-    if ((await sizeOf(folder)) > limitBytes) return ends.kill('too_large');
+    if ((await measureDirectory(folder)) > limitBytes) return ends.kill('too_large');
     timer = setTimeout(() => void look(), watchEveryMs);
   };
   timer = setTimeout(() => void look(), watchEveryMs);
   return () => clearTimeout(timer);
 }
 
-function outcome(child: ChildProcess, ends: Ending, { onOutput }: GitOptions): Promise<string> {
+function collectOutput(child: ChildProcess, ends: Termination, { onOutput }: GitOptions): Promise<string> {
   const output: Buffer[] = [];
   let bytes = 0;
   let errors = '';
@@ -202,7 +202,11 @@ function outcome(child: ChildProcess, ends: Ending, { onOutput }: GitOptions): P
   child.stderr!.on('data', (chunk: Buffer) => (errors = (errors + chunk.toString()).slice(-errorBytesMax)));
   return new Promise((resolve, reject) => {
     child.on('error', (error: NodeJS.ErrnoException) =>
-      reject(error.code === 'ENOENT' ? new DriverError('unsupported', 'the host has no program git') : error),
+      reject(
+        error.code === 'ENOENT'
+          ? new DriverError('unsupported', 'Git is not installed on this platform. Ask the operator to install it.')
+          : error,
+      ),
     );
     child.on('close', (code) => {
       if (code === 0 || ends.reason === 'enough') return resolve(Buffer.concat(output).toString());

@@ -5,11 +5,11 @@ import { mkdir, readdir, realpath, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../driver';
 import { SourceError, type GitRemote } from '../source';
-import { locate, sameOwner } from './address';
+import { resolveEndpoint, isSameOrigin } from './address';
 import { GitFailed, git } from './command';
 import { tooLarge } from './failure';
-import { ask, fetchInto, hasCommit, type Mirror } from './mirror';
-import { reaching, withScratch, type RemoteOptions } from './remote';
+import { queryGit, fetchInto, hasCommit, type Mirror } from './mirror';
+import { withRemote, withTemporaryDirectory, type RemoteOptions } from './remote';
 
 export interface Export {
   mirror: Mirror;
@@ -42,43 +42,46 @@ export async function exportCommit(wanted: Export, directory: string, ctx: Drive
   await Promise.all(
     (await readdir(directory)).map((name) => rm(path.join(directory, name), { recursive: true, force: true })),
   );
-  await write(wanted, directory, { bytes: wanted.limitBytes, files: filesMax, submodules: submodulesMax }, 0, ctx);
+  await exportTree(wanted, directory, { bytes: wanted.limitBytes, files: filesMax, submodules: submodulesMax }, 0, ctx);
 }
 
-async function write(
+async function exportTree(
   wanted: Export,
   directory: string,
   budget: Budget,
   depth: number,
   ctx: DriverContext,
 ): Promise<void> {
-  await bring(wanted, ctx);
-  const links = await survey(wanted, budget, ctx);
+  await ensureCommit(wanted, ctx);
+  const links = await chargeBudget(wanted, budget, ctx);
   await checkOut(wanted, directory, ctx);
   if (links.size === 0) return;
-  for (const submodule of await submodulesOf(wanted, links, ctx)) {
+  for (const submodule of await readSubmodules(wanted, links, ctx)) {
     if (depth === depthMax)
-      throw new SourceError('refused', `Submodules go deeper than ${depthMax} levels. Flatten them.`);
+      throw new SourceError(
+        'refused',
+        `The submodules of the repository are nested more than ${depthMax} levels deep. Flatten them.`,
+      );
     budget.submodules -= 1;
     if (budget.submodules < 0)
       throw new SourceError('refused', `The repository has more than ${submodulesMax} submodules.`);
     const target = path.join(await realpath(directory), submodule.path);
     // No path through a link leads out of the directory, however the tree was made.
     if ((await realpath(target)) !== target)
-      throw new SourceError('refused', 'A submodule of the repository lies behind a link.');
-    await write(await reachedFrom(wanted, submodule, ctx), target, budget, depth + 1, ctx);
+      throw new SourceError('refused', 'The path of a submodule leads through a symbolic link. Remove the link.');
+    await exportTree(await resolveSubmodule(wanted, submodule, ctx), target, budget, depth + 1, ctx);
   }
 }
 
 /** The commit into the mirror, if it is not there: by its name, or, where the remote does not give it by its name, with all branches and tags. */
-async function bring({ mirror, remote, sha, remotes }: Export, ctx: DriverContext): Promise<void> {
+async function ensureCommit({ mirror, remote, sha, remotes }: Export, ctx: DriverContext): Promise<void> {
   if (await hasCommit(mirror, sha, ctx)) return;
-  await reaching(remote, remotes, ctx, async (reach) => {
+  await withRemote(remote, remotes, ctx, async (access) => {
     try {
-      await fetchInto(mirror, reach, [`+${sha}:refs/wanted/${sha}`], ctx);
+      await fetchInto(mirror, access, [`+${sha}:refs/wanted/${sha}`], ctx);
     } catch (error) {
-      if (!(error instanceof GitFailed && error.end === 'code')) throw error;
-      await fetchInto(mirror, reach, ['+refs/heads/*:refs/wanted/heads/*', '+refs/tags/*:refs/wanted/tags/*'], ctx);
+      if (!(error instanceof GitFailed && error.reason === 'code')) throw error;
+      await fetchInto(mirror, access, ['+refs/heads/*:refs/wanted/heads/*', '+refs/tags/*:refs/wanted/tags/*'], ctx);
     }
   });
   if (!(await hasCommit(mirror, sha, ctx)))
@@ -86,7 +89,7 @@ async function bring({ mirror, remote, sha, remotes }: Export, ctx: DriverContex
 }
 
 /** Counts the files and folders against the budget; answers the submodules, commits by paths. */
-async function survey({ mirror, sha }: Export, budget: Budget, ctx: DriverContext): Promise<Map<string, string>> {
+async function chargeBudget({ mirror, sha }: Export, budget: Budget, ctx: DriverContext): Promise<Map<string, string>> {
   const links = new Map<string, string>();
   let rest = '';
   const count = (entry: string) => {
@@ -113,7 +116,7 @@ async function checkOut(
   ctx: DriverContext,
 ): Promise<void> {
   await mkdir(directory, { recursive: true });
-  await withScratch(remotes.directory, async (folder) => {
+  await withTemporaryDirectory(remotes.directory, async (folder) => {
     const options = { gitDir, env: { GIT_INDEX_FILE: path.join(folder, 'index'), GIT_WORK_TREE: directory } };
     await git(['read-tree', sha], options, ctx);
     await git(['checkout-index', '--all', '--force', '--quiet'], options, ctx);
@@ -121,12 +124,12 @@ async function checkOut(
 }
 
 /** Those of the links that .gitmodules knows; a link without a line there has no address, and its folder stays empty. */
-async function submodulesOf(
+async function readSubmodules(
   { mirror, sha, remote }: Export,
   links: Map<string, string>,
   ctx: DriverContext,
 ): Promise<Submodule[]> {
-  const text = await ask(
+  const text = await queryGit(
     ['config', '--null', '--blob', `${sha}:.gitmodules`, '--get-regexp', '^submodule\\..*\\.(path|url)$'],
     mirror.gitDir,
     ctx,
@@ -141,12 +144,12 @@ async function submodulesOf(
     const sha = links.get(module.path ?? '');
     return sha === undefined || !module.path || !module.url
       ? []
-      : [{ path: module.path, sha, address: absolute(module.url, remote.address) }];
+      : [{ path: module.path, sha, address: toAbsoluteAddress(module.url, remote.address) }];
   });
 }
 
 /** `./x` and `../x` are relative to the address of the repository (gitmodules(5)). */
-function absolute(url: string, base: string): string {
+function toAbsoluteAddress(url: string, base: string): string {
   if (!/^\.\.?\//.test(url)) return url;
   const [, root = '', folders = ''] = /^([a-z]+:\/\/[^/]*\/|[^/]*?:)(.*)$/i.exec(base.replace(/\/+$/, '')) ?? [];
   const parts = folders.split('/');
@@ -157,12 +160,12 @@ function absolute(url: string, base: string): string {
   return root + parts.join('/');
 }
 
-async function reachedFrom(from: Export, { sha, address }: Submodule, ctx: DriverContext): Promise<Export> {
+async function resolveSubmodule(from: Export, { sha, address }: Submodule, ctx: DriverContext): Promise<Export> {
   const [here, there] = [
-    await locate(from.remote.address, from.remotes, ctx),
-    await locate(address, from.remotes, ctx),
+    await resolveEndpoint(from.remote.address, from.remotes, ctx),
+    await resolveEndpoint(address, from.remotes, ctx),
   ];
-  const credential = sameOwner(here, there) ? from.remote.credential : undefined;
-  const gitDir = path.join(from.mirror.home, 'modules', createHash('sha256').update(there.address).digest('hex'));
+  const credential = isSameOrigin(here, there) ? from.remote.credential : undefined;
+  const gitDir = path.join(from.mirror.directory, 'modules', createHash('sha256').update(there.address).digest('hex'));
   return { ...from, remote: { address, credential }, sha, mirror: { ...from.mirror, gitDir } };
 }

@@ -1,16 +1,17 @@
-// What git complains about, in sentences for users. Nothing of git's own words is passed on: they name paths of the host.
+// The errors of git as sentences for users. The text of git itself is never passed on: it names paths of the host.
 import { DriverError, diskFull } from '../driver';
 import { SourceError, type SourceFailure } from '../source';
-import type { Place } from './address';
+import type { RemoteEndpoint } from './address';
 import { GitFailed } from './command';
 
-type Sentence = (where: string) => string;
+type Explanation = (where: string) => string;
 
-const words: [RegExp, SourceFailure, Sentence][] = [
+const explanations: [RegExp, SourceFailure, Explanation][] = [
   [
     /Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED/,
     'refused',
-    (where) => `${where} shows another host key than before. If that is right, an operator has to forget the old one.`,
+    (where) =>
+      `${where} shows a different host key than before. If the host has a new key, ask the operator to remove the old one.`,
   ],
   [
     /Authentication failed|could not read (Username|Password)|terminal prompts disabled|returned error: 40[13]|Permission denied \(|invalid credentials/i,
@@ -26,7 +27,7 @@ const words: [RegExp, SourceFailure, Sentence][] = [
   [
     /transport '.*' not allowed/,
     'forbidden_address',
-    () => 'The way to this repository is not allowed here. Use an https or ssh address.',
+    () => 'This platform does not allow the protocol of this address. Use an https or ssh address.',
   ],
   [
     /couldn't find remote ref|not our ref|unadvertised object|Server does not allow request/i,
@@ -43,22 +44,22 @@ const words: [RegExp, SourceFailure, Sentence][] = [
     'unreachable',
     (where) => `${where} could not prove its identity: its TLS certificate is not valid.`,
   ],
-  [/dubious ownership/, 'refused', () => 'The folder of the repository belongs to another user of this server.'],
+  [/dubious ownership/, 'refused', () => 'The directory of the repository belongs to another user of this server.'],
 ];
 
-/** The SourceError that a failure of git comes to. Errors that are none of git's pass as they are. */
-export function explain(error: unknown, place: Place): unknown {
+/** The SourceError of a failure of git. Errors that do not come from git pass unchanged. */
+export function toSourceError(error: unknown, endpoint: RemoteEndpoint): unknown {
   if (isDiskFull(error)) return diskFull();
   if (!(error instanceof GitFailed))
     return error instanceof SourceError || error instanceof DriverError
       ? error
       : new SourceError('unreachable', 'The repository could not be read.');
-  const where = place.scheme === 'file' ? 'This server' : `The host ${place.host}`;
-  if (error.end === 'too_large') return tooLarge();
-  if (error.end === 'time') return new SourceError('unreachable', `${where} did not give the repository in time.`);
-  const known = words.find(([pattern]) => pattern.test(error.stderr));
+  const where = endpoint.scheme === 'file' ? 'This server' : `The host ${endpoint.host}`;
+  if (error.reason === 'too_large') return tooLarge();
+  if (error.reason === 'time') return new SourceError('unreachable', `${where} did not send the repository in time.`);
+  const known = explanations.find(([pattern]) => pattern.test(error.stderr));
   if (known) return new SourceError(known[1], known[2](where));
-  return new SourceError('unreachable', `${where} did not answer, or broke off. Try again later.`);
+  return new SourceError('unreachable', `${where} did not answer, or closed the connection. Try again later.`);
 }
 
 /** Git does not always say why it could not write. */
@@ -74,6 +75,6 @@ export function isDiskFull(error: unknown): boolean {
 export function tooLarge(limit?: number): SourceError {
   return new SourceError(
     'too_large',
-    `The repository is larger than this platform allows${limit === undefined ? '' : ` (${limit} MB)`}. Keep large files elsewhere, or ask an operator for SOURCE_SIZE_MB.`,
+    `The repository is larger than this platform allows${limit === undefined ? '' : ` (${limit} MB)`}. Keep large files elsewhere, or ask the operator to raise SOURCE_SIZE_MB.`,
   );
 }

@@ -3,14 +3,20 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError, diskFull, type DriverContext } from '../driver';
-import { SourceError, type Commit, type GitRemote, type Head, type SourceDriver, type Wanted } from '../source';
+import { SourceError, type Commit, type GitRemote, type Head, type SourceDriver, type Revision } from '../source';
 import type { AddressRules } from './address';
 import { GitFailed, git } from './command';
 import { exportCommit } from './export';
 import { isDiskFull, tooLarge } from './failure';
-import { findHead, type Found } from './heads';
-import { ask, commitsOf, fetchInto, hasCommit, type Mirror } from './mirror';
-import { reaching, sweepScratch, withScratch, type Reach, type RemoteOptions } from './remote';
+import { findHead, type RemoteHead } from './heads';
+import { queryGit, findCommits, fetchInto, hasCommit, type Mirror } from './mirror';
+import {
+  withRemote,
+  sweepTemporaryDirectories,
+  withTemporaryDirectory,
+  type RemoteAccess,
+  type RemoteOptions,
+} from './remote';
 import { exportTemplate } from './template';
 
 /** `directory` is RUNTIME_DIR; `sizeMb` what a repository may take with all its submodules, and its files when written. */
@@ -42,95 +48,111 @@ export async function openSource(options: SourceOptions): Promise<SourceDriver> 
     mirrors: path.join(directory, 'mirrors'),
     sizeMb,
     limitBytes: sizeMb * 2 ** 20,
-    serially: oneAtATime(),
+    serially: serialize(),
   };
   // Programs of tenants walk through the directory, but see nothing of what is below.
   await mkdir(directory, { recursive: true, mode: 0o711 });
   await Promise.all(
     [store.mirrors, remotes.directory].map((folder) => mkdir(folder, { recursive: true, mode: 0o700 })),
   );
-  await sweepScratch(remotes.directory);
+  await sweepTemporaryDirectories(remotes.directory);
   return {
-    look: (remote, wanted, ctx) => said(store, () => look(store, remote, wanted, ctx)),
+    resolveHead: (remote, wanted, ctx) => withSourceErrors(store, () => resolveHead(store, remote, wanted, ctx)),
     fetch: (id, remote, wanted, ctx) =>
-      said(store, () => store.serially(id, () => fetch(store, id, remote, wanted, ctx))),
+      withSourceErrors(store, () => store.serially(id, () => fetch(store, id, remote, wanted, ctx))),
     changedPaths: (id, from, to, ctx) =>
-      said(store, () => store.serially(id, () => changedPaths(store, id, from, to, ctx))),
+      withSourceErrors(store, () => store.serially(id, () => changedPaths(store, id, from, to, ctx))),
     export: (id, remote, sha, target, ctx) =>
-      said(store, () =>
+      withSourceErrors(store, () =>
         store.serially(id, () => exportCommit({ mirror: mirrorOf(store, id), remote, sha, ...store }, target, ctx)),
       ),
     exportTemplate,
-    forget: (id) => store.serially(id, () => rm(homeOf(store, id), { recursive: true, force: true })),
-    list: () => readdir(store.mirrors),
+    removeMirror: (id) => store.serially(id, () => rm(mirrorDirectoryOf(store, id), { recursive: true, force: true })),
+    listMirrors: () => readdir(store.mirrors),
   };
 }
 
-async function look(store: Store, remote: GitRemote, wanted: Wanted, ctx: DriverContext): Promise<Head> {
-  return reaching(remote, store.remotes, ctx, async (reach) => {
-    const head = await findHead(reach, wanted, ctx);
+async function resolveHead(store: Store, remote: GitRemote, wanted: Revision, ctx: DriverContext): Promise<Head> {
+  return withRemote(remote, store.remotes, ctx, async (access) => {
+    const head = await findHead(access, wanted, ctx);
     const { commit } = wanted;
     if (!commit || head.sha.startsWith(commit.toLowerCase())) return { branch: head.branch, sha: head.sha };
-    return { branch: head.branch, sha: await lookInHistory(store, reach, head, commit, ctx) };
+    return { branch: head.branch, sha: await findInHistory(store, access, head, commit, ctx) };
   });
 }
 
 // Commits only, no files. A remote that can't leave them out sends all: the limit of the size holds here too.
-function lookInHistory(
+function findInHistory(
   store: Store,
-  { place, config, env }: Reach,
-  head: Found,
+  { endpoint, config, env }: RemoteAccess,
+  head: RemoteHead,
   commit: string,
   ctx: DriverContext,
 ): Promise<string> {
-  return withScratch(store.remotes.directory, async (folder) => {
+  return withTemporaryDirectory(store.remotes.directory, async (folder) => {
     const gitDir = path.join(folder, 'repository');
-    const watch = { folder, limitBytes: store.limitBytes };
+    const sizeLimit = { folder, limitBytes: store.limitBytes };
     await git(['init', '--bare', '--quiet', '--template=', gitDir], {}, ctx);
     const refspec = `+${head.ref}:refs/wanted/head`;
     await git(
-      ['fetch', '--quiet', '--no-tags', '--no-write-fetch-head', '--filter=tree:0', '--', place.address, refspec],
-      { gitDir, config, env, watch },
+      ['fetch', '--quiet', '--no-tags', '--no-write-fetch-head', '--filter=tree:0', '--', endpoint.address, refspec],
+      { gitDir, config, env, sizeLimit },
       ctx,
     );
-    return one(await commitsOf(gitDir, 'refs/wanted/head', commit.toLowerCase(), ctx), commit, head);
+    return requireOneCommit(await findCommits(gitDir, 'refs/wanted/head', commit.toLowerCase(), ctx), commit, head);
   });
 }
 
-async function fetch(store: Store, id: string, remote: GitRemote, wanted: Wanted, ctx: DriverContext): Promise<Commit> {
+async function fetch(
+  store: Store,
+  id: string,
+  remote: GitRemote,
+  wanted: Revision,
+  ctx: DriverContext,
+): Promise<Commit> {
   const mirror = mirrorOf(store, id);
-  return reaching(remote, store.remotes, ctx, async (reach) => {
-    const head = await findHead(reach, wanted, ctx);
+  return withRemote(remote, store.remotes, ctx, async (access) => {
+    const head = await findHead(access, wanted, ctx);
     // Under a name of its own, so that branches `a` and, later, `a/b` do not get into each other's way.
     const kept = `refs/wanted/${createHash('sha256').update(head.ref).digest('hex')}`;
     if (
-      (await ask(['rev-parse', '--verify', '--quiet', kept], mirror.gitDir, ctx)) !== head.sha ||
+      (await queryGit(['rev-parse', '--verify', '--quiet', kept], mirror.gitDir, ctx)) !== head.sha ||
       !(await hasCommit(mirror, head.sha, ctx))
     ) {
-      await fetchInto(mirror, reach, [`+${head.ref}:${kept}`], ctx);
+      await fetchInto(mirror, access, [`+${head.ref}:${kept}`], ctx);
     }
     const sha = wanted.commit
-      ? one(await commitsOf(mirror.gitDir, kept, wanted.commit.toLowerCase(), ctx), wanted.commit, head, changedSince)
+      ? requireOneCommit(
+          await findCommits(mirror.gitDir, kept, wanted.commit.toLowerCase(), ctx),
+          wanted.commit,
+          head,
+          changedSince,
+        )
       : await git(['rev-parse', `${kept}^{commit}`], mirror, ctx);
-    return describe(mirror, head.branch, sha.trim(), ctx);
+    return describeCommit(mirror, head.branch, sha.trim(), ctx);
   });
 }
 
-async function describe({ gitDir }: Mirror, branch: string | null, sha: string, ctx: DriverContext): Promise<Commit> {
+async function describeCommit(
+  { gitDir }: Mirror,
+  branch: string | null,
+  sha: string,
+  ctx: DriverContext,
+): Promise<Commit> {
   const text = await git(
     ['log', '-1', '--no-show-signature', '--encoding=UTF-8', '--format=%an <%ae>%x00%s', sha, '--'],
     { gitDir },
     ctx,
   );
-  const [author = '', message = ''] = text.split('\0').map(line);
+  const [author = '', message = ''] = text.split('\0').map(toLine);
   return { branch, sha, message, author };
 }
 
-function line(text: string): string {
+function toLine(text: string): string {
   return [...text.replace(/\p{Cc}+/gu, ' ').trim()].slice(0, lineMax).join('');
 }
 
-function one(found: string[], commit: string, { branch, ref }: Found, ending = ''): string {
+function requireOneCommit(found: string[], commit: string, { branch, ref }: RemoteHead, ending = ''): string {
   const [sha, other] = found;
   const where = branch === null ? ref : `the branch ${branch}`;
   if (sha === undefined) throw new SourceError('unknown_commit', `There is no commit ${commit} on ${where}${ending}.`);
@@ -148,22 +170,26 @@ async function changedPaths(
 ): Promise<string[] | null> {
   const mirror = mirrorOf(store, id);
   if (!(await hasCommit(mirror, from, ctx)) || !(await hasCommit(mirror, to, ctx))) return null;
-  const text = await ask(['diff-tree', '-r', '-z', '--name-only', '--no-renames', from, to, '--'], mirror.gitDir, ctx);
+  const text = await queryGit(
+    ['diff-tree', '-r', '-z', '--name-only', '--no-renames', from, to, '--'],
+    mirror.gitDir,
+    ctx,
+  );
   return text === null ? null : text.split('\0').filter(Boolean);
 }
 
 function mirrorOf(store: Store, id: string): Mirror {
-  const home = homeOf(store, id);
-  return { home, gitDir: path.join(home, 'repository'), limitBytes: store.limitBytes };
+  const home = mirrorDirectoryOf(store, id);
+  return { directory: home, gitDir: path.join(home, 'repository'), limitBytes: store.limitBytes };
 }
 
-function homeOf(store: Store, id: string): string {
-  if (!/^\w[\w.-]*$/.test(id)) throw new DriverError('invalid', 'the id of a mirror is not valid');
+function mirrorDirectoryOf(store: Store, id: string): string {
+  if (!/^\w[\w.-]*$/.test(id)) throw new DriverError('invalid', 'The id of the mirror is not valid.');
   return path.join(store.mirrors, id);
 }
 
 /** One piece of work at a time for each id, in the order of the calls. */
-function oneAtATime(): Serially {
+function serialize(): Serially {
   const last = new Map<string, Promise<unknown>>();
   return async (id, work) => {
     const mine = (last.get(id) ?? Promise.resolve()).then(work, work);
@@ -176,8 +202,8 @@ function oneAtATime(): Serially {
   };
 }
 
-// What failed outside of the talk with a remote, and the limit that is known only here.
-async function said<T>({ sizeMb }: Store, work: () => Promise<T>): Promise<T> {
+// Failures outside of a connection to the remote, and the size limit, which is known only here.
+async function withSourceErrors<T>({ sizeMb }: Store, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -186,7 +212,7 @@ async function said<T>({ sizeMb }: Store, work: () => Promise<T>): Promise<T> {
     if (error instanceof GitFailed)
       throw new SourceError(
         'unreachable',
-        error.end === 'time'
+        error.reason === 'time'
           ? 'The repository could not be read in time.'
           : 'The copy of the repository on this server could not be read. Deploy again.',
       );

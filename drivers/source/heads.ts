@@ -1,25 +1,25 @@
 // What a remote says it has, without fetching it.
 import type { DriverContext } from '../driver';
-import { SourceError, type Wanted } from '../source';
+import { SourceError, type Revision } from '../source';
 import { git } from './command';
-import type { Reach } from './remote';
+import type { RemoteAccess } from './remote';
 
 /** `ref` is the full name of what is wanted; `branch` its short name, null for what is no branch. */
-export interface Found {
+export interface RemoteHead {
   ref: string;
   branch: string | null;
   sha: string;
 }
 
 /** @throws GitFailed, SourceError unknown_branch, empty */
-export async function findHead(reach: Reach, wanted: Wanted, ctx: DriverContext): Promise<Found> {
+export async function findHead(access: RemoteAccess, wanted: Revision, ctx: DriverContext): Promise<RemoteHead> {
   const ref = wanted.ref ?? (wanted.branch ? `refs/heads/${wanted.branch}` : 'HEAD');
-  if (ref !== 'HEAD' && !isRef(ref)) throw unknown(wanted);
-  const { shas, symbolic } = await advertised(reach, [ref], ctx);
+  if (ref !== 'HEAD' && !isRef(ref)) throw unknownRevision(wanted);
+  const { shas, symbolic } = await listRefs(access, [ref], ctx);
   const sha = shas.get(ref);
   if (sha === undefined)
-    throw (await hasBranches(reach, ctx))
-      ? unknown(wanted)
+    throw (await hasBranches(access, ctx))
+      ? unknownRevision(wanted)
       : new SourceError('empty', 'The repository is empty. Push a first commit, then deploy again.');
   if (ref !== 'HEAD') return { ref, branch: wanted.ref ? null : (wanted.branch ?? null), sha };
   return {
@@ -29,13 +29,13 @@ export async function findHead(reach: Reach, wanted: Wanted, ctx: DriverContext)
   };
 }
 
-async function advertised(
-  { place, config, env }: Reach,
+async function listRefs(
+  { endpoint, config, env }: RemoteAccess,
   patterns: string[],
   ctx: DriverContext,
 ): Promise<{ shas: Map<string, string>; symbolic: string | null }> {
   const lines = (
-    await git(['ls-remote', '--quiet', '--symref', '--', place.address, ...patterns], { config, env }, ctx)
+    await git(['ls-remote', '--quiet', '--symref', '--', endpoint.address, ...patterns], { config, env }, ctx)
   )
     .split('\n')
     .map((line) => line.split('\t'));
@@ -50,13 +50,13 @@ async function advertised(
   return { shas, symbolic: symbolic !== null && isRef(symbolic) ? symbolic : null };
 }
 
-async function hasBranches({ place, config, env }: Reach, ctx: DriverContext): Promise<boolean> {
+async function hasBranches({ endpoint, config, env }: RemoteAccess, ctx: DriverContext): Promise<boolean> {
   let any = false;
   const onOutput = () => {
     any = true;
     return 'enough' as const;
   };
-  await git(['ls-remote', '--quiet', '--', place.address], { config, env, onOutput }, ctx);
+  await git(['ls-remote', '--quiet', '--', endpoint.address], { config, env, onOutput }, ctx);
   return any;
 }
 
@@ -65,7 +65,7 @@ function isRef(name: string): boolean {
   return /^refs\/[^/]/.test(name) && !/[\u0000- \u007f~^:?*[\\]|\.\.|@\{|\/\/|\/\.|\.lock(\/|$)|[/.]$/.test(name);
 }
 
-function unknown({ branch, ref }: Wanted): SourceError {
+function unknownRevision({ branch, ref }: Revision): SourceError {
   if (ref) return new SourceError('unknown_branch', `The repository has no ${ref}.`);
   return new SourceError(
     'unknown_branch',

@@ -2,12 +2,12 @@
 import { mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../driver';
-import { GitFailed, git, killGroup, sizeOf } from './command';
-import type { Reach } from './remote';
+import { GitFailed, git, killGroup, measureDirectory } from './command';
+import type { RemoteAccess } from './remote';
 
 export interface Mirror {
   /** What is counted: this repository and those of its submodules. */
-  home: string;
+  directory: string;
   gitDir: string;
   limitBytes: number;
 }
@@ -16,9 +16,9 @@ export interface Mirror {
 const packsMax = 40;
 
 /** Ready to be fetched into: there, whole as far as one can see, and nobody else at it. */
-export async function prepare(mirror: Mirror, ctx: DriverContext): Promise<void> {
-  await endFormerFetch(mirror);
-  if (await isWhole(mirror)) return clearLeftOvers(mirror.gitDir);
+export async function ensureMirror(mirror: Mirror, ctx: DriverContext): Promise<void> {
+  await killPreviousFetch(mirror);
+  if (await isWhole(mirror)) return removeLeftovers(mirror.gitDir);
   await rm(mirror.gitDir, { recursive: true, force: true });
   await mkdir(path.dirname(mirror.gitDir), { recursive: true, mode: 0o700 });
   await git(['init', '--bare', '--quiet', '--template=', mirror.gitDir], {}, ctx);
@@ -28,38 +28,43 @@ export async function prepare(mirror: Mirror, ctx: DriverContext): Promise<void>
  * Fetches the refspecs. A mirror that has grown too large with what is no longer wanted, or that is damaged, is begun anew once.
  * @throws GitFailed; `too_large` when the repository itself is, and then nothing is left of it
  */
-export async function fetchInto(mirror: Mirror, reach: Reach, refspecs: string[], ctx: DriverContext): Promise<void> {
+export async function fetchInto(
+  mirror: Mirror,
+  access: RemoteAccess,
+  refspecs: string[],
+  ctx: DriverContext,
+): Promise<void> {
   const isNew = !(await isWhole(mirror));
   try {
-    await prepare(mirror, ctx);
-    await fetchOnce(mirror, reach, refspecs, ctx);
+    await ensureMirror(mirror, ctx);
+    await fetchOnce(mirror, access, refspecs, ctx);
   } catch (error) {
     if (!(error instanceof GitFailed)) throw error;
-    if (error.end === 'too_large') await rm(mirror.home, { recursive: true, force: true });
-    if (isNew || !(error.end === 'too_large' || isDamage(error))) throw error;
+    if (error.reason === 'too_large') await rm(mirror.directory, { recursive: true, force: true });
+    if (isNew || !(error.reason === 'too_large' || isDamage(error))) throw error;
     await rm(mirror.gitDir, { recursive: true, force: true });
-    return fetchInto(mirror, reach, refspecs, ctx);
+    return fetchInto(mirror, access, refspecs, ctx);
   }
 }
 
 /** Whether all of the commit's tree can be expected: commits come whole, or not at all. */
 export async function hasCommit({ gitDir }: Mirror, sha: string, ctx: DriverContext): Promise<boolean> {
-  return (await ask(['cat-file', '-t', sha], gitDir, ctx)) === 'commit';
+  return (await queryGit(['cat-file', '-t', sha], gitDir, ctx)) === 'commit';
 }
 
 /** What git says about the repository, without line end; null where it knows no answer. */
-export async function ask(args: string[], gitDir: string, ctx: DriverContext): Promise<string | null> {
+export async function queryGit(args: string[], gitDir: string, ctx: DriverContext): Promise<string | null> {
   if (!(await exists(gitDir))) return null;
   try {
     return (await git(args, { gitDir }, ctx)).trimEnd();
   } catch (error) {
-    if (error instanceof GitFailed && error.end === 'code') return null;
+    if (error instanceof GitFailed && error.reason === 'code') return null;
     throw error;
   }
 }
 
 /** Commits of the ref that begin with the digits: two at most. */
-export async function commitsOf(gitDir: string, ref: string, digits: string, ctx: DriverContext): Promise<string[]> {
+export async function findCommits(gitDir: string, ref: string, digits: string, ctx: DriverContext): Promise<string[]> {
   const found: string[] = [];
   let rest = '';
   const look = (chunk: Buffer) => {
@@ -74,7 +79,7 @@ export async function commitsOf(gitDir: string, ref: string, digits: string, ctx
 
 async function fetchOnce(
   mirror: Mirror,
-  { place, config, env }: Reach,
+  { endpoint, config, env }: RemoteAccess,
   refspecs: string[],
   ctx: DriverContext,
 ): Promise<void> {
@@ -85,18 +90,18 @@ async function fetchOnce(
     '--no-write-fetch-head',
     '--no-auto-maintenance',
     '--',
-    place.address,
+    endpoint.address,
     ...refspecs,
   ];
-  const watch = { folder: mirror.home, limitBytes: mirror.limitBytes };
-  await git(args, { gitDir: mirror.gitDir, config, env, watch, onStart: (pid) => remember(mirror, pid) }, ctx);
-  await rm(noteOf(mirror), { force: true });
-  if ((await sizeOf(mirror.home)) > mirror.limitBytes) throw new GitFailed('too_large', '');
-  if ((await packs(mirror)).length > packsMax)
+  const sizeLimit = { folder: mirror.directory, limitBytes: mirror.limitBytes };
+  await git(args, { gitDir: mirror.gitDir, config, env, sizeLimit, onStart: (pid) => recordFetch(mirror, pid) }, ctx);
+  await rm(fetchRecordOf(mirror), { force: true });
+  if ((await measureDirectory(mirror.directory)) > mirror.limitBytes) throw new GitFailed('too_large', '');
+  if ((await listPacks(mirror)).length > packsMax)
     await git(['repack', '-a', '-d', '-k', '-q'], { gitDir: mirror.gitDir }, ctx);
 }
 
-function isDamage({ end, stderr }: GitFailed): boolean {
+function isDamage({ reason: end, stderr }: GitFailed): boolean {
   return (
     end === 'code' &&
     /corrupt|loose object|packfile .* (cannot|is)|bad (object|signature|index)|unable to read|missing (blob|tree|commit)|Could not read|did not send all necessary|not a git repository: '/i.test(
@@ -110,7 +115,7 @@ async function isWhole({ gitDir }: Mirror): Promise<boolean> {
   return parts.every(Boolean);
 }
 
-async function clearLeftOvers(gitDir: string): Promise<void> {
+async function removeLeftovers(gitDir: string): Promise<void> {
   const names = await readdir(gitDir, { recursive: true });
   const stale = names.filter(
     (name) =>
@@ -120,27 +125,27 @@ async function clearLeftOvers(gitDir: string): Promise<void> {
   await Promise.all(stale.map((name) => rm(path.join(gitDir, name), { recursive: true, force: true })));
 }
 
-async function packs({ gitDir }: Mirror): Promise<string[]> {
+async function listPacks({ gitDir }: Mirror): Promise<string[]> {
   return (await readdir(path.join(gitDir, 'objects/pack'))).filter((name) => name.endsWith('.pack'));
 }
 
 // A control plane that was killed leaves its git running. It is ended before another one works on the same files.
-async function endFormerFetch(mirror: Mirror): Promise<void> {
-  const [pid, started] = (await readFile(noteOf(mirror), 'utf8').catch(() => '')).split(' ');
-  if (pid && started && (await startTime(Number(pid))) === started) killGroup(Number(pid));
-  await rm(noteOf(mirror), { force: true });
+async function killPreviousFetch(mirror: Mirror): Promise<void> {
+  const [pid, started] = (await readFile(fetchRecordOf(mirror), 'utf8').catch(() => '')).split(' ');
+  if (pid && started && (await readStartTime(Number(pid))) === started) killGroup(Number(pid));
+  await rm(fetchRecordOf(mirror), { force: true });
 }
 
-async function remember(mirror: Mirror, pid: number): Promise<void> {
-  await writeFile(noteOf(mirror), `${pid} ${(await startTime(pid)) ?? ''}`);
+async function recordFetch(mirror: Mirror, pid: number): Promise<void> {
+  await writeFile(fetchRecordOf(mirror), `${pid} ${(await readStartTime(pid)) ?? ''}`);
 }
 
-function noteOf({ gitDir }: Mirror): string {
+function fetchRecordOf({ gitDir }: Mirror): string {
   return `${gitDir}.fetching`;
 }
 
 /** Field 22 of /proc/pid/stat (proc(5)); null where the system has none. */
-async function startTime(pid: number): Promise<string | null> {
+async function readStartTime(pid: number): Promise<string | null> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
   return text?.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? null;
 }

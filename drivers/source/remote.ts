@@ -1,4 +1,4 @@
-// The way to a remote: the checked address, what git needs to go there and nowhere else, and the credential, which is in
+// Access to a remote: the checked address, what git needs to connect to it alone, and the credential, which is in
 // the environment of that one process or in a file that only we can read.
 import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
@@ -7,19 +7,19 @@ import { isIP } from 'node:net';
 import path from 'node:path';
 import type { DriverContext } from '../driver';
 import { SourceError, type GitRemote } from '../source';
-import { locate, sameOwner, type AddressRules, type Place } from './address';
+import { resolveEndpoint, isSameOrigin, type AddressRules, type RemoteEndpoint } from './address';
 import { GitFailed, type Settings } from './command';
-import { explain } from './failure';
+import { toSourceError } from './failure';
 
 /** A remote that may be asked: options for `git`, and where it is. */
-export interface Reach {
-  place: Place;
+export interface RemoteAccess {
+  endpoint: RemoteEndpoint;
   config: Settings;
   env: Record<string, string>;
 }
 
 export interface RemoteOptions extends AddressRules {
-  /** For known_hosts and for what is needed for a moment. */
+  /** For known_hosts and temporary directories. */
   directory: string;
 }
 
@@ -30,28 +30,28 @@ const redirectsMax = 3;
  * the owner is another.
  * @throws SourceError
  */
-export async function reaching<T>(
+export async function withRemote<T>(
   remote: GitRemote,
   options: RemoteOptions,
   ctx: DriverContext,
-  work: (reach: Reach) => Promise<T>,
+  work: (access: RemoteAccess) => Promise<T>,
 ): Promise<T> {
   let at = remote;
-  let place = await locate(at.address, options, ctx);
+  let endpoint = await resolveEndpoint(at.address, options, ctx);
   for (let redirects = 0; ; redirects += 1) {
     try {
-      return await once(at, place, options, work);
+      return await attempt(at, endpoint, options, work);
     } catch (error) {
-      if (!isRedirect(error) || redirects === redirectsMax) throw explain(error, place);
-      const next = await locate(await target(place, ctx), options, ctx);
-      at = { address: next.address, credential: sameOwner(place, next) ? at.credential : undefined };
-      place = next;
+      if (!isRedirect(error) || redirects === redirectsMax) throw toSourceError(error, endpoint);
+      const next = await resolveEndpoint(await readRedirect(endpoint, ctx), options, ctx);
+      at = { address: next.address, credential: isSameOrigin(endpoint, next) ? at.credential : undefined };
+      endpoint = next;
     }
   }
 }
 
-/** A folder for a moment, gone afterwards. Those of processes that died are swept by `sweepScratch`. */
-export async function withScratch<T>(directory: string, work: (folder: string) => Promise<T>): Promise<T> {
+/** A temporary directory that is removed after the work. `sweepTemporaryDirectories` removes those of processes that died. */
+export async function withTemporaryDirectory<T>(directory: string, work: (folder: string) => Promise<T>): Promise<T> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const folder = await mkdtemp(path.join(directory, `scratch-${process.pid}-`));
   try {
@@ -61,13 +61,13 @@ export async function withScratch<T>(directory: string, work: (folder: string) =
   }
 }
 
-export async function sweepScratch(directory: string): Promise<void> {
+export async function sweepTemporaryDirectories(directory: string): Promise<void> {
   const names = await readdir(directory).catch(() => []);
-  const dead = names.filter((name) => name.startsWith('scratch-') && !lives(Number(name.split('-')[1])));
+  const dead = names.filter((name) => name.startsWith('scratch-') && !isRunning(Number(name.split('-')[1])));
   await Promise.all(dead.map((name) => rm(path.join(directory, name), { recursive: true, force: true })));
 }
 
-function lives(pid: number): boolean {
+function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
@@ -76,28 +76,33 @@ function lives(pid: number): boolean {
   }
 }
 
-function once<T>(
+function attempt<T>(
   remote: GitRemote,
-  place: Place,
+  endpoint: RemoteEndpoint,
   options: RemoteOptions,
-  work: (reach: Reach) => Promise<T>,
+  work: (access: RemoteAccess) => Promise<T>,
 ): Promise<T> {
-  const allowed: Settings = [[`protocol.${place.scheme}.allow`, 'always']];
-  if (place.scheme === 'ssh') return overSsh(remote, place, options, (env) => work({ place, config: allowed, env }));
-  if (place.scheme === 'file') return overFile(options, (env) => work({ place, config: allowed, env }));
-  return work({ place, config: [...allowed, ...pinned(place), ...authorization(remote, place)], env: {} });
+  const allowed: Settings = [[`protocol.${endpoint.scheme}.allow`, 'always']];
+  if (endpoint.scheme === 'ssh')
+    return overSsh(remote, endpoint, options, (env) => work({ endpoint, config: allowed, env }));
+  if (endpoint.scheme === 'file') return overFile(options, (env) => work({ endpoint, config: allowed, env }));
+  return work({
+    endpoint,
+    config: [...allowed, ...pinnedAddresses(endpoint), ...authorization(remote, endpoint)],
+    env: {},
+  });
 }
 
 /** @see https://git-scm.com/docs/git-config#Documentation/git-config.txt-httpcurloptResolve */
-function pinned({ host, port, ips }: Place): Settings {
+function pinnedAddresses({ host, port, ips }: RemoteEndpoint): Settings {
   return isIP(host)
     ? []
     : [['http.curloptResolve', `${host}:${port}:${ips.map((ip) => (isIP(ip) === 6 ? `[${ip}]` : ip)).join(',')}`]];
 }
 
-function authorization({ credential }: GitRemote, place: Place): Settings {
+function authorization({ credential }: GitRemote, endpoint: RemoteEndpoint): Settings {
   if (credential?.kind !== 'basic') return [];
-  const { origin } = new URL(place.address);
+  const { origin } = new URL(endpoint.address);
   return [
     [
       `http.${origin}/.extraHeader`,
@@ -108,18 +113,18 @@ function authorization({ credential }: GitRemote, place: Place): Settings {
 
 function overSsh<T>(
   remote: GitRemote,
-  place: Place,
+  endpoint: RemoteEndpoint,
   { directory }: RemoteOptions,
   work: (env: Record<string, string>) => Promise<T>,
 ): Promise<T> {
-  return withScratch(directory, async (folder) => {
+  return withTemporaryDirectory(directory, async (folder) => {
     const key = path.join(folder, 'key');
     const { credential } = remote;
     if (credential?.kind === 'ssh_key') await writeFile(key, `${credential.private_key.trimEnd()}\n`, { mode: 0o600 });
     return work({
       GIT_SSH_VARIANT: 'ssh',
       GIT_SSH_COMMAND: sshCommand(
-        place,
+        endpoint,
         path.join(directory, 'known_hosts'),
         credential?.kind === 'ssh_key' ? key : 'none',
       ),
@@ -128,7 +133,7 @@ function overSsh<T>(
 }
 
 // HostName leads to the checked address; the key of the host is remembered under its name.
-function sshCommand({ host, port, ips }: Place, knownHosts: string, key: string): string {
+function sshCommand({ host, port, ips }: RemoteEndpoint, knownHosts: string, key: string): string {
   const alias = port === 22 ? host : `[${host}]:${port}`;
   const settings = {
     HostName: ips[0],
@@ -168,7 +173,7 @@ async function overFile<T>(
   { directory }: RemoteOptions,
   work: (env: Record<string, string>) => Promise<T>,
 ): Promise<T> {
-  return withScratch(directory, async (folder) => {
+  return withTemporaryDirectory(directory, async (folder) => {
     const file = path.join(folder, 'config');
     await writeFile(file, '[safe]\n\tdirectory = *\n');
     await chmod(file, 0o600);
@@ -180,20 +185,20 @@ function isRedirect(error: unknown): boolean {
   return error instanceof GitFailed && /returned error: 30[12378]/.test(error.stderr);
 }
 
-async function target(place: Place, ctx: DriverContext): Promise<string> {
+async function readRedirect(endpoint: RemoteEndpoint, ctx: DriverContext): Promise<string> {
   const wanted = 'info/refs?service=git-upload-pack';
-  const from = new URL(`${place.address.replace(/\/$/, '')}/${wanted}`);
-  const location = await locationOf(from, place, ctx);
+  const from = new URL(`${endpoint.address.replace(/\/$/, '')}/${wanted}`);
+  const location = await requestLocation(from, endpoint, ctx);
   const to = location === null ? null : new URL(location, from).href;
   if (to === null || !to.endsWith(`/${wanted}`))
     throw new SourceError(
       'no_repository',
-      `The host ${place.host} leads elsewhere, but not to a Git repository. Check the address of the repository.`,
+      `The host ${endpoint.host} redirects to an address that is not a Git repository. Check the address of the repository.`,
     );
   return to.slice(0, -wanted.length - 1);
 }
 
-function locationOf(url: URL, { host, ips }: Place, ctx: DriverContext): Promise<string | null> {
+function requestLocation(url: URL, { host, ips }: RemoteEndpoint, ctx: DriverContext): Promise<string | null> {
   const lookup: http.RequestOptions['lookup'] = (_name, options, done) => {
     const all = ips.map((address) => ({ address, family: isIP(address) }));
     if (options.all) return done(null, all);
@@ -210,7 +215,9 @@ function locationOf(url: URL, { host, ips }: Place, ctx: DriverContext): Promise
     );
     request.on('timeout', () => request.destroy());
     request.on('error', () =>
-      reject(new SourceError('unreachable', `The host ${host} did not answer, or broke off. Try again later.`)),
+      reject(
+        new SourceError('unreachable', `The host ${host} did not answer, or closed the connection. Try again later.`),
+      ),
     );
     request.end();
   });

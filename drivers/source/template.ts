@@ -3,7 +3,7 @@ import { cp, mkdir, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { SourceError } from '../source';
 import type { DriverContext } from '../driver';
-import { shippedTemplates } from './shipped';
+import { shippedTemplates } from './template_directory';
 
 /** Writes the files of a template; what is in the directory already goes. @throws SourceError no_repository */
 export async function exportTemplate(name: string, directory: string, _ctx: DriverContext): Promise<void> {
@@ -14,7 +14,7 @@ export async function exportTemplate(name: string, directory: string, _ctx: Driv
       (found) => found.isDirectory(),
       () => false,
     ));
-  if (!known) throw new SourceError('no_repository', `This platform ships no template ${name}.`);
+  if (!known) throw new SourceError('no_repository', `This platform has no template ${name}.`);
   await mkdir(directory, { recursive: true });
   await Promise.all(
     (await readdir(directory)).map((entry) => rm(path.join(directory, entry), { recursive: true, force: true })),

@@ -12,7 +12,7 @@ import {
   filesOf,
   hostOf,
   removeDirectory,
-  say,
+  appendDeploymentLog,
   timeLeft,
   whileWanted,
   type DeploymentRow,
@@ -34,7 +34,7 @@ export async function build(row: DeploymentRow, ctx: JobContext): Promise<Outcom
     if ((await runTask(row, buildTask(row, row.plan, ctx), ctx)) === 'running') return progressing(POLL_MS);
     // Before the unit goes, which is the only other trace of a finished build.
     await ctx.record({ observed: { ...row.observed, built: true } });
-    await say(row, ctx, 'build', 'The build succeeded.');
+    await appendDeploymentLog(row, ctx, 'build', 'The build succeeded.');
   }
   await endTask(row, 'build', ctx);
   await tellOfMove(ctx.sql, row);
@@ -43,7 +43,7 @@ export async function build(row: DeploymentRow, ctx: JobContext): Promise<Outcom
 
 async function prepare(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   const planning = await planningOf(ctx.sql, row.application_id);
-  if (!planning) throw new DriverError('transient', 'the application has gone');
+  if (!planning) throw new DriverError('transient', 'The application was deleted.');
   await removeDirectory(filesOf(row, ctx));
   if (row.clear_cache) await removeDirectory(cacheOf(row, ctx));
   await makeCache(cacheOf(row, ctx));
@@ -51,7 +51,7 @@ async function prepare(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   const plan = await detect(row, planning, ctx);
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
   requireCommands(plan, planning);
-  await say(row, ctx, 'build', `-----> ${plan.summary}`);
+  await appendDeploymentLog(row, ctx, 'build', `-----> ${plan.summary}`);
   return progressing(0, { ...commit, plan, observed: { fetched: true } });
 }
 
@@ -68,14 +68,14 @@ async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> 
   const { source } = hostOf(ctx);
   const { type, template, repository_url } = row.source;
   if (type === 'template' && template !== null) {
-    await say(row, ctx, 'build', `-----> Template ${template}`);
+    await appendDeploymentLog(row, ctx, 'build', `-----> Template ${template}`);
     await whileWanted(row, ctx, (inner) => source.exportTemplate(template, filesOf(row, ctx), inner));
     return {};
   }
   if (type !== 'git' || repository_url === null)
-    throw new DeploymentFailure('This installation cannot run images. Use a Git repository as source.');
+    throw new DeploymentFailure('This platform cannot run images yet. Use a Git repository as the source.');
   const commit = await fetchCommit(row, repository_url, ctx);
-  await say(
+  await appendDeploymentLog(
     row,
     ctx,
     'build',
@@ -91,7 +91,8 @@ async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> 
 
 async function fetchCommit(row: DeploymentRow, address: string, ctx: JobContext): Promise<Commit> {
   const { source } = hostOf(ctx);
-  if (row.attempts === 0) await say(row, ctx, 'build', `-----> Fetching the source from ${withoutUser(address)}`);
+  if (row.attempts === 0)
+    await appendDeploymentLog(row, ctx, 'build', `-----> Fetching the source from ${withoutUser(address)}`);
   const { branch, commit_sha: commit } = row;
   // Of a pull request the branch is a full ref.
   const wanted = branch?.startsWith('refs/') ? { ref: branch, commit } : { branch, commit };
@@ -126,7 +127,7 @@ function requireCommands(plan: StoredPlan, { processes }: Planning): void {
   if (!missing) return;
   const { type, instances } = missing;
   throw new DeploymentFailure(
-    `The process type ${type} should run ${instances === 1 ? 'an instance' : `${instances} instances`}, but has no command. Name it in a Procfile, set a command for it, or scale it to 0.`,
+    `The process type ${type} has no command, but should run ${instances === 1 ? '1 instance' : `${instances} instances`}. Add it to a Procfile, set its \`command\`, or scale it to 0.`,
   );
 }
 
@@ -139,7 +140,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
     name: 'The build',
     async spec() {
       const planning = await planningOf(ctx.sql, row.application_id);
-      if (!planning) throw new DriverError('transient', 'the application has gone');
+      if (!planning) throw new DriverError('transient', 'The application was deleted.');
       const variables = await planning.variables(ctx.secrets, 'build');
       return {
         command: builder.script(plan),

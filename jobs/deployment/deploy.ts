@@ -10,7 +10,7 @@ import { addInstances, presentOf, wantsOfRelease, type Present, type Want } from
 import { LeaseLost, progressing, settled, type JobContext, type Outcome } from '../job';
 import { leadBeforehand, leadElsewhere } from '../application/stack';
 import { mountsOf } from '../instance/mounts';
-import { DeploymentFailure, filesOf, say, timeLeft, type DeploymentRow } from './row';
+import { DeploymentFailure, filesOf, appendDeploymentLog, timeLeft, type DeploymentRow } from './row';
 import { endTask, runTask, type Task } from './task';
 
 const POLL_MS = 500;
@@ -48,14 +48,14 @@ async function makeRelease(row: DeploymentRow, ctx: JobContext): Promise<string>
 async function release(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {
   const found = await commandOf(ctx.sql, ctx.secrets, releaseId, row.plan?.release_command ?? null);
   if (found && !row.observed?.releasing) {
-    await say(row, ctx, 'release', `-----> Running the release command`);
+    await appendDeploymentLog(row, ctx, 'release', `-----> Running the release command`);
     await ctx.record({ observed: { ...row.observed, releasing: true } });
   }
   if (found && (await runTask(row, releaseTask(row, found, ctx), ctx)) === 'running')
     return progressing(POLL_MS, { observed: { ...row.observed, releasing: true } });
   await ctx.record({ observed: { ...row.observed, released: true } });
   if (found) await endTask(row, 'release', ctx);
-  await say(row, ctx, 'deploy', '-----> Starting the new version');
+  await appendDeploymentLog(row, ctx, 'deploy', '-----> Starting the new version');
   return progressing(0, { observed: { ...row.observed, released: true } });
 }
 
@@ -114,7 +114,7 @@ async function switchOver(row: DeploymentRow, releaseId: string, ctx: JobContext
   const switched = await activate(ctx.sql, row, releaseId, lead).finally(() => ended());
   if (!switched) throw new DriverError('transient', 'the deployment was changed');
   await leadElsewhere(row.application_id, ctx);
-  await say(row, ctx, 'deploy', `Deployment ${row.number} is active.`);
+  await appendDeploymentLog(row, ctx, 'deploy', `Deployment ${row.number} is active.`);
   await tellOfMove(ctx.sql, row);
   ctx.log.info({ application: row.application_id }, 'deployed');
   // Once more, to let go of what is too much.

@@ -75,7 +75,7 @@ export function removeDirectory(directory: string): Promise<void> {
 }
 
 /** A line of the platform in the log of the deployment. */
-export function say(
+export function appendDeploymentLog(
   row: DeploymentRow,
   ctx: JobContext,
   step: LogStep,

@@ -32,12 +32,12 @@ describe('what is wanted', () => {
     const pull = server.commit(id, { 'a.txt': 'three' }, { branch: 'gone' });
     server.setRef(id, 'refs/pull/7/head', pull);
     server.setRef(id, 'refs/heads/gone', null);
-    expect(await source.look(bench.remote(id), {}, soon())).toEqual({ branch: 'trunk', sha: first });
-    expect(await source.look(bench.remote(id), { branch: 'feature/side' }, soon())).toEqual({
+    expect(await source.resolveHead(bench.remote(id), {}, soon())).toEqual({ branch: 'trunk', sha: first });
+    expect(await source.resolveHead(bench.remote(id), { branch: 'feature/side' }, soon())).toEqual({
       branch: 'feature/side',
       sha: side,
     });
-    expect(await source.look(bench.remote(id), { ref: 'refs/pull/7/head' }, soon())).toEqual({
+    expect(await source.resolveHead(bench.remote(id), { ref: 'refs/pull/7/head' }, soon())).toEqual({
       branch: null,
       sha: pull,
     });
@@ -66,7 +66,7 @@ describe('what is wanted', () => {
     for (const way of ['look', 'fetch'] as const) {
       const ask = (wanted: object) =>
         way === 'look'
-          ? source.look(bench.remote(id), wanted, soon())
+          ? source.resolveHead(bench.remote(id), wanted, soon())
           : source.fetch(id, bench.remote(id), wanted, soon());
       expect(await ask({ branch: 'main', commit: first.slice(0, 7) })).toMatchObject({ branch: 'main', sha: first });
       expect(await ask({ branch: 'main', commit: head.toUpperCase() })).toMatchObject({ sha: head });
@@ -88,18 +88,22 @@ describe('what is wanted', () => {
     const empty = bench.fresh('empty');
     server.makeRepository(empty, {});
     for (const branch of ['nope', 'main/', '--upload-pack=touch /tmp/x', 'a..b', 'ma*']) {
-      await bench.expectFailure(source.look(bench.remote(id), { branch }, soon()), 'unknown_branch', /no branch/);
+      await bench.expectFailure(
+        source.resolveHead(bench.remote(id), { branch }, soon()),
+        'unknown_branch',
+        /no branch/,
+      );
       await bench.expectFailure(source.fetch(id, bench.remote(id), { branch }, soon()), 'unknown_branch', /no branch/);
     }
     await bench.expectFailure(
-      source.look(bench.remote(id), { ref: 'refs/pull/1/head' }, soon()),
+      source.resolveHead(bench.remote(id), { ref: 'refs/pull/1/head' }, soon()),
       'unknown_branch',
       /no refs\/pull\/1\/head/,
     );
-    await bench.expectFailure(source.look(bench.remote(empty), {}, soon()), 'empty', /empty/);
+    await bench.expectFailure(source.resolveHead(bench.remote(empty), {}, soon()), 'empty', /empty/);
     await bench.expectFailure(source.fetch(empty, bench.remote(empty), { branch: 'main' }, soon()), 'empty', /empty/);
     await bench.expectFailure(
-      source.look(bench.remote('nothing-here'), {}, soon()),
+      source.resolveHead(bench.remote('nothing-here'), {}, soon()),
       'no_repository',
       /no Git repository/,
     );
@@ -192,14 +196,14 @@ describe('files', () => {
     expect(readdirSync(path.join(files, 'stray'))).toEqual([]);
   });
 
-  test('of a submodule that contains itself end with a word', async () => {
+  test('of a submodule that contains itself is refused', async () => {
     const id = bench.fresh('app');
     const base = server.makeRepository(id, { 'a.txt': 'a' });
     const address = `[submodule "s"]\n\tpath = s\n\turl = ./../${id}.git\n`;
     const shas = [base];
     for (let i = 0; i < 5; i += 1)
       shas.push(server.commit(id, { '.gitmodules': address, s: { mode: '160000', content: shas.at(-1)! } }));
-    await bench.expectFailure(bench.exported(id, bench.remote(id), shas[5]!), 'refused', /deeper than 3/);
+    await bench.expectFailure(bench.exported(id, bench.remote(id), shas[5]!), 'refused', /nested more than 3/);
     expect(readFileSync(path.join(await bench.exported(id, bench.remote(id), shas[3]!), 's/s/s/a.txt'), 'utf8')).toBe(
       'a',
     );

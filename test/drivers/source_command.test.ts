@@ -7,6 +7,6 @@ it('hears the end of a git that is quicker than what is done at its start', asyn
   const version = await git(['--version'], { onStart: () => sleep(500) }, driverContext(5_000));
   expect(version).toMatch(/^git version/);
   await expect(git(['no-such-command'], { onStart: () => sleep(500) }, driverContext(5_000))).rejects.toMatchObject({
-    end: 'code',
+    reason: 'code',
   });
 });

@@ -30,7 +30,7 @@ describe('bad days', () => {
     const small = await bench.strict({ sizeMb: 2 });
     server.makeRepository(id, { 'a.bin': noise() });
     await bench.expectFailure(small.fetch(id, bench.remote(id), {}, soon()), 'too_large', /\(2 MB\)/);
-    expect(await small.list(soon())).toEqual([]);
+    expect(await small.listMirrors(soon())).toEqual([]);
   });
 
   test('files that are small in the pack and large when written are not written', async () => {
@@ -118,10 +118,10 @@ describe('bad days', () => {
       Array.from({ length: 6 }, (_, i) => source.fetch(i % 2 ? id : `${id}-${i}`, bench.remote(id), {}, soon())),
     );
     expect(new Set(all.map((one) => one.sha))).toEqual(new Set([sha]));
-    expect(await source.list(soon())).toEqual(expect.arrayContaining([id, `${id}-0`]));
-    await source.forget(id, soon());
-    await source.forget(id, soon());
-    expect(await source.list(soon())).not.toContain(id);
+    expect(await source.listMirrors(soon())).toEqual(expect.arrayContaining([id, `${id}-0`]));
+    await source.removeMirror(id, soon());
+    await source.removeMirror(id, soon());
+    expect(await source.listMirrors(soon())).not.toContain(id);
   });
 
   test('an id that leads elsewhere is none', async () => {

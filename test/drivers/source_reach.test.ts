@@ -41,13 +41,13 @@ describe('where it may go', () => {
       '0.0.0.0',
     ]) {
       await bench.expectFailure(
-        strict.look({ address: `http://${host}:${port}/${id}.git` }, {}, soon()),
+        strict.resolveHead({ address: `http://${host}:${port}/${id}.git` }, {}, soon()),
         'forbidden_address',
         /private network/,
       );
     }
     for (const address of ['ssh://git@localhost/x.git', 'git@127.0.0.1:x.git'])
-      await bench.expectFailure(strict.look({ address }, {}, soon()), 'forbidden_address', /private network/);
+      await bench.expectFailure(strict.resolveHead({ address }, {}, soon()), 'forbidden_address', /private network/);
     expect(server.requests).toEqual([]);
   });
 
@@ -56,13 +56,13 @@ describe('where it may go', () => {
     const id = bench.fresh('app');
     const sha = server.makeRepository(id, { 'a.txt': 'a' });
     await bench.expectFailure(
-      strict.look({ address: `file://${server.folder(id)}` }, {}, soon()),
+      strict.resolveHead({ address: `file://${server.folder(id)}` }, {}, soon()),
       'forbidden_address',
-      /disk of this server/,
+      /on its own disk/,
     );
     await bench.expectFailure(strict.fetch(id, bench.remote(id), {}, soon()), 'forbidden_address', /http without TLS/);
     for (const address of ['ext::sh -c id', 'git://git.example.com/x', '/etc', '--upload-pack=id'])
-      await bench.expectFailure(strict.look({ address }, {}, soon()), 'forbidden_address', /address/);
+      await bench.expectFailure(strict.resolveHead({ address }, {}, soon()), 'forbidden_address', /address/);
     expect(await source.fetch(id, { address: `file://${server.folder(id)}` }, {}, soon())).toMatchObject({ sha });
     expect(server.requests).toEqual([]);
   });
@@ -71,24 +71,26 @@ describe('where it may go', () => {
     const id = bench.fresh('app');
     const sha = server.makeRepository(id, { 'a.txt': 'a' });
     const { port } = new URL(server.url(id));
-    expect(await source.look({ address: `http://localhost:${port}/${id}.git` }, {}, soon())).toMatchObject({ sha });
+    expect(await source.resolveHead({ address: `http://localhost:${port}/${id}.git` }, {}, soon())).toMatchObject({
+      sha,
+    });
   });
 
   test('a host that is not there, a server that answers nothing, an error of the server', async () => {
     await bench.expectFailure(
-      source.look({ address: 'https://no-such-host.invalid/x.git' }, {}, soon()),
+      source.resolveHead({ address: 'https://no-such-host.invalid/x.git' }, {}, soon()),
       'unreachable',
       /could not be found/,
     );
     await bench.expectFailure(
-      source.look({ address: 'http://127.0.0.1:1/x.git' }, {}, soon()),
+      source.resolveHead({ address: 'http://127.0.0.1:1/x.git' }, {}, soon()),
       'unreachable',
       /did not answer/,
     );
     server.intercept = () => 'hang';
-    await bench.expectFailure(source.look(bench.remote('x'), {}, soon(500)), 'unreachable', /in time/);
+    await bench.expectFailure(source.resolveHead(bench.remote('x'), {}, soon(500)), 'unreachable', /in time/);
     server.intercept = () => ({ status: 503 });
-    await bench.expectFailure(source.look(bench.remote('x'), {}, soon()), 'unreachable', /Try again/);
+    await bench.expectFailure(source.resolveHead(bench.remote('x'), {}, soon()), 'unreachable', /Try again/);
     // Those of tests that run beside this one are not meant.
     expect(processesWith(new URL(server.url('x')).host)).toEqual([]);
   });
@@ -101,15 +103,19 @@ describe('where it may go', () => {
     server.intercept = renamed(`${server.url(id)}/info/refs?service=git-upload-pack`);
     expect(await source.fetch(id, bench.remote('old'), {}, soon())).toMatchObject({ sha });
     server.intercept = renamed('/login');
-    await bench.expectFailure(source.look(bench.remote('old'), {}, soon()), 'no_repository', /not to a Git repository/);
+    await bench.expectFailure(
+      source.resolveHead(bench.remote('old'), {}, soon()),
+      'no_repository',
+      /is not a Git repository/,
+    );
     server.intercept = renamed('file:///etc/info/refs?service=git-upload-pack');
     await bench.expectFailure(
-      (await bench.strict({ allowLocalGit: false })).look(bench.remote('old'), {}, soon()),
+      (await bench.strict({ allowLocalGit: false })).resolveHead(bench.remote('old'), {}, soon()),
       'forbidden_address',
       /disk/,
     );
     server.intercept = renamed(`${server.url('old')}/info/refs?service=git-upload-pack`);
-    await bench.expectFailure(source.look(bench.remote('old'), {}, soon()), 'unreachable', /./);
+    await bench.expectFailure(source.resolveHead(bench.remote('old'), {}, soon()), 'unreachable', /./);
   });
 });
 
@@ -132,7 +138,7 @@ describe('credentials', () => {
     const id = bench.fresh('app');
     const sha = guarded.makeRepository(id, { 'a.txt': 'a' });
     const first = withPassword(guarded.url(id));
-    expect(await source.look(first, {}, soon())).toMatchObject({ sha });
+    expect(await source.resolveHead(first, {}, soon())).toMatchObject({ sha });
     const seen: string[] = [];
     guarded.intercept = () => {
       seen.push(...processesWith('git').map(({ args }) => args));
@@ -169,7 +175,7 @@ describe('credentials', () => {
       status: 302,
       headers: { location: `${server.url(elsewhere)}/info/refs?service=git-upload-pack` },
     });
-    expect(await source.look(withPassword(guarded.url(id)), {}, soon())).toMatchObject({ sha: other });
+    expect(await source.resolveHead(withPassword(guarded.url(id)), {}, soon())).toMatchObject({ sha: other });
     expect(server.requests.length).toBeGreaterThan(2);
     expect(server.requests.filter(({ authorization }) => authorization !== null)).toEqual([]);
   });
@@ -213,7 +219,7 @@ exec git-upload-pack ${server.folder(id)}
         address: 'ssh://git@localhost:2222/x.git',
         credential: { kind: 'ssh_key', private_key: 'THE KEY' },
       };
-      expect(await source.look(remote, {}, soon())).toMatchObject({ sha });
+      expect(await source.resolveHead(remote, {}, soon())).toMatchObject({ sha });
       expect(await source.fetch(id, { ...remote, address: 'git@localhost:x.git' }, {}, soon())).toMatchObject({ sha });
     } finally {
       process.env.PATH = before;

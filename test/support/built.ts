@@ -6,7 +6,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import type { BuildPlan, BuildSettings } from '../../drivers/builder';
-import { openBuilder } from '../../drivers/builder/native';
+import { openBuilder } from '../../drivers/builder/buildpack';
 import { driverContext } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
 

@@ -5,10 +5,10 @@ import type { SourceFiles } from './source_files';
 
 export type Step = BuildPlan['steps'][number];
 
-export interface Part {
+export interface LanguagePlan {
   kind: PlanKind;
   /** What is found and done, in a few words each. */
-  words: string[];
+  summary: string[];
   steps: Step[];
   /** Steps after these that make the files a site, where nothing else is to serve them. */
   site: Step[];
@@ -19,7 +19,7 @@ export interface Part {
 }
 
 /** Looks at the files; null where they are not of this language. @throws BuildError */
-export type Look = (files: SourceFiles, facts: HostFacts) => Promise<Part | null>;
+export type DetectLanguage = (files: SourceFiles, facts: HostFacts) => Promise<LanguagePlan | null>;
 
 /** For `sh`: one word that says what the text says. */
 export function quoted(text: string): string {

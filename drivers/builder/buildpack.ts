@@ -1,19 +1,27 @@
-// Builds with the languages of the host. It looks and plans; what it plans are shell commands for a unit of the runtime.
+// Plans builds with the languages of the host and of the npm registry. A plan is shell commands for a unit of the runtime.
 import type { HostFacts } from '../../core/host_facts';
-import { BuildError, type BuildDriver, type BuildPlace, type BuildPlan, type BuildSettings } from '../builder';
-import { lookForGo } from './go';
-import { lookForNode } from './node';
-import { quoted, type Look, type Part, type Step } from './part';
-import { readProcfile } from './procfile';
-import { lookForPython } from './python';
+import { BuildError, type BuildDriver, type BuildDirectories, type BuildPlan, type BuildSettings } from '../builder';
+import { detectGo } from './go';
+import { detectNode } from './node';
+import { quoted, type DetectLanguage, type LanguagePlan, type Step } from './language_plan';
+import { parseProcfile } from './procfile';
+import { detectPython } from './python';
 import { openFiles, type SourceFiles } from './source_files';
-import { lookForSite, perhapsSite } from './static_site';
+import { detectStaticSite, siteOfCustomBuild } from './static_site';
 
 /** Read by the runtime in each unit, where it is there. */
 const profile = '.platform/profile';
 
-const languages = [lookForNode, lookForPython, lookForGo];
-const nothing: Part = { kind: 'procfile', words: [], steps: [], site: [], processes: {}, env: {}, programs: [] };
+const languages = [detectNode, detectPython, detectGo];
+const emptyPlan: LanguagePlan = {
+  kind: 'procfile',
+  summary: [],
+  steps: [],
+  site: [],
+  processes: {},
+  env: {},
+  programs: [],
+};
 
 /** The builder of this host. It keeps nothing. */
 export function openBuilder(): BuildDriver {
@@ -22,44 +30,44 @@ export function openBuilder(): BuildDriver {
 
 async function detect(directory: string, settings: BuildSettings, facts: HostFacts): Promise<BuildPlan> {
   const files = await openFiles(directory, settings.root_directory);
-  if (settings.builder === 'dockerfile') throw await noImages(files, settings.dockerfile_path, facts);
+  if (settings.builder === 'dockerfile') throw await dockerfileError(files, settings.dockerfile_path, facts);
   const text = await files.read('Procfile');
-  if (settings.build_command !== null) return custom(settings.build_command, text, files, facts);
-  if (text !== null) return withProcfile(text, files, facts);
-  const found = await firstFit(files, facts);
-  if (found !== null) return planOf(found);
-  if (await files.has(settings.dockerfile_path)) throw await noImages(files, settings.dockerfile_path, facts);
+  if (settings.build_command !== null) return planCustomBuild(settings.build_command, text, files, facts);
+  if (text !== null) return planProcfile(text, files, facts);
+  const found = await detectFirst(files, facts);
+  if (found !== null) return toBuildPlan(found);
+  if (await files.has(settings.dockerfile_path)) throw await dockerfileError(files, settings.dockerfile_path, facts);
   throw new BuildError(
-    `Nothing in ${settings.root_directory === '.' ? 'the source' : settings.root_directory} says how to build or start it. Add a Procfile, a package.json with a start script, an index.html, a requirements.txt or a go.mod.`,
+    `The platform found nothing to build or start in ${settings.root_directory === '.' ? 'the source' : settings.root_directory}. Add a Procfile, a package.json with a start script, an index.html, a requirements.txt or a go.mod.`,
   );
 }
 
-async function custom(
+async function planCustomBuild(
   command: string,
   procfile: string | null,
   files: SourceFiles,
   facts: HostFacts,
 ): Promise<BuildPlan> {
   const step: Step = { name: 'Build command', command };
-  if (procfile !== null) return { ...(await withProcfile(procfile, files, facts, [step])), kind: 'custom' };
-  const found = (await firstFit(files, facts)) ?? { ...nothing, ...perhapsSite() };
-  const site = found.site.length ? perhapsSite().site : [];
+  if (procfile !== null) return { ...(await planProcfile(procfile, files, facts, [step])), kind: 'custom' };
+  const found = (await detectFirst(files, facts)) ?? { ...emptyPlan, ...siteOfCustomBuild() };
+  const site = found.site.length ? siteOfCustomBuild().site : [];
   return {
-    ...planOf({ ...found, words: [...found.words.slice(0, 1), 'build command'], steps: [step], site }),
+    ...toBuildPlan({ ...found, summary: [...found.summary.slice(0, 1), 'build command'], steps: [step], site }),
     kind: 'custom',
   };
 }
 
-async function withProcfile(text: string, files: SourceFiles, facts: HostFacts, instead?: Step[]): Promise<BuildPlan> {
-  const { processes, release_command } = readProcfile(text);
+async function planProcfile(text: string, files: SourceFiles, facts: HostFacts, instead?: Step[]): Promise<BuildPlan> {
+  const { processes, release_command } = parseProcfile(text);
   // All languages that the files speak: a Procfile may start any of them.
-  const found = merged(await all(languages, files, facts));
-  const words = instead ? [...found.words.slice(0, 1), 'build command'] : found.words;
+  const found = mergePlans(await detectAll(languages, files, facts));
+  const words = instead ? [...found.summary.slice(0, 1), 'build command'] : found.summary;
   return {
-    ...planOf({
+    ...toBuildPlan({
       ...found,
       kind: 'procfile',
-      words: ['Procfile', ...words],
+      summary: ['Procfile', ...words],
       steps: instead ?? found.steps,
       site: [],
       processes,
@@ -69,38 +77,38 @@ async function withProcfile(text: string, files: SourceFiles, facts: HostFacts, 
 }
 
 /** The first language that knows what to start, with what those before it have to build; the first one where none knows. */
-async function firstFit(files: SourceFiles, facts: HostFacts): Promise<Part | null> {
-  const before: Part[] = [];
-  for (const look of [lookForNode, lookForSite, lookForPython, lookForGo]) {
+async function detectFirst(files: SourceFiles, facts: HostFacts): Promise<LanguagePlan | null> {
+  const before: LanguagePlan[] = [];
+  for (const look of [detectNode, detectStaticSite, detectPython, detectGo]) {
     const part = await look(files, facts);
     if (part === null) continue;
     before.push(part);
-    if (Object.keys(part.processes).length > 0) return merged(before);
+    if (Object.keys(part.processes).length > 0) return mergePlans(before);
   }
   return before[0] ?? null;
 }
 
-async function all(looks: Look[], files: SourceFiles, facts: HostFacts): Promise<Part[]> {
+async function detectAll(looks: DetectLanguage[], files: SourceFiles, facts: HostFacts): Promise<LanguagePlan[]> {
   const found = await Promise.all(looks.map((look) => look(files, facts)));
   return found.filter((part) => part !== null);
 }
 
-function merged(parts: Part[]): Part {
+function mergePlans(parts: LanguagePlan[]): LanguagePlan {
   return parts.reduce(
     (before, part) => ({
       kind: part.kind,
-      words: [...before.words, ...part.words],
+      summary: [...before.summary, ...part.summary],
       steps: [...before.steps, ...part.steps],
       site: [...before.site, ...part.site],
       processes: { ...before.processes, ...part.processes },
       env: { ...before.env, ...part.env },
       programs: [...before.programs, ...part.programs],
     }),
-    nothing,
+    emptyPlan,
   );
 }
 
-function planOf({ kind, words, steps, site, processes, env, programs }: Part): BuildPlan {
+function toBuildPlan({ kind, summary: words, steps, site, processes, env, programs }: LanguagePlan): BuildPlan {
   const places = programs.map((directory) => `$PWD/${directory}:`).join('');
   const write: Step[] =
     places === ''
@@ -121,7 +129,11 @@ function planOf({ kind, words, steps, site, processes, env, programs }: Part): B
   };
 }
 
-async function noImages(files: SourceFiles, dockerfile: string, { oci_builders }: HostFacts): Promise<BuildError> {
+async function dockerfileError(
+  files: SourceFiles,
+  dockerfile: string,
+  { oci_builders }: HostFacts,
+): Promise<BuildError> {
   if (!(await files.has(dockerfile)))
     return new BuildError(
       `The source has no ${dockerfile}. Check build.dockerfile_path in the settings of the application.`,
@@ -142,7 +154,7 @@ function script({ steps }: BuildPlan): string {
   return ['mkdir -p -- "$HOME" || exit 1', ...lines, ''].join('\n');
 }
 
-function environment({ cache }: BuildPlace): Record<string, string> {
+function environment({ cache }: BuildDirectories): Record<string, string> {
   return {
     CI: '1',
     HOME: `${cache}/home`,
