@@ -12,7 +12,6 @@ import type { Deployment as DeploymentModel } from '../models/deployment';
 import type { Domain as DomainModel } from '../models/domain';
 import type { EnvironmentVariable as EnvironmentVariableModel } from '../models/environment_variable';
 import type { Instance as InstanceModel } from '../models/instance';
-import type { ManagedDatabase as DatabaseModel } from '../models/database';
 import type { Preview as PreviewModel } from '../models/preview';
 import type { Process as ProcessModel } from '../models/process';
 import type { Project as ProjectModel } from '../models/project';
@@ -29,130 +28,143 @@ export type Scalars = {
   Boolean: { input: boolean; output: boolean; }
   Int: { input: number; output: number; }
   Float: { input: number; output: number; }
-  /** RFC 3339 in UTC with milliseconds. */
+  /** A date and time in UTC with milliseconds (RFC 3339). */
   DateTime: { input: string; output: string; }
-  /** A count of bytes: an integer up to 2^53-1. */
+  /** A number of bytes: an integer from 0 to 2^53-1. */
   ByteCount: { input: number; output: number; }
 };
 
 export type Query = {
-  /** Describes who is logged in: the person, the account, the session, and whether two-factor is on. */
+  /** Returns the logged-in user, the account, the session, and whether two-factor authentication is on. */
   viewer: Viewer;
-  /** Lists the sessions of the person who is logged in, newest first. Ended ones are not shown. */
+  /** Lists the active sessions of the logged-in user, newest first. */
   listSessions: SessionList;
-  /** Lists the personal keys of the person who is logged in, newest first. Revoked ones are not shown. */
+  /** Lists the personal keys of the logged-in user, newest first. Revoked keys are left out. */
   listPersonalKeys: ApiKeyList;
-  /** Lists the keys of a project, newest first. Revoked ones are not shown. */
+  /** Lists the keys of a project, newest first. Revoked keys are left out. */
   listProjectKeys: ApiKeyList;
   /** Lists the applications of a project, newest first. */
   listApplications: ApplicationList;
-  /** Gets one application with its source and its status. */
+  /** Gets an application with its source and its status. */
   getApplication: Application;
-  /** Gets the settings of an application, with the default of each one that was never set. */
+  /** Gets the settings of an application. A setting that was never changed has its default value. */
   getApplicationSettings: ApplicationSettings;
-  /** Gets whether and when a push deploys by itself. */
+  /** Gets the auto-deploy configuration of an application. */
   getAutoDeploy: AutoDeploy;
-  /** What the projects of the account cost, this month so far and last month: the hours that rows existed times the present prices of the catalogs. Months are those of UTC. A summary, not an invoice. */
+  /**
+   * Returns the costs of the projects of the account for the current month to date and for the last month. An amount is
+   * the number of hours for which a resource existed times its current catalog price. Months are in UTC. This is a
+   * summary, not an invoice.
+   */
   billingSummary: BillingSummary;
-  /** Lists the regions of this installation, with the groups of resources that each one offers. */
+  /** Lists the regions of this installation with the features that each one offers. */
   listRegions: RegionList;
-  /** Lists the sizes that the instances of an application may have. */
+  /** Lists the sizes that are available for the instances of an application. */
   listApplicationTypes: ApplicationTypeList;
-  /** Lists the builders that can turn a source into something that runs. Only those that work on this installation. */
+  /** Lists the builders that are available on this installation. */
   listBuildpackBuilders: BuildpackBuilderList;
-  /** Lists the sizes that a database may have, for the engines that this installation has. */
+  /** Lists the database packages for the engines of this installation. */
   listDatabasePackages: DatabasePackageList;
-  /** Lists where each database package fits now: in the free memory and disk, less what is promised already. */
+  /**
+   * Lists the regions in which each database package can be created now, given the memory and disk space that are not yet
+   * allocated.
+   */
   listDatabasePackageAvailability: DatabasePackageAvailabilityList;
-  /** Lists the database engines that this installation has, with their versions, newest first. */
+  /** Lists the database engines of this installation with their versions, newest version first. */
   listDatabaseEngines: DatabaseEngineList;
-  /** Lists ready-made beginnings of an application. Only those whose runtime this installation has. */
+  /** Lists the application presets that can run on this installation. */
   listPresets: PresetList;
-  /** Lists the types that a DNS record may have. */
+  /** Lists the supported types of DNS records. */
   listDnsRecordTypes: DnsRecordTypeList;
   /** Lists the databases of a project, newest first. */
   listDatabases: DatabaseList;
-  /** Gets one database with its size, its schedules and what it can be restored to. */
+  /** Gets a database with its size, its schedules and its point-in-time recovery window. */
   getDatabase: Database;
-  /** Gets the password of the default user, with a connection string for each endpoint. */
+  /** Gets the password of the default user and a connection string for each endpoint. */
   getDatabaseCredentials: DatabaseCredentials;
-  /** Lists the applications that a database is attached to, newest first. */
+  /** Lists the attachments of a database to applications, newest first. */
   listDatabaseAttachments: DatabaseAttachmentList;
-  /** Lists the databases that are attached to an application, newest first. */
+  /** Lists the attachments of databases to an application, newest first. */
   listApplicationAttachments: DatabaseAttachmentList;
-  /** Gets one attachment with the names of its variables. */
+  /** Gets an attachment with the names of its environment variables. */
   getDatabaseAttachment: DatabaseAttachment;
   /** Lists the backups of a database, newest first. */
   listDatabaseBackups: DatabaseBackupList;
-  /** Gets one backup. */
+  /** Gets a backup. */
   getDatabaseBackup: DatabaseBackup;
-  /** Gets an address from which a backup can be downloaded for 15 minutes, without a key. A backup holds everything that the credentials open: treat the address like them. */
+  /**
+   * Gets a URL from which a backup can be downloaded for 15 minutes without a key. The backup contains all data of the
+   * database, so keep the URL secret.
+   */
   getDatabaseBackupDownload: DatabaseBackupDownload;
   /** Lists the endpoints of a database, newest first. */
   listDatabaseEndpoints: DatabaseEndpointList;
-  /** Gets one endpoint: where to connect, and who may. */
+  /** Gets an endpoint with its address and its allowed sources. */
   getDatabaseEndpoint: DatabaseEndpoint;
-  /** Lists what the server of a database wrote, newest first. */
+  /** Lists the log lines of a database server, newest first. */
   listDatabaseLogs: DatabaseLogLineList;
-  /** Measurements of a database and its replicas: one series for each metric and server. Without a time those of the last hour. */
+  /** Gets metrics of a database and its replicas, with one series per metric and server. Defaults to the last hour. */
   getDatabaseMetrics: Metrics;
   /** Lists the read replicas of a database, newest first. */
   listDatabaseReplicas: DatabaseReplicaList;
-  /** Gets one read replica and how far it is behind. */
+  /** Gets a read replica with its replication lag. */
   getDatabaseReplica: DatabaseReplica;
   /** Lists the users of a database, newest first. */
   listDatabaseUsers: DatabaseUserList;
-  /** Gets one user. Its password is shown only when it is made or rotated. */
+  /** Gets a database user. Its password is shown only when it is created or rotated. */
   getDatabaseUser: DatabaseUser;
-  /** Lists the deployments of an application, newest first. Those of its previews are left out: `preview_id` lists the ones of a preview. */
+  /** Lists the deployments of an application, newest first. To list the deployments of a preview, use `preview_id`. */
   listDeployments: DeploymentList;
-  /** Gets one deployment, of the application or of one of its previews. */
+  /** Gets a deployment of the application or of one of its previews. */
   getDeployment: Deployment;
-  /** Lists the custom domains of an application with the DNS records that each one needs. */
+  /** Lists the custom domains of an application with the DNS records that each one requires. */
   listApplicationDomains: DomainList;
-  /** Lists the environment variables of an application with their values, by key. */
+  /** Lists the environment variables of an application with their values, sorted by key. */
   listEnvironmentVariables: EnvironmentVariableList;
-  /** Describes the token: what it acts as and what it may do. Answers whatever the token's scopes are. */
+  /** Describes the key: as whom it acts and what it may do. Every valid key may call this operation, whatever its scopes. */
   getMe: Me;
-  /** Lists the projects that the token can reach, with the role in each. */
+  /** Lists the projects that the key has access to, with the role in each project. */
   listMyProjects: MyProjectList;
-  /** Lists every code that a problem document can carry. Public. */
+  /** Lists all error codes. No key is required. */
   listErrors: ErrorList;
-  /** Gets one error code. The `type` of every problem document leads here. Public. */
+  /** Gets an error code. The `type` of every problem document points to this operation. No key is required. */
   getError: Error;
-  /** Lists what runs of an application now, newest first. */
+  /** Lists the current instances of an application, newest first. */
   listApplicationInstances: InstanceList;
-  /** Lists what an application, its router and the platform wrote about it, newest first. Lines of builds and releases stand with their deployment. */
+  /**
+   * Lists the log lines of an application, of its router and of the platform, newest first. For the log lines of builds
+   * and releases, see the logs of the deployment.
+   */
   listApplicationLogs: ApplicationLogLineList;
-  /** Lists what was written while a deployment was built and released, newest first. */
+  /** Lists the log lines of the build and the release of a deployment, newest first. */
   listDeploymentLogs: DeploymentLogLineList;
-  /** Lists the members of a project with their roles. Every member may. */
+  /** Lists the members of a project with their roles. Available to every member. */
   listMembers: MemberList;
-  /** Lists the open invitations to a project, newest first. Owners only. */
+  /** Lists the open invitations to a project, newest first. Available to owners. */
   listInvitations: InvitationList;
-  /** Measurements of an application: one series for each metric and process type. Without a time those of the last hour. */
+  /** Gets metrics of an application, with one series per metric and process type. Defaults to the last hour. */
   getApplicationMetrics: Metrics;
   /** Lists the previews of an application, newest first. */
   listPreviews: PreviewList;
-  /** Gets one preview with its address and its status. */
+  /** Gets a preview with its URL and its status. */
   getPreview: Preview;
   /** Lists the process types of an application, newest first. */
   listProcesses: ProcessList;
-  /** Gets one process type with its wanted and its running instances. */
+  /** Gets a process type with its desired and its running number of instances. */
   getProcess: Process;
-  /** Lists the projects that the caller can reach. */
+  /** Lists the projects that the caller has access to. */
   listProjects: ProjectList;
-  /** Gets one project with the caller's role in it. */
+  /** Gets a project with the role of the caller in it. */
   getProject: Project;
-  /** Gets what a project uses of each quota. Amounts of money are not here: billing is a dashboard function. */
+  /** Gets the usage of each quota of a project. For costs, see the billing summary in the dashboard. */
   getProjectUsage: ProjectUsage;
-  /** Lists what happened in a project, newest first. Entries are kept for 90 days. */
+  /** Lists the activity of a project, newest first. Entries are kept for 90 days. */
   listProjectActivity: ActivityList;
   /** Lists the volumes of a project, newest first. */
   listVolumes: VolumeList;
-  /** Gets one volume with its size, its attachment and how its limit is enforced. */
+  /** Gets a volume with its size, its attachment and how its size limit is enforced. */
   getVolume: Volume;
-  /** Lists the sizes that a volume may have, per region. */
+  /** Lists the allowed sizes of volumes by region. */
   listVolumeSizeLimits: VolumeSizeLimitList;
 };
 
@@ -626,184 +638,276 @@ export type QueryListVolumeSizeLimitsArgs = {
 };
 
 export type Mutation = {
-  /** Logs in with e-mail and password, and with `code` where two-factor is on. Sets the session cookie. */
+  /**
+   * Logs in with an e-mail address and a password, and with `code` if two-factor authentication is on. Sets the session
+   * cookie.
+   */
   login: Viewer;
-  /** Ends the session and clears its cookie. */
+  /** Ends the current session and clears its cookie. */
   logout: Scalars['Boolean']['output'];
-  /** Ends another session of the person who is logged in. */
+  /** Ends another session of the logged-in user. */
   revokeSession: Scalars['Boolean']['output'];
-  /** Sets a new password of 12 to 200 characters and ends all other sessions. */
+  /** Sets a new password of 12 to 200 characters and ends all other sessions of the user. */
   changePassword: Scalars['Boolean']['output'];
-  /** Begins two-factor: answers the secret for an authenticator. It counts from `confirmTwoFactor` on; a second call replaces the secret. */
+  /**
+   * Starts setting up two-factor authentication and returns the secret for an authenticator app. It takes effect once
+   * `confirmTwoFactor` has been called. A second call replaces the secret.
+   */
   enrolTwoFactor: TwoFactorEnrolment;
-  /** Turns two-factor on with a code of the authenticator. Answers ten recovery codes, which are shown this once. */
+  /**
+   * Turns on two-factor authentication with a code from the authenticator app. Returns ten recovery codes, which are shown
+   * only once.
+   */
   confirmTwoFactor: RecoveryCodes;
-  /** Turns two-factor off. Needs the password and a code of the authenticator, or a recovery code. */
+  /**
+   * Turns off two-factor authentication. Requires the password and either a code from the authenticator app or a recovery
+   * code.
+   */
   disableTwoFactor: Scalars['Boolean']['output'];
-  /** Replaces all recovery codes by ten new ones, which are shown this once. Needs a code of the authenticator, or a recovery code. */
+  /**
+   * Replaces all recovery codes with ten new ones, which are shown only once. Requires a code from the authenticator app
+   * or a recovery code.
+   */
   regenerateRecoveryCodes: RecoveryCodes;
-  /** Creates a personal key, which acts as the person who is logged in. The token is shown this once. */
+  /** Creates a personal key, which acts as the logged-in user. The token is shown only once. */
   createPersonalKey: CreatedApiKey;
-  /** Revokes a personal key. It stops working at once. */
+  /** Revokes a personal key. The key stops working immediately. */
   revokePersonalKey: Scalars['Boolean']['output'];
-  /** Creates a key of a project, which acts as the project. The token is shown this once. Owners and developers. */
+  /** Creates a project key, which acts as the project. The token is shown only once. Available to owners and developers. */
   createProjectKey: CreatedApiKey;
-  /** Revokes a key of a project. It stops working at once. Owners and developers. */
+  /** Revokes a project key. The key stops working immediately. Available to owners and developers. */
   revokeProjectKey: Scalars['Boolean']['output'];
-  /** Creates an application with one process type `web`. Nothing is deployed yet: the first deployment does that. */
+  /** Creates an application with the process type `web`. Nothing runs until the first deployment. */
   createApplication: Application;
-  /** Changes an application. A new source or size takes effect with the next deployment; renaming keeps `default_hostname`. */
+  /**
+   * Updates an application. A new source or size takes effect with the next deployment. Renaming an application does not
+   * change its `default_hostname`.
+   */
   updateApplication: Application;
-  /** Deletes an application with its previews, deployments, variables, process types and custom domains. Its volumes are detached and keep their data. */
+  /**
+   * Deletes an application with its previews, deployments, environment variables, process types and custom domains. Its
+   * volumes are detached and keep their data.
+   */
   deleteApplication: Scalars['Boolean']['output'];
-  /** Starts a stopped application with the version that it had, and with its present settings and variables. */
+  /** Starts a stopped application. It runs its current deployment with its current settings and environment variables. */
   startApplication: Application;
-  /** Stops all instances of an application; its previews go on. Configuration, versions and volumes stay. */
+  /**
+   * Stops all instances of an application. Its previews keep running, and its configuration, deployments and volumes are
+   * kept.
+   */
   stopApplication: Application;
-  /** Replaces the instances of an application, or of one process type, by new ones with the present settings and variables. The old ones serve until the new ones are healthy. */
+  /**
+   * Replaces the instances of an application, or of one process type, with new ones that have the current settings and
+   * environment variables. The old instances serve requests until the new ones are healthy.
+   */
   restartApplication: Application;
-  /** Changes settings. Nested objects are merged, lists replaced. `maintenance_mode`, `previews` and `log_retention_days` act at once, the rest with the next deployment or restart. */
+  /**
+   * Updates settings of an application. Nested objects are merged, lists are replaced. `maintenance_mode`, `previews` and
+   * `log_retention_days` take effect immediately, all other settings with the next deployment or restart.
+   */
   updateApplicationSettings: ApplicationSettings;
   /**
-   * Changes auto-deploy. While it is on, the platform asks the repository for the head of the branch again and again (once a
-   * minute, unless the operator set another time) and deploys a head that is new. Switching it on, or to another branch or
-   * repository, deploys nothing: only pushes from then on count. A repository that does not answer is asked again, at last every
-   * ten minutes. A push cancels the deployments of earlier pushes that still wait.
+   * Updates the auto-deploy configuration. While auto-deploy is on, the platform checks the head of the branch regularly
+   * (every minute, unless the operator has set another interval) and deploys it when it has changed. Turning auto-deploy
+   * on, or switching to another branch or repository, deploys nothing: only later pushes are deployed. A repository that
+   * does not respond is checked less often, down to every ten minutes. A push cancels the waiting deployments of earlier
+   * pushes.
    */
   updateAutoDeploy: AutoDeploy;
   /**
-   * Creates a database: a server of its own, with a default user and a private endpoint. It is `provisioning` until the
-   * server answers. With `restore_from` it begins as a copy of another database.
+   * Creates a database: a database server of its own with a default user and a private endpoint. It is `provisioning`
+   * until the server accepts connections. With `restore_from`, it is created as a copy of another database.
    */
   createDatabase: Database;
   /**
-   * Changes a database. Name, schedules and protection hold at once; a new package or more storage needs an available
-   * database, which is `updating` until the server has it. `storage_gb` only grows.
+   * Updates a database. Changes of the name, the schedules and the deletion protection take effect immediately. A new
+   * package or more storage requires an `available` database, which is `updating` until the server has been changed.
+   * `storage_gb` can only increase.
    */
   updateDatabase: Database;
-  /** Deletes a database with its users, endpoints, replicas and backups, and destroys its data. Refused while it is protected or attached to an application. */
+  /**
+   * Deletes a database and its data, users, endpoints, replicas and backups. Fails while the database has deletion
+   * protection or is attached to an application.
+   */
   deleteDatabase: Scalars['Boolean']['output'];
   /** Starts a stopped database. */
   startDatabase: Database;
-  /** Stops a database. Its data stay; its endpoints refuse connections until it is started again. */
+  /** Stops a database. Its data is kept. Its endpoints refuse connections until it is started again. */
   stopDatabase: Database;
-  /** Restarts a database. Connections are closed; clients connect again. */
+  /** Restarts a database. Open connections are closed, and clients have to reconnect. */
   restartDatabase: Database;
-  /** Brings a database to a newer version of its engine. When that fails it is back on the old version, and `status_reason` says why. */
+  /**
+   * Upgrades a database to a newer version of its engine. If the upgrade fails, the database returns to the old version
+   * and `status_reason` says why.
+   */
   upgradeDatabase: Database;
-  /** Puts the data of a backup or of a point in time in place of the present ones. */
+  /** Replaces the data of a database with that of a backup or a point in time. */
   restoreDatabase: Database;
   /**
-   * Gives the default user a new password and shows it. The old one ends when the server has the new one, which the answer
-   * waits for up to 20 seconds. Variables of attachments follow, and their applications are restarted.
+   * Generates a new password for the default user and returns it. The response waits up to 20 seconds for the server to
+   * apply the change, and the old password is valid until then. The environment variables of attachments are updated, and
+   * their applications are restarted.
    */
   rotateDatabaseCredentials: DatabaseCredentials;
-  /** Attaches a database to an application: variables with its address and credentials appear in the application's environment. They act with the next deployment or restart, and follow when a password is rotated. */
+  /**
+   * Attaches a database to an application. The application receives environment variables with the address and the
+   * credentials of the database. They take effect with the next deployment or restart and are updated when the password is
+   * rotated.
+   */
   createDatabaseAttachment: DatabaseAttachment;
-  /** Detaches a database from an application and removes the variables. To change an attachment, detach and attach again. */
+  /**
+   * Detaches a database from an application and removes the environment variables. To change an attachment, detach the
+   * database and attach it again.
+   */
   deleteDatabaseAttachment: Scalars['Boolean']['output'];
-  /** Takes a backup now. It is kept until it is deleted, or the database is. */
+  /** Takes a backup now. It is kept until the backup or the database is deleted. */
   createDatabaseBackup: DatabaseBackup;
   /** Deletes a backup. */
   deleteDatabaseBackup: Scalars['Boolean']['output'];
-  /** Creates a further endpoint: public, pooled, or one that leads to replicas. Nobody reaches a public one before `allowed_sources` names who may. */
+  /**
+   * Creates an additional endpoint, which can be public, pooled, or for replicas. A public endpoint accepts no connections
+   * until `allowed_sources` is set.
+   */
   createDatabaseEndpoint: DatabaseEndpoint;
-  /** Renames an endpoint, or changes its sources or its pooling. Connections that are no longer allowed are ended. */
+  /**
+   * Updates the name, the allowed sources or the pooling of an endpoint. Connections that are no longer allowed are
+   * closed.
+   */
   updateDatabaseEndpoint: DatabaseEndpoint;
-  /** Deletes an endpoint. The default one stays, and so does one that an attachment uses. */
+  /** Deletes an endpoint. The default endpoint and endpoints that an attachment uses cannot be deleted. */
   deleteDatabaseEndpoint: Scalars['Boolean']['output'];
-  /** Creates a read replica. It is reached through an endpoint whose `target` is `replicas`. */
+  /** Creates a read replica. To connect to it, create an endpoint whose `target` is `replicas`. */
   createDatabaseReplica: DatabaseReplica;
-  /** Renames a read replica, or gives it another package; for that it restarts. */
+  /** Updates the name or the package of a read replica. A new package restarts the replica. */
   updateDatabaseReplica: DatabaseReplica;
-  /** Deletes a read replica, and the endpoints that lead to it alone. */
+  /** Deletes a read replica and the endpoints that connect only to it. */
   deleteDatabaseReplica: Scalars['Boolean']['output'];
-  /** Makes a read replica a database of its own, which is the answer: with its data, the users and their passwords, and a default endpoint. The replica leaves its database, which goes on as it was. */
+  /**
+   * Promotes a read replica to a database of its own and returns that database. It keeps the data, the users and their
+   * passwords, and gets a default endpoint. The original database is not affected.
+   */
   promoteDatabaseReplica: Database;
-  /** Adds a user with a password of its own, which is shown in this answer only. The answer waits up to 20 seconds for the server to have it. */
+  /**
+   * Creates a database user with a generated password, which is shown only in this response. The response waits up to 20
+   * seconds for the server to apply the change.
+   */
   createDatabaseUser: DatabaseUser;
-  /** Removes a user. What it has made in the database stays. The default user can't be removed, nor one that an attachment uses. */
+  /**
+   * Deletes a database user. Objects that it created are kept. The default user and users that an attachment uses cannot
+   * be deleted.
+   */
   deleteDatabaseUser: Scalars['Boolean']['output'];
   /**
-   * Gives a user a new password and shows it. The old one ends when the server has the new one, which the answer waits for up
-   * to 20 seconds. Variables of attachments that use it follow, and their applications are restarted.
+   * Generates a new password for a database user and returns it. The response waits up to 20 seconds for the server to
+   * apply the change, and the old password is valid until then. The environment variables of attachments that use it are
+   * updated, and their applications are restarted.
    */
   rotateDatabaseUserPassword: DatabaseUser;
   /**
-   * Builds and runs a version of the source. The remote is asked at once which commit that is; the deployment then waits for
-   * its turn, as one runs at a time. The present version serves until the new one is healthy. Also a stopped application can
-   * be deployed: it runs again afterwards. Fails with `provider_error` if the remote does not answer, and with
-   * `engine_unavailable` for a source that this installation can't run.
+   * Builds and runs a version of the source. The commit is determined immediately. The deployment then waits for its turn,
+   * because an application runs one deployment at a time. The active deployment serves requests until the new instances
+   * are healthy. A stopped application can be deployed too and is running afterwards. Fails with `provider_error` if the
+   * repository does not respond, and with `engine_unavailable` for a source that this installation cannot run.
    */
   createDeployment: Deployment;
-  /** Cancels a deployment that has not finished. It ends at once; what it has built is cleared away behind the answer, and the present version goes on. */
+  /**
+   * Cancels an unfinished deployment. It is canceled immediately, and its files are removed in the background. The active
+   * deployment keeps running.
+   */
   cancelDeployment: Deployment;
   /**
-   * Runs an earlier version again, as a new deployment. Nothing is built; variables and settings are those of now. The versions
-   * that can be returned to have `rollback_possible`: the last ten that were active.
+   * Runs an earlier deployment again, as a new deployment. Nothing is built. Environment variables and settings are the
+   * current ones. The application can be rolled back to deployments whose `rollback_possible` is true: the last ten that
+   * were active.
    */
   rollbackApplication: Deployment;
   /**
-   * Adds a custom domain. It is `pending` until the records of `dns_instructions` are found: the routing and the proof of
-   * ownership. They are looked for once a minute in the first hour, then every ten minutes, for 72 hours; `verify` looks at once.
+   * Adds a custom domain. It is `pending` until the DNS records in `dns_instructions` for routing and ownership are found.
+   * They are checked every minute in the first hour, then every ten minutes, for 72 hours. To check them immediately, use
+   * `verify`.
    */
   addApplicationDomain: Domain;
   /**
-   * Asks the DNS now. The answer is the domain whether or not the records were found: `status` and the `status` of each
-   * instruction say so. Fails with `provider_error` if the DNS gives no answer; nothing changes then.
+   * Checks the DNS records of a custom domain now. The response is the domain, whether or not the records were found: see
+   * its `status` and the `status` of each instruction. Fails with `provider_error`, without a change, if the DNS does not
+   * respond.
    */
   verifyApplicationDomain: Domain;
-  /** Moves a custom domain to another application of the project. It keeps its status and its certificate. */
+  /** Moves a custom domain to another application of the project. The domain keeps its status and its certificate. */
   moveApplicationDomain: Domain;
-  /** Removes a custom domain: its name is no longer served. The DNS records are yours to remove. */
+  /** Removes a custom domain. The application is no longer reachable under its name. You can then remove the DNS records. */
   removeApplicationDomain: Scalars['Boolean']['output'];
-  /** Creates or updates an environment variable. It takes effect with the next deployment or restart. */
+  /** Creates or updates an environment variable. The change takes effect with the next deployment or restart. */
   setEnvironmentVariable: EnvironmentVariable;
-  /** Deletes an environment variable. It takes effect with the next deployment or restart. */
+  /** Deletes an environment variable. The change takes effect with the next deployment or restart. */
   deleteEnvironmentVariable: Scalars['Boolean']['output'];
-  /** Invites somebody to a project. The token is shown this once: hand it to the person, who accepts with it within seven days. A second invitation of the same e-mail replaces the first. Owners only. */
+  /**
+   * Invites a person to a project. The token is shown only once: pass it on to the person, who can accept the invitation
+   * within seven days. A second invitation of the same e-mail address replaces the first. Available to owners.
+   */
   inviteMember: CreatedInvitation;
-  /** Withdraws an open invitation. Owners only. */
+  /** Revokes an open invitation. Available to owners. */
   revokeInvitation: Scalars['Boolean']['output'];
-  /** Accepts an invitation. Logged in: the person joins the project. Not logged in: a user with name and password is made for the invited e-mail, joins the project, and is logged in. */
+  /**
+   * Accepts an invitation. A logged-in user joins the project. Without a session, a user with the given name and password
+   * is created for the invited e-mail address, joins the project and is logged in.
+   */
   acceptInvitation: Viewer;
-  /** Changes the role of a member. Owners only; the last owner stays one. */
+  /** Changes the role of a member. Available to owners. The last owner of a project must remain an owner. */
   changeMemberRole: Member;
-  /** Removes a member. Owners remove everybody, others may leave; the last owner stays. Project keys go on working. */
+  /**
+   * Removes a member. Owners can remove every member, other members can remove themselves. The last owner of a project
+   * cannot be removed. Project keys keep working.
+   */
   removeMember: Scalars['Boolean']['output'];
   /**
-   * Creates a preview of a branch or a pull request and builds it. It has the variables of the application, one instance of
-   * each process type and no volumes. The remote is asked for the head first: `reference_not_found` if it has no such branch
-   * or pull request, `provider_error` if it gives no answer.
+   * Creates a preview of a branch or a pull request and deploys it. The preview has the environment variables of the
+   * application, one instance of each process type and no volumes. Fails with `reference_not_found` if the repository has
+   * no such branch or pull request, and with `provider_error` if it does not respond.
    */
   createPreview: Preview;
-  /** Stops a preview and removes it with its deployments. */
+  /** Deletes a preview with its deployments. */
   deletePreview: Scalars['Boolean']['output'];
-  /** Builds a preview again from the present head of its branch or pull request. */
+  /** Deploys the current head of the branch or pull request to a preview. */
   redeployPreview: Preview;
-  /** Adds a process type. It runs from the next deployment or restart on. With `autoscaling`, `instances` is brought into its bounds. */
+  /**
+   * Adds a process type. It starts with the next deployment or restart. With `autoscaling`, `instances` is adjusted to be
+   * within its limits.
+   */
   createProcess: Process;
-  /** Changes command or size, from the next deployment or restart on. The number of instances is changed with `scale`. */
+  /**
+   * Updates the command or the size of a process type. The change takes effect with the next deployment or restart. To
+   * change the number of instances, use `scale`.
+   */
   updateProcess: Process;
-  /** Removes a process type and stops its instances. `web` is a fixed part of the application. */
+  /** Removes a process type and stops its instances. The process type `web` cannot be removed. */
   deleteProcess: Scalars['Boolean']['output'];
   /**
-   * Sets the number of instances, or the bounds between which the platform sets it. It acts at once, also while an earlier
-   * change is under way: then the new target counts. While the application is stopped, or before its first deployment, it is
-   * stored and used at the start. `instances` turns autoscaling off.
+   * Sets the number of instances or the autoscaling configuration. It takes effect immediately, even while an earlier
+   * change is in progress: the last request counts. For an application that is stopped or was never deployed, it takes
+   * effect when the application starts. `instances` turns autoscaling off.
    */
   scaleProcess: Process;
-  /** Creates a project; the caller becomes its owner. Needs a personal key that is not restricted to projects. */
+  /** Creates a project. The caller becomes its owner. Requires a personal key that is not restricted to projects. */
   createProject: Project;
-  /** Renames a project, describes it, or changes its default region. Owners only; a project key may change its own project. */
+  /**
+   * Updates the name, the description or the default region of a project. Available to owners and to the keys of the
+   * project.
+   */
   updateProject: Project;
-  /** Deletes a project that holds no resource; its project keys stop working. */
+  /** Deletes an empty project. Its project keys stop working. */
   deleteProject: Scalars['Boolean']['output'];
-  /** Creates a volume. It is `provisioning` until its storage is ready; with `application_id` it is mounted at the application's next deployment or restart. */
+  /**
+   * Creates a volume. It is `provisioning` until its storage is ready. With `application_id`, it is mounted at the next
+   * deployment or restart of the application.
+   */
   createVolume: Volume;
-  /** Renames, grows, attaches or detaches a volume. `size_gb` can only increase; null as `application_id` detaches. */
+  /**
+   * Renames, grows, attaches or detaches a volume. `size_gb` can only increase. To detach the volume, set `application_id`
+   * to `null`.
+   */
   updateVolume: Volume;
-  /** Deletes a volume and destroys its data. Refused while it is attached to an application. */
+  /** Deletes a volume and its data. Fails while the volume is attached to an application. */
   deleteVolume: Scalars['Boolean']['output'];
 };
 
@@ -1208,18 +1312,18 @@ export type MutationDeleteVolumeArgs = {
   id: Scalars['ID']['input'];
 };
 
-/** Who is logged in. */
+/** The logged-in user. */
 export type Viewer = {
   user: User;
   account: Account;
   session: Session;
-  /** Whether a login needs a code. */
+  /** Whether logging in requires a two-factor code. */
   two_factor_enabled: Scalars['Boolean']['output'];
-  /** Recovery codes that are not used yet. */
+  /** Number of unused recovery codes. */
   recovery_codes_left: Scalars['Int']['output'];
 };
 
-/** Owns users and projects. Rate limits, suspension and billing are per account. */
+/** The owner of users and projects. Rate limits, suspension and billing apply per account. */
 export type Account = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
@@ -1227,43 +1331,43 @@ export type Account = {
 };
 
 export type AccountStatus =
-  /** In use. */
+  /** The account can be used. */
   | 'active'
-  /** Refused everywhere. */
+  /** All requests of the account are rejected. */
   | 'suspended';
 
-/** A login of the dashboard. */
+/** A dashboard session. */
 export type Session = {
   id: Scalars['ID']['output'];
-  /** Address that logged in. */
+  /** IP address from which the user logged in. */
   address: Scalars['String']['output'];
-  /** User-Agent that logged in. */
+  /** User-Agent header of the login request. */
   user_agent: Scalars['String']['output'];
-  /** Whether it is the session of this request. */
+  /** Whether this is the session of the current request. */
   current: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
-  /** Last use, noted every few seconds. A session ends 24 hours after it. */
+  /** Last use, recorded every few seconds. A session ends 24 hours after its last use. */
   last_seen_at: Scalars['DateTime']['output'];
-  /** End of the session, however much it is used. */
+  /** Time at which the session ends even if it is in use. */
   expires_at: Scalars['DateTime']['output'];
 };
 
-/** One page of sessions. */
+/** A page of sessions. */
 export type SessionList = {
   data: Array<Session>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** The secret of an authenticator (RFC 6238: SHA-1, 6 digits, 30 seconds). */
+/** The secret for an authenticator app (RFC 6238: SHA-1, 6 digits, 30 seconds). */
 export type TwoFactorEnrolment = {
-  /** Secret in base32, for typing. */
+  /** The secret in base32, for manual entry. */
   secret: Scalars['String']['output'];
-  /** The same as an address, for a QR code. */
+  /** The secret as an `otpauth://` URL, for a QR code. */
   otpauth_url: Scalars['String']['output'];
 };
 
-/** Codes that each replace the authenticator once. */
+/** Recovery codes. Each can be used once in place of a code from the authenticator app. */
 export type RecoveryCodes = {
   codes: Array<Scalars['String']['output']>;
 };
@@ -1271,106 +1375,109 @@ export type RecoveryCodes = {
 export type LoginInput = {
   email: Scalars['String']['input'];
   password: Scalars['String']['input'];
-  /** Code of the authenticator, or a recovery code; needed where two-factor is on. */
+  /** Code from the authenticator app, or a recovery code. Required if two-factor authentication is on. */
   code?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type ChangePasswordInput = {
-  /** The present password. */
+  /** The current password. */
   password: Scalars['String']['input'];
-  /** 12 to 200 characters. */
+  /** The new password, 12 to 200 characters. */
   new_password: Scalars['String']['input'];
 };
 
-/** An API key, without its value. */
+/** An API key, without its token. */
 export type ApiKey = {
   id: Scalars['ID']['output'];
   kind: TokenKind;
   name: Scalars['String']['output'];
-  /** First 12 characters of the token. */
+  /** The first 12 characters of the token. */
   prefix: Scalars['String']['output'];
-  /** null for a project key, which is not scoped. */
+  /** Scopes of a personal key. `null` for a project key, which has no scopes. */
   scopes?: Maybe<Array<Scalars['String']['output']>>;
-  /** Projects that a personal key is restricted to; null = not restricted. */
+  /** Projects to which a personal key is restricted, or `null` if it is not restricted. */
   project_ids?: Maybe<Array<Scalars['ID']['output']>>;
-  /** Project of a project key; null for a personal key. */
+  /** Project of a project key, or `null` for a personal key. */
   project_id?: Maybe<Scalars['ID']['output']>;
-  /** User who created it; null for a project key that the operator made. */
+  /** User who created the key, or `null` for a project key that the operator created. */
   created_by?: Maybe<Scalars['ID']['output']>;
   created_at: Scalars['DateTime']['output'];
-  /** null = no end. */
+  /** Time at which the key expires, or `null` if it never does. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
-  /** Last use, noted every few seconds; null = never. */
+  /** Last use, recorded every few seconds, or `null` if the key has never been used. */
   last_used_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
-/** A new key with its value. */
+/** A new key with its token. */
 export type CreatedApiKey = {
   key: ApiKey;
-  /** The value. Shown this once. */
+  /** The token. It is shown only once. */
   token: Scalars['String']['output'];
 };
 
-/** One page of keys. */
+/** A page of keys. */
 export type ApiKeyList = {
   data: Array<ApiKey>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type CreatePersonalKeyInput = {
-  /** What the key is for. */
+  /** Purpose of the key. */
   name: Scalars['String']['input'];
-  /** One or more of read, write, deploy, env:read, env:write, logs:read. */
+  /** One or more of `read`, `write`, `deploy`, `env:read`, `env:write` and `logs:read`. */
   scopes: Array<Scalars['String']['input']>;
-  /** Projects to restrict the key to; without them it reaches all of the person's projects. */
+  /** Projects to which the key is restricted. Defaults to all projects of the user. */
   project_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
-  /** End of the key, in the future. */
+  /** Time in the future at which the key expires. */
   expires_at?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
 export type CreateProjectKeyInput = {
-  /** What the key is for. */
+  /** Purpose of the key. */
   name: Scalars['String']['input'];
 };
 
-/** An application: a source, built and run as processes behind a host name. */
+/** An application: a source that is built and run as processes behind a host name. */
 export type Application = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
-  /** Name, unique in the project. */
+  /** Name, unique within the project. */
   name: Scalars['String']['output'];
   description?: Maybe<Scalars['String']['output']>;
-  /** Region that runs the application. */
+  /** Region in which the application runs. */
   region: Scalars['String']['output'];
-  /** Size of the processes that name none. */
+  /** Default size of the process types. */
   application_type: Scalars['String']['output'];
-  /** What is built and run; null until it is configured. */
+  /** What is built and run, or `null` until it is configured. */
   source?: Maybe<ApplicationSource>;
-  /** Preset that the application was made from. */
+  /** Preset from which the application was created. */
   preset?: Maybe<Scalars['String']['output']>;
-  /** Host name that the platform gives; renaming keeps it. */
+  /** Host name assigned by the platform. It does not change when the application is renamed. */
   default_hostname: Scalars['String']['output'];
   status: ApplicationStatus;
-  /** Why the last change failed. */
+  /** Why the last change failed, or `null` if it did not. */
   status_reason?: Maybe<Scalars['String']['output']>;
-  /** The active deployment. */
+  /** Id of the active deployment. */
   current_deployment_id?: Maybe<Scalars['ID']['output']>;
-  /** Whether a push deploys by itself. */
+  /** Whether a push to the branch starts a deployment. */
   auto_deploy_enabled: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** Volumes attached to the application, oldest first. `limit` is 1 to 100 and must be given: it counts in the cost of the query. */
+  /**
+   * Volumes attached to the application, oldest first. `limit` (1 to 100) is required because it counts toward the cost of
+   * the query.
+   */
   volumes: Array<Volume>;
   /** Custom domains of the application, oldest first. */
   domains: Array<Domain>;
-  /** Variables of the application with their values, oldest first. */
+  /** Environment variables of the application with their values, oldest first. */
   environment_variables: Array<EnvironmentVariable>;
-  /** The deployment that it runs. */
+  /** The active deployment of the application. */
   current_deployment?: Maybe<Deployment>;
-  /** Deployments of the application itself, newest first. */
+  /** Deployments of the application, newest first. Those of its previews are left out. */
   deployments: Array<Deployment>;
-  /** Its databases, oldest first. */
+  /** Attached databases, oldest first. */
   attachments: Array<DatabaseAttachment>;
   /** Instances of the application and of its previews, oldest first. */
   instances: Array<Instance>;
@@ -1381,179 +1488,188 @@ export type Application = {
 };
 
 
-/** An application: a source, built and run as processes behind a host name. */
+/** An application: a source that is built and run as processes behind a host name. */
 export type ApplicationVolumesArgs = {
   limit: Scalars['Int']['input'];
 };
 
 
-/** An application: a source, built and run as processes behind a host name. */
+/** An application: a source that is built and run as processes behind a host name. */
 export type ApplicationDomainsArgs = {
   limit: Scalars['Int']['input'];
 };
 
 
-/** An application: a source, built and run as processes behind a host name. */
+/** An application: a source that is built and run as processes behind a host name. */
 export type ApplicationEnvironment_VariablesArgs = {
   limit: Scalars['Int']['input'];
 };
 
 
-/** An application: a source, built and run as processes behind a host name. */
+/** An application: a source that is built and run as processes behind a host name. */
 export type ApplicationDeploymentsArgs = {
   limit: Scalars['Int']['input'];
 };
 
 
-/** An application: a source, built and run as processes behind a host name. */
+/** An application: a source that is built and run as processes behind a host name. */
 export type ApplicationAttachmentsArgs = {
   limit?: Scalars['Int']['input'];
 };
 
 
-/** An application: a source, built and run as processes behind a host name. */
+/** An application: a source that is built and run as processes behind a host name. */
 export type ApplicationInstancesArgs = {
   limit: Scalars['Int']['input'];
 };
 
 
-/** An application: a source, built and run as processes behind a host name. */
+/** An application: a source that is built and run as processes behind a host name. */
 export type ApplicationPreviewsArgs = {
   limit: Scalars['Int']['input'];
 };
 
 
-/** An application: a source, built and run as processes behind a host name. */
+/** An application: a source that is built and run as processes behind a host name. */
 export type ApplicationProcessesArgs = {
   limit: Scalars['Int']['input'];
 };
 
-/** Where the code comes from. */
+/** Where the code of an application comes from. */
 export type ApplicationSource = {
   type: ApplicationSourceType;
-  /** Git integration that reaches the repository. */
+  /** Git integration that has access to the repository. */
   git_integration_id?: Maybe<Scalars['ID']['output']>;
-  /** The provider's id of the repository. */
+  /** Id of the repository at the Git provider. */
   repository_id?: Maybe<Scalars['String']['output']>;
-  /** Repository that is shared with the project. */
+  /** Id of a repository that is shared with the project. */
   shared_repository_id?: Maybe<Scalars['ID']['output']>;
-  /** Address of the repository. */
+  /** URL of the repository. */
   repository_url?: Maybe<Scalars['String']['output']>;
-  /** Branch to build; null is the repository's default branch. */
+  /** Branch to build, or `null` for the default branch of the repository. */
   branch?: Maybe<Scalars['String']['output']>;
   /** OCI image to run. */
   image?: Maybe<Scalars['String']['output']>;
-  /** Registry of the project that holds the image; null for a public one. */
+  /** Registry of the project that holds the image, or `null` for a public image. */
   registry_id?: Maybe<Scalars['ID']['output']>;
-  /** Template that the platform ships. */
+  /** Template that ships with the platform. */
   template?: Maybe<Scalars['String']['output']>;
 };
 
-/** One page of applications. */
+/** A page of applications. */
 export type ApplicationList = {
   data: Array<Application>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type ApplicationStatus =
   /** Nothing has been deployed yet. */
   | 'new'
-  /** The first deployment is on its way. */
+  /** The first deployment is in progress. */
   | 'deploying'
-  /** Deployed and serving. */
+  /** Deployed and running. */
   | 'running'
-  /** On its way back to running. */
+  /** Being restarted. */
   | 'restarting'
-  /** On its way to stopped. */
+  /** Being stopped. */
   | 'stopping'
-  /** Stopped; the configuration stays. */
+  /** Stopped. The configuration is kept. */
   | 'stopped'
-  /** On its way from stopped to running. */
+  /** Being started. */
   | 'starting'
-  /** No instance of `web` stays up. */
+  /** No instance of `web` keeps running. */
   | 'crashed';
 
 export type ApplicationSourceType =
-  /** A Git repository that is built. */
+  /** A Git repository, which is built. */
   | 'git'
-  /** A ready OCI image. */
+  /** An OCI image, which is run as it is. */
   | 'image'
-  /** A template that the platform ships; presets use it. */
+  /** A template that ships with the platform. Presets use templates. */
   | 'template';
 
 export type CreateApplicationInput = {
-  /** Name, unique in the project; part of `default_hostname`. */
+  /** Name, unique within the project. It becomes part of `default_hostname`. */
   name: Scalars['String']['input'];
   description?: InputMaybe<Scalars['String']['input']>;
-  /** Region; without it the project's. */
+  /** Region. Defaults to the default region of the project. */
   region?: InputMaybe<Scalars['String']['input']>;
-  /** Size of the processes that name none; without it the preset's, else the default of /v2/application_types. */
+  /**
+   * Default size of the process types. Defaults to the size of the preset, or else to the default of
+   * /v2/application_types.
+   */
   application_type?: InputMaybe<Scalars['String']['input']>;
-  /** What is built and run; may be set later. */
+  /** What is built and run. It can be set later. */
   source?: InputMaybe<CreateApplicationSourceInput>;
-  /** Preset of /v2/presets that fills source, processes and variables; not together with `source`. */
+  /**
+   * A preset of /v2/presets, which sets the source, the process types and the environment variables. It cannot be combined
+   * with `source`.
+   */
   preset?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type UpdateApplicationInput = {
-  /** New name, unique in the project. */
+  /** New name, unique within the project. */
   name?: InputMaybe<Scalars['String']['input']>;
   description?: InputMaybe<Scalars['String']['input']>;
-  /** New size of the processes that name none. */
+  /** New default size of the process types. */
   application_type?: InputMaybe<Scalars['String']['input']>;
-  /** Merged into the present source; another type or repository replaces it, null removes it. */
+  /** Merged into the current source. Another type or repository replaces the source, and `null` removes it. */
   source?: InputMaybe<UpdateApplicationSourceInput>;
 };
 
 export type RestartApplicationInput = {
-  /** Only instances of this process type; without it all. */
+  /** Restarts only the instances of this process type. Defaults to all process types. */
   process_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
-/** git needs one of git_integration_id with repository_id, shared_repository_id, repository_url; image needs image; template needs template. */
+/**
+ * `git` requires `repository_url`, `shared_repository_id`, or `git_integration_id` with `repository_id`. `image` requires
+ * `image`, and `template` requires `template`.
+ */
 export type CreateApplicationSourceInput = {
   type: ApplicationSourceType;
-  /** Git integration that reaches the repository; needs `repository_id`. */
+  /** Git integration that has access to the repository. Requires `repository_id`. */
   git_integration_id?: InputMaybe<Scalars['ID']['input']>;
-  /** The provider's id of the repository; needs `git_integration_id`. */
+  /** Id of the repository at the Git provider. Requires `git_integration_id`. */
   repository_id?: InputMaybe<Scalars['String']['input']>;
-  /** Repository that is shared with the project. */
+  /** Id of a repository that is shared with the project. */
   shared_repository_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Address of the repository: https or ssh. */
+  /** URL of the repository, with https or ssh. */
   repository_url?: InputMaybe<Scalars['String']['input']>;
-  /** Branch to build; without it the repository's default branch. */
+  /** Branch to build. Defaults to the default branch of the repository. */
   branch?: InputMaybe<Scalars['String']['input']>;
   /** OCI image to run. */
   image?: InputMaybe<Scalars['String']['input']>;
-  /** Registry of the project that holds the image; without it the image must be public. */
+  /** Registry of the project that holds the image. Without a registry, the image must be public. */
   registry_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Template that the platform ships. */
+  /** Template that ships with the platform. */
   template?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** Absent fields stay as they are. */
+/** Fields that are left out keep their values. */
 export type UpdateApplicationSourceInput = {
   type?: InputMaybe<ApplicationSourceType>;
-  /** Git integration that reaches the repository; needs `repository_id`. */
+  /** Git integration that has access to the repository. Requires `repository_id`. */
   git_integration_id?: InputMaybe<Scalars['ID']['input']>;
-  /** The provider's id of the repository. */
+  /** Id of the repository at the Git provider. */
   repository_id?: InputMaybe<Scalars['String']['input']>;
-  /** Repository that is shared with the project. */
+  /** Id of a repository that is shared with the project. */
   shared_repository_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Address of the repository: https or ssh. */
+  /** URL of the repository, with https or ssh. */
   repository_url?: InputMaybe<Scalars['String']['input']>;
-  /** Branch to build; null is the repository's default branch. */
+  /** Branch to build, or `null` for the default branch of the repository. */
   branch?: InputMaybe<Scalars['String']['input']>;
   /** OCI image to run. */
   image?: InputMaybe<Scalars['String']['input']>;
-  /** Registry of the project that holds the image; null for a public one. */
+  /** Registry of the project that holds the image, or `null` for a public image. */
   registry_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Template that the platform ships. */
+  /** Template that ships with the platform. */
   template?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** How an application is built, run and watched. Its ETag is that of the application. */
+/** How an application is built, run and monitored. The ETag is that of the application. */
 export type ApplicationSettings = {
   application_id: Scalars['ID']['output'];
   build: ApplicationBuildSettings;
@@ -1561,80 +1677,83 @@ export type ApplicationSettings = {
   http: ApplicationHttpSettings;
   health_check: ApplicationHealthCheckSettings;
   previews: ApplicationPreviewSettings;
-  /** Visitors get 503; acts at once. */
+  /** Whether all requests to the application are answered with 503. Takes effect immediately. */
   maintenance_mode: Scalars['Boolean']['output'];
-  /** Days that log lines are kept; acts at once. */
+  /** Number of days for which log lines are kept. Takes effect immediately. */
   log_retention_days: Scalars['Int']['output'];
 };
 
-/** How the source becomes an image. */
+/** How the source is built. */
 export type ApplicationBuildSettings = {
   builder: ApplicationBuilder;
-  /** Entry of /v2/buildpack_builders; null is its default entry. */
+  /** A builder of /v2/buildpack_builders, or `null` for the default builder. */
   buildpack_builder?: Maybe<Scalars['String']['output']>;
-  /** Buildpacks in their order; empty finds them out. */
+  /** Buildpacks in the order in which they run. If the list is empty, they are detected. */
   buildpacks: Array<Scalars['String']['output']>;
-  /** Path of the Dockerfile below the root directory. */
+  /** Path of the Dockerfile, relative to the root directory. */
   dockerfile_path: Scalars['String']['output'];
-  /** Folder of the repository that is built. */
+  /** Directory of the repository that is built. */
   root_directory: Scalars['String']['output'];
-  /** Command that builds, in place of the builder's own. */
+  /** Build command that replaces that of the builder. */
   build_command?: Maybe<Scalars['String']['output']>;
 };
 
-/** How a version starts and stops. */
+/** How a release starts and stops. */
 export type ApplicationRunSettings = {
-  /** Runs once before the new version serves. */
+  /** Command that runs once per deployment, before the new release serves requests. */
   release_command?: Maybe<Scalars['String']['output']>;
-  /** Seconds between the request to stop and the end of a process. */
+  /** Seconds that a process has to exit after SIGTERM before it is killed. */
   shutdown_grace_seconds: Scalars['Int']['output'];
 };
 
 /** How requests reach the application. */
 export type ApplicationHttpSettings = {
-  /** Port that the application listens on; handed to the process as PORT. */
+  /** Port on which the application listens. The process receives it as PORT. */
   port: Scalars['Int']['output'];
-  /** http requests are redirected to https. */
+  /** Whether http requests are redirected to https. */
   force_https: Scalars['Boolean']['output'];
   request_timeout_seconds: Scalars['Int']['output'];
-  /** A visitor's requests go to the same instance. */
+  /** Whether all requests of a visitor go to the same instance. */
   sticky_sessions: Scalars['Boolean']['output'];
 };
 
-/** How the platform finds out that an instance works. */
+/** How the platform checks that an instance is healthy. */
 export type ApplicationHealthCheckSettings = {
   type: ApplicationHealthCheckType;
-  /** Path that is asked; the type http needs it. */
+  /** Path that is requested. Required for the type `http`. */
   path?: Maybe<Scalars['String']['output']>;
   interval_seconds: Scalars['Int']['output'];
-  /** Always less than the interval. */
+  /** Timeout of a check in seconds. Always less than the interval. */
   timeout_seconds: Scalars['Int']['output'];
-  /** Failures in a row that make an instance unhealthy. */
+  /** Number of consecutive failures after which an instance is unhealthy. */
   failure_threshold: Scalars['Int']['output'];
-  /** Seconds after the start in which failures do not count. */
+  /** Seconds after the start of an instance during which failures do not count. */
   grace_period_seconds: Scalars['Int']['output'];
 };
 
-/** Previews of branches and pull requests; acts at once. */
+/** Previews of branches and pull requests. Changes take effect immediately. */
 export type ApplicationPreviewSettings = {
-  /** Makes a preview for every pull request. It needs a Git integration, which this version does not have: kept, and without effect yet. */
+  /**
+   * Whether every pull request gets a preview. This requires a Git integration, which this version does not have: the
+   * value is stored but has no effect yet.
+   */
   auto_create: Scalars['Boolean']['output'];
-  /** Days until a preview is removed; null is never. */
+  /** Number of days after which a preview is deleted, or `null` to keep it. */
   expire_after_days?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ApplicationBuilder =
-  /** Finds out the language and builds it. */
+  /** Detects the language of the source and builds it. */
   | 'buildpack'
-  /** Builds what a Dockerfile describes. */
+  /** Builds the image that a Dockerfile describes. */
   | 'dockerfile';
 
 export type ApplicationHealthCheckType =
-  /** A GET on `path` must answer with 2xx or 3xx. */
+  /** A GET request to `path` must be answered with a status of 2xx or 3xx. */
   | 'http'
   /** The port must accept a connection. */
   | 'tcp'
-  /** No check: a running process counts as healthy. */
+  /** No check. A running process is healthy. */
   | 'none';
 
 export type UpdateApplicationSettingsInput = {
@@ -1643,96 +1762,103 @@ export type UpdateApplicationSettingsInput = {
   http?: InputMaybe<ApplicationHttpSettingsInput>;
   health_check?: InputMaybe<ApplicationHealthCheckSettingsInput>;
   previews?: InputMaybe<ApplicationPreviewSettingsInput>;
-  /** Visitors get 503; acts at once. */
+  /** Whether all requests to the application are answered with 503. Takes effect immediately. */
   maintenance_mode?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Days that log lines are kept; acts at once. */
+  /** Number of days for which log lines are kept. Takes effect immediately. */
   log_retention_days?: InputMaybe<Scalars['Int']['input']>;
 };
 
-/** How the source becomes an image. */
+/** How the source is built. */
 export type ApplicationBuildSettingsInput = {
   builder?: InputMaybe<ApplicationBuilder>;
-  /** Entry of /v2/buildpack_builders; null is its default entry. */
+  /** A builder of /v2/buildpack_builders, or `null` for the default builder. */
   buildpack_builder?: InputMaybe<Scalars['String']['input']>;
-  /** Buildpacks in their order; empty finds them out. */
+  /** Buildpacks in the order in which they run. If the list is empty, they are detected. */
   buildpacks?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** Path of the Dockerfile below the root directory. */
+  /** Path of the Dockerfile, relative to the root directory. */
   dockerfile_path?: InputMaybe<Scalars['String']['input']>;
-  /** Folder of the repository that is built. */
+  /** Directory of the repository that is built. */
   root_directory?: InputMaybe<Scalars['String']['input']>;
-  /** Command that builds, in place of the builder's own; null removes it. */
+  /** Build command that replaces that of the builder. `null` removes it. */
   build_command?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** How a version starts and stops. */
+/** How a release starts and stops. */
 export type ApplicationRunSettingsInput = {
-  /** Runs once before the new version serves; null removes it. */
+  /** Command that runs once per deployment, before the new release serves requests. `null` removes it. */
   release_command?: InputMaybe<Scalars['String']['input']>;
-  /** Seconds between the request to stop and the end of a process. */
+  /** Seconds that a process has to exit after SIGTERM before it is killed. */
   shutdown_grace_seconds?: InputMaybe<Scalars['Int']['input']>;
 };
 
 /** How requests reach the application. */
 export type ApplicationHttpSettingsInput = {
-  /** Port that the application listens on; handed to the process as PORT. */
+  /** Port on which the application listens. The process receives it as PORT. */
   port?: InputMaybe<Scalars['Int']['input']>;
-  /** Redirects http requests to https. */
+  /** Whether http requests are redirected to https. */
   force_https?: InputMaybe<Scalars['Boolean']['input']>;
   request_timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
-  /** Sends a visitor's requests to the same instance. */
+  /** Whether all requests of a visitor go to the same instance. */
   sticky_sessions?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/** How the platform finds out that an instance works. The type http needs a path; the timeout must be less than the interval. */
+/**
+ * How the platform checks that an instance is healthy. The type `http` requires a path, and the timeout must be less than
+ * the interval.
+ */
 export type ApplicationHealthCheckSettingsInput = {
   type?: InputMaybe<ApplicationHealthCheckType>;
-  /** Path that is asked; the type http needs it. */
+  /** Path that is requested. Required for the type `http`. */
   path?: InputMaybe<Scalars['String']['input']>;
   interval_seconds?: InputMaybe<Scalars['Int']['input']>;
-  /** Less than the interval. */
+  /** Timeout of a check in seconds. It must be less than the interval. */
   timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
-  /** Failures in a row that make an instance unhealthy. */
+  /** Number of consecutive failures after which an instance is unhealthy. */
   failure_threshold?: InputMaybe<Scalars['Int']['input']>;
-  /** Seconds after the start in which failures do not count. */
+  /** Seconds after the start of an instance during which failures do not count. */
   grace_period_seconds?: InputMaybe<Scalars['Int']['input']>;
 };
 
-/** Previews of branches and pull requests; acts at once. */
+/** Previews of branches and pull requests. Changes take effect immediately. */
 export type ApplicationPreviewSettingsInput = {
-  /** Makes a preview for every pull request. It needs a Git integration, which this version does not have: kept, and without effect yet. */
+  /**
+   * Whether every pull request gets a preview. This requires a Git integration, which this version does not have: the
+   * value is stored but has no effect yet.
+   */
   auto_create?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Days until a preview is removed; null is never. */
+  /** Number of days after which a preview is deleted, or `null` to keep it. */
   expire_after_days?: InputMaybe<Scalars['Int']['input']>;
 };
 
-/** Whether and when a push deploys by itself. The first part of its ETag is that of the application. */
+/** Auto-deploy: whether and when a push starts a deployment. The first part of the ETag is that of the application. */
 export type AutoDeploy = {
   application_id: Scalars['ID']['output'];
   /** Whether pushes are deployed. */
   enabled: Scalars['Boolean']['output'];
-  /** Branch that is watched; null is the source's. */
+  /** Branch that is watched, or `null` for the branch of the source. */
   branch?: Maybe<Scalars['String']['output']>;
-  /** Waits for the checks of a commit to be green. */
+  /** Whether a commit is deployed only after its checks have passed. */
   wait_for_checks: Scalars['Boolean']['output'];
-  /** Globs: a push that changes none of these paths is not deployed. Empty: every push is. */
+  /** Glob patterns. A push that changes none of these paths is not deployed. If the list is empty, every push is deployed. */
   paths: Array<Scalars['String']['output']>;
-  /** Why the repository could not be asked last time; null if it could. */
+  /** Why the last check of the repository failed, or `null` if it succeeded. */
   status_reason?: Maybe<Scalars['String']['output']>;
-  /** When the repository was last asked. */
+  /** Time of the last check of the repository. */
   last_checked_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
-/** Absent fields stay as they are. */
+/** Fields that are left out keep their values. */
 export type UpdateAutoDeployInput = {
-  /** Deploys pushes. Needs a Git source, of any kind. */
+  /** Whether pushes are deployed. Requires a Git source. */
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Branch to watch; null is the source's. */
+  /** Branch to watch, or `null` for the branch of the source. */
   branch?: InputMaybe<Scalars['String']['input']>;
-  /** Waits for the checks of a commit to be green. Needs a source with a Git integration: a plain address tells of no checks. */
+  /** Whether a commit is deployed only after its checks have passed. Requires a source with a Git integration. */
   wait_for_checks?: InputMaybe<Scalars['Boolean']['input']>;
   /**
-   * Deploys only pushes that change one of these paths. `*` stands for a part of a name, `?` for one character, `**` for any
-   * number of folders; without any of them an entry is a file or a whole folder. Empty: every push.
+   * Glob patterns. Only a push that changes one of these paths is deployed. `*` matches any part of a name, `?` one
+   * character, and `**` any number of directories. An entry without wildcards is a file or a whole directory. If the list
+   * is empty, every push is deployed.
    */
   paths?: InputMaybe<Array<Scalars['String']['input']>>;
 };
@@ -1748,43 +1874,43 @@ export type BillingSummary = {
 /** Costs of a month. Amounts are decimal strings. */
 export type BillingMonth = {
   from: Scalars['DateTime']['output'];
-  /** End of the month; for the current one, now. */
+  /** End of the month, or the current time for the current month. */
   to: Scalars['DateTime']['output'];
-  /** Sum of the lines. */
+  /** Sum of all lines. */
   total: Scalars['String']['output'];
   lines: Array<BillingLine>;
 };
 
-/** What one kind cost in one project. */
+/** Costs of one kind of resource in one project. */
 export type BillingLine = {
   project_id: Scalars['ID']['output'];
   project_name: Scalars['String']['output'];
-  /** Kind of the resources. */
+  /** Kind of resource. */
   kind: Scalars['String']['output'];
-  /** What is charged by the hour, e.g. `volume_gb`. */
+  /** What is charged by the hour, for example `volume_gb`. */
   price_id: Scalars['String']['output'];
-  /** Units times hours. */
+  /** Number of units times hours. */
   hours: Scalars['String']['output'];
-  /** Price of one unit for one hour. */
+  /** Price of one unit per hour. */
   price_hourly: Scalars['String']['output'];
   /** `hours` times `price_hourly`, rounded half up. */
   amount: Scalars['String']['output'];
 };
 
-/** A place where resources live. */
+/** A location in which resources run. */
 export type Region = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
-  /** Country; null where the operator has not said it. */
+  /** Country, or `null` if the operator has not set it. */
   country?: Maybe<Scalars['String']['output']>;
   city?: Maybe<Scalars['String']['output']>;
-  /** Takes new resources. */
+  /** Whether new resources can be created in the region. */
   available: Scalars['Boolean']['output'];
-  /** Groups of resources that the region offers. */
+  /** Features that the region offers. */
   features: Array<RegionFeature>;
 };
 
-/** A group of resources that a region may offer. */
+/** A group of resources that a region can offer. */
 export type RegionFeature =
   | 'applications'
   | 'databases'
@@ -1792,148 +1918,151 @@ export type RegionFeature =
   | 'object_storage'
   | 'registry';
 
-/** The size of one instance of an application, and its price. */
+/** A size for the instances of an application, with its price. */
 export type ApplicationType = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
-  /** Processors; a fraction is a share of one. */
+  /** Number of CPUs. A fraction is a share of one CPU. */
   vcpu: Scalars['Float']['output'];
   memory_mb: Scalars['Int']['output'];
   disk_gb: Scalars['Int']['output'];
-  /** Instances that one process may have at most. */
+  /** Maximum number of instances of a process type. */
   max_instances: Scalars['Int']['output'];
-  /** Regions that offer it. */
+  /** Regions that offer the size. */
   regions: Array<Scalars['String']['output']>;
-  /** Price of an hour, a decimal number in `currency`. */
+  /** Price per hour, a decimal number in `currency`. */
   price_hourly: Scalars['String']['output'];
-  /** Price of a month of 730 hours. */
+  /** Price per month of 730 hours. */
   price_monthly: Scalars['String']['output'];
   currency: Scalars['String']['output'];
-  /** Taken where an application names none. */
+  /** Whether this is the default for new applications. */
   default: Scalars['Boolean']['output'];
-  /** The installation has the memory for one. */
+  /** Whether the installation has enough memory for an instance of this size. */
   available: Scalars['Boolean']['output'];
 };
 
-/** Turns a source into something that runs. */
+/** A builder, which turns a source into a release. */
 export type BuildpackBuilder = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   description: Scalars['String']['output'];
-  /** Image that it runs in; null where it needs none. */
+  /** Image in which the builder runs, or `null` if it needs none. */
   image?: Maybe<Scalars['String']['output']>;
-  /** Languages that it finds out by itself. */
+  /** Languages that the builder detects. */
   languages: Array<Scalars['String']['output']>;
-  /** Taken where an application names none. */
+  /** Whether this is the default for new applications. */
   default: Scalars['Boolean']['output'];
   deprecated: Scalars['Boolean']['output'];
 };
 
-/** The size of a database, and its price. */
+/** A size for databases, with its price. */
 export type DatabasePackage = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
-  /** Engines that can have it. */
+  /** Engines for which the package is available. */
   engines: Array<Scalars['String']['output']>;
   nodes: Scalars['Int']['output'];
   vcpu: Scalars['Float']['output'];
   memory_mb: Scalars['Int']['output'];
-  /** Storage that it comes with. */
+  /** Storage included in the package, in gigabytes of 2^30 bytes. */
   storage_gb: Scalars['Int']['output'];
-  /** Storage that it can grow to. */
+  /** Maximum storage of the package, in gigabytes of 2^30 bytes. */
   max_storage_gb: Scalars['Int']['output'];
   max_connections: Scalars['Int']['output'];
-  /** Price of an hour, a decimal number in `currency`. */
+  /** Price per hour, a decimal number in `currency`. */
   price_hourly: Scalars['String']['output'];
-  /** Price of a month of 730 hours. */
+  /** Price per month of 730 hours. */
   price_monthly: Scalars['String']['output'];
   currency: Scalars['String']['output'];
 };
 
-/** Where a database package fits now. */
+/** The regions in which a database package can be created now. */
 export type DatabasePackageAvailability = {
   /** Id of the package. */
   database_package: Scalars['ID']['output'];
-  /** Ids of the regions that have room for one. */
+  /** Ids of the regions that have capacity for a database of this package. */
   regions: Array<Scalars['String']['output']>;
 };
 
-/** A database engine that this installation has. */
+/** A database engine of this installation. */
 export type DatabaseEngine = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
-  /** Newest first. */
+  /** Versions, newest first. */
   versions: Array<DatabaseEngineVersion>;
-  /** What its default version can do here. */
+  /** Features that the default version has on this installation. */
   features: Array<DatabaseEngineFeature>;
   default_port: Scalars['Int']['output'];
 };
 
-/** A version of an engine, named as a customer picks it. */
+/** A version of a database engine. */
 export type DatabaseEngineVersion = {
   version: Scalars['String']['output'];
-  /** Taken where a database names none. */
+  /** Whether this is the default version for new databases. */
   default: Scalars['Boolean']['output'];
   status: DatabaseEngineVersionStatus;
-  /** Date (YYYY-MM-DD) on which its makers stop to care for it; null when they have set none. */
+  /** End-of-life date, YYYY-MM-DD, or `null` if none has been announced. */
   end_of_life_on?: Maybe<Scalars['String']['output']>;
 };
 
 export type DatabaseEngineVersionStatus =
-  /** Its makers care for it. */
+  /** The version receives updates. */
   | 'supported'
-  /** Past the end of its life; move to a newer one. */
+  /** The version is past its end of life. Upgrade to a newer version. */
   | 'deprecated';
 
-/** What an engine can do. */
+/** A feature of a database engine. */
 export type DatabaseEngineFeature =
-  /** Copies that follow the first node. */
+  /** Read replicas. */
   | 'replicas'
-  /** Further users beside the first. */
+  /** Additional users. */
   | 'users'
-  /** A connection pool in front. */
+  /** Connection pooling. */
   | 'pooling'
   | 'backups'
-  /** Going back to any moment of the last days. */
+  /** Point-in-time recovery. */
   | 'point_in_time';
 
-/** A ready-made beginning of an application: its source, processes and variables. */
+/** A template for a new application: its source, process types and environment variables. */
 export type Preset = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   description: Scalars['String']['output'];
   category: Scalars['String']['output'];
   icon_url?: Maybe<Scalars['String']['output']>;
-  /** Image that it runs; null where it is built from a source. */
+  /** Image that the application runs, or `null` if it is built from a source. */
   image?: Maybe<Scalars['String']['output']>;
-  /** Size of its instances. */
+  /** Size of the instances. */
   application_type: Scalars['String']['output'];
-  /** Engine of the database that it needs; null where it needs none. */
+  /** Engine of the database that the application requires, or `null` if it requires none. */
   requires_engine?: Maybe<Scalars['String']['output']>;
   variables: Array<PresetVariable>;
 };
 
-/** An environment variable that a preset sets or asks for. */
+/** An environment variable that a preset sets or requires. */
 export type PresetVariable = {
   key: Scalars['String']['output'];
   description: Scalars['String']['output'];
-  /** Value that it is set to; null where you have to give one. */
+  /** Value that the variable is set to, or `null` if you have to provide one. */
   default?: Maybe<Scalars['String']['output']>;
-  /** The application does not work without it. */
+  /** Whether the application requires the variable. */
   required: Scalars['Boolean']['output'];
 };
 
-/** What may be said of records of a type. */
+/** A type of DNS record and its rules. */
 export type DnsRecordType = {
   type: DnsType;
   description: Scalars['String']['output'];
-  /** Fields needed beyond name, value and ttl. */
+  /** Required fields besides `name`, `value` and `ttl`. */
   fields: Array<Scalars['String']['output']>;
-  /** May stand at the top of a zone. */
+  /** Whether the type is allowed at the apex of a zone. */
   apex_allowed: Scalars['Boolean']['output'];
 };
 
-/** Type of a DNS record. `ALIAS` stands for the addresses of another name; some providers call it ANAME or flattened CNAME. */
+/**
+ * Type of a DNS record. `ALIAS` resolves to the addresses of another name. Some providers call it ANAME or flattened
+ * CNAME.
+ */
 export type DnsType =
   | 'A'
   | 'AAAA'
@@ -1946,141 +2075,144 @@ export type DnsType =
   | 'SRV'
   | 'TXT';
 
-/** One page of regions. */
+/** A page of regions. */
 export type RegionList = {
   data: Array<Region>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** One page of application types. */
+/** A page of application types. */
 export type ApplicationTypeList = {
   data: Array<ApplicationType>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** One page of builders. */
+/** A page of builders. */
 export type BuildpackBuilderList = {
   data: Array<BuildpackBuilder>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** One page of database packages. */
+/** A page of database packages. */
 export type DatabasePackageList = {
   data: Array<DatabasePackage>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** One page of availabilities. */
+/** A page of database package availabilities. */
 export type DatabasePackageAvailabilityList = {
   data: Array<DatabasePackageAvailability>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** One page of engines. */
+/** A page of database engines. */
 export type DatabaseEngineList = {
   data: Array<DatabaseEngine>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** One page of presets. */
+/** A page of presets. */
 export type PresetList = {
   data: Array<Preset>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** One page of DNS record types. */
+/** A page of DNS record types. */
 export type DnsRecordTypeList = {
   data: Array<DnsRecordType>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** A managed database: a server of its own, with its data, users and endpoints. */
+/** A managed database: a database server of its own with data, users and endpoints. */
 export type Database = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
-  /** Name, unique in the project. */
+  /** Name, unique within the project. */
   name: Scalars['String']['output'];
-  /** Engine, see /v2/databases/engines. */
+  /** Engine. See /v2/databases/engines. */
   engine: Scalars['String']['output'];
   /** Version of the engine. */
   engine_version: Scalars['String']['output'];
-  /** Size, see /v2/database_packages. */
+  /** Size. See /v2/database_packages. */
   database_package: Scalars['String']['output'];
-  /** Room for data in gigabytes of 2^30 bytes. */
+  /** Storage in gigabytes of 2^30 bytes. */
   storage_gb: Scalars['Int']['output'];
   region: Scalars['String']['output'];
-  /** Name of the database within the server; null for key-value engines. */
+  /** Name of the database on the server, or `null` for key-value engines. */
   database_name?: Maybe<Scalars['String']['output']>;
   /** Name of the default user. */
   username: Scalars['String']['output'];
   backup_schedule: BackupSchedule;
   maintenance_window: MaintenanceWindow;
-  /** It can't be deleted. */
+  /** Whether the database is protected from deletion. */
   deletion_protection: Scalars['Boolean']['output'];
-  /** What it was made as a copy of. */
+  /** Source of the copy, if the database was created as a copy. */
   restore_from?: Maybe<DatabaseRestoreFrom>;
-  /** Servers of the package. */
+  /** Number of nodes of the package. */
   nodes: Scalars['Int']['output'];
-  /** Points in time that it can be restored to; null where the engine has none, and until the first backup. */
+  /**
+   * Period to which the database can be restored, or `null` if the engine does not support point-in-time recovery or there
+   * is no backup yet.
+   */
   point_in_time_window?: Maybe<PointInTimeWindow>;
   status: DatabaseStatus;
-  /** Why the last change failed. */
+  /** Why the last change failed, or `null` if it did not. */
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** One page of databases. */
+/** A page of databases. */
 export type DatabaseList = {
   data: Array<Database>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type DatabaseStatus =
-  /** The server is being set up. */
+  /** The server is being created. */
   | 'provisioning'
-  /** The server answers. */
+  /** The server accepts connections. */
   | 'available'
-  /** Changing its package or its storage. */
+  /** The package or the storage is being changed. */
   | 'updating'
-  /** Changing to a newer version. */
+  /** The server is being upgraded to a newer version. */
   | 'upgrading'
-  /** Putting restored data in place. */
+  /** Data is being restored. */
   | 'restoring'
-  /** Being restarted. */
+  /** The server is being restarted. */
   | 'restarting'
-  /** Being stopped. */
+  /** The server is being stopped. */
   | 'stopping'
-  /** Stopped; the data stay. */
+  /** The server is stopped. Its data is kept. */
   | 'stopped'
-  /** Being started. */
+  /** The server is being started. */
   | 'starting'
-  /** It could not be set up, or not be restored. All that is left is to delete it. */
+  /** The database could not be created or restored. It can only be deleted. */
   | 'failed';
 
-/** When backups are taken, and how long they are kept. */
+/** When backups are taken and how long they are kept. */
 export type BackupSchedule = {
-  /** A backup is taken each day. */
+  /** Whether a backup is taken every day. */
   enabled: Scalars['Boolean']['output'];
-  /** Hour of the day, UTC. */
+  /** Hour of the day in UTC. */
   hour_utc: Scalars['Int']['output'];
-  /** Days after which a scheduled backup is deleted. */
+  /** Number of days after which a scheduled backup is deleted. */
   retention_days: Scalars['Int']['output'];
 };
 
-/** When the platform may restart the server for changes that wait. */
+/** The period in which the platform may restart the server to apply pending changes. */
 export type MaintenanceWindow = {
   weekday: Weekday;
-  /** Hour of the day at which it begins, UTC. */
+  /** Hour of the day in UTC at which the window begins. */
   hour_utc: Scalars['Int']['output'];
 };
 
@@ -2093,389 +2225,410 @@ export type Weekday =
   | 'saturday'
   | 'sunday';
 
-/** The database, and the backup or the point in time, that a copy was made of. */
+/** The database, and the backup or point in time, from which a copy was created. */
 export type DatabaseRestoreFrom = {
   database_id: Scalars['ID']['output'];
   backup_id?: Maybe<Scalars['ID']['output']>;
   point_in_time?: Maybe<Scalars['DateTime']['output']>;
 };
 
-/** From when to when a database can be restored. */
+/** The period to which a database can be restored. */
 export type PointInTimeWindow = {
   earliest: Scalars['DateTime']['output'];
   latest: Scalars['DateTime']['output'];
 };
 
-/** How to connect as the default user. */
+/** Credentials of the default user. */
 export type DatabaseCredentials = {
   username: Scalars['String']['output'];
   password: Scalars['String']['output'];
-  /** Null for key-value engines. */
+  /** Name of the database on the server, or `null` for key-value engines. */
   database_name?: Maybe<Scalars['String']['output']>;
   endpoints: Array<DatabaseCredentialsEndpoint>;
 };
 
-/** One way to the database. TLS is always required. */
+/** An endpoint with its connection string. TLS is always required. */
 export type DatabaseCredentialsEndpoint = {
   endpoint_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   access: DatabaseEndpointAccess;
   host: Scalars['String']['output'];
   port: Scalars['Int']['output'];
-  /** Address with the user, the password and the name of the database. */
+  /** Connection string with the user, the password and the name of the database. */
   connection_string: Scalars['String']['output'];
 };
 
 export type CreateDatabaseInput = {
-  /** Name, unique in the project. */
+  /** Name, unique within the project. */
   name: Scalars['String']['input'];
-  /** Engine, see /v2/databases/engines. Of a copy it is that of the original. */
+  /** Engine. See /v2/databases/engines. A copy must have the engine of the original. */
   engine: Scalars['String']['input'];
-  /** Version of the engine; without it the engine's default, of a copy that of the original. */
+  /** Version of the engine. Defaults to the default version of the engine, or to the version of the original for a copy. */
   engine_version?: InputMaybe<Scalars['String']['input']>;
-  /** Size, see /v2/database_packages; without it the engine's smallest, of a copy that of the original. */
+  /**
+   * Size. See /v2/database_packages. Defaults to the smallest package of the engine, or to the package of the original for
+   * a copy.
+   */
   database_package?: InputMaybe<Scalars['String']['input']>;
-  /** Room for data in gigabytes, within the bounds of the package; without it its least, of a copy what the original has. */
+  /**
+   * Storage in gigabytes, within the limits of the package. Defaults to the minimum of the package, or to the storage of
+   * the original for a copy.
+   */
   storage_gb?: InputMaybe<Scalars['Int']['input']>;
-  /** Region; without it the project's. */
+  /** Region. Defaults to the default region of the project. */
   region?: InputMaybe<Scalars['String']['input']>;
-  /** Name of the database within the server. Not for key-value engines, nor for a copy, which has that of the original. */
+  /**
+   * Name of the database on the server. Not allowed for key-value engines or for a copy, which has the name of the
+   * original.
+   */
   database_name?: InputMaybe<Scalars['String']['input']>;
   backup_schedule?: InputMaybe<BackupScheduleInput>;
   maintenance_window?: InputMaybe<MaintenanceWindowInput>;
-  /** Refuses its deletion. */
+  /** Whether the database is protected from deletion. */
   deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Begins as a copy of another database. */
+  /** Creates the database as a copy of another one. */
   restore_from?: InputMaybe<DatabaseRestoreFromInput>;
 };
 
 export type UpdateDatabaseInput = {
-  /** New name, unique in the project. */
+  /** New name, unique within the project. */
   name?: InputMaybe<Scalars['String']['input']>;
   /** New size. */
   database_package?: InputMaybe<Scalars['String']['input']>;
-  /** More room for data. */
+  /** New storage in gigabytes. It can only increase. */
   storage_gb?: InputMaybe<Scalars['Int']['input']>;
   backup_schedule?: InputMaybe<BackupScheduleInput>;
   maintenance_window?: InputMaybe<MaintenanceWindowInput>;
   deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/** What is left out stays as it is, at the creation as the platform has it. */
+/** Fields that are left out keep their values, or have the default of the platform when the database is created. */
 export type BackupScheduleInput = {
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
   hour_utc?: InputMaybe<Scalars['Int']['input']>;
   retention_days?: InputMaybe<Scalars['Int']['input']>;
 };
 
-/** What is left out stays as it is, at the creation as the platform has it. */
+/** Fields that are left out keep their values, or have the default of the platform when the database is created. */
 export type MaintenanceWindowInput = {
   weekday?: InputMaybe<Weekday>;
   hour_utc?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type DatabaseRestoreFromInput = {
-  /** Database of the same project. */
+  /** Id of a database of the same project. */
   database_id: Scalars['ID']['input'];
-  /** Completed backup of that database. */
+  /** Id of a completed backup of that database. */
   backup_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Moment within its point_in_time_window. */
+  /** Point in time within the `point_in_time_window` of that database. */
   point_in_time?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
 export type UpgradeDatabaseInput = {
-  /** Newer version of the engine, see /v2/databases/engines. */
+  /** Newer version of the engine. See /v2/databases/engines. */
   engine_version: Scalars['String']['input'];
 };
 
 export type RestoreDatabaseInput = {
-  /** Completed backup of the database. */
+  /** Id of a completed backup of the database. */
   backup_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Moment within point_in_time_window. */
+  /** Point in time within the `point_in_time_window` of the database. */
   point_in_time?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
-/** A database that an application uses: it has the address and the credentials in its environment. */
+/** A database that is attached to an application. The application has the address and the credentials in its environment. */
 export type DatabaseAttachment = {
   id: Scalars['ID']['output'];
   database_id: Scalars['ID']['output'];
   application_id: Scalars['ID']['output'];
-  /** What the names of its variables begin with. */
+  /** Prefix of the names of the environment variables. */
   env_prefix: Scalars['String']['output'];
-  /** Endpoint that the application connects to. */
+  /** Id of the endpoint to which the application connects. */
   endpoint_id: Scalars['ID']['output'];
-  /** User that it connects as. */
+  /** Id of the database user with which the application connects. */
   user_id: Scalars['ID']['output'];
-  /** Names of the variables that it sets, all managed by the attachment. Key-value engines have no name of a database. */
+  /**
+   * Names of the environment variables that the attachment manages. Key-value engines have no variable for the name of the
+   * database.
+   */
   variables: Array<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The database. */
+  /** The attached database. */
   database?: Maybe<Database>;
-  /** The application. */
+  /** The application that uses the database. */
   application?: Maybe<Application>;
 };
 
-/** One page of attachments. */
+/** A page of attachments. */
 export type DatabaseAttachmentList = {
   data: Array<DatabaseAttachment>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type CreateDatabaseAttachmentInput = {
-  /** Application of the same project. */
+  /** Id of an application of the same project. */
   application_id: Scalars['ID']['input'];
-  /** What the names of the variables begin with. Without it `DATABASE`, of key-value engines `REDIS`. */
+  /** Prefix of the names of the environment variables. Defaults to `DATABASE`, or to `REDIS` for key-value engines. */
   env_prefix?: InputMaybe<Scalars['String']['input']>;
-  /** Endpoint to connect to; without it the default one. */
+  /** Id of the endpoint to connect to. Defaults to the default endpoint. */
   endpoint_id?: InputMaybe<Scalars['ID']['input']>;
-  /** User to connect as; without it the default one. */
+  /** Id of the database user to connect with. Defaults to the default user. */
   user_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
-/** What a database held at one time. */
+/** A backup of a database. */
 export type DatabaseBackup = {
   id: Scalars['ID']['output'];
   database_id: Scalars['ID']['output'];
   type: DatabaseBackupType;
-  /** Why it was taken. */
+  /** Note on why the backup was taken. */
   note?: Maybe<Scalars['String']['output']>;
-  /** Version of the engine that it is of. */
+  /** Version of the engine when the backup was taken. */
   engine_version: Scalars['String']['output'];
-  /** Null until it is completed. */
+  /** Size in bytes, or `null` until the backup is completed. */
   size_bytes?: Maybe<Scalars['ByteCount']['output']>;
   started_at?: Maybe<Scalars['DateTime']['output']>;
   finished_at?: Maybe<Scalars['DateTime']['output']>;
-  /** When it is deleted; null = never by itself. */
+  /** Time at which the backup is deleted automatically, or `null` if it is kept. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
   status: DatabaseBackupStatus;
-  /** Why it failed. */
+  /** Why the backup failed, or `null` if it did not. */
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The database that it belongs to. */
+  /** The database to which this belongs. */
   database?: Maybe<Database>;
 };
 
-/** One page of backups. */
+/** A page of backups. */
 export type DatabaseBackupList = {
   data: Array<DatabaseBackup>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** Where a backup can be downloaded. */
+/** A download URL of a backup. */
 export type DatabaseBackupDownload = {
-  /** Takes GET without a key. */
+  /** URL that can be requested with GET without a key. */
   url: Scalars['String']['output'];
-  /** When the address stops working. */
+  /** Time at which the URL expires. */
   expires_at: Scalars['DateTime']['output'];
 };
 
 export type DatabaseBackupType =
-  /** By the `backup_schedule` of the database. */
+  /** Taken by the `backup_schedule` of the database. */
   | 'scheduled'
-  /** Asked for. */
+  /** Requested. */
   | 'manual';
 
 export type DatabaseBackupStatus =
-  /** Waits for its turn. */
+  /** The backup is waiting to be taken. */
   | 'pending'
-  /** Being taken. */
+  /** The backup is being taken. */
   | 'running'
-  /** Can be restored and downloaded. */
+  /** The backup can be restored and downloaded. */
   | 'completed'
   | 'failed';
 
 export type CreateDatabaseBackupInput = {
-  /** Why it is taken. */
+  /** Note on why the backup is taken. */
   note?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** An address under which a database is reached. Connections are encrypted (TLS). */
+/** An address at which a database can be reached. Connections are encrypted with TLS. */
 export type DatabaseEndpoint = {
   id: Scalars['ID']['output'];
   database_id: Scalars['ID']['output'];
-  /** Name, unique in the database. */
+  /** Name, unique within the database. */
   name: Scalars['String']['output'];
   access: DatabaseEndpointAccess;
   target: DatabaseEndpointTarget;
-  /** The one replica that it leads to; null = all of them, or the primary. */
+  /** Id of the replica to which the endpoint connects, or `null` for all replicas or the primary. */
   replica_id?: Maybe<Scalars['ID']['output']>;
-  /** Networks that may connect to a public endpoint. Empty: nobody. */
+  /** Networks that may connect to a public endpoint. If the list is empty, nobody may connect. */
   allowed_sources: Array<Scalars['String']['output']>;
-  /** How connections are shared; null = not pooled. */
+  /** How connections are pooled, or `null` if they are not. */
   pool_mode?: Maybe<DatabasePoolMode>;
-  /** Connections that the pool keeps to the server. */
+  /** Number of connections that the pool keeps open to the server. */
   pool_size?: Maybe<Scalars['Int']['output']>;
   host: Scalars['String']['output'];
   port: Scalars['Int']['output'];
-  /** The private endpoint that was made with the database. */
+  /** Whether this is the private endpoint that was created with the database. */
   is_default: Scalars['Boolean']['output'];
   status: DatabaseEndpointStatus;
-  /** Why the last change failed. */
+  /** Why the last change failed, or `null` if it did not. */
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The database that it belongs to. */
+  /** The database to which this belongs. */
   database?: Maybe<Database>;
 };
 
-/** One page of endpoints. */
+/** A page of endpoints. */
 export type DatabaseEndpointList = {
   data: Array<DatabaseEndpoint>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type DatabaseEndpointAccess =
-  /** Applications of the platform. */
+  /** Accessible to applications of the platform. */
   | 'private'
-  /** Whoever comes from one of the `allowed_sources` too. */
+  /** Also accessible from the networks in `allowed_sources`. */
   | 'public';
 
 export type DatabaseEndpointTarget =
-  /** Reads and writes. */
+  /** The primary, for reads and writes. */
   | 'primary'
-  /** Read-only: one replica, or connections spread over all. */
+  /** Read-only: one replica, or all replicas with connections distributed among them. */
   | 'replicas';
 
-/** When a pooled connection to the server is free for another client. */
+/** When a pooled server connection becomes available to another client. */
 export type DatabasePoolMode =
-  /** When the client has disconnected. */
+  /** When the client disconnects. */
   | 'session'
-  /** After each transaction; settings of a session and prepared statements don't outlive it. */
+  /** After each transaction. Session settings and prepared statements do not persist between transactions. */
   | 'transaction';
 
 export type DatabaseEndpointStatus =
-  /** Being made. */
+  /** The endpoint is being created. */
   | 'provisioning'
-  /** Takes connections. */
+  /** The endpoint accepts connections. */
   | 'active'
-  /** A change is being made. */
+  /** The endpoint is being changed. */
   | 'updating'
-  /** Could not be made. */
+  /** The endpoint could not be created. */
   | 'failed';
 
 export type CreateDatabaseEndpointInput = {
-  /** Name, unique in the database. */
+  /** Name, unique within the database. */
   name: Scalars['String']['input'];
   access?: InputMaybe<DatabaseEndpointAccess>;
   target?: InputMaybe<DatabaseEndpointTarget>;
-  /** One replica; without it all of them. Needs `target` to be `replicas`. */
+  /** Id of a replica. Defaults to all replicas. Requires `target` to be `replicas`. */
   replica_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Networks that may connect, of a public endpoint. A bare address is a network of one. Without it nobody. */
+  /**
+   * Networks that may connect to a public endpoint, in CIDR notation. A single address is allowed too. By default, nobody
+   * may connect.
+   */
   allowed_sources?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** Without it the endpoint is not pooled. Not for one that leads to all replicas. */
+  /** How connections are pooled. By default, the endpoint is not pooled. Not allowed for an endpoint of all replicas. */
   pool_mode?: InputMaybe<DatabasePoolMode>;
-  /** From 1 to the `max_connections` of the package; needs `pool_mode`. 20, or what the package has, without it. */
+  /**
+   * Number of connections that the pool keeps open to the server, from 1 to the `max_connections` of the package. Defaults
+   * to 20, or to `max_connections` if that is less. Requires `pool_mode`.
+   */
   pool_size?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type UpdateDatabaseEndpointInput = {
-  /** New name, unique in the database. */
+  /** New name, unique within the database. */
   name?: InputMaybe<Scalars['String']['input']>;
-  /** Replaces the networks that may connect, of a public endpoint. */
+  /** Replaces the networks that may connect to a public endpoint. */
   allowed_sources?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** null ends the pooling. */
+  /** How connections are pooled. `null` turns pooling off. */
   pool_mode?: InputMaybe<DatabasePoolMode>;
-  /** From 1 to the `max_connections` of the package; needs `pool_mode`. null is the default, 20. */
+  /**
+   * Number of connections that the pool keeps open to the server, from 1 to the `max_connections` of the package. `null`
+   * restores the default of 20. Requires `pool_mode`.
+   */
   pool_size?: InputMaybe<Scalars['Int']['input']>;
 };
 
-/** One line of the log of a database. */
+/** A log line of a database. */
 export type DatabaseLogLine = {
   timestamp: Scalars['DateTime']['output'];
   source: DatabaseLogSource;
   level: LogLevel;
-  /** Cut after 16 KiB. */
+  /** Message, truncated after 16 KiB. */
   message: Scalars['String']['output'];
 };
 
-/** One page of log lines of a database. */
+/** A page of log lines of a database. */
 export type DatabaseLogLineList = {
   data: Array<DatabaseLogLine>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type DatabaseLogSource =
-  /** The server. */
+  /** The database server. */
   | 'server'
-  /** Statements that took long. */
+  /** Slow statements. */
   | 'slow_query'
-  /** The pool in front of the server. */
+  /** The connection pool. */
   | 'pooler';
 
 export type DatabaseMetric =
-  /** Of one core. */
+  /** CPU usage in percent of one core. */
   | 'cpu_percent'
-  /** Of the memory of the package. */
+  /** Memory usage in percent of the memory of the package. */
   | 'memory_percent'
-  /** What the data take on disk. */
+  /** Disk space used by the data. */
   | 'storage_used_bytes'
-  /** Open connections. */
+  /** Number of open connections. */
   | 'connections'
   | 'transactions_per_second'
-  /** Read operations a second. */
+  /** Read operations per second. */
   | 'read_iops'
-  /** Write operations a second. */
+  /** Write operations per second. */
   | 'write_iops'
-  /** How far a replica is behind; replicas only. */
+  /** Replication lag. Only for replicas. */
   | 'replication_lag_seconds';
 
-/** A copy of a database that follows it and takes reads only. */
+/** A read-only copy of a database that follows its changes. */
 export type DatabaseReplica = {
   id: Scalars['ID']['output'];
   database_id: Scalars['ID']['output'];
-  /** Name, unique in the database. */
+  /** Name, unique within the database. */
   name: Scalars['String']['output'];
   region: Scalars['String']['output'];
   database_package: Scalars['String']['output'];
-  /** How far it is behind; null until measured. */
+  /** Replication lag in seconds, or `null` until it has been measured. */
   replication_lag_seconds?: Maybe<Scalars['Float']['output']>;
   status: DatabaseReplicaStatus;
-  /** Why the last change failed. */
+  /** Why the last change failed, or `null` if it did not. */
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The database that it belongs to. */
+  /** The database to which this belongs. */
   database?: Maybe<Database>;
 };
 
-/** One page of read replicas. */
+/** A page of read replicas. */
 export type DatabaseReplicaList = {
   data: Array<DatabaseReplica>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type DatabaseReplicaStatus =
-  /** Copies the data. */
+  /** The data is being copied. */
   | 'provisioning'
-  /** Follows its database. */
+  /** The replica follows its database. */
   | 'available'
-  /** Its package changes. */
+  /** The package is being changed. */
   | 'updating'
-  /** Becomes a database of its own, and is gone then. */
+  /** The replica is being promoted to a database of its own. It ceases to exist as a replica afterwards. */
   | 'promoting'
-  /** Could not be made. */
+  /** The replica could not be created. */
   | 'failed';
 
 export type CreateDatabaseReplicaInput = {
-  /** Name, unique in the database. */
+  /** Name, unique within the database. */
   name: Scalars['String']['input'];
-  /** Without it the database's. */
+  /** Region. Defaults to the region of the database. */
   region?: InputMaybe<Scalars['String']['input']>;
-  /** A package of the engine whose memory is not below the database's; without it that of the database. */
+  /** Package of the engine with at least the memory of the database. Defaults to the package of the database. */
   database_package?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type UpdateDatabaseReplicaInput = {
-  /** New name, unique in the database. */
+  /** New name, unique within the database. */
   name?: InputMaybe<Scalars['String']['input']>;
-  /** A package of the engine whose memory is not below the database's. */
+  /** Package of the engine with at least the memory of the database. */
   database_package?: InputMaybe<Scalars['String']['input']>;
 };
 
@@ -2483,185 +2636,194 @@ export type UpdateDatabaseReplicaInput = {
 export type DatabaseUser = {
   id: Scalars['ID']['output'];
   database_id: Scalars['ID']['output'];
-  /** Name that it logs in with, unique in the database. */
+  /** User name, unique within the database. */
   username: Scalars['String']['output'];
   access: DatabaseUserAccess;
-  /** Made with the database; it can't be removed. */
+  /** Whether this is the default user, which was created with the database and cannot be deleted. */
   is_default: Scalars['Boolean']['output'];
-  /** Shown in the answers of creation and rotation only, null elsewhere. */
+  /** Password. Shown only when the user is created or the password is rotated, otherwise `null`. */
   password?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The database that it belongs to. */
+  /** The database to which this belongs. */
   database?: Maybe<Database>;
 };
 
-/** One page of users. */
+/** A page of database users. */
 export type DatabaseUserList = {
   data: Array<DatabaseUser>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** What a user may do. */
+/** Access rights of a database user. */
 export type DatabaseUserAccess =
-  /** Everything in the database, its schema included. */
+  /** Full access to the database, including its schema. */
   | 'admin'
-  /** Reads and writes data. */
+  /** Read and write access to the data. */
   | 'read_write'
-  /** Reads data. */
+  /** Read access to the data. */
   | 'read_only';
 
 export type CreateDatabaseUserInput = {
-  /** Name to log in with: lower-case letters, digits and underscores. Not one that the engine reserves. */
+  /** User name: lower-case letters, digits and underscores. Names that the engine reserves are not allowed. */
   username: Scalars['String']['input'];
-  /** What it may do. */
+  /** Access rights of the user. */
   access?: InputMaybe<DatabaseUserAccess>;
 };
 
-/** One attempt to bring a version of the source to run. */
+/** A deployment: an attempt to build and run a version of the source. */
 export type Deployment = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
   application_id: Scalars['ID']['output'];
-  /** The preview that it belongs to; null for the application itself. */
+  /** Id of the preview, or `null` for a deployment of the application itself. */
   preview_id?: Maybe<Scalars['ID']['output']>;
-  /** Counts the deployments of the application and its previews: 1, 2, … */
+  /** Sequence number among the deployments of the application and its previews: 1, 2, … */
   number: Scalars['Int']['output'];
-  /** Branch of the commit; null for a source without branches. */
+  /** Branch of the commit, or `null` for a source without branches. */
   branch?: Maybe<Scalars['String']['output']>;
-  /** The commit that is built; null for a source without commits. */
+  /** SHA of the commit that is built, or `null` for a source without commits. */
   commit_sha?: Maybe<Scalars['String']['output']>;
-  /** OCI image that is run; null for a source that is built. */
+  /** OCI image that is run, or `null` for a source that is built. */
   image?: Maybe<Scalars['String']['output']>;
-  /** Builds without the build cache. */
+  /** Whether the build ignores the build cache. */
   clear_cache: Scalars['Boolean']['output'];
   trigger: DeploymentTrigger;
-  /** The deployment that was rolled back to. */
+  /** Id of the deployment that a rollback returns to. */
   source_deployment_id?: Maybe<Scalars['ID']['output']>;
-  /** First line of the commit's message, once the source was fetched. */
+  /** First line of the commit message, once the source has been fetched. */
   commit_message?: Maybe<Scalars['String']['output']>;
-  /** Author of the commit, once the source was fetched. */
+  /** Author of the commit, once the source has been fetched. */
   commit_author?: Maybe<Scalars['String']['output']>;
   status: DeploymentStatus;
-  /** Why it failed or was canceled. */
+  /** Why the deployment failed or was canceled. */
   status_reason?: Maybe<Scalars['String']['output']>;
-  /** Whether the application can be rolled back to it: it was active, and is among the last ten that were. */
+  /**
+   * Whether the application can be rolled back to this deployment. This is true for the last ten deployments that were
+   * active.
+   */
   rollback_possible: Scalars['Boolean']['output'];
-  /** Who asked for it; the platform itself for a push. */
+  /** Who started the deployment. For a push, this is the platform. */
   created_by: Actor;
-  /** When its turn came. */
+  /** Time at which the deployment left the queue. */
   started_at?: Maybe<Scalars['DateTime']['output']>;
-  /** When it became active, failed or was canceled. */
+  /** Time at which the deployment became active, failed or was canceled. */
   finished_at?: Maybe<Scalars['DateTime']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The application that it belongs to. */
+  /** The application to which this belongs. */
   application?: Maybe<Application>;
 };
 
-/** One page of deployments. */
+/** A page of deployments. */
 export type DeploymentList = {
   data: Array<Deployment>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type DeploymentStatus =
-  /** Waits for its turn. */
+  /** The deployment is waiting to start. */
   | 'queued'
-  /** The source is fetched and built. */
+  /** The source is being fetched and built. */
   | 'building'
-  /** The release command runs, and the new instances start. */
+  /** The release command is running, or the new instances are being started. */
   | 'deploying'
-  /** The version that serves. */
+  /** The deployment is running. */
   | 'active'
-  /** Was active until a later one became so. */
+  /** A later deployment has taken its place. */
   | 'superseded'
-  /** Ended without success; `status_reason` says why. */
+  /** The deployment failed. `status_reason` says why. */
   | 'failed'
-  /** Canceled by somebody, or by a newer push. */
+  /** The deployment was canceled by a user or by a newer push. */
   | 'canceled';
 
 export type DeploymentTrigger =
-  /** Asked for through the API or the dashboard. */
+  /** Started through the API or the dashboard. */
   | 'manual'
-  /** A new commit on the branch, with auto-deploy. */
+  /** Started by auto-deploy for a new commit on the branch. */
   | 'push'
-  /** A preview of a branch or pull request. */
+  /** Started for a preview of a branch or pull request. */
   | 'pull_request'
-  /** A return to an earlier version. */
+  /** Started by a rollback to an earlier deployment. */
   | 'rollback';
 
-/** Everything may be left out: the head of the source's branch is deployed then. */
+/** What to deploy. If all fields are left out, the head of the branch of the source is deployed. */
 export type CreateDeploymentInput = {
-  /** Branch to deploy; without it the source's, else the default branch of the repository. For a Git source. */
+  /**
+   * Branch to deploy, for a Git source. Defaults to the branch of the source, or else to the default branch of the
+   * repository.
+   */
   branch?: InputMaybe<Scalars['String']['input']>;
-  /** Commit of the branch, whole or its first 7 characters at least; without it the head. For a Git source. */
+  /**
+   * SHA of a commit of the branch, for a Git source: the full SHA or at least its first 7 characters. Defaults to the head
+   * of the branch.
+   */
   commit_sha?: InputMaybe<Scalars['String']['input']>;
-  /** OCI image to run; without it the source's. For an image source. */
+  /** OCI image to run, for an image source. Defaults to the image of the source. */
   image?: InputMaybe<Scalars['String']['input']>;
-  /** Builds without the build cache. */
+  /** Whether the build ignores the build cache. */
   clear_cache?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type RollbackApplicationInput = {
-  /** A deployment of the application whose `rollback_possible` is true. */
+  /** Id of a deployment of the application whose `rollback_possible` is true. */
   deployment_id: Scalars['ID']['input'];
 };
 
-/** A host name of a customer that leads to an application. */
+/** A custom domain: a host name of your own under which an application is reachable. */
 export type Domain = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
-  /** The application that it leads to. */
+  /** Id of the application that the domain leads to. */
   application_id: Scalars['ID']['output'];
-  /** Lower case, international names as punycode. */
+  /** Host name in lower case. International names are in Punycode. */
   hostname: Scalars['String']['output'];
   type: DomainType;
   status: DomainStatus;
-  /** What the last check missed; null if it found everything. */
+  /** What was missing at the last check, or `null` if everything was found. */
   status_reason?: Maybe<Scalars['String']['output']>;
-  /** The DNS records that you have to create. */
+  /** DNS records that you have to create. */
   dns_instructions: Array<DnsInstruction>;
   certificate: Certificate;
-  /** When the DNS last gave an answer about it. */
+  /** Time at which the DNS last answered a check of the domain. */
   last_checked_at?: Maybe<Scalars['DateTime']['output']>;
-  /** When it last became active. */
+  /** Time at which the domain last became active. */
   verified_at?: Maybe<Scalars['DateTime']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The application that it leads to. */
+  /** The application that the domain leads to. */
   application?: Maybe<Application>;
 };
 
-/** One page of custom domains. */
+/** A page of custom domains. */
 export type DomainList = {
   data: Array<Domain>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type DomainType =
-  /** The top of a registrable domain, such as example.com. It can't have a CNAME, so it points to addresses. */
+  /** A registrable domain such as example.com. It cannot have a CNAME record, so it points to IP addresses. */
   | 'apex'
-  /** A name below, such as shop.example.com. */
+  /** A name below a registrable domain, such as shop.example.com. */
   | 'subdomain'
-  /** All names one level below, such as *.example.com. */
+  /** All names one level below a domain, such as *.example.com. */
   | 'wildcard';
 
 export type DomainStatus =
-  /** The records have not been found yet. */
+  /** The DNS records have not been found yet. */
   | 'pending'
-  /** Routing and ownership are proven. */
+  /** Routing and ownership are verified. */
   | 'active'
-  /** The records were missing for 72 hours. It becomes active again when they are found. */
+  /** The DNS records were missing for 72 hours. The domain becomes active again when they are found. */
   | 'failed';
 
 /** A DNS record that you have to create. */
 export type DnsInstruction = {
   purpose: DnsInstructionPurpose;
-  /** Type of the record. `ALIAS` may be called ANAME or flattened CNAME by your provider. */
+  /** Type of the record. Your provider may call `ALIAS` ANAME or flattened CNAME. */
   type: DnsType;
   /** Full name of the record. */
   name: Scalars['String']['output'];
@@ -2669,108 +2831,114 @@ export type DnsInstruction = {
   /** Priority of the record, for the types that have one. */
   priority?: Maybe<Scalars['Int']['output']>;
   status: DnsInstructionStatus;
-  /** What the DNS answered when it was last asked. */
+  /** Values found at the last check. */
   observed_values: Array<Scalars['String']['output']>;
 };
 
 export type DnsInstructionPurpose =
-  /** Leads the visitors to the platform. */
+  /** Routes visitors to the platform. */
   | 'routing'
-  /** Proves that the domain is yours. */
+  /** Proves that you own the domain. */
   | 'ownership'
-  /** Lets the platform obtain the certificate of a wildcard. Not needed for the domain to become active. */
+  /** Allows the platform to obtain a wildcard certificate. The domain can become active without it. */
   | 'certificate';
 
 export type DnsInstructionStatus =
-  /** Nothing was found yet. */
+  /** The record has not been found yet. */
   | 'pending'
-  /** Found as it should be. */
+  /** The record was found with the expected value. */
   | 'verified'
-  /** Something else was found. */
+  /** The record was found with another value. */
   | 'failed';
 
-/** The TLS certificate of a host name. */
+/** The TLS certificate of a custom domain. */
 export type Certificate = {
   status: CertificateStatus;
   issuer?: Maybe<Scalars['String']['output']>;
   expires_at?: Maybe<Scalars['DateTime']['output']>;
-  /** Why the last attempt to obtain it failed. */
+  /** Why the last attempt to obtain the certificate failed, or `null` if it did not. */
   error?: Maybe<Scalars['String']['output']>;
 };
 
 export type CertificateStatus =
-  /** Not asked for. */
+  /** The certificate has not been requested. */
   | 'none'
-  /** Asked for. */
+  /** The certificate has been requested. */
   | 'pending'
   | 'issued'
   | 'failed';
 
 export type AddDomainInput = {
-  /** Host name; upper case is folded, international names become punycode. `*.` in front makes it a wildcard. At most 230 characters, so that the name of the ownership record still fits. */
+  /**
+   * Host name. It is converted to lower case, and international names to Punycode. The prefix `*.` makes it a wildcard. At
+   * most 230 characters, so that the name of the ownership record stays within the limit of the DNS.
+   */
   hostname: Scalars['String']['input'];
 };
 
 export type MoveDomainInput = {
-  /** Another application of the same project. */
+  /** Id of another application of the same project. */
   application_id: Scalars['ID']['input'];
 };
 
-/** A variable of an application's processes or of their build. Its value is kept encrypted. */
+/** An environment variable of an application, available at build time, at run time or both. Its value is stored encrypted. */
 export type EnvironmentVariable = {
   application_id: Scalars['ID']['output'];
   key: Scalars['String']['output'];
   value: Scalars['String']['output'];
-  /** Tells two values apart without showing them: a keyed hash, 64 hex characters. Differs between variables of equal value. */
+  /**
+   * Keyed hash of the value, 64 hexadecimal characters. It shows whether a value has changed without revealing it.
+   * Variables with the same value have different hashes.
+   */
   value_hash: Scalars['String']['output'];
   available_at: EnvironmentVariableAvailability;
-  /** Attachment that set the variable; it can't be changed then. */
+  /** Id of the attachment that manages the variable, or `null`. A managed variable cannot be changed. */
   managed_by?: Maybe<Scalars['ID']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** One page of environment variables. */
+/** A page of environment variables. */
 export type EnvironmentVariableList = {
   data: Array<EnvironmentVariable>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type EnvironmentVariableAvailability =
-  /** While the application is built. */
+  /** At build time. */
   | 'build'
-  /** While it runs. */
+  /** At run time. */
   | 'runtime'
-  /** While it is built and while it runs. */
+  /** At build time and at run time. */
   | 'both';
 
 export type SetEnvironmentVariableInput = {
-  /** At most 32768 bytes of UTF-8; may be empty. */
+  /** Value, at most 32768 bytes of UTF-8. It may be empty. */
   value: Scalars['String']['input'];
-  /** Without it `both`, on an update what it was. */
+  /** When the variable is available. Defaults to `both` for a new variable and to the current value on an update. */
   available_at?: InputMaybe<EnvironmentVariableAvailability>;
 };
 
-/** What a token acts as. */
+/** The identity of the caller. */
 export type Me = {
   token: Token;
-  /** The person; null for a project key. */
+  /** The user, or `null` for a project key. */
   user?: Maybe<User>;
-  /** The project; null for a personal key. */
+  /** The project, or `null` for a personal key. */
   project?: Maybe<TokenProject>;
 };
 
-/** An API key, without its value. */
+/** An API key, without its token. */
 export type Token = {
   id: Scalars['ID']['output'];
   kind: TokenKind;
   name: Scalars['String']['output'];
-  /** First 12 characters of the token. */
+  /** The first 12 characters of the token. */
   prefix: Scalars['String']['output'];
-  /** null for a project key, which is not scoped. */
+  /** Scopes of a personal key. `null` for a project key, which has no scopes. */
   scopes?: Maybe<Array<Scalars['String']['output']>>;
-  /** Projects that a personal key is restricted to; null = not restricted. */
+  /** Projects to which a personal key is restricted, or `null` if it is not restricted. */
   project_ids?: Maybe<Array<Scalars['ID']['output']>>;
   created_at: Scalars['DateTime']['output'];
   expires_at?: Maybe<Scalars['DateTime']['output']>;
@@ -2778,12 +2946,12 @@ export type Token = {
 };
 
 export type TokenKind =
-  /** Acts as the person who created it. */
+  /** Acts as the user who created the key. */
   | 'personal'
-  /** Acts as one project. */
+  /** Acts as a project. */
   | 'project';
 
-/** A person. */
+/** A user. */
 export type User = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
@@ -2796,93 +2964,93 @@ export type TokenProject = {
   name: Scalars['String']['output'];
 };
 
-/** A project as the token sees it. */
+/** A project that the key has access to. */
 export type MyProject = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
-  /** null for a project key. */
+  /** Role in the project, or `null` for a project key. */
   role?: Maybe<Role>;
   created_at: Scalars['DateTime']['output'];
 };
 
-/** One page of the caller's projects. */
+/** A page of projects of the caller. */
 export type MyProjectList = {
   data: Array<MyProject>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** A code that a problem document can carry. */
+/** An error code. */
 export type Error = {
   code: Scalars['String']['output'];
   /** HTTP status. */
   status: Scalars['Int']['output'];
   title: Scalars['String']['output'];
-  /** When it is answered, and what to do. */
+  /** What the error means and what to do. */
   description: Scalars['String']['output'];
-  /** Whether the same request may succeed later. */
+  /** Whether the same request may succeed later without a change. */
   retryable: Scalars['Boolean']['output'];
 };
 
-/** One page of error codes. */
+/** A page of error codes. */
 export type ErrorList = {
   data: Array<Error>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** One running copy of a process type. The platform makes instances and takes them away. */
+/** An instance: a running copy of a process type. The platform creates and removes instances. */
 export type Instance = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
   application_id: Scalars['ID']['output'];
   process_id: Scalars['ID']['output'];
   process_type: Scalars['String']['output'];
-  /** Deployment whose version it runs. */
+  /** Id of the deployment that the instance runs. */
   deployment_id: Scalars['ID']['output'];
-  /** Preview that it belongs to; null is the application itself. */
+  /** Id of the preview, or `null` for an instance of the application itself. */
   preview_id?: Maybe<Scalars['ID']['output']>;
   status: InstanceStatus;
-  /** Why it is not running. */
+  /** Why the instance is not running. */
   status_reason?: Maybe<Scalars['String']['output']>;
-  /** How often it was started again after an exit. */
+  /** Number of restarts after the process exited. */
   restart_count: Scalars['Int']['output'];
-  /** Processor time that it took lately, in percent of one core; null until it was measured. */
+  /** Recent CPU usage in percent of one core, or `null` until it has been measured. */
   cpu_percent?: Maybe<Scalars['Float']['output']>;
-  /** Memory that it takes; null until it was measured. */
+  /** Memory usage in megabytes of 2^20 bytes, or `null` until it has been measured. */
   memory_mb?: Maybe<Scalars['Int']['output']>;
-  /** When its process was last started. */
+  /** Time at which the process was last started. */
   started_at?: Maybe<Scalars['DateTime']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The process type that it is a copy of. */
+  /** The process type of the instance. */
   process?: Maybe<Process>;
 };
 
-/** One page of instances. */
+/** A page of instances. */
 export type InstanceList = {
   data: Array<Instance>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type InstanceStatus =
-  /** Started, and not healthy yet. */
+  /** The instance has been started and is not healthy yet. */
   | 'starting'
-  /** Healthy. */
+  /** The instance is healthy. */
   | 'running'
-  /** Finishes what it does and ends. */
+  /** The instance is shutting down. */
   | 'stopping'
-  /** Ended by itself too often. */
+  /** The process has exited too often. */
   | 'crashed';
 
-/** One line of the log of an application. */
+/** A log line of an application. */
 export type ApplicationLogLine = {
   timestamp: Scalars['DateTime']['output'];
   source: LogSource;
-  /** What the line claims for itself; `info` where it claims nothing. */
+  /** Level that the line states, or `info` if it states none. */
   level: LogLevel;
-  /** Cut after 16 KiB. */
+  /** Message, truncated after 16 KiB. */
   message: Scalars['String']['output'];
   process_type?: Maybe<Scalars['String']['output']>;
   instance_id?: Maybe<Scalars['ID']['output']>;
@@ -2890,35 +3058,35 @@ export type ApplicationLogLine = {
   preview_id?: Maybe<Scalars['ID']['output']>;
 };
 
-/** One page of log lines. */
+/** A page of log lines. */
 export type ApplicationLogLineList = {
   data: Array<ApplicationLogLine>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** One line of the log of a deployment. */
+/** A log line of a deployment. */
 export type DeploymentLogLine = {
   timestamp: Scalars['DateTime']['output'];
-  /** `app` for the output of commands, `system` for the platform. */
+  /** `app` for the output of commands, `system` for messages of the platform. */
   source: LogSource;
   level: LogLevel;
-  /** Cut after 16 KiB. */
+  /** Message, truncated after 16 KiB. */
   message: Scalars['String']['output'];
   step: LogStep;
 };
 
-/** One page of log lines of a deployment. */
+/** A page of log lines of a deployment. */
 export type DeploymentLogLineList = {
   data: Array<DeploymentLogLine>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type LogSource =
-  /** The program itself. */
+  /** The application. */
   | 'app'
-  /** The router in front of it: one line per request. */
+  /** The router, with one line per request. */
   | 'router'
   /** The platform. */
   | 'system';
@@ -2930,7 +3098,7 @@ export type LogLevel =
   | 'error';
 
 export type LogStep =
-  /** From the source to files that can run. */
+  /** The build. */
   | 'build'
   /** The release command. */
   | 'release'
@@ -2940,49 +3108,49 @@ export type LogStep =
 export type LogOrder =
   /** Oldest first. */
   | 'asc'
-  /** Newest first. */
+  /** Versions, newest first. */
   | 'desc';
 
-/** A person's place in a project. */
+/** A member of a project. */
 export type Member = {
   user_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   email: Scalars['String']['output'];
   role: Role;
-  /** When the person joined. */
+  /** Time at which the user joined the project. */
   created_at: Scalars['DateTime']['output'];
 };
 
-/** One page of members. */
+/** A page of members. */
 export type MemberList = {
   data: Array<Member>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** An invitation that waits to be accepted. */
+/** An open invitation. */
 export type Invitation = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
   email: Scalars['String']['output'];
   role: Role;
-  /** User who invited. */
+  /** Id of the user who sent the invitation. */
   invited_by: Scalars['ID']['output'];
   created_at: Scalars['DateTime']['output'];
   expires_at: Scalars['DateTime']['output'];
 };
 
-/** One page of invitations. */
+/** A page of invitations. */
 export type InvitationList = {
   data: Array<Invitation>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** A new invitation with its token. */
 export type CreatedInvitation = {
   invitation: Invitation;
-  /** The value to accept with. Shown this once. */
+  /** The token with which the invitation is accepted. It is shown only once. */
   token: Scalars['String']['output'];
 };
 
@@ -2993,28 +3161,28 @@ export type InviteMemberInput = {
 
 export type AcceptInvitationInput = {
   token: Scalars['String']['input'];
-  /** Name of the new user; for those who are not logged in. */
+  /** Name of the new user. Required without a session. */
   name?: InputMaybe<Scalars['String']['input']>;
-  /** Password of the new user, 12 to 200 characters; for those who are not logged in. */
+  /** Password of the new user, 12 to 200 characters. Required without a session. */
   password?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** Measurements over a span of time. */
+/** Metrics over a period of time. */
 export type Metrics = {
   from: Scalars['DateTime']['output'];
   to: Scalars['DateTime']['output'];
-  /** Seconds that a point stands for. */
+  /** Seconds per point. */
   resolution_seconds: Scalars['Int']['output'];
   series: Array<MetricSeries>;
 };
 
-/** One metric of one part over time. */
+/** A series: one metric over time. */
 export type MetricSeries = {
   metric: Scalars['String']['output'];
   unit: MetricUnit;
-  /** What the series is of, e.g. the process type. */
+  /** Labels of the series, for example the process type. */
   labels: Array<MetricLabel>;
-  /** In the order of time. There is no point for a time without a measurement. */
+  /** Points in chronological order. There is no point for a time without a measurement. */
   points: Array<MetricPoint>;
 };
 
@@ -3024,36 +3192,36 @@ export type MetricLabel = {
 };
 
 export type MetricPoint = {
-  /** Beginning of the time that the point stands for. */
+  /** Start of the period that the point represents. */
   timestamp: Scalars['DateTime']['output'];
   value: Scalars['Float']['output'];
 };
 
 export type MetricUnit =
   | 'percent'
-  /** Of 2^20 bytes. */
+  /** Megabytes of 2^20 bytes. */
   | 'megabytes'
   | 'bytes'
   | 'count'
   | 'milliseconds'
   | 'seconds'
-  /** How many a second. */
+  /** Number per second. */
   | 'per_second';
 
 export type ApplicationMetric =
-  /** Of one core, mean of the instances. */
+  /** CPU usage in percent of one core, averaged over the instances. */
   | 'cpu_percent'
-  /** Mean of the instances. */
+  /** Memory usage, averaged over the instances. */
   | 'memory_mb'
-  /** Received, sum of the instances. */
+  /** Bytes received, summed over the instances. */
   | 'network_in_bytes'
-  /** Sent, sum of the instances. */
+  /** Bytes sent, summed over the instances. */
   | 'network_out_bytes'
-  /** Running instances, mean over the time. */
+  /** Number of running instances, averaged over time. */
   | 'instances'
-  /** Requests; 0 for a time in which the application ran and had none. */
+  /** Number of requests. 0 for a time in which the application was running and received none. */
   | 'requests'
-  /** Half of the responses were at least this fast. */
+  /** Median response time. */
   | 'response_time_p50_ms'
   | 'response_time_p95_ms'
   | 'response_time_p99_ms'
@@ -3062,167 +3230,176 @@ export type ApplicationMetric =
   | 'responses_4xx'
   | 'responses_5xx';
 
-/** An application as it is on a branch or in a pull request, beside the real one. */
+/** A preview: a copy of an application that is built from a branch or a pull request. */
 export type Preview = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
   application_id: Scalars['ID']['output'];
-  /** Branch that is built; of a pull request the ref under which the remote has it, such as `refs/pull/7/head`. */
+  /** Branch that is built. For a pull request, this is its ref in the repository, such as `refs/pull/7/head`. */
   branch: Scalars['String']['output'];
-  /** Number of the pull request; null for a preview of a branch. */
+  /** Number of the pull request, or `null` for a preview of a branch. */
   pull_request_number?: Maybe<Scalars['Int']['output']>;
-  /** When it is removed; null is never. */
+  /** Time at which the preview is deleted, or `null` to keep it. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
-  /** The last commit that was built. */
+  /** SHA of the last commit that was built. */
   commit_sha?: Maybe<Scalars['String']['output']>;
-  /** Where it is seen, the same as long as it lives. https where the platform has TLS for its host names, else http. */
+  /**
+   * URL of the preview. It does not change. It begins with https if the platform has TLS for its host names, otherwise
+   * with http.
+   */
   url: Scalars['String']['output'];
   status: PreviewStatus;
-  /** Why the last build failed. */
+  /** Why the last deployment failed, or `null` if it did not. */
   status_reason?: Maybe<Scalars['String']['output']>;
-  /** The active deployment. */
+  /** Id of the active deployment. */
   current_deployment_id?: Maybe<Scalars['ID']['output']>;
   created_by: Actor;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The application that it shows. */
+  /** The application of the preview. */
   application?: Maybe<Application>;
 };
 
-/** One page of previews. */
+/** A page of previews. */
 export type PreviewList = {
   data: Array<Preview>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type PreviewStatus =
-  /** Waits for its turn to be built. */
+  /** The preview is waiting to be built. */
   | 'queued'
-  /** Being built. */
+  /** The preview is being built. */
   | 'building'
-  /** Built; its instances are being started. */
+  /** The instances are being started. */
   | 'deploying'
-  /** Serving. */
+  /** The preview is running. */
   | 'running'
-  /** The last build, or its start, failed. */
+  /** The last deployment failed. */
   | 'failed';
 
 export type CreatePreviewInput = {
-  /** Branch of the application's repository. */
+  /** Branch of the repository of the application. */
   branch?: InputMaybe<Scalars['String']['input']>;
-  /** Number of an open pull request, or merge request, of the repository. */
+  /** Number of an open pull request or merge request of the repository. */
   pull_request_number?: InputMaybe<Scalars['Int']['input']>;
-  /** When it is removed: one hour to 30 days ahead, null for never. Without it the application's setting `previews.expire_after_days` counts. */
+  /**
+   * Time at which the preview is deleted, from one hour to 30 days in the future, or `null` to keep it. Defaults to the
+   * setting `previews.expire_after_days` of the application.
+   */
   expires_at?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
-/** One kind of process of an application: a command and how many instances of it run. `web` takes the requests. */
+/** A process type of an application: a command and the number of instances that run it. `web` receives the requests. */
 export type Process = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
   application_id: Scalars['ID']['output'];
-  /** Name of the type, unique in the application. */
+  /** Name of the process type, unique within the application. */
   type: Scalars['String']['output'];
-  /** Command that starts it; null is what the Procfile, the builder or the image says. */
+  /** Start command, or `null` for the command from the Procfile, the builder or the image. */
   command?: Maybe<Scalars['String']['output']>;
-  /** Size of its instances; null is the application's. */
+  /** Size of the instances, or `null` for the size of the application. */
   application_type?: Maybe<Scalars['String']['output']>;
-  /** Wanted number of instances. */
+  /** Desired number of instances. */
   instances: Scalars['Int']['output'];
-  /** Bounds and measure by which the platform sets the number of instances; null is off. */
+  /** Autoscaling configuration, or `null` if autoscaling is off. */
   autoscaling?: Maybe<ProcessAutoscaling>;
-  /** Instances that are healthy now. */
+  /** Number of healthy instances. */
   running_instances: Scalars['Int']['output'];
   status: ProcessStatus;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The application that it belongs to. */
+  /** The application to which this belongs. */
   application?: Maybe<Application>;
 };
 
-/** One page of process types. */
+/** A page of process types. */
 export type ProcessList = {
   data: Array<Process>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type ProcessStatus =
-  /** No instance is wanted. */
+  /** The desired number of instances is 0. */
   | 'idle'
-  /** On its way to the wanted number of instances. */
+  /** Instances are being started or stopped. */
   | 'scaling'
-  /** The wanted number of instances is reached. */
+  /** The desired number of instances is running. */
   | 'running'
-  /** No instance stays up. */
+  /** No instance keeps running. */
   | 'crashed';
 
-/** The platform sets the number of instances between these bounds, so that the measure stays near the target. */
+/** Autoscaling: the platform adjusts the number of instances within these limits to keep the metric close to the target. */
 export type ProcessAutoscaling = {
   min_instances: Scalars['Int']['output'];
   max_instances: Scalars['Int']['output'];
   metric: AutoscalingMetric;
-  /** What the average instance should have: percent of its processor share or of its memory, or requests a second. */
+  /** Target for the average instance: percent of its CPU share or of its memory, or requests per second. */
   target: Scalars['Float']['output'];
 };
 
 export type AutoscalingMetric =
-  /** Percent of the processor share that an instance has. */
+  /** CPU usage in percent of the CPU share of an instance. */
   | 'cpu'
-  /** Percent of the memory that an instance has. */
+  /** Memory usage in percent of the memory of an instance. */
   | 'memory'
-  /** Requests a second that an instance answers. */
+  /** Requests per second and instance. */
   | 'requests_per_second';
 
 export type CreateProcessInput = {
-  /** Name of the type, unique in the application; `web` is there from the beginning. */
+  /** Name of the process type, unique within the application. `web` exists from the start. */
   type: Scalars['String']['input'];
-  /** Command that starts it; without it what the Procfile, the builder or the image says. */
+  /** Start command. Defaults to the command from the Procfile, the builder or the image. */
   command?: InputMaybe<Scalars['String']['input']>;
-  /** Size of its instances, of /v2/application_types; without it the application's. */
+  /** Size of the instances. See /v2/application_types. Defaults to the size of the application. */
   application_type?: InputMaybe<Scalars['String']['input']>;
-  /** Wanted number of instances, at most `max_instances` of the size; without it 0. */
+  /** Desired number of instances, at most `max_instances` of the size. Defaults to 0. */
   instances?: InputMaybe<Scalars['Int']['input']>;
-  /** Bounds between which the platform sets the number of instances; without it off. */
+  /** Autoscaling configuration. By default, autoscaling is off. */
   autoscaling?: InputMaybe<ProcessAutoscalingInput>;
 };
 
-/** Absent fields stay as they are. */
+/** Fields that are left out keep their values. */
 export type UpdateProcessInput = {
-  /** New command; null is what the Procfile, the builder or the image says. */
+  /** New start command, or `null` for the command from the Procfile, the builder or the image. */
   command?: InputMaybe<Scalars['String']['input']>;
-  /** New size; null is the application's. */
+  /** New size, or `null` for the size of the application. */
   application_type?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type ScaleProcessInput = {
-  /** Wanted number of instances, at most `max_instances` of the size. Turns autoscaling off. */
+  /** Desired number of instances, at most `max_instances` of the size. Turns autoscaling off. */
   instances?: InputMaybe<Scalars['Int']['input']>;
-  /** Turns autoscaling on. The present number is brought into its bounds. */
+  /** Turns autoscaling on. The current number of instances is adjusted to be within its limits. */
   autoscaling?: InputMaybe<ProcessAutoscalingInput>;
 };
 
-/** All four belong together. */
+/** Autoscaling configuration. All four fields are required. */
 export type ProcessAutoscalingInput = {
-  /** Never fewer instances than this. */
+  /** Minimum number of instances. */
   min_instances: Scalars['Int']['input'];
-  /** Never more instances than this; at least `min_instances` and at most `max_instances` of the size. */
+  /** Maximum number of instances: at least `min_instances` and at most `max_instances` of the size. */
   max_instances: Scalars['Int']['input'];
   metric: AutoscalingMetric;
-  /** What the average instance should have, above 0: percent (at most 100) of its processor share or of its memory, or requests a second. */
+  /**
+   * Target for the average instance, greater than 0: percent of its CPU share or of its memory (at most 100), or requests
+   * per second.
+   */
   target: Scalars['Float']['input'];
 };
 
-/** The container that every other resource belongs to. */
+/** A project, which contains all other resources. */
 export type Project = {
   id: Scalars['ID']['output'];
-  /** Name; need not be unique. */
+  /** Name. It need not be unique. */
   name: Scalars['String']['output'];
   description?: Maybe<Scalars['String']['output']>;
-  /** Region of resources that name none. */
+  /** Default region of new resources. */
   default_region: Scalars['String']['output'];
-  /** Role of the caller; null for a project key. */
+  /** Role of the caller, or `null` for a project key. */
   role?: Maybe<Role>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
@@ -3230,83 +3407,83 @@ export type Project = {
 
 /** What a member may do in a project. */
 export type Role =
-  /** Everything, the project itself included. */
+  /** Full access, including the project itself. */
   | 'owner'
-  /** Everything inside the project. */
+  /** Full access to the resources of the project. */
   | 'developer'
-  /** Reading. */
+  /** Read access. */
   | 'viewer';
 
-/** One page of projects. */
+/** A page of projects. */
 export type ProjectList = {
   data: Array<Project>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** What a project uses. */
+/** Usage of a project. */
 export type ProjectUsage = {
   project_id: Scalars['ID']['output'];
   measured_at: Scalars['DateTime']['output'];
   quotas: Array<QuotaUsage>;
 };
 
-/** Use of one quota. */
+/** Usage of a quota. */
 export type QuotaUsage = {
-  /** What is counted, e.g. `volumes` or `volume_storage_gb`. */
+  /** Name of the quota, for example `volumes` or `volume_storage_gb`. */
   resource: Scalars['String']['output'];
   used: Scalars['ByteCount']['output'];
-  /** null = no limit. */
+  /** Limit, or `null` if there is none. */
   limit?: Maybe<Scalars['ByteCount']['output']>;
 };
 
-/** One page of activity entries. */
+/** A page of activity entries. */
 export type ActivityList = {
   data: Array<Activity>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** Something that happened in a project. Names of changed fields, never values. */
+/** An activity entry of a project. It contains the names of changed fields, never their values. */
 export type Activity = {
   id: Scalars['ID']['output'];
   project_id?: Maybe<Scalars['ID']['output']>;
   action: Scalars['String']['output'];
-  /** Whether it was done or refused. */
+  /** Whether the call succeeded or was refused. */
   outcome: ActivityOutcome;
   actor: Actor;
-  /** API key that was used; null for the dashboard and the platform itself. */
+  /** Id of the API key, or `null` for the dashboard and the platform. */
   key_id?: Maybe<Scalars['ID']['output']>;
   resource: ActivityResource;
-  /** Fields that the call sent. */
+  /** Names of the fields in the request. */
   changed_fields: Array<Scalars['String']['output']>;
   request_id?: Maybe<Scalars['ID']['output']>;
   created_at: Scalars['DateTime']['output'];
 };
 
 export type ActivityOutcome =
-  /** The call was answered with success. */
+  /** The call succeeded. */
   | 'succeeded'
-  /** Calls were refused; such entries are summed up per key and minute. */
+  /** Calls were refused. Refused calls are summarized per key and minute. */
   | 'refused';
 
-/** Who did something. */
+/** The person, key or system that did something. */
 export type Actor = {
   type: ActorType;
-  /** User or key; null for the platform itself. */
+  /** Id of the user or key, or `null` for the platform. */
   id?: Maybe<Scalars['ID']['output']>;
   name: Scalars['String']['output'];
 };
 
 export type ActorType =
-  /** A person, through a personal key or the dashboard. */
+  /** A user, with a personal key or in the dashboard. */
   | 'user'
   /** A project key. */
   | 'project_key'
-  /** The platform itself. */
+  /** The platform. */
   | 'system';
 
-/** What an activity entry is about. */
+/** The resource that an activity entry concerns. */
 export type ActivityResource = {
   type: Scalars['String']['output'];
   id: Scalars['ID']['output'];
@@ -3314,16 +3491,16 @@ export type ActivityResource = {
 };
 
 export type CreateProjectInput = {
-  /** Name; need not be unique. */
+  /** Name. It need not be unique. */
   name: Scalars['String']['input'];
   description?: InputMaybe<Scalars['String']['input']>;
-  /** Region of resources that name none; without it the first available one. */
+  /** Default region of new resources. Defaults to the first available region. */
   default_region?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type UpdateProjectInput = {
   name?: InputMaybe<Scalars['String']['input']>;
-  /** null removes it. */
+  /** Description. `null` removes it. */
   description?: InputMaybe<Scalars['String']['input']>;
   default_region?: InputMaybe<Scalars['String']['input']>;
 };
@@ -3332,58 +3509,58 @@ export type UpdateProjectInput = {
 export type Volume = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
-  /** Name, unique in the project. */
+  /** Name, unique within the project. */
   name: Scalars['String']['output'];
   /** Size in gigabytes of 2^30 bytes. */
   size_gb: Scalars['Int']['output'];
-  /** Region that holds the data. */
+  /** Region in which the data is stored. */
   region: Scalars['String']['output'];
-  /** Application that the volume is attached to. */
+  /** Id of the application to which the volume is attached. */
   application_id?: Maybe<Scalars['ID']['output']>;
-  /** Directory of the application's file system where the volume appears. */
+  /** Directory at which the volume is mounted in the application. */
   mount_path?: Maybe<Scalars['String']['output']>;
   status: VolumeStatus;
-  /** Why the last change failed. */
+  /** Why the last change failed, or `null` if it did not. */
   status_reason?: Maybe<Scalars['String']['output']>;
-  /** `hard`: writing beyond the size fails. `soft`: usage is measured and shown. Null until the storage exists. */
+  /** How the size limit is enforced, or `null` until the storage exists. */
   enforcement?: Maybe<VolumeEnforcement>;
-  /** Bytes in use, measured about once a minute; null until measured. */
+  /** Bytes in use, measured about once a minute, or `null` until they have been measured. */
   used_bytes?: Maybe<Scalars['ByteCount']['output']>;
-  /** The volume holds more than its size. */
+  /** Whether the volume contains more data than its size allows. */
   over_quota: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The application that the volume is attached to. */
+  /** The application to which the volume is attached. */
   application?: Maybe<Application>;
 };
 
-/** One page of volumes. */
+/** A page of volumes. */
 export type VolumeList = {
   data: Array<Volume>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type VolumeStatus =
-  /** The storage is being made. */
+  /** The storage is being created. */
   | 'provisioning'
-  /** Ready, attached to no application. */
+  /** The volume is ready and not attached to an application. */
   | 'available'
-  /** Attached to an application. */
+  /** The volume is attached to an application. */
   | 'in_use'
-  /** Growing to a larger size. */
+  /** The volume is being grown. */
   | 'resizing'
-  /** The storage could not be made. */
+  /** The storage could not be created. */
   | 'failed';
 
-/** How a volume's size is held. */
+/** How the size limit of a volume is enforced. */
 export type VolumeEnforcement =
-  /** The file system refuses to grow beyond the size. */
+  /** Writes beyond the size fail. */
   | 'hard'
-  /** Usage is measured, `over_quota` shows an excess. */
+  /** Usage is measured, and `over_quota` shows when it exceeds the size. */
   | 'soft';
 
-/** Sizes that a volume may have in a region. */
+/** The allowed sizes of volumes in a region. */
 export type VolumeSizeLimit = {
   region: Scalars['String']['output'];
   min_gb: Scalars['Int']['output'];
@@ -3392,34 +3569,34 @@ export type VolumeSizeLimit = {
   default_gb: Scalars['Int']['output'];
 };
 
-/** One page of size limits. */
+/** A page of volume size limits. */
 export type VolumeSizeLimitList = {
   data: Array<VolumeSizeLimit>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type CreateVolumeInput = {
-  /** Name, unique in the project. */
+  /** Name, unique within the project. */
   name: Scalars['String']['input'];
-  /** Size in gigabytes, see /v2/volume_size_limits. */
+  /** Size in gigabytes of 2^30 bytes. See /v2/volume_size_limits. */
   size_gb: Scalars['Int']['input'];
-  /** Region; without it the application's, else the project's. */
+  /** Region. Defaults to the region of the application, or else to the default region of the project. */
   region?: InputMaybe<Scalars['String']['input']>;
-  /** Application to attach to; needs `mount_path`. */
+  /** Id of the application to attach the volume to. Requires `mount_path`. */
   application_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Absolute directory where the application sees the volume. */
+  /** Absolute path of the directory at which the volume is mounted in the application. */
   mount_path?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type UpdateVolumeInput = {
-  /** New name, unique in the project. */
+  /** New name, unique within the project. */
   name?: InputMaybe<Scalars['String']['input']>;
-  /** New size in gigabytes; must be greater than the present one. */
+  /** New size in gigabytes of 2^30 bytes. It must be greater than the current size. */
   size_gb?: InputMaybe<Scalars['Int']['input']>;
-  /** Application to attach to; null detaches. */
+  /** Id of the application to attach the volume to. `null` detaches the volume. */
   application_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Absolute directory where the application sees the volume. */
+  /** Absolute path of the directory at which the volume is mounted in the application. */
   mount_path?: InputMaybe<Scalars['String']['input']>;
 };
 
@@ -3570,8 +3747,8 @@ export type ResolversTypes = {
   DatabaseEngineList: ResolverTypeWrapper<DatabaseEngineList>;
   PresetList: ResolverTypeWrapper<PresetList>;
   DnsRecordTypeList: ResolverTypeWrapper<DnsRecordTypeList>;
-  Database: ResolverTypeWrapper<DatabaseModel>;
-  DatabaseList: ResolverTypeWrapper<Omit<DatabaseList, 'data'> & { data: Array<ResolversTypes['Database']> }>;
+  Database: ResolverTypeWrapper<Database>;
+  DatabaseList: ResolverTypeWrapper<DatabaseList>;
   DatabaseStatus: DatabaseStatus;
   BackupSchedule: ResolverTypeWrapper<BackupSchedule>;
   MaintenanceWindow: ResolverTypeWrapper<MaintenanceWindow>;
@@ -3774,8 +3951,8 @@ export type ResolversParentTypes = {
   DatabaseEngineList: DatabaseEngineList;
   PresetList: PresetList;
   DnsRecordTypeList: DnsRecordTypeList;
-  Database: DatabaseModel;
-  DatabaseList: Omit<DatabaseList, 'data'> & { data: Array<ResolversParentTypes['Database']> };
+  Database: Database;
+  DatabaseList: DatabaseList;
   BackupSchedule: BackupSchedule;
   MaintenanceWindow: MaintenanceWindow;
   DatabaseRestoreFrom: DatabaseRestoreFrom;
