@@ -7,6 +7,7 @@ export default tseslint.config(
     files: ['**/*.ts'],
     languageOptions: { parserOptions: { project: './tsconfig.test.json', tsconfigRootDir: import.meta.dirname } },
     rules: {
+      'max-len': ['error', { code: 120, ignoreUrls: true }],
       'max-lines': ['error', { max: 300 }],
       'max-lines-per-function': ['error', { max: 40 }],
       'no-else-return': 'error',

@@ -1,10 +1,14 @@
 // The house rules of docs/ARCHITECTURE.md, for what a linter does not see.
+import { createRequire } from 'node:module';
 import path from 'node:path';
+import { Kind, parse, print } from 'graphql';
 import { errors } from '../../core/errors';
 import { isGroup } from '../../core/groups';
 import { allKinds } from '../../models/base/registry';
-import { isForeign, readSource as read, repositoryFiles, ROOT } from '../support/repository';
+import { circlesIn, importCircles, importsOf, resolveImport } from '../support/imports';
+import { isForeign, readSource as read, repositoryFiles } from '../support/repository';
 
+const load = createRequire(__filename);
 const files = repositoryFiles();
 const folderOf = (file: string): string => file.split('/')[0] as string;
 const sources = files.filter((file) => /\.(ts|mjs|js)$/.test(file) && !isForeign(file));
@@ -45,40 +49,61 @@ const PACKAGES: Record<string, string[]> = {
   'acme-client': ['drivers'],
 };
 
-function importsOf(file: string): string[] {
-  return [...read(file).matchAll(/(?:from|import|require\()\s*'([^']+)'/g)].map((match) => match[1] as string);
+const isRoom = (folder: string): boolean => folder in MAY_IMPORT;
+const rooms = sources.filter((file) => isRoom(folderOf(file)) && file.endsWith('.ts'));
+const inRoom = (room: string): string[] => rooms.filter((file) => folderOf(file) === room);
+const known = new Set(files);
+
+/** Files of the repository that a file imports, for whatever reason. */
+function neighboursOf(file: string): string[] {
+  return importsOf(file)
+    .filter(({ target }) => target.startsWith('.'))
+    .map(({ target }) => resolveImport(file, target, known));
 }
 
 describe('imports', () => {
-  const rooms = sources.filter((file) => folderOf(file) in MAY_IMPORT && file.endsWith('.ts'));
-
   test.each(Object.keys(MAY_IMPORT))('%s knows only what is below it', (room) => {
-    const wrong = rooms
-      .filter((file) => folderOf(file) === room)
-      .flatMap((file) =>
-        importsOf(file)
-          .filter((target) => target.startsWith('.'))
-          .flatMap((target) => {
-            const place = path.relative(ROOT, path.resolve(ROOT, path.dirname(file), target));
-            const other = folderOf(place);
-            return other === room || MAY_IMPORT[room]?.includes(other) || /^(schema\/types|package\.json)$/.test(place)
-              ? []
-              : [`${file} imports ${place}`];
-          }),
-      );
+    expect(inRoom(room)).not.toEqual([]);
+    const allowed = [room, ...(MAY_IMPORT[room] as string[])];
+    const wrong = inRoom(room).flatMap((file) =>
+      neighboursOf(file)
+        .filter((target) => !allowed.includes(folderOf(target)) && !/^(schema\/types\.ts|package\.json)$/.test(target))
+        .map((target) => `${file} imports ${target}`),
+    );
     expect(wrong).toEqual([]);
   });
 
   test.each(Object.entries(PACKAGES))('%s is known only to %j', (name, allowed) => {
     const users = rooms.filter((file) =>
-      importsOf(file).some((target) => target === name || target.startsWith(`${name}/`)),
+      importsOf(file).some(({ target }) => target === name || target.startsWith(`${name}/`)),
     );
+    expect(users).not.toEqual([]);
     expect(users.filter((file) => !allowed.includes(folderOf(file)))).toEqual([]);
   });
 
   it('go in no circle between rooms', () => {
-    for (const [room, below] of Object.entries(MAY_IMPORT))
-      for (const other of below) expect([room, other, MAY_IMPORT[other]?.includes(room)]).toEqual([room, other, false]);
+    const below = (room: string): string[] => [...new Set(inRoom(room).flatMap(neighboursOf).map(folderOf))];
+    const edges = Object.keys(MAY_IMPORT).map((room) => [room, below(room).filter(isRoom)] as const);
+    // A room knows itself, which is no circle of rooms.
+    expect(circlesIn(new Map(edges))).toEqual([]);
+    expect(edges.flatMap(([, others]) => others)).toContain('core');
+  });
+
+  it('go in no circle inside a room', () => {
+    expect(importCircles(sources.filter((file) => file.endsWith('.ts')))).toEqual([]);
+  });
+
+  it('are found with their circles', () => {
+    expect(importsOf('test/contract/layout.test.ts')).toContainEqual({
+      target: '../support/imports',
+      typeOnly: false,
+      lazy: false,
+    });
+    const edges = { a: ['b'], b: ['c'], c: ['b', 'd'], d: ['e'], e: ['f'], f: ['d'] };
+    expect(circlesIn(new Map(Object.entries(edges)))).toEqual([
+      ['d', 'e', 'f'],
+      ['b', 'c'],
+    ]);
   });
 
   it('take the schema types only as types', () => {
@@ -108,23 +133,34 @@ describe('stems', () => {
       )
       .map((file) => path.basename(file, ending));
 
+  const schemas = stems('schema', '.graphql');
+
   it('each schema file has its resolver, and the other way round', () => {
-    expect(stems('schema', '.graphql').sort()).toEqual(stems('resolvers', '.ts').sort());
+    expect(schemas).toContain('volume');
+    expect(schemas.sort()).toEqual(stems('resolvers', '.ts').sort());
   });
 
-  it('each kind has its model in the file of its name', () => {
-    for (const { kind } of allKinds()) expect(files).toContain(`models/${kind}.ts`);
+  it.each(allKinds().map(({ kind }) => kind))('%s has its model in the file of its name', (kind) => {
+    const exported = Object.values(load(`../../models/${kind}`) as Record<string, { kind?: string }>);
+    expect(exported.map((value) => value?.kind)).toContain(kind);
   });
 
-  it('each job has the model of its kind', () => {
-    const jobs = stems('jobs', '.ts').filter((stem) => /export const job\b/.test(read(`jobs/${stem}.ts`)));
-    for (const stem of jobs) expect(files).toContain(`models/${stem}.ts`);
-  });
+  it.each(stems('jobs', '.ts').filter((stem) => /export const job\b/.test(read(`jobs/${stem}.ts`))))(
+    'the job of %s works on the table of its model',
+    (stem) => {
+      const { job } = load(`../../jobs/${stem}`) as { job: { table: string } };
+      expect(files).toContain(`models/${stem}.ts`);
+      expect(allKinds().find(({ kind }) => kind === stem)?.table ?? job.table).toBe(job.table);
+      expect([`${stem}s`, `${stem}es`, stem.replace(/y$/, 'ies')]).toContain(job.table);
+    },
+  );
 
-  it('each schema file has its test', () => {
-    const tests = files.filter((file) => file.endsWith('.test.ts')).map((file) => path.basename(file, '.test.ts'));
-    // The account is tested by what is done with it: logging in, sessions, two-factor.
-    expect(stems('schema', '.graphql').filter((stem) => stem !== 'account' && !tests.includes(stem))).toEqual([]);
+  // The account is tested by what is done with it: logging in, sessions, two-factor.
+  it.each(schemas.filter((stem) => stem !== 'account'))('the schema file of %s has a test that calls it', (stem) => {
+    const named = new RegExp(`^test/(dashboard/)?${stem}(_\\w+)?\\.test\\.ts$`);
+    const tests = files.filter((file) => named.test(file));
+    const text = tests.map(read).join('\n');
+    expect(operationNames(stem).filter((name) => text.includes(name))).not.toEqual([]);
   });
 
   it('migrations are numbered one by one', () => {
@@ -138,6 +174,18 @@ describe('stems', () => {
     expect(files.filter((file) => /(^|\/)(utils?|helpers?|common|lib|services|misc)(\/|\.)/.test(file))).toEqual([]);
   });
 });
+
+/** Names of the root fields of a schema file, and the last words of their paths. */
+function operationNames(stem: string): string[] {
+  return parse(read(`schema/${stem}.graphql`)).definitions.flatMap((definition) => {
+    if (definition.kind !== Kind.OBJECT_TYPE_EXTENSION && definition.kind !== Kind.OBJECT_TYPE_DEFINITION) return [];
+    if (!/^(Query|Mutation)$/.test(definition.name.value)) return [];
+    return (definition.fields ?? []).flatMap((field) => [
+      field.name.value,
+      ...[...print(field).matchAll(/path: "[^"]*(\/\w+)(?:\/\{[^"]*)?"/g)].map(([, word]) => word as string),
+    ]);
+  });
+}
 
 describe('sizes', () => {
   it('no file has more than 300 lines', () => {
@@ -158,15 +206,8 @@ const NOT_YET: Record<string, string[]> = {
 };
 
 describe('error codes', () => {
-  const code = files
-    .filter(
-      (file) =>
-        /^(core|contract|db|models|rest|graphql|platform|agents|server|resolvers|jobs|drivers|migrations)\/.*\.ts$/.test(
-          file,
-        ) &&
-        file !== 'core/error_table.ts' &&
-        !file.startsWith('rest/openapi/'),
-    )
+  const code = rooms
+    .filter((file) => folderOf(file) !== 'cli' && file !== 'core/error_table.ts' && !file.startsWith('rest/openapi/'))
     .map(read)
     .join('\n');
   /** Thrown by name, or by an index that is named after the code. */

@@ -36,8 +36,8 @@ export function resolveImport(from: string, target: string, files: ReadonlySet<s
 }
 
 /**
- * Circles among files that need each other while they are loaded, each as the sorted list of its files. An import of types
- * makes none, since nothing of it is left at run time, and neither does one that waits for a call.
+ * Circles among files that need each other while they are loaded, each as the sorted list of its files. An import of
+ * types makes none, since nothing of it is left at run time, nor does one that waits for a call.
  */
 export function importCircles(files: readonly string[]): string[][] {
   const known = new Set(files);
