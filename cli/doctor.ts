@@ -11,7 +11,7 @@ import { openDatabase, type Database } from '../db/database';
 import { assertNotNewer, pendingMigrations } from '../db/migrate';
 import { openEmbedded } from '../platform/embedded';
 import { MIGRATIONS } from '../platform/platform';
-import { reasonOf } from '../server/http';
+import { listenErrorReason } from '../server/http';
 import type { Command } from './command';
 
 interface Finding {
@@ -179,7 +179,7 @@ async function port(check: string, address: string, number: number): Promise<Fin
   if (!problem) return { check, status: 'ok', detail: `${address}:${number} is free` };
   if (problem.code === 'EADDRINUSE' && (await isOurs(address, number)))
     return { check, status: 'ok', detail: `a running service answers at ${address}:${number}` };
-  return { check, status: 'failed', detail: `${address}:${number}: ${reasonOf(problem)}` };
+  return { check, status: 'failed', detail: `${address}:${number}: ${listenErrorReason(problem)}` };
 }
 
 function tryPort(address: string, number: number): Promise<NodeJS.ErrnoException | null> {
@@ -194,8 +194,8 @@ async function isOurs(address: string, number: number): Promise<boolean> {
   const name = address === '0.0.0.0' || address === '::' ? 'localhost' : address;
   const base = `http://${name.includes(':') ? `[${name}]` : name}:${number}`;
   const answers = await Promise.all(
-    ['/healthz', '/metrics'].map((place) =>
-      fetch(base + place, { signal: AbortSignal.timeout(HEALTH_WITHIN_MS) }).then(
+    ['/healthz', '/metrics'].map((path) =>
+      fetch(base + path, { signal: AbortSignal.timeout(HEALTH_WITHIN_MS) }).then(
         (answer) => answer.text(),
         () => '',
       ),

@@ -97,7 +97,7 @@ function nameOf(input: Input): string {
 
 function listOf(text: string | undefined): string[] | null {
   if (text === undefined) return null;
-  const words = [
+  const names = [
     ...new Set(
       text
         .split(',')
@@ -105,8 +105,8 @@ function listOf(text: string | undefined): string[] | null {
         .filter(Boolean),
     ),
   ];
-  if (!words.length) throw new UsageError('a list must not be empty');
-  return words;
+  if (!names.length) throw new UsageError('a list must not be empty');
+  return names;
 }
 
 function endOf(text: string | undefined): string | null {

@@ -13,26 +13,26 @@ import { commands as user } from './user';
 
 const commands = [...user, ...key, ...project, ...routes, ...doctor];
 
-async function main(words: string[]): Promise<number> {
-  const command = find(words);
+async function main(args: string[]): Promise<number> {
+  const command = find(args);
   if (!command) {
-    if (words.length && !words.some(isHelp))
-      throw new UsageError(`unknown command ${words.filter((word) => !word.startsWith('-')).join(' ')}`);
+    if (args.length && !args.some(isHelp))
+      throw new UsageError(`unknown command ${args.filter((arg) => !arg.startsWith('-')).join(' ')}`);
     process.stdout.write(help());
     return 0;
   }
-  if (words.some(isHelp)) {
+  if (args.some(isHelp)) {
     process.stdout.write(helpOf(command));
     return 0;
   }
-  const { input, json } = read(command, words.slice(command.name.split(' ').length));
+  const { input, json } = read(command, args.slice(command.name.split(' ').length));
   const output = await command.run(input);
   process.stdout.write(printed(output, json ? 'json' : 'table'));
   return output.ok === false ? 1 : 0;
 }
 
-function find(words: string[]): Command | undefined {
-  return commands.find(({ name }) => name.split(' ').every((word, i) => words[i] === word));
+function find(args: string[]): Command | undefined {
+  return commands.find(({ name }) => name.split(' ').every((arg, i) => args[i] === arg));
 }
 
 function isHelp(word: string): boolean {
@@ -94,7 +94,7 @@ function helpOf({ name, summary, argument, options = {} }: Command): string {
   ].join('\n');
 }
 
-function complain(error: unknown): number {
+function printError(error: unknown): number {
   const usage = error instanceof UsageError;
   process.stderr.write(`platform: ${reason(error)}${usage ? '; see platform --help' : ''}\n`);
   return usage ? 2 : 1;
@@ -111,7 +111,7 @@ function reason(error: unknown): string {
 }
 
 main(process.argv.slice(2))
-  .catch(complain)
+  .catch(printError)
   .then(
     (code) => {
       process.exitCode = code;

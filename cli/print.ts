@@ -1,4 +1,4 @@
-// What a command says: a table for people, one JSON document with --json.
+// The output of a command: a table for people, one JSON document with --json.
 import type { Output } from './command';
 
 /** @returns the text for standard output */

@@ -21,7 +21,7 @@ export async function refusalOf(
   if (!identity) return problem('token_missing');
   const refusal = (await admitAccount(ctx, field, identity)) ?? scopeRefusal(identity, field.scope);
   if (refusal) return refusal;
-  // Before the last check: a call that is refused there is told in the project's activity.
+  // Before the last check: a call refused there is counted in the project's activity.
   if (!field.global) {
     const project = await selectProject(ctx, identity, projectId);
     if (project instanceof Problem) return project;

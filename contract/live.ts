@@ -1,4 +1,4 @@
-// Lists that can be followed: the same reader serves the stream of events on REST (rest/live.ts) and the subscription of
+// Lists that can be followed: the same reader serves the stream of events on REST (rest/event_stream.ts) and the subscription of
 // GraphQL, which is made here from the query that is marked @live.
 import {
   getNullableType,
@@ -16,7 +16,7 @@ import { limits } from '../core/limits';
 import type { RootField } from './operations';
 
 export interface LiveEvent {
-  /** The place to go on from after this event. */
+  /** The position after this event: a client sends it to continue from there. */
   id: string;
   data: object;
 }
@@ -24,11 +24,11 @@ export interface LiveEvent {
 /** How a list is followed. A resolver file exports `live: { listXLogs: reader }`. */
 export interface LiveReader {
   topic(args: Record<string, unknown>): Topic;
-  /** Events after a place, in their order; null = the newest ones first of all. @throws not_found, invalid_cursor */
+  /** Events after a position, in order; null starts with the newest ones. @throws not_found, invalid_cursor */
   read(args: Record<string, unknown>, ctx: Context, after: string | null): Promise<LiveEvent[]>;
 }
 
-export interface Following {
+export interface FollowOptions {
   reader: LiveReader;
   args: Record<string, unknown>;
   ctx: Context;
@@ -37,27 +37,27 @@ export interface Following {
   signal: AbortSignal;
 }
 
-const PAUSE_MS = 15_000;
+const HEARTBEAT_MS = 15_000;
 
 /** Batches of events as they come, an empty one at least every 15 seconds. Ends when aborted. @throws what the reader throws */
-export async function* follow({ reader, args, ctx, after, signal }: Following): AsyncGenerator<LiveEvent[], void> {
+export async function* follow({ reader, args, ctx, after, signal }: FollowOptions): AsyncGenerator<LiveEvent[], void> {
   const topic = reader.topic(args);
-  let place = after;
+  let position = after;
   let seen = 0;
   while (!signal.aborted) {
-    const events = await reader.read(args, ctx, place);
-    place = events[events.length - 1]?.id ?? place;
+    const events = await reader.read(args, ctx, position);
+    position = events[events.length - 1]?.id ?? position;
     if (events.length) yield events;
     // A full page: there is more to read at once.
     if (events.length >= limits.logPageSizeDefault) continue;
     const before = performance.now();
-    seen = await ctx.news.wait(topic, seen, PAUSE_MS, signal);
-    if (performance.now() - before >= PAUSE_MS) yield [];
+    seen = await ctx.notifications.wait(topic, seen, HEARTBEAT_MS, signal);
+    if (performance.now() - before >= HEARTBEAT_MS) yield [];
   }
 }
 
-/** Arguments of a list that say nothing to those who follow it. */
-const OF_PAGES = new Set(['limit', 'cursor', 'sort', 'order', 'until']);
+/** Arguments that select a page; a subscription has no use for them. */
+const PAGE_ARGUMENTS = new Set(['limit', 'cursor', 'sort', 'order', 'until']);
 
 /** The schema with a root of subscriptions: `listXLogs` marked @live becomes `followXLogs`, whose events are single rows. */
 export function withSubscriptions(
@@ -89,7 +89,7 @@ function subscription(
   reader: LiveReader,
   validate: FieldValidator,
 ): GraphQLFieldConfig<unknown, Context> {
-  const args = Object.fromEntries(Object.entries(config.args ?? {}).filter(([name]) => !OF_PAGES.has(name)));
+  const args = Object.fromEntries(Object.entries(config.args ?? {}).filter(([name]) => !PAGE_ARGUMENTS.has(name)));
   return {
     type: new GraphQLNonNull(rowOf(field, config)),
     args,
@@ -103,15 +103,15 @@ function subscription(
         field.projectArgument ? (given[field.projectArgument] as string | undefined) : undefined,
       );
       if (refusal) throw refusal;
-      const following = { reader, ctx: inner, args: validate(given), after: null, signal: ctx.gone };
+      const following = { reader, ctx: inner, args: validate(given), after: null, signal: ctx.signal };
       // What is wrong with the request shows before the stream begins.
       await reader.read(following.args, inner, null);
-      return rows(following);
+      return rowsFrom(following);
     },
   };
 }
 
-async function* rows(following: Following): AsyncGenerator<object, void> {
+async function* rowsFrom(following: FollowOptions): AsyncGenerator<object, void> {
   for await (const events of follow(following)) for (const { data } of events) yield data;
 }
 

@@ -188,13 +188,13 @@ function checkField(field: RootField, graphqlOnly: boolean): void {
 
 function refuseDuplicates(operations: Operation[]): void {
   const ids = new Set<string>();
-  const places = new Set<string>();
+  const routes = new Set<string>();
   for (const { id, method, path, field } of operations) {
-    const place = `${method} ${path.replace(/\{\w+\}/g, '{}')}`;
+    const route = `${method} ${path.replace(/\{\w+\}/g, '{}')}`;
     if (ids.has(id)) fail(field.name, `operation id "${id}" is taken`);
-    if (places.has(place)) fail(field.name, `another operation is at ${place}`);
+    if (routes.has(route)) fail(field.name, `another operation is at ${route}`);
     ids.add(id);
-    places.add(place);
+    routes.add(route);
   }
 }
 

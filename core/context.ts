@@ -79,13 +79,13 @@ export interface Probes {
     aaaa(name: string): Promise<string[]>;
   };
   source: {
-    /** Which commit a repository has for what is wanted. Never throws for what the repository did. */
-    look(remote: { address: string }, wanted: SourceQuestion): Promise<SourceAnswer>;
+    /** The commit that a repository has for a ref. Never throws for a failure of the repository. */
+    resolveCommit(remote: { address: string }, wanted: SourceRef): Promise<SourceResult>;
   };
 }
 
 /** A branch, a commit of it, or any ref (refs/pull/7/head); nothing at all is the head of the default branch. */
-export interface SourceQuestion {
+export interface SourceRef {
   branch?: string | null;
   /** 7 to 40 hexadecimal digits. */
   commit?: string | null;
@@ -93,7 +93,7 @@ export interface SourceQuestion {
 }
 
 /** The commit, or why there is none: `message` is a sentence for users. `unreachable` is worth another try. */
-export type SourceAnswer =
+export type SourceResult =
   { found: true; branch: string | null; sha: string } | { found: false; failure: SourceFailure; message: string };
 
 export type SourceFailure =
@@ -142,9 +142,9 @@ export interface Context {
   /** What the operation's `prepare` hook found out before the transaction began. */
   probed: unknown;
   catalogs: CatalogSource;
-  news: News;
+  notifications: Notifications;
   /** Aborted when the process stops; for those who wait or stream also when the client is gone. */
-  gone: AbortSignal;
+  signal: AbortSignal;
   cursors: CursorCodec;
   /** What relations of this request have loaded, by kind or by name. */
   loaders: Map<unknown, unknown>;
@@ -165,14 +165,14 @@ export interface CatalogSource {
   facts(): Promise<HostFacts>;
 }
 
-/** What is told when there may be something new. */
+/** What a notification is about. */
 export interface Topic {
   channel: string;
   key: string;
 }
 
-/** Wakes those who wait for news. */
-export interface News {
-  /** Resolves when something was told about the topic since `seen`, or after `ms` at most, or when aborted; answers the new mark. */
+/** Wakes those who wait for a notification. */
+export interface Notifications {
+  /** Resolves when the topic was notified since sequence number `seen`, after at most `ms`, or when aborted; answers the new number. */
   wait(topic: Topic, seen: number, ms: number, signal: AbortSignal): Promise<number>;
 }

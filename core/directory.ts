@@ -11,9 +11,9 @@ import { StartupError } from './startup_error';
 export function makeDirectory(directory: string, mode = 0o755): string | undefined {
   const missing: string[] = [];
   try {
-    for (let place = resolve(directory); !statSync(place, { throwIfNoEntry: false }); place = dirname(place))
-      missing.unshift(place);
-    for (const place of missing) mkdirOnce(place, mode);
+    for (let folder = resolve(directory); !statSync(folder, { throwIfNoEntry: false }); folder = dirname(folder))
+      missing.unshift(folder);
+    for (const folder of missing) mkdirOnce(folder, mode);
     if (!statSync(directory).isDirectory()) throw new Error('it is not a folder');
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
@@ -22,9 +22,9 @@ export function makeDirectory(directory: string, mode = 0o755): string | undefin
   return missing[0];
 }
 
-function mkdirOnce(place: string, mode: number): void {
+function mkdirOnce(folder: string, mode: number): void {
   try {
-    mkdirSync(place, { mode });
+    mkdirSync(folder, { mode });
   } catch (error) {
     // Another process that starts at the same moment may be faster.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

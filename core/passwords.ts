@@ -9,7 +9,7 @@ const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
 /** One hash takes 128 MiB (128 * N * r). Two at once is what the process can spare. */
-const AT_ONCE = 2;
+const CONCURRENT_HASHES_MAX = 2;
 /** About ten seconds of waiting; more are refused, so that a flood of logins can't pile up. */
 const WAITING_MAX = 50;
 const RETRY_AFTER_SECONDS = '10';
@@ -37,7 +37,7 @@ export async function hashPassword(password: string): Promise<string> {
  * @throws service_unavailable when too many are waiting, Error if the stored hash is malformed
  */
 export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
-  const expected = stored === null ? nobody() : parse(stored);
+  const expected = stored === null ? decoyHash() : parse(stored);
   const hash = await derive(password, expected);
   return timingSafeEqual(hash, expected.hash) && stored !== null;
 }
@@ -52,7 +52,7 @@ export function passwordProblem(password: string): { code: FieldErrorCode; detai
   return null;
 }
 
-function nobody(): Stored {
+function decoyHash(): Stored {
   return { ...COST, salt: randomBytes(SALT_BYTES), hash: Buffer.alloc(HASH_BYTES) };
 }
 
@@ -70,11 +70,11 @@ function parse(stored: string): Stored {
 }
 
 async function derive(password: string, { N, r, p, salt, hash }: Stored): Promise<Buffer> {
-  await turn();
+  await acquireSlot();
   try {
     return await scryptOf(password, salt, hash.length, { N, r, p, maxmem: 256 * N * r });
   } finally {
-    pass();
+    releaseSlot();
   }
 }
 
@@ -90,8 +90,8 @@ function scryptOf(
   });
 }
 
-async function turn(): Promise<void> {
-  if (running < AT_ONCE) {
+async function acquireSlot(): Promise<void> {
+  if (running < CONCURRENT_HASHES_MAX) {
     running += 1;
     return;
   }
@@ -101,7 +101,7 @@ async function turn(): Promise<void> {
 }
 
 /** Hands the turn to the next in line, or gives it back. */
-function pass(): void {
+function releaseSlot(): void {
   const next = waiting.shift();
   if (next) next();
   else running -= 1;

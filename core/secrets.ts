@@ -32,7 +32,7 @@ export interface SecretBox {
   readonly keyId: string;
   /**
    * `v1.<key id>.<base64url of nonce, text and tag>`.
-   * @param context binds the value to its place, `environment_variables:<application id>:<key>`; it can't be opened elsewhere
+   * @param context binds the value to its owner, `environment_variables:<application id>:<key>`; it can't be opened elsewhere
    */
   seal(plain: string, context: string): string;
   /** @throws Error if the value was altered, sealed for another context, or under a key that is not in the ring */
@@ -53,7 +53,7 @@ const TAG_BYTES = 16;
 export function secretBox(keys: KeyRing): SecretBox {
   const current = keys[0];
   if (!current) throw new Error('a key ring needs a key');
-  // Node 24 takes 15 to 20 us to look at the bytes of a key, each time; those of a key object were looked at before.
+  // Node 24 takes 15 to 20 us to parse the bytes of a key, each time; a key object is parsed once.
   const sealing = new Map(keys.map(({ id, key }) => [id, createSecretKey(derive(key, 'seal'))]));
   const derived = new Map<string, KeyObject>();
   const keyFor = (purpose: string): KeyObject => {
@@ -163,7 +163,7 @@ function readKeyFile(path: string): string | null {
   return readFileSync(path, 'utf8');
 }
 
-/** Written aside and linked into place, so that two first starts at once agree on one key and none reads half of it. */
+/** Written to a temporary file and linked, so that two first starts at once agree on one key and none reads half of it. */
 function createKeyFile(path: string, dataDir: string): string {
   makeDirectory(dataDir, 0o711);
   const aside = `${path}.${randomBytes(6).toString('hex')}`;

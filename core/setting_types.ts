@@ -1,4 +1,4 @@
-// The forms that a setting can have. Each reads the text of an environment variable, or says what it expected.
+// The types that a setting can have. Each parses the text of an environment variable, or names what it expected.
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -63,12 +63,15 @@ export function portRange<const R extends Row>(row: R): Typed<readonly [number, 
 }
 
 export function flag<const R extends Row>(row: R): Typed<boolean, R> {
-  const words: Record<string, boolean> = { 1: true, true: true, 0: false, false: false };
-  return { ...row, type: '0 or 1', parse: (given) => words[given.toLowerCase()] ?? null };
+  const values: Record<string, boolean> = { 1: true, true: true, 0: false, false: false };
+  return { ...row, type: '0 or 1', parse: (given) => values[given.toLowerCase()] ?? null };
 }
 
-export function oneOf<const Word extends string, const R extends Row>(words: readonly Word[], row: R): Typed<Word, R> {
-  return { ...row, type: words.join(' | '), parse: (given) => words.find((word) => word === given) ?? null };
+export function oneOf<const Word extends string, const R extends Row>(
+  choices: readonly Word[],
+  row: R,
+): Typed<Word, R> {
+  return { ...row, type: choices.join(' | '), parse: (given) => choices.find((choice) => choice === given) ?? null };
 }
 
 /** Without a slash at its end. */

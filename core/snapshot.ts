@@ -1,21 +1,21 @@
-// Which transactions a reader has seen, as PostgreSQL says it (pg_snapshot, `xmin:xmax:xip,…`): all below xmin, and
+// Which transactions a reader has seen, in PostgreSQL's notation (pg_snapshot, `xmin:xmax:xip,…`): all below xmin, and
 // those below xmax that were not in progress. Numbers of transactions have 64 bits.
 
 /** Nothing was seen. */
-export const NOTHING_SEEN = '1:1:';
+export const EMPTY_SNAPSHOT = '1:1:';
 
 /** What a reader of arriving rows has got: all of `seen`, and of what came up to `until` the rows up to (tx, seq). */
-export interface Place {
+export interface ReadPosition {
   seen: string;
   partly: { until: string; tx: string; seq: string } | null;
 }
 
-export function placeText({ seen, partly }: Place): string {
+export function formatReadPosition({ seen, partly }: ReadPosition): string {
   return partly ? `${seen}|${partly.until}|${partly.tx}.${partly.seq}` : seen;
 }
 
-/** Null for a text that is no place. */
-export function parsePlace(text: string): Place | null {
+/** Null for a text that is not a position. */
+export function parseReadPosition(text: string): ReadPosition | null {
   const [seen = '', until, row, ...rest] = text.split('|');
   if (rest.length || !isSnapshot(seen)) return null;
   if (until === undefined) return { seen, partly: null };
@@ -33,7 +33,7 @@ function isSnapshot(text: string): boolean {
 }
 
 /** The snapshot with everything below a transaction taken as seen. */
-export function raised(snapshot: string, floor: bigint): string {
+export function raiseSnapshot(snapshot: string, floor: bigint): string {
   const [low = '1', high = '1', list = ''] = snapshot.split(':');
   if (BigInt(low) >= floor) return snapshot;
   const xmin = floor < BigInt(high) ? floor : BigInt(high);

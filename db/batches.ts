@@ -4,7 +4,7 @@
 import type pg from 'pg';
 import type { Statement } from '../core/context';
 import { ask } from './named_query';
-import { together } from './wire';
+import { writeTogether } from './wire';
 
 /** A full batch of reads by an index keeps its last one waiting for about half a millisecond. */
 const READS_MAX = 8;
@@ -32,7 +32,7 @@ export function openBatches(pool: pg.Pool): Read {
     if (!client) return;
     called -= 1;
     const answers = waiting.splice(0, READS_MAX).map(({ statement, values, answer, fail }) => {
-      together(client);
+      writeTogether(client);
       return ask(client, statement, values).then(answer, fail);
     });
     await Promise.all(answers);

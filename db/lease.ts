@@ -52,7 +52,7 @@ export interface WriteBack {
   ending: Ending;
   /** Columns of the row. status and status_reason are dropped when the row was changed meanwhile. */
   columns: Values;
-  /** Milliseconds until the next look; null = when the row is changed. */
+  /** Milliseconds until the next step; null = when the row is changed. */
   nextMs: number | null;
   error: string | null;
 }

@@ -7,7 +7,7 @@ import type { Statement } from '../core/context';
 import type { Session, TableInfo } from './database';
 import { translate } from './errors';
 import { ask } from './named_query';
-import { together } from './wire';
+import { writeTogether } from './wire';
 
 /** "current transaction is aborted": another one is the cause. */
 const ABORTED = '25P02';
@@ -24,9 +24,9 @@ export async function transact<T>(
   const client = await pool.connect();
   const sent: Promise<pg.QueryResult>[] = [];
   const send = (question: () => Promise<pg.QueryResult>): void => {
-    together(client);
+    writeTogether(client);
     const answer = question();
-    answer.catch(() => undefined); // told at the end
+    answer.catch(() => undefined); // reported at the end
     sent.push(answer);
   };
   try {
@@ -61,7 +61,7 @@ function sessionOn(
     inTransaction: true,
     async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
       try {
-        together(client);
+        writeTogether(client);
         return (await ask(client, statement, values)).rows as Row[];
       } catch (error) {
         throw translate(error);

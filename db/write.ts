@@ -44,7 +44,7 @@ const ID = '(id)';
 
 /**
  * Writes fields of one row and returns it, without what the loop keeps for itself. Raises `version`, and where the loop works on the table also
- * `generation`, so that it looks at the row at once.
+ * `generation`, so that the loop takes the row at once.
  * @throws not_found where the row has gone meanwhile
  */
 export async function updateRow(ctx: Context, table: string, id: string, changes: Values): Promise<object> {

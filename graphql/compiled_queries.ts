@@ -19,11 +19,11 @@ import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
 import type { Context } from '../core/context';
 
 /** What is kept of a text: that it was seen, that it is not for compiling, or its function. */
-type Known = 'seen' | 'plain' | CompiledQuery['query'];
+type Execution = 'seen' | 'plain' | CompiledQuery['query'];
 
 type Gateway = ApolloServerOptionsWithGateway<Context>['gateway'];
 
-interface Asked {
+interface ExecutionRequest {
   source: string;
   document: DocumentNode;
   context: unknown;
@@ -40,8 +40,8 @@ export function compiling(schema: GraphQLSchema): Gateway {
   const run = executor(schema);
   return {
     load: async () => ({ executor: run as never }),
-    onSchemaLoadOrUpdate(tell) {
-      tell({ apiSchema: schema, coreSupergraphSdl: '' });
+    onSchemaLoadOrUpdate(onLoad) {
+      onLoad({ apiSchema: schema, coreSupergraphSdl: '' });
       return () => undefined;
     },
     stop: async () => undefined,
@@ -49,34 +49,34 @@ export function compiling(schema: GraphQLSchema): Gateway {
 }
 
 /** Answers the same as `execute` of graphql-js, whichever way it takes. */
-export function executor(schema: GraphQLSchema): (asked: Asked) => Promise<ExecutionResult> {
+export function executor(schema: GraphQLSchema): (asked: ExecutionRequest) => Promise<ExecutionResult> {
   // In the order of their last use.
-  const known = new Map<string, Known>();
+  const known = new Map<string, Execution>();
   return async ({ source, document, context, request: { operationName, variables } }) => {
     const key = `${operationName ?? ''}\n${source}`;
-    const way = next(schema, document, operationName, source, known.get(key));
-    keep(known, key, way);
-    if (typeof way === 'function' && areSound(schema, document, operationName, variables))
-      return withErrors(await way(undefined, context, variables ?? {}), source);
+    const way = chooseExecution(schema, document, operationName, source, known.get(key));
+    remember(known, key, way);
+    if (typeof way === 'function' && areVariablesValid(schema, document, operationName, variables))
+      return withGraphqlErrors(await way(undefined, context, variables ?? {}), source);
     return execute({ schema, document, operationName, contextValue: context, variableValues: variables });
   };
 }
 
-function next(
+function chooseExecution(
   schema: GraphQLSchema,
   document: DocumentNode,
   operationName: string | undefined,
   source: string,
-  before: Known | undefined,
-): Known {
+  before: Execution | undefined,
+): Execution {
   if (before === undefined) return source.length > SOURCE_LENGTH_MAX || !isCompilable(document) ? 'plain' : 'seen';
   if (before !== 'seen') return before;
   const compiled = compileQuery(schema, document, operationName, { disableLeafSerialization: true }); // as rest/facade.ts
   return isCompiledQuery(compiled) ? compiled.query : 'plain';
 }
 
-// What is wrong with variables is said by graphql-js, in its words.
-function areSound(
+// Errors of variables are left to graphql-js, with its messages.
+function areVariablesValid(
   schema: GraphQLSchema,
   document: DocumentNode,
   operationName: string | undefined,
@@ -87,12 +87,12 @@ function areSound(
 }
 
 // Those of the compiler only look like errors of graphql-js: they lack what Apollo takes for granted.
-function withErrors(result: ExecutionResult, source: string): ExecutionResult {
+function withGraphqlErrors(result: ExecutionResult, source: string): ExecutionResult {
   if (!result.errors) return result;
-  return { ...result, errors: result.errors.map((error) => whole(error, source)) };
+  return { ...result, errors: result.errors.map((error) => toGraphqlError(error, source)) };
 }
 
-function whole({ message, locations, path, originalError }: GraphQLError, text: string): GraphQLError {
+function toGraphqlError({ message, locations, path, originalError }: GraphQLError, text: string): GraphQLError {
   return new GraphQLError(message, {
     source: new Source(text),
     positions: locations?.map((location) => offsetOf(text, location)),
@@ -123,7 +123,7 @@ function isCompilable(document: DocumentNode): boolean {
   }
 }
 
-function keep(known: Map<string, Known>, key: string, way: Known): void {
+function remember(known: Map<string, Execution>, key: string, way: Execution): void {
   known.delete(key);
   known.set(key, way);
   if (known.size > KEPT_MAX) known.delete(known.keys().next().value as string);

@@ -16,10 +16,10 @@ import { limits } from '../core/limits';
 import { readSessionCookie } from '../core/session_cookie';
 import type { RestEntry } from '../rest/app';
 import { acceptable } from '../rest/conditional';
-import { wantsEvents } from '../rest/live';
+import { acceptsEventStream } from '../rest/event_stream';
 import { asProblem } from '../rest/problem';
 import { parseBody } from '../rest/request';
-import { writeText } from '../rest/write';
+import { sendText } from '../rest/send_text';
 import { authenticate } from '../platform/authenticate';
 import { compiling } from './compiled_queries';
 import { subscriptions } from './stream';
@@ -27,7 +27,7 @@ import { requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
 import { queryLimits, type QueryLimits } from './query_limits';
 
-/** What the handlers of one request tell each other. */
+/** What the handlers of one request share. */
 interface Locals {
   ctx: Context;
 }
@@ -65,8 +65,8 @@ export async function graphqlFace(
     stopOnTerminationSignals: false,
     hideSchemaDetailsFromClientErrors: false,
     formatError: (_, error) => formatError(error),
-    // It would look at each field of each row, a quarter of a list's cost, to say what we say of every answer.
-    plugins: [ApolloServerPluginCacheControlDisabled(), replies(platform)],
+    // Apollo's plugin visits each field of each row, a quarter of a list's cost, for a header that is always the same.
+    plugins: [ApolloServerPluginCacheControlDisabled(), responsePlugin(platform)],
     logger: platform.log.child({}, { level: 'error' }),
   });
   await apollo.start();
@@ -81,11 +81,11 @@ export async function graphqlFace(
     }),
   );
   const router = express.Router();
-  router.get('/', explore(explorer));
+  router.get('/', serveExplorer(explorer));
   router.post(
     '/',
     requireAdmitted,
-    subscriptions(schema, (error) => toldAndLogged(platform, error)),
+    subscriptions(schema, (error) => formatAndLogError(platform, error)),
   );
   router.all('/', (_, response) =>
     refuse(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })),
@@ -97,8 +97,8 @@ export async function graphqlFace(
 /** Express keeps what stands there before it. */
 const localsOf = (response: ServerResponse): Partial<Locals> => ((response as Response).locals ??= {});
 
-/** The explorer is for browsers, which say that they take HTML. A query in the address is never run. */
-function explore(page: Page): RequestHandler {
+/** The explorer is for browsers, whose Accept has HTML. A query in the URL is never run. */
+function serveExplorer(page: Page): RequestHandler {
   return (request, response) => {
     if (!/\btext\/html\b/i.test(request.headers.accept ?? ''))
       return refuse(
@@ -117,13 +117,13 @@ function explore(page: Page): RequestHandler {
 
 const PATH = /^\/graphql\/?(?:\?|$)/i;
 
-interface Parts {
+interface GateParts {
   apollo: ApolloServer<Context>;
   walk: QueryLimits;
   done(entry: RestEntry): void;
 }
 
-function gate(platform: Platform, { apollo, walk, done }: Parts, behind: RequestListener): RequestListener {
+function gate(platform: Platform, { apollo, walk, done }: GateParts, behind: RequestListener): RequestListener {
   const handle = async (request: Posted, response: ServerResponse): Promise<void> => {
     const ctx = contextOf(platform, request, response, done);
     try {
@@ -132,7 +132,7 @@ function gate(platform: Platform, { apollo, walk, done }: Parts, behind: Request
       ctx.identity = caller;
       requireJson(request);
       const { accept } = request.headers;
-      const type = wantsEvents(accept) ? null : acceptable(accept, 'application/graphql-response+json');
+      const type = acceptsEventStream(accept) ? null : acceptable(accept, 'application/graphql-response+json');
       request.body = await parseBody(request, limits.graphqlBodyBytesMax);
       const asked = admitQuery(walk, request.body);
       if (type) return await answer(apollo, asked, ctx, response, type);
@@ -157,7 +157,7 @@ async function answer(
   const { http, body } = await apollo.executeOperation(asked, { contextValue: ctx });
   if (body.kind !== 'single') throw new Error('an answer in parts: nothing here makes one');
   const { errors: found, data, extensions } = body.singleResult;
-  writeText(
+  sendText(
     response,
     http.status ?? 200,
     { ...Object.fromEntries(http.headers), 'content-type': `${type}; charset=utf-8` },
@@ -256,7 +256,7 @@ const isObject = (value: unknown): value is Record<string, unknown> | null | und
 
 type Ready = GraphQLRequestContextWillSendResponse<Context>;
 
-function replies({ log }: Platform): ApolloServerPlugin<Context> {
+function responsePlugin({ log }: Platform): ApolloServerPlugin<Context> {
   return {
     requestDidStart: async () => ({
       async didEncounterErrors({ errors: found, contextValue }) {
@@ -268,7 +268,7 @@ function replies({ log }: Platform): ApolloServerPlugin<Context> {
         ready.response.http.headers.set('cache-control', 'no-store');
         for (const [name, value] of Object.entries(ready.contextValue.reply.headers))
           ready.response.http.headers.set(name.toLowerCase(), value);
-        if (ready.errors?.length) tellErrors(ready, ready.errors);
+        if (ready.errors?.length) attachErrors(ready, ready.errors);
       },
     }),
   };
@@ -277,7 +277,7 @@ function replies({ log }: Platform): ApolloServerPlugin<Context> {
 // Where nothing could be answered, the status and headers are those of REST for what any client in between acts on.
 const STATUSES = new Set([401, 429, 500, 503]);
 
-function tellErrors({ response, contextValue }: Ready, found: readonly GraphQLError[]): void {
+function attachErrors({ response, contextValue }: Ready, found: readonly GraphQLError[]): void {
   if (response.body.kind !== 'single') return;
   const result = response.body.singleResult;
   result.errors = result.errors?.map((error) => ({
@@ -310,7 +310,7 @@ function formatError(error: unknown): GraphQLFormattedError {
   return { message: failure.detail, locations, path, extensions: extensionsOf(failure) };
 }
 
-function toldAndLogged({ log }: Platform, error: unknown): GraphQLFormattedError {
+function formatAndLogError({ log }: Platform, error: unknown): GraphQLFormattedError {
   const cause = error as GraphQLError;
   if (problemOf(cause).code === 'internal_error')
     log.error({ err: cause.originalError ?? cause }, 'a subscription failed');
@@ -329,7 +329,7 @@ function refuse(response: ServerResponse, failure: Problem): void {
   const text = JSON.stringify({
     errors: [{ message: failure.detail, extensions: { ...extensionsOf(failure), request_id } }],
   });
-  writeText(
+  sendText(
     response,
     failure.status,
     { ...ctx?.reply.headers, ...failure.headers, 'Content-Type': 'application/json; charset=utf-8' },
@@ -339,7 +339,7 @@ function refuse(response: ServerResponse, failure: Problem): void {
 }
 
 /** So much of a refused body is read, so that the connection goes on: a new one costs more. */
-const READ_ANYWAY_BYTES = 16 << 10;
+const DRAINED_BODY_BYTES_MAX = 16 << 10;
 
 function refuseErrors(platform: Platform): ErrorRequestHandler {
   return (error: Error, request, response, _next) => refuseError(platform, error, request, response);
@@ -349,7 +349,7 @@ function refuseError({ log }: Platform, error: unknown, request: IncomingMessage
   const failure = asProblem(error);
   if (failure !== error) log.error({ err: error, request_id: response.getHeader('X-Request-Id') }, 'request failed');
   if (response.headersSent) return;
-  if (!request.complete && Number(request.headers['content-length'] ?? Infinity) > READ_ANYWAY_BYTES)
+  if (!request.complete && Number(request.headers['content-length'] ?? Infinity) > DRAINED_BODY_BYTES_MAX)
     response.setHeader('Connection', 'close');
   refuse(response, failure);
 }

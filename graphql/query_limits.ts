@@ -52,18 +52,18 @@ export function queryLimits(schema: GraphQLSchema, usualIntrospection: string): 
   const introspectionMax = 2 * Math.max(...usual.map(({ introspection }) => introspection));
   const passed = new Set<string>();
   return (query, variables) => {
-    const isKept = query.length <= KEPT_LENGTH_MAX && Object.keys(variables).length === 0;
+    const isKept = query.length <= CACHED_LENGTH_MAX && Object.keys(variables).length === 0;
     if (isKept && passed.has(query)) return;
-    for (const weight of weightsOf(schema, parseText(query), variables)) requireModest(weight, introspectionMax);
+    for (const weight of weightsOf(schema, parseText(query), variables)) requireWithinLimits(weight, introspectionMax);
     if (!isKept) return;
-    if (passed.size >= KEPT_MAX) passed.clear();
+    if (passed.size >= CACHED_QUERIES_MAX) passed.clear();
     passed.add(query);
   };
 }
 
 /** Texts that passed without variables, which alone can change what they cost. Longer ones are few. */
-const KEPT_MAX = 256;
-const KEPT_LENGTH_MAX = 4_000;
+const CACHED_QUERIES_MAX = 256;
+const CACHED_LENGTH_MAX = 4_000;
 
 function parseText(query: string): DocumentNode {
   requireFlat(query);
@@ -79,7 +79,7 @@ function parseText(query: string): DocumentNode {
   }
 }
 
-function requireModest(weight: Weight, introspectionMax: number): void {
+function requireWithinLimits(weight: Weight, introspectionMax: number): void {
   requireWithin('root fields', weight.width, limits.graphqlRootFieldsMax);
   requireWithin('levels', weight.depth, limits.graphqlDepthMax);
   requireWithin('fields', weight.fields, limits.graphqlFieldsMax);

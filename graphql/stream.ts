@@ -15,8 +15,8 @@ import {
 import { createHandler } from 'graphql-sse/lib/use/express';
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
-import { untilGone } from '../rest/gone';
-import { enter } from '../rest/live';
+import { abortOnDisconnect } from '../rest/disconnect';
+import { countStream } from '../rest/event_stream';
 
 /** Handles what asks for a stream, and nothing else comes here. @param format what a client may know of an error */
 export function subscriptions(
@@ -33,52 +33,52 @@ export function subscriptions(
   });
   return async (request, response) => {
     const { ctx } = response.locals as { ctx: Context };
-    const leave = enter(ctx.identity?.account_id ?? '');
+    const leave = countStream(ctx.identity?.account_id ?? '');
     response.once('close', leave);
-    ctx.gone = untilGone(response, ctx.gone);
+    ctx.signal = abortOnDisconnect(response, ctx.signal);
     await handler(request, response);
   };
 }
 
-interface Asked {
+interface SubscriptionRequest {
   query: string;
   variables: Record<string, unknown> | null | undefined;
   operationName: string | null | undefined;
 }
 
-type Results = ExecutionResult | AsyncGenerator<ExecutionResult, void>;
+type ExecutionResults = ExecutionResult | AsyncGenerator<ExecutionResult, void>;
 
 async function run(
   schema: GraphQLSchema,
   format: (error: unknown) => GraphQLFormattedError,
   contextValue: Context,
-  asked: Asked,
-): Promise<Results> {
+  asked: SubscriptionRequest,
+): Promise<ExecutionResults> {
   const document = parse(asked.query);
   const wrong = validate(schema, document);
-  if (wrong.length) return clean({ errors: wrong }, format);
+  if (wrong.length) return formatErrors({ errors: wrong }, format);
   const args = { schema, document, contextValue, variableValues: asked.variables, operationName: asked.operationName };
   const live = getOperationAST(document, asked.operationName)?.operation === 'subscription';
   const result = await (live ? subscribe(args) : execute(args));
-  return Symbol.asyncIterator in result ? cleanAll(result, format) : clean(result, format);
+  return Symbol.asyncIterator in result ? formatAllErrors(result, format) : formatErrors(result, format);
 }
 
-async function* cleanAll(
+async function* formatAllErrors(
   results: AsyncGenerator<ExecutionResult, void>,
   format: (error: unknown) => GraphQLFormattedError,
 ): AsyncGenerator<ExecutionResult, void> {
-  for await (const result of results) yield clean(result, format);
+  for await (const result of results) yield formatErrors(result, format);
 }
 
 // graphql-sse takes what names no data for arguments, which it would then execute.
-function clean(result: ExecutionResult, format: (error: unknown) => GraphQLFormattedError): ExecutionResult {
+function formatErrors(result: ExecutionResult, format: (error: unknown) => GraphQLFormattedError): ExecutionResult {
   return result.errors
-    ? { ...result, data: result.data, errors: result.errors.map((error) => format(ofRequest(error))) as never }
+    ? { ...result, data: result.data, errors: result.errors.map((error) => format(toRequestError(error))) as never }
     : result;
 }
 
-/** What graphql-js finds wrong before it runs anything has no path: it is the client's, as Apollo would say. */
-function ofRequest(error: GraphQLError): GraphQLError {
+/** What graphql-js finds wrong before it runs anything has no path: it is an error of the client, as with Apollo. */
+function toRequestError(error: GraphQLError): GraphQLError {
   if (error.path || error.originalError) return error;
   const { message, nodes, source, positions } = error;
   return new GraphQLError(message, { nodes, source, positions, originalError: problem('graphql_invalid', message) });

@@ -94,10 +94,10 @@ export class DatabaseUser extends Resource {
   /** Waits until the server has all users of a database as they are wanted, for OPERATION_WAIT_SECONDS at most. */
   static async applied(ctx: Context, databaseId: string): Promise<void> {
     const until = performance.now() + ctx.config.operationWaitSeconds * 1000;
-    while (performance.now() < until && !ctx.gone.aborted) {
+    while (performance.now() < until && !ctx.signal.aborted) {
       const pending = await ctx.sql.query(PENDING, [databaseId, ctx.project?.id]);
       if (!pending.length) return;
-      await sleep(POLL_MS, undefined, { signal: ctx.gone }).catch(() => {});
+      await sleep(POLL_MS, undefined, { signal: ctx.signal }).catch(() => {});
     }
   }
 

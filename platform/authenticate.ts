@@ -16,8 +16,8 @@ export function authenticate(
   if (token === null) return problem('token_missing', undefined, {}, { 'WWW-Authenticate': 'Bearer realm="platform"' });
   const found = platform.identities.ofToken(token);
   return found instanceof Promise
-    ? found.then((late) => counted(platform, late, address))
-    : counted(platform, found, address);
+    ? found.then((late) => countFailure(platform, late, address))
+    : countFailure(platform, found, address);
 }
 
 /** RFC 6750 section 2.1; the scheme's case does not matter (RFC 9110 section 11.1). */
@@ -25,7 +25,7 @@ function bearerToken(header: string | undefined): string | null {
   return /^bearer +([\x21-\x7e]+) *$/i.exec(header ?? '')?.[1] ?? null;
 }
 
-function counted({ attempts }: Platform, found: Identity | Problem, address: string): Identity | Problem {
+function countFailure({ attempts }: Platform, found: Identity | Problem, address: string): Identity | Problem {
   if (!(found instanceof Problem)) return found;
   const refusal = attempts.refusal(address);
   if (!refusal) attempts.count(address);

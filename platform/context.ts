@@ -45,8 +45,8 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     probes: platform.probes,
     cursors: platform.cursors,
     catalogs,
-    news: platform.news,
-    gone: platform.closing.signal,
+    notifications: platform.notifications,
+    signal: platform.closing.signal,
     identity: null,
     project: null,
     probed: undefined,
@@ -78,7 +78,7 @@ function verbsOf(platform: Platform): Verbs {
     transact(this: Context, run) {
       return transact(platform, this, run);
     },
-    due: (table) => platform.due.call(table),
+    due: (table) => platform.due.notify(table),
     forget: (what) => forgetNow(platform, platform.database, what),
     attempt: async (bucket) => {
       const refusal = attempts.refusal(bucket);
@@ -121,7 +121,7 @@ async function attempt<T>(platform: Platform, ctx: Context, run: (inner: Context
     return run(inner);
   });
   for (const what of forgotten) platform.identities.forget(what);
-  for (const table of due) platform.due.call(table);
+  for (const table of due) platform.due.notify(table);
   return result;
 }
 

@@ -7,17 +7,17 @@ import { StartupError } from '../core/startup_error';
 import { type Cluster, prepareCluster } from './embedded/cluster';
 import { engineUser } from './embedded/engine_user';
 import {
-  clearSockets,
-  isKept,
-  lastPort,
-  type Place,
+  removeStaleSockets,
+  isSupervised,
+  readLastPort,
+  type ServerAddress,
   type Postmaster,
-  runningServer,
-  socketFolder,
+  readPostmaster,
+  findSocketDirectory,
   type Start,
   startServer,
-  takeHold,
-} from './embedded/keeper';
+  acquireHold,
+} from './embedded/supervisor';
 
 export interface EmbeddedOptions {
   /** Everything lies in its subfolder `postgres`. Made when missing. */
@@ -29,7 +29,7 @@ export interface EmbeddedOptions {
   /** The folder of postgres and initdb. Default: PG_BIN, else the npm package, else a server of this machine. */
   binaries?: string;
   /**
-   * Given, this process looks after the server while it holds it: one that has ended is started again, at the same address.
+   * Given, this process supervises the server while it holds it: one that has ended is started again, at the same address.
    * Told of each restart, and why where there could be none; it is tried again then.
    */
   restarted?: (error: Error | null) => void;
@@ -70,40 +70,42 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
     );
     const flags = options.flags ?? [];
     const { server, hold } = await attachOrStart(cluster, { flags });
-    const stopWatch = options.restarted ? lookAfter(cluster, { flags, place: server }, options.restarted) : undefined;
-    return { url: addressOf(server, cluster.password), close: closer(cluster, hold, stopWatch) };
+    const stopWatch = options.restarted
+      ? superviseServer(cluster, { flags, address: server }, options.restarted)
+      : undefined;
+    return { url: connectionUrlOf(server, cluster.password), close: closer(cluster, hold, stopWatch) };
   } catch (error) {
-    throw readable(error, options.dataDir);
+    throw toStartupError(error, options.dataDir);
   }
 }
 
-interface Wanted {
+interface StartOptions {
   flags: string[];
   /** Where others know it. Else it comes where the last one was, or anywhere. */
-  place?: Place;
+  address?: ServerAddress;
   signal?: AbortSignal;
 }
 
 /**
- * The pipe outlives the server and its keeper, so what holds one holds the next too. Where several processes start one at once,
+ * The pipe outlives the server and its supervisor, so what holds one holds the next too. Where several processes start one at once,
  * the lock of the folder lets one succeed, and the others attach to it.
  */
-function lookAfter(
+function superviseServer(
   cluster: Cluster,
-  wanted: Wanted & { place: Place },
+  wanted: StartOptions & { address: ServerAddress },
   restarted: (error: Error | null) => void,
 ): () => Promise<void> {
   const closing = new AbortController();
   const { signal } = closing;
   const restartUnlessKept = async (): Promise<void> => {
     try {
-      if (isKept(cluster.fifo)) return;
+      if (isSupervised(cluster.fifo)) return;
       const { server, hold } = await attachOrStart(cluster, { ...wanted, signal });
       fs.closeSync(hold);
       restarted(
-        server.port === wanted.place.port
+        server.port === wanted.address.port
           ? null
-          : new Error(`another process has started it at port ${server.port} in place of ${wanted.place.port}`),
+          : new Error(`another process has started it at port ${server.port} in place of ${wanted.address.port}`),
       );
     } catch (error) {
       if (!signal.aborted) restarted(error as Error);
@@ -119,7 +121,7 @@ function lookAfter(
   };
 }
 
-async function attachOrStart(cluster: Cluster, wanted: Wanted): Promise<Attached> {
+async function attachOrStart(cluster: Cluster, wanted: StartOptions): Promise<Attached> {
   const attempt: Attempt = { ...wanted, failures: 0, until: Date.now() + START_LIMIT_MS };
   try {
     for (;;) {
@@ -134,7 +136,7 @@ async function attachOrStart(cluster: Cluster, wanted: Wanted): Promise<Attached
   }
 }
 
-interface Attempt extends Wanted {
+interface Attempt extends StartOptions {
   start?: Start;
   failures: number;
   until: number;
@@ -149,25 +151,25 @@ async function startIfNeeded(cluster: Cluster, attempt: Attempt): Promise<void> 
     attempt.start.release();
     attempt.start = undefined;
     await sleep(RETRY_MS);
-    if (!runningServer(cluster.data)) attempt.failures++;
+    if (!readPostmaster(cluster.data)) attempt.failures++;
   }
-  if (attempt.failures >= FAILED_STARTS) giveUpUnlessBlocked(cluster, attempt);
-  if (Date.now() > attempt.until) throw new StartupError(`PostgreSQL does not answer: ${lastWords(cluster.log)}`);
-  if (attempt.start || runningServer(cluster.data)) return;
-  attempt.start = startServer(cluster, attempt.place ?? (await choosePlace(cluster)), attempt.flags);
+  if (attempt.failures >= FAILED_STARTS) throwUnlessBlocked(cluster, attempt);
+  if (Date.now() > attempt.until) throw new StartupError(`PostgreSQL does not answer: ${lastLogError(cluster.log)}`);
+  if (attempt.start || readPostmaster(cluster.data)) return;
+  attempt.start = startServer(cluster, attempt.address ?? (await chooseAddress(cluster)), attempt.flags);
 }
 
-async function choosePlace(cluster: Cluster): Promise<Place> {
-  const port = await freePort(lastPort(cluster.data));
-  return { port, sockets: await socketFolder(cluster, port) };
+async function chooseAddress(cluster: Cluster): Promise<ServerAddress> {
+  const port = await freePort(readLastPort(cluster.data));
+  return { port, sockets: await findSocketDirectory(cluster, port) };
 }
 
 /** A killed server can stay a zombie, or keep its memory, for some seconds. */
-function giveUpUnlessBlocked(cluster: Cluster, { failures }: Attempt): void {
-  const words = lastWords(cluster.log);
-  const blocked = /lock file|shared memory block/.test(words);
+function throwUnlessBlocked(cluster: Cluster, { failures }: Attempt): void {
+  const reason = lastLogError(cluster.log);
+  const blocked = /lock file|shared memory block/.test(reason);
   if (!blocked || failures >= FAILED_STARTS_BESIDE_THE_DEAD)
-    throw new StartupError(`PostgreSQL does not start: ${words}`);
+    throw new StartupError(`PostgreSQL does not start: ${reason}`);
 }
 
 interface Attached {
@@ -177,29 +179,30 @@ interface Attached {
 }
 
 async function attach(cluster: Cluster): Promise<Attached | undefined> {
-  const server = runningServer(cluster.data);
+  const server = readPostmaster(cluster.data);
   if (server?.state !== 'ready') return undefined;
-  const hold = takeHold(cluster.fifo);
+  const hold = acquireHold(cluster.fifo);
   if (hold === undefined) return stopOrphan(server);
   let attached = false;
   try {
-    // The pipe is asked again after the connection: the keeper may have begun to stop the server just before our hold.
-    attached = (await answers(addressOf(server, cluster.password), cluster)) && isKept(cluster.fifo);
+    // The pipe is asked again after the connection: the supervisor may have begun to stop the server just before our hold.
+    attached =
+      (await acceptsConnections(connectionUrlOf(server, cluster.password), cluster)) && isSupervised(cluster.fifo);
   } finally {
     if (!attached) fs.closeSync(hold);
   }
   if (!attached) return undefined;
-  clearSockets(cluster.data, server.port);
+  removeStaleSockets(cluster.data, server.port);
   return { server, hold };
 }
 
 /** Over the Unix socket a read costs the service 5 to 10 % less than over the loopback interface (docs/PERFORMANCE.md). */
-function addressOf({ port, sockets }: Postmaster, password: string): string {
+function connectionUrlOf({ port, sockets }: Postmaster, password: string): string {
   const host = sockets ? `?host=${encodeURIComponent(sockets)}` : '';
   return `postgres://postgres:${password}@127.0.0.1:${port}/postgres${host}`;
 }
 
-/** A server whose keeper was killed would run for ever: stop it, and the next step starts one under a new keeper. */
+/** A server whose supervisor was killed would run for ever: stop it, and the next step starts one under a new supervisor. */
 function stopOrphan(server: Postmaster): undefined {
   try {
     process.kill(server.pid, 'SIGINT');
@@ -209,7 +212,7 @@ function stopOrphan(server: Postmaster): undefined {
   return undefined;
 }
 
-async function answers(url: string, cluster: Cluster): Promise<boolean> {
+async function acceptsConnections(url: string, cluster: Cluster): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000 });
   client.on('error', () => {});
   try {
@@ -228,20 +231,20 @@ async function answers(url: string, cluster: Cluster): Promise<boolean> {
 function closer(cluster: Cluster, hold: number, stopWatch?: () => Promise<void>): () => Promise<void> {
   let closing: Promise<void> | undefined;
   return () => {
-    closing ??= letGo(cluster, hold, stopWatch);
+    closing ??= release(cluster, hold, stopWatch);
     return closing;
   };
 }
 
-async function letGo(cluster: Cluster, hold: number, stopWatch?: () => Promise<void>): Promise<void> {
+async function release(cluster: Cluster, hold: number, stopWatch?: () => Promise<void>): Promise<void> {
   await stopWatch?.();
   fs.closeSync(hold);
   const seen = Date.now() + STOP_SEEN_MS;
-  while (isKept(cluster.fifo)) {
+  while (isSupervised(cluster.fifo)) {
     if (Date.now() > seen) return; // others hold it
     await sleep(POLL_MS);
   }
-  for (const until = Date.now() + STOP_LIMIT_MS; runningServer(cluster.data) && Date.now() < until;)
+  for (const until = Date.now() + STOP_LIMIT_MS; readPostmaster(cluster.data) && Date.now() < until;)
     await sleep(POLL_MS);
 }
 
@@ -256,7 +259,7 @@ function freePort(wanted = 0): Promise<number> {
   });
 }
 
-function lastWords(log: string): string {
+function lastLogError(log: string): string {
   const fatal =
     fs.existsSync(log) &&
     fs
@@ -267,7 +270,7 @@ function lastWords(log: string): string {
   return fatal ? `${fatal.replace(/^.*?(FATAL|PANIC):\s*/, '')} (${log})` : `see ${log}`;
 }
 
-function readable(error: unknown, dataDir: string): unknown {
+function toStartupError(error: unknown, dataDir: string): unknown {
   const { code, syscall, message } = error as NodeJS.ErrnoException;
   if (error instanceof StartupError || !code || !syscall) return error;
   return new StartupError(`cannot use the data directory ${dataDir}: ${message.split('\n')[0]}`);

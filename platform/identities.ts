@@ -1,4 +1,4 @@
-// Identities and accesses, cached for at most two seconds and forgotten at once when a NOTIFY says so:
+// Identities and accesses, cached for at most two seconds and forgotten at once after a NOTIFY:
 // a revoked key stops here immediately, and within two seconds on a replica that missed the message.
 import type { Identity, ProjectAccess, Sql } from '../core/context';
 import { problem, type Problem } from '../core/errors';
@@ -37,7 +37,7 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
     if (ids.length)
       await markUsed(sql, ids).catch((error: unknown) => log.warn({ err: error }, 'last use of keys not noted'));
   };
-  const valid = (identity: Identity | null): Identity | Problem => {
+  const checkIdentity = (identity: Identity | null): Identity | Problem => {
     if (!identity) return invalidToken();
     if (identity.expires_at && Date.parse(identity.expires_at) <= Date.now()) return problem('token_expired');
     used.add(identity.id);
@@ -49,7 +49,7 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
       const parsed = parseToken(token);
       if (!parsed) return invalidToken();
       const identity = identities.get(parsed.hash, () => keyIdentity(sql, parsed.hash));
-      return identity instanceof Promise ? identity.then(valid) : valid(identity);
+      return identity instanceof Promise ? identity.then(checkIdentity) : checkIdentity(identity);
     },
     async ofSession(secret) {
       const hash = sha256(secret);
@@ -104,11 +104,11 @@ interface Entry<T> {
 // A load that was under way when something was forgotten may have read the old row: it is answered but not kept.
 function cache<T>(): Cache<T> {
   const entries = new Map<string, Entry<T>>();
-  let era = 0;
+  let generation = 0;
   const load = async (key: string, read: () => Promise<T>): Promise<T> => {
-    const begun = era;
+    const begun = generation;
     const value = await read();
-    if (value === null || begun !== era) return value;
+    if (value === null || begun !== generation) return value;
     if (entries.size >= ENTRIES_MAX) entries.clear();
     entries.set(key, { value, until: Date.now() + limits.identityCacheMs });
     return value;
@@ -119,7 +119,7 @@ function cache<T>(): Cache<T> {
       return known && known.until > Date.now() ? known.value : load(key, read);
     },
     drop(which) {
-      era += 1;
+      generation += 1;
       for (const [key, entry] of entries) if (which(key, entry.value)) entries.delete(key);
     },
   };

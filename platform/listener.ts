@@ -10,7 +10,7 @@ const RETRY_MS = 1_000;
 
 /**
  * Calls `handlers[channel]` with the payload of each notification. A lost connection is made again every second.
- * @param listening called whenever a connection begins to listen: what was said before is lost
+ * @param listening called whenever a connection begins to listen: earlier notifications are lost
  */
 export function listen(
   url: string,

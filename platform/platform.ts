@@ -14,14 +14,14 @@ import { lagSeconds } from '../db/lease';
 import { migrate, pendingMigrations } from '../db/migrate';
 import { named } from '../db/statement';
 import { memoryLimiter, openAttempts, sharedLimiter, type Attempts } from '../rest/rate_limit';
-import { connectionFlags } from './connections';
+import { connectionFlags } from './connection_budget';
 import { openEmbedded } from './embedded';
 import { openIdentities, type Identities } from './identities';
 import { listen } from './listener';
 import { openProbes } from './probes';
-import { openDueCalls, type DueCalls } from './due_calls';
-import { openNewsDesk, type NewsDesk } from './news';
-import { openRefusals, type RefusalBook } from './refusals';
+import { openDueNotifier, type DueNotifier } from './due_notifier';
+import { openNotificationHub, type NotificationHub } from './notifications';
+import { openRefusalCounter, type RefusalCounter } from './refusal_counter';
 
 export interface Platform {
   config: Config;
@@ -33,11 +33,11 @@ export interface Platform {
   cursors: CursorCodec;
   identities: Identities;
   limiter: Limiter;
-  refusals: RefusalBook;
+  refusals: RefusalCounter;
   attempts: Attempts;
   probes: Probes;
-  news: NewsDesk;
-  due: DueCalls;
+  notifications: NotificationHub;
+  due: DueNotifier;
   /** Aborted when the process stops: nobody waits any longer. */
   closing: AbortController;
   facts(): Promise<HostFacts>;
@@ -53,11 +53,13 @@ export const MIGRATIONS = path.resolve(__dirname, '../migrations');
  * @throws StartupError with one line: unreachable database, newer schema, unwritable directory, ...
  */
 export async function openPlatform(config: Config, log: Logger = createLog(config.logLevel)): Promise<Platform> {
-  const engine = config.databaseUrl ? { url: config.databaseUrl, close: async () => {} } : await openOwn(config, log);
-  return onEngine(config, log, engine, () => bringUpToDate(engine.url));
+  const engine = config.databaseUrl
+    ? { url: config.databaseUrl, close: async () => {} }
+    : await openEmbeddedDatabase(config, log);
+  return onEngine(config, log, engine, () => migrateDatabase(engine.url));
 }
 
-function openOwn(config: Config, log: Logger): Promise<Engine> {
+function openEmbeddedDatabase(config: Config, log: Logger): Promise<Engine> {
   const restarted = (error: Error | null): void =>
     error
       ? log.error({ err: error }, 'the database server has ended and could not be started again')
@@ -105,7 +107,7 @@ async function onEngine(
   const parts = assemble(config, log, database, secrets, identities);
   const listener = listen(
     engine.url,
-    { forget: (text) => identities.forget(JSON.parse(text)), logs: (key) => parts.news.tell('logs', key) },
+    { forget: (text) => identities.forget(JSON.parse(text)), logs: (key) => parts.notifications.publish('logs', key) },
     log,
   );
   return {
@@ -131,11 +133,11 @@ function assemble(
     identities,
     cursors: cursorCodec(secrets.subKey('cursor')),
     limiter: openLimiter(config, database),
-    refusals: openRefusals(database, log),
+    refusals: openRefusalCounter(database, log),
     attempts: openAttempts(config.rateLimitFailedAuth),
     probes: openProbes(config),
-    news: openNewsDesk(),
-    due: openDueCalls(database),
+    notifications: openNotificationHub(),
+    due: openDueNotifier(database),
     closing: new AbortController(),
     facts: () => hostFacts({ directory: config.dataDir }),
     workerLag: () => lagSeconds(database, tables),
@@ -171,17 +173,19 @@ async function requireUpToDate(database: Database): Promise<void> {
 }
 
 /** On connections of its own, since a migration may take longer than any request. */
-async function bringUpToDate(url: string): Promise<void> {
+async function migrateDatabase(url: string): Promise<void> {
   const database = openDatabase(url, { poolSize: 1, name: 'platform-api migrations', answerMs: 0 });
   try {
-    await database.knex.raw('select 1').catch(complain('the database does not answer'));
-    await migrate(database.knex, MIGRATIONS).catch(complain('the database schema can not be brought up to date'));
+    await database.knex.raw('select 1').catch(throwStartupError('the database does not answer'));
+    await migrate(database.knex, MIGRATIONS).catch(
+      throwStartupError('the database schema can not be brought up to date'),
+    );
   } finally {
     await database.close();
   }
 }
 
-function complain(what: string): (error: Error & { code?: string }) => never {
+function throwStartupError(what: string): (error: Error & { code?: string }) => never {
   return (error) => {
     if (error instanceof StartupError || !error.code) throw error;
     throw new StartupError(`${what}: ${error.message.split('\n')[0] || error.code}`);

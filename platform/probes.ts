@@ -1,6 +1,6 @@
 // What a request may ask the outside world (decision 2): read-only, and over after a few seconds.
 import type { Config } from '../core/config';
-import type { Probes, SourceAnswer } from '../core/context';
+import type { Probes, SourceResult } from '../core/context';
 import { limits } from '../core/limits';
 import { dnsQuestions } from '../drivers/dns';
 import { driverContext } from '../drivers/driver';
@@ -17,7 +17,7 @@ export function openProbes(config: Config): Probes {
     }));
   return {
     dns: dnsQuestions({ resolvers: [...config.dnsResolvers] }),
-    source: { look: async (remote, wanted) => look(await source(), remote, wanted) },
+    source: { resolveCommit: async (remote, wanted) => resolveCommit(await source(), remote, wanted) },
   };
 }
 
@@ -37,7 +37,7 @@ function openSources({
   });
 }
 
-async function look(source: SourceDriver, remote: GitRemote, wanted: Revision): Promise<SourceAnswer> {
+async function resolveCommit(source: SourceDriver, remote: GitRemote, wanted: Revision): Promise<SourceResult> {
   try {
     return { found: true, ...(await source.resolveHead(remote, wanted, driverContext(limits.probeTimeoutMs))) };
   } catch (error) {

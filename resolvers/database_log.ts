@@ -17,8 +17,8 @@ export const live: Record<string, LiveReader> = {
     async read(given, ctx, after) {
       const { id, replica_id, ...args } = given as QueryListDatabaseLogsArgs;
       const lines = await linesAfter(ctx, await databaseLog(ctx, { id, replica_id }), args, after);
-      return lines.map(({ id: place, line: { timestamp, source, level, message } }) => ({
-        id: place,
+      return lines.map(({ id: position, line: { timestamp, source, level, message } }) => ({
+        id: position,
         data: { timestamp, source, level, message },
       }));
     },

@@ -19,7 +19,7 @@ export const live: Record<string, LiveReader> = {
     async read(given, ctx, after) {
       const { id, preview_id, ...args } = given as QueryListApplicationLogsArgs;
       const lines = await linesAfter(ctx, await applicationLog(ctx, { id, preview_id }), args, after);
-      return lines.map(({ id: place, line: { step: _, ...data } }) => ({ id: place, data }));
+      return lines.map(({ id: position, line: { step: _, ...data } }) => ({ id: position, data }));
     },
   },
   listDeploymentLogs: {
@@ -27,8 +27,8 @@ export const live: Record<string, LiveReader> = {
     async read(given, ctx, after) {
       const { id, deployment_id, ...args } = given as QueryListDeploymentLogsArgs;
       const lines = await linesAfter(ctx, await deploymentLog(ctx, { id, deployment_id }), args, after);
-      return lines.map(({ id: place, line: { timestamp, source, level, message, step } }) => ({
-        id: place,
+      return lines.map(({ id: position, line: { timestamp, source, level, message, step } }) => ({
+        id: position,
         data: { timestamp, source, level, message, step },
       }));
     },

@@ -9,15 +9,15 @@ import type { LiveReader } from '../contract/live';
 import type { Operation, OperationTable } from '../contract/operations';
 import { acceptable, bodyTag, notModified } from './conditional';
 import type { Handler } from './facade';
-import { idempotencyKey, once, type Answer, type AnswerStore } from './idempotency';
-import { stream, wantsEvents } from './live';
+import { idempotencyKey, runOnce, type RestResponse, type IdempotencyStore } from './idempotency';
+import { sendEventStream, acceptsEventStream } from './event_stream';
 import { locations, type Locate } from './location';
 import { asProblem, writeProblem } from './problem';
-import { untilGone } from './gone';
+import { abortOnDisconnect } from './disconnect';
 import { parseBody, parseQuery, parseTarget } from './request';
 import { buildRouter, type Match, type Router } from './router';
-import { paramsFor, preferredWait, rereaders, settledAnswer, typeOf, type Transitional } from './wait';
-import { writeText } from './write';
+import { paramsFor, preferredWait, rereaders, waitUntilSettled, typeOf, type Transitional } from './prefer_wait';
+import { sendText } from './send_text';
 
 export interface RestParts {
   config: Config;
@@ -28,7 +28,7 @@ export interface RestParts {
   prepare: Map<string, (args: Record<string, unknown>, ctx: Context) => Promise<unknown>>;
   /** Bounded waits, after the commit, for what an operation has asked for. */
   confirm: Map<string, (args: Record<string, unknown>, ctx: Context) => Promise<void>>;
-  answers: AnswerStore;
+  answers: IdempotencyStore;
   /** States that end by themselves, by GraphQL type. */
   transitional: Transitional;
   /** Readers of the lists that can be followed. */
@@ -138,7 +138,8 @@ function projectOf({ operation, params }: Match): string | undefined {
 async function perform(exchange: Exchange, match: Match, path: string, search: string): Promise<void> {
   const { operation } = match;
   const args = await readArguments(exchange, match, search);
-  if (operation.field.live && wantsEvents(exchange.request.headers.accept)) return follow(exchange, operation, args);
+  if (operation.field.live && acceptsEventStream(exchange.request.headers.accept))
+    return follow(exchange, operation, args);
   send(exchange, operation, await patiently(exchange, match, await run(exchange, match, path, args)));
 }
 
@@ -152,7 +153,7 @@ async function readArguments(
   const { field } = operation;
   const inPath: Record<string, unknown> = {};
   for (const { name, argument } of operation.params) inPath[argument] = params[name];
-  if (!field.live || !wantsEvents(request.headers.accept)) acceptable(request.headers.accept);
+  if (!field.live || !acceptsEventStream(request.headers.accept)) acceptable(request.headers.accept);
   const query = parseQuery(search, operation);
   const body = operation.method === 'GET' || operation.method === 'DELETE' ? {} : await parseBody(request);
   if (!field.body) refuseFields(body);
@@ -168,7 +169,12 @@ function refuseFields(body: Record<string, unknown>): void {
   );
 }
 
-async function run(exchange: Exchange, match: Match, path: string, args: Record<string, unknown>): Promise<Answer> {
+async function run(
+  exchange: Exchange,
+  match: Match,
+  path: string,
+  args: Record<string, unknown>,
+): Promise<RestResponse> {
   const { parts, request, ctx, locate } = exchange;
   const { operation } = match;
   const handler = parts.handlers.get(operation.id) as Handler;
@@ -177,34 +183,38 @@ async function run(exchange: Exchange, match: Match, path: string, args: Record<
   ctx.probed = await parts.prepare.get(operation.field.name)?.(args, ctx);
   const key = operation.method === 'POST' ? idempotencyKey(request.headers['idempotency-key']) : null;
   const answer = await ctx.transact(async (inner) => {
-    const effect = async (): Promise<Answer> => {
+    const effect = async (): Promise<RestResponse> => {
       const body = await handler(inner, args);
       return answerOf(inner, operation, body, locate(operation, match.params, body));
     };
     if (!key) return effect();
     const sent = operation.field.body ? args[operation.field.body.argument] : {};
-    return once(inner, parts.answers, { key, operation, path, body: sent }, effect);
+    return runOnce(inner, parts.answers, { key, operation, path, body: sent }, effect);
   });
   await parts.confirm.get(operation.field.name)?.(args, ctx);
   return answer;
 }
 
 /** Where the client prefers to wait, the answer as it is once the resource has settled. */
-async function patiently(exchange: Exchange, { operation, params }: Match, answer: Answer): Promise<Answer> {
+async function patiently(
+  exchange: Exchange,
+  { operation, params }: Match,
+  answer: RestResponse,
+): Promise<RestResponse> {
   const { parts, request, response, ctx } = exchange;
   const seconds = preferredWait(request.headers.prefer);
   const found = exchange.rereaders.get(operation.id);
   if (seconds === null || !found || answer.status === 204) return answer;
   const transitional = parts.transitional.get(typeOf(operation)) ?? [];
-  ctx.gone = untilGone(response, ctx.gone);
+  ctx.signal = abortOnDisconnect(response, ctx.signal);
   const waiting = {
     seconds,
     getter: found.getter,
     params: paramsFor(found, params, answer.body),
     transitional,
-    signal: ctx.gone,
+    signal: ctx.signal,
   };
-  return settledAnswer(answer, waiting, (getter, inPath) => reread(parts, ctx, getter, inPath));
+  return waitUntilSettled(answer, waiting, (getter, inPath) => reread(parts, ctx, getter, inPath));
 }
 
 async function reread(
@@ -227,20 +237,20 @@ async function reread(
 function follow(exchange: Exchange, operation: Operation, args: Record<string, unknown>): Promise<void> {
   const { parts, request, response, ctx } = exchange;
   const after = request.headers['last-event-id'];
-  ctx.gone = untilGone(response, ctx.gone);
+  ctx.signal = abortOnDisconnect(response, ctx.signal);
   const stillAllowed = async (): Promise<void> => {
     const refusal = await identify(exchange, operation);
     if (refusal) throw refusal;
     if (ctx.project && !(await ctx.access(ctx.project.id))) throw problem('not_found');
   };
-  return stream(response, {
-    ...{ ctx, args, reader: parts.live.get(operation.field.name) as LiveReader, stillAllowed },
+  return sendEventStream(response, {
+    ...{ ctx, args, reader: parts.live.get(operation.field.name) as LiveReader, requireAccess: stillAllowed },
     after: typeof after === 'string' && after !== '' ? after : null,
-    signal: ctx.gone,
+    signal: ctx.signal,
   });
 }
 
-function answerOf(ctx: Context, operation: Operation, body: string, headers: Record<string, string>): Answer {
+function answerOf(ctx: Context, operation: Operation, body: string, headers: Record<string, string>): RestResponse {
   const status = ctx.reply.status ?? operation.status;
   if (!operation.statuses.includes(status)) throw new Error(`${operation.id} may not answer ${status}`);
   const etag = ctx.reply.etag ?? bodyTag(operation, body);
@@ -251,7 +261,7 @@ function answerOf(ctx: Context, operation: Operation, body: string, headers: Rec
   };
 }
 
-function send({ request, response, ctx }: Exchange, operation: Operation, answer: Answer): void {
+function send({ request, response, ctx }: Exchange, operation: Operation, answer: RestResponse): void {
   const headers: Record<string, string | number> = {
     'X-Request-Id': ctx.request_id,
     ...answer.headers,
@@ -268,7 +278,7 @@ function send({ request, response, ctx }: Exchange, operation: Operation, answer
   }
   headers['Content-Type'] = 'application/json';
   headers['Cache-Control'] = 'private, no-cache';
-  writeText(response, answer.status, headers, answer.body, request.method === 'HEAD');
+  sendText(response, answer.status, headers, answer.body, request.method === 'HEAD');
 }
 
 function sendDocument({ parts, request, response, ctx }: Exchange, path: string): boolean {

@@ -100,24 +100,26 @@ function routeOf(operation: Operation, routes: SofaRoute[]): SofaRoute {
 }
 
 function handlerOf(schema: GraphQLSchema, operation: Operation, document: DocumentNode): Handler {
-  // The compiler would make the path and place of an error for each value that is printed, in case it is none of its type:
+  // The compiler would make the path and location of an error for each value that is printed, in case it is none of its type:
   // 40 % of what a list allocates. Rows are typed by the database, and tests hold every answer against its schema.
-  const compiled = compileQuery(schema, onCore(document, operation), undefined, { disableLeafSerialization: true });
+  const compiled = compileQuery(schema, renameRootField(document, operation), undefined, {
+    disableLeafSerialization: true,
+  });
   if (!isCompiledQuery(compiled)) throw new Error(`rest: ${operation.id}: ${JSON.stringify(compiled.errors)}`);
   const { key } = operation;
   return async (ctx, variables) => {
     const { data, errors } = await compiled.query(undefined, ctx, variables);
-    if (errors) throw reasonOf(errors[0]);
+    if (errors) throw originalErrorOf(errors[0]);
     return JSON.stringify((data as Record<string, unknown>)[key]);
   };
 }
 
-function reasonOf(error: (Error & { originalError?: unknown }) | undefined): unknown {
+function originalErrorOf(error: (Error & { originalError?: unknown }) | undefined): unknown {
   return error?.originalError ?? error;
 }
 
 /** Renames the root field of a further binding: `listVolumes__2` runs `listVolumes` of the core schema. */
-function onCore(document: DocumentNode, { key, field }: Operation): DocumentNode {
+function renameRootField(document: DocumentNode, { key, field }: Operation): DocumentNode {
   if (key === field.name) return document;
   return visit(document, {
     Field(node: FieldNode) {

@@ -5,18 +5,18 @@ import { problem } from '../core/errors';
 import type { Operation } from '../contract/operations';
 
 /** What was answered, kept sealed for a day. */
-export interface Answer {
+export interface RestResponse {
   status: number;
   body: string;
   headers: Record<string, string>;
 }
 
 /** Where answers are kept; every call is inside the transaction of the effect. */
-export interface AnswerStore {
+export interface IdempotencyStore {
   /** false while a twin holds the scope. */
   lock(ctx: Context, scope: string): Promise<boolean>;
-  find(ctx: Context, scope: string): Promise<{ fingerprint: string; answer: Answer } | null>;
-  save(ctx: Context, scope: string, fingerprint: string, answer: Answer): Promise<void>;
+  find(ctx: Context, scope: string): Promise<{ fingerprint: string; answer: RestResponse } | null>;
+  save(ctx: Context, scope: string, fingerprint: string, answer: RestResponse): Promise<void>;
 }
 
 /** The checked key of a request, null where none was sent. @throws malformed_request */
@@ -32,15 +32,15 @@ export function idempotencyKey(header: string | string[] | undefined): string | 
  * Runs the effect once per key, project, operation and path; a repetition gets the stored answer.
  * @throws idempotency_in_progress while the first is under way, idempotency_key_reused with another body
  */
-export async function once(
+export async function runOnce(
   ctx: Context,
-  store: AnswerStore,
+  store: IdempotencyStore,
   request: { key: string; operation: Operation; path: string; body: unknown },
-  effect: () => Promise<Answer>,
-): Promise<Answer> {
+  effect: () => Promise<RestResponse>,
+): Promise<RestResponse> {
   // The project too: on a short path the header selects it, and the same key may be used in two projects.
   const scope = digest([ctx.identity?.id, ctx.project?.id, request.operation.id, request.path, request.key]);
-  const fingerprint = digest([request.path, canonical(request.body)]);
+  const fingerprint = digest([request.path, canonicalJson(request.body)]);
   if (!(await store.lock(ctx, scope))) throw problem('idempotency_in_progress', undefined, {}, { 'Retry-After': '1' });
   const known = await store.find(ctx, scope);
   if (!known) {
@@ -57,9 +57,9 @@ function digest(parts: unknown[]): string {
 }
 
 // The order of keys and white space do not make another request.
-function canonical(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(canonical);
+function canonicalJson(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonicalJson);
   if (typeof value !== 'object' || value === null) return value;
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return entries.map(([key, entry]) => [key, canonical(entry)]);
+  return entries.map(([key, entry]) => [key, canonicalJson(entry)]);
 }

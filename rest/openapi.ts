@@ -3,11 +3,11 @@ import type { GraphQLSchema } from 'graphql';
 import { groups } from '../core/groups';
 import { limits } from '../core/limits';
 import type { OperationTable } from '../contract/operations';
-import { openBook, type Book } from './openapi/book';
+import { createDocumentBuilder, type DocumentBuilder } from './openapi/builder';
 import type { OpenApiDocument } from './openapi/document';
 import { operationObject } from './openapi/operation';
 import { toYaml } from './openapi/yaml';
-import type { Transitional } from './wait';
+import type { Transitional } from './prefer_wait';
 
 export type { OpenApiDocument } from './openapi/document';
 
@@ -26,13 +26,13 @@ export interface OpenApiInput {
  * @throws Error with one clear line on an unknown format, an unknown error code or an example that is not JSON
  */
 export function openapiDocument({ table, schema, transitional, baseUrl, version }: OpenApiInput): OpenApiDocument {
-  const book = openBook(schema, table, transitional);
-  book.use('securitySchemes', 'bearer', () => ({
+  const builder = createDocumentBuilder(schema, table, transitional);
+  builder.use('securitySchemes', 'bearer', () => ({
     type: 'http',
     scheme: 'bearer',
     description: 'A personal key (`svc_…`) or a project key (`svc_proj_…`).',
   }));
-  const paths = pathsOf(book);
+  const paths = pathsOf(builder);
   const used = new Set(table.operations.map((operation) => operation.group));
   return {
     openapi: '3.1.0',
@@ -41,7 +41,7 @@ export function openapiDocument({ table, schema, transitional, baseUrl, version 
     security: [{ bearer: [] }],
     tags: groups.filter((group) => used.has(group.name)).map(({ name, description }) => ({ name, description })),
     paths,
-    components: sorted(book),
+    components: sorted(builder),
   };
 }
 
@@ -50,17 +50,17 @@ export function renderOpenapi(document: OpenApiDocument): { json: string; yaml: 
   return { json: JSON.stringify(document), yaml: toYaml(document) };
 }
 
-function pathsOf(book: Book): OpenApiDocument['paths'] {
+function pathsOf(builder: DocumentBuilder): OpenApiDocument['paths'] {
   const paths: OpenApiDocument['paths'] = {};
-  for (const operation of book.table.operations) {
+  for (const operation of builder.table.operations) {
     const path = (paths[operation.path] ??= {});
-    path[operation.method.toLowerCase()] = operationObject(book, operation);
+    path[operation.method.toLowerCase()] = operationObject(builder, operation);
   }
   return paths;
 }
 
-function sorted(book: Book): OpenApiDocument['components'] {
-  const entries = Object.entries(book.components).filter(([, parts]) => Object.keys(parts).length);
+function sorted(builder: DocumentBuilder): OpenApiDocument['components'] {
+  const entries = Object.entries(builder.components).filter(([, parts]) => Object.keys(parts).length);
   const byName = entries.map(([kind, parts]) => [
     kind,
     Object.fromEntries(Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1))),

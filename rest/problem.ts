@@ -1,7 +1,7 @@
 // Every error of the REST face leaves through here.
 import type { ServerResponse } from 'node:http';
 import { Problem, problem, toDocument } from '../core/errors';
-import { writeText } from './write';
+import { sendText } from './send_text';
 
 /** What was thrown, as a problem; anything that isn't one is an internal error whose cause only the log sees. */
 export function asProblem(error: unknown): Problem {
@@ -12,15 +12,15 @@ export function asProblem(error: unknown): Problem {
 export function writeProblem(
   response: ServerResponse,
   failure: Problem,
-  place: { base_url: string; request_id: string; instance: string; head: boolean; headers?: Record<string, string> },
+  about: { base_url: string; request_id: string; instance: string; head: boolean; headers?: Record<string, string> },
 ): void {
-  const text = JSON.stringify(toDocument(failure, place));
+  const text = JSON.stringify(toDocument(failure, about));
   const headers = {
-    'X-Request-Id': place.request_id,
-    ...place.headers,
+    'X-Request-Id': about.request_id,
+    ...about.headers,
     ...failure.headers,
     'Content-Type': 'application/problem+json',
     'Cache-Control': 'no-store',
   };
-  writeText(response, failure.status, headers, text, place.head);
+  sendText(response, failure.status, headers, text, about.head);
 }

@@ -1,4 +1,4 @@
-// Finds the operation of a method and path in constant time; tells 404 from 405.
+// Finds the operation of a method and path in constant time, and distinguishes 404 from 405.
 import findMyWay, { type HTTPMethod } from 'find-my-way';
 import { problem, type Problem } from '../core/errors';
 import { limits } from '../core/limits';

@@ -2,7 +2,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { StartupError } from '../core/startup_error';
-import { reasonOf } from './http';
+import { listenErrorReason } from './http';
 
 export interface Metrics {
   registry: Registry;
@@ -36,7 +36,7 @@ export function openMetrics(): Metrics {
   };
 }
 
-/** Adds what is the same for all processes, so that one of them tells it. */
+/** Adds what is the same for all processes, so that one of them exposes it. */
 export function addWorkerLag({ registry }: Metrics, workerLag: () => Promise<number>): void {
   new Gauge({
     name: 'platform_worker_lag_seconds',
@@ -76,7 +76,9 @@ export async function listenAdmin(
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
       reject(
-        new StartupError(`can't listen on ${config.adminHost}:${config.adminPort} (ADMIN_PORT): ${reasonOf(error)}`),
+        new StartupError(
+          `can't listen on ${config.adminHost}:${config.adminPort} (ADMIN_PORT): ${listenErrorReason(error)}`,
+        ),
       ),
     );
     server.listen(config.adminPort, config.adminHost, resolve);

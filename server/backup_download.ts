@@ -53,7 +53,7 @@ type Opened = ReturnType<EngineDriver['openBackup']>;
 async function openFile({ databaseDir: directory }: Config, { engine, server_id, id }: DownloadableBackup): Opened {
   const open = engine === 'postgresql' ? openPostgresqlBackup : openBackup;
   try {
-    // Reading needs only the place: this process may have no runtime.
+    // Reading needs only the directory: this process may have no runtime.
     return await open({ directory } as PostgresqlEstate, server_id, id);
   } catch (error) {
     if (error instanceof DriverError && error.reason === 'conflict')

@@ -1,4 +1,4 @@
-// The first start on an empty database: an owner, a project, a key with every scope, told once.
+// The first start on an empty database: an owner, a project, a key with every scope, shown once.
 import { rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeDirectory } from '../core/directory';
@@ -26,7 +26,7 @@ export async function firstBoot({ database, config }: Pick<Platform, 'database' 
     const [row] = await session.query<{ found: boolean }>(named('select exists (select 1 from accounts) as found'), []);
     if (row?.found) return null;
     const first = { ...(await create(session, config.ownerEmail, config.regionId)), base_url: config.baseUrl };
-    // Before the commit: a key that could not be told would be lost for ever.
+    // Before the commit: a key that could not be shown would be lost for ever.
     await writeFirstKey(config.dataDir, first);
     return first;
   });
@@ -36,7 +36,7 @@ async function writeFirstKey(dataDir: string, first: FirstKey): Promise<void> {
   const file = path.join(dataDir, 'first-key.json');
   makeDirectory(dataDir);
   try {
-    // Aside first, since a file that is there keeps its rights when it is written anew.
+    // A temporary file first: an existing one keeps its permissions when it is written.
     await writeFile(`${file}.new`, `${JSON.stringify(first, null, 2)}\n`, { mode: 0o600 });
     await rename(`${file}.new`, file);
   } catch (error) {

@@ -37,9 +37,9 @@ interface Faces {
 }
 
 /** How often time-outs of slow clients are looked at: node's own rhythm of 30 s would triple them. */
-const SLOW_CLIENTS_LOOK_MS = 1_000;
+const TIMEOUT_CHECK_MS = 1_000;
 /** How often a stopping server closes connections that have become idle. */
-const DRAIN_LOOK_MS = 50;
+const IDLE_CHECK_MS = 50;
 
 /** Listens. @throws StartupError for a taken port or an address that is not this machine's */
 export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: Faces): Promise<HttpServer> {
@@ -47,7 +47,7 @@ export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: F
   const server = createServer({
     maxHeaderSize: limits.headerBytesMax,
     requireHostHeader: false,
-    connectionsCheckingInterval: SLOW_CLIENTS_LOOK_MS,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
   });
   server.headersTimeout = limits.headersTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
@@ -135,7 +135,7 @@ function refuse(error: NodeJS.ErrnoException, socket: Socket, last: Exchange | u
   open.once('close', () => socket.destroy());
 }
 
-// What node's parser refuses never becomes a request; the client is still told in the same form.
+// What node's parser refuses never becomes a request; the client still gets a problem document.
 function refuseUnknown(socket: Socket, failure: Problem, baseUrl: string): void {
   const request_id = mintRequestId();
   const lines: string[] = [];
@@ -159,14 +159,14 @@ function refuseUnknown(socket: Socket, failure: Problem, baseUrl: string): void 
 function bind(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new StartupError(`can't listen on ${host}:${port}: ${reasonOf(error)}`)),
+      reject(new StartupError(`can't listen on ${host}:${port}: ${listenErrorReason(error)}`)),
     );
     server.listen(port, host, resolve);
   });
 }
 
-/** What a listen error means, in words. */
-export function reasonOf(error: NodeJS.ErrnoException): string {
+/** The meaning of a listen error. */
+export function listenErrorReason(error: NodeJS.ErrnoException): string {
   if (error.code === 'EADDRINUSE') return 'the port is taken';
   if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND') return 'the address is not one of this machine';
   if (error.code === 'EACCES') return 'the port needs more rights';
@@ -176,7 +176,7 @@ export function reasonOf(error: NodeJS.ErrnoException): string {
 async function drain(server: Server, graceSeconds: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   // Also those that a client keeps after its last answer.
-  const idle = setInterval(() => server.closeIdleConnections(), DRAIN_LOOK_MS);
+  const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
   const timer = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000);
   await closed;
   clearInterval(idle);

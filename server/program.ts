@@ -1,4 +1,4 @@
-// What the programs that run until they are told to stop have in common: arguments, settings, signals, the one line of an error.
+// What the programs that run until a signal stops them have in common: arguments, settings, signals, the one line of an error.
 import { createRequire } from 'node:module';
 import { helpText, loadConfig } from '../core/config';
 import { createLog, sharedOutput } from '../core/log';
@@ -8,9 +8,9 @@ import type { Platform } from '../platform/platform';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const load = createRequire(__filename);
-const leave = (): never => process.exit(0);
+const exitNow = (): never => process.exit(0);
 
-/** What a program does until it is told to stop. */
+/** A running program. */
 export interface Running {
   close(): Promise<void>;
   /** Resolves with the reason when it can't go on. */
@@ -24,20 +24,18 @@ export interface Running {
  */
 export function runProgram(command: string, start: (platform: Platform) => Promise<Running>): void {
   run(command, start).catch((error: unknown) => {
-    complain(error);
+    printError(error);
     process.exit(1);
   });
 }
 
 async function run(command: string, start: (platform: Platform) => Promise<Running>): Promise<void> {
-  const words = process.argv.slice(2);
-  if (words.includes('--help') || words.includes('-h')) return void process.stdout.write(helpText());
-  if (words.length)
-    throw new StartupError(
-      `unknown argument ${words[0]}; settings are environment variables, see ${command} -- --help`,
-    );
+  const args = process.argv.slice(2);
+  if (args.includes('--help') || args.includes('-h')) return void process.stdout.write(helpText());
+  if (args.length)
+    throw new StartupError(`unknown argument ${args[0]}; settings are environment variables, see ${command} -- --help`);
   const config = loadConfig(process.env);
-  leaveOnSignal();
+  exitOnSignal();
   // Not before: a start that goes no further should not wait for all there is.
   const { openPlatform } = load('../platform/platform') as typeof OfPlatform;
   const platform = await openPlatform(
@@ -53,8 +51,8 @@ async function run(command: string, start: (platform: Platform) => Promise<Runni
 }
 
 /** The init of a container ignores signals that it has no handler for. Whatever a start has done so far bears to be cut off. */
-export function leaveOnSignal(): void {
-  for (const signal of SIGNALS) process.once(signal, leave);
+export function exitOnSignal(): void {
+  for (const signal of SIGNALS) process.once(signal, exitNow);
 }
 
 /** From now on a signal, or that it can't go on, closes the program and then the platform. */
@@ -68,15 +66,15 @@ export function stopOnSignal(platform: Platform, { close, failed }: Running): vo
     await platform.close();
     platform.log.info('stopped');
     platform.log.flush();
-    if ('err' in why) complain(why.err);
+    if ('err' in why) printError(why.err);
     process.exit('err' in why ? 1 : 0);
   };
-  for (const signal of SIGNALS) process.off(signal, leave).on(signal, () => void stop({ signal }));
+  for (const signal of SIGNALS) process.off(signal, exitNow).on(signal, () => void stop({ signal }));
   void failed?.then((err) => stop({ err }));
 }
 
 /** One line where the operator can do something about it. */
-function complain(error: unknown): void {
+function printError(error: unknown): void {
   const known = error instanceof StartupError ? error.message : undefined;
   process.stderr.write(`platform-api: ${known ?? (error instanceof Error ? error.stack : String(error))}\n`);
 }

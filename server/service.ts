@@ -25,7 +25,7 @@ import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
 import { graphqlFace } from '../graphql/face';
 import { listenHttp } from './http';
 import { MIGRATIONS, type Platform } from '../platform/platform';
-import { startWorker } from './work';
+import { startWorker } from './start_worker';
 
 export interface Service {
   config: Config;
@@ -99,7 +99,7 @@ export async function openWeb(
 ): Promise<Config> {
   const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
-  const faces = lazyFaces();
+  const faces = facesThatAnswer503();
   const http = await listenHttp(platform.config, {
     rest: (request, response, id) => faces.rest(request, response, id),
     others: (request, response) => faces.express(request, response),
@@ -112,7 +112,7 @@ export async function openWeb(
   });
   const config = withPort(platform.config, http.port);
   platform.config = config;
-  const done = noter(platform, metrics);
+  const done = requestLogger(platform, metrics);
   const graphql = await graphqlFace(platform, core.schema, graphiqlPage, done);
   opened.splice(-1, 0, () => graphql.stop());
   faces.rest = restHandler(restParts(platform, core, handlers, done));
@@ -125,7 +125,7 @@ interface Faces {
   express: RequestListener;
 }
 
-function lazyFaces(): Faces {
+function facesThatAnswer503(): Faces {
   const starting = (response: ServerResponse, headers = {}): void =>
     void response.writeHead(503, { ...headers, 'Retry-After': '1' }).end();
   return {
@@ -176,7 +176,7 @@ function restParts(
 }
 
 /** What is noted of each finished request: a line, the metrics, and refusals for the activity log. */
-function noter({ log, refusals }: Platform, metrics: Metrics): (entry: RestEntry) => void {
+function requestLogger({ log, refusals }: Platform, metrics: Metrics): (entry: RestEntry) => void {
   const line = plainLines(log, 'request');
   return ({ request, started, operation, status, identity, project, request_id, code, cause }) => {
     const ms = Math.round((performance.now() - started) * 100) / 100;

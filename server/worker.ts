@@ -1,12 +1,12 @@
 // npm run worker: the loop in a process of its own, beside the API and as many others as are wanted.
 import { createRequire } from 'node:module';
 import { runProgram } from './program';
-import type * as OfWork from './work';
+import type * as OfWork from './start_worker';
 
 const load = createRequire(__filename);
 
 runProgram('npm run worker', async (platform) => {
-  const { startWorker } = load('./work') as typeof OfWork;
+  const { startWorker } = load('./start_worker') as typeof OfWork;
   const worker = await startWorker(platform, { whenTaken: 'stand_by' });
   platform.log.info('the worker is ready');
   return { close: () => worker.stop() };

@@ -10,7 +10,7 @@ import { loadConfig } from '../core/config';
 import type { Sql } from '../core/context';
 import { limits } from '../core/limits';
 import { openDatabase } from '../db/database';
-import { connectionFlags, fittingPool } from '../platform/connections';
+import { connectionFlags, poolSizeThatFits } from '../platform/connection_budget';
 import { createTestDatabase, type TestDatabase } from './support/database';
 import { processesWith, signalAll } from './support/processes';
 import { storedPassword } from './support/password';
@@ -360,11 +360,11 @@ describe('connections to PostgreSQL', () => {
   const config = { webConcurrency: 8, databasePoolSize: 10 };
 
   test('are as many as the setting says where all fit, fewer where they do not, and refused where two each do not', async () => {
-    expect(await fittingPool(server(297), config)).toBe(10);
+    expect(await poolSizeThatFits(server(297), config)).toBe(10);
     // 24 are the first process's and spare ones; each of the eight has one beside its pool.
-    expect(await fittingPool(server(97), config)).toBe(8);
-    expect(await fittingPool(server(48), config)).toBe(2);
-    await expect(fittingPool(server(47), config)).rejects.toThrow(
+    expect(await poolSizeThatFits(server(97), config)).toBe(8);
+    expect(await poolSizeThatFits(server(48), config)).toBe(2);
+    await expect(poolSizeThatFits(server(47), config)).rejects.toThrow(
       'WEB_CONCURRENCY=8 needs 48 connections at least, PostgreSQL has 47',
     );
   });
@@ -373,13 +373,13 @@ describe('connections to PostgreSQL', () => {
     expect(connectionFlags({ ...config, webConcurrency: 1 })).toEqual([]);
     expect(connectionFlags({ ...config, webConcurrency: 4 })).toEqual([]);
     expect(connectionFlags(config)).toEqual(['-c', 'max_connections=115']);
-    expect(await fittingPool(server(115 - 3), config)).toBe(10);
+    expect(await poolSizeThatFits(server(115 - 3), config)).toBe(10);
   });
 
   test('of a real server are known', async () => {
     const { url } = databases[0] as TestDatabase;
     const database = openDatabase(url, { poolSize: 2 });
-    await expect(fittingPool(database, { ...config, webConcurrency: 128 })).rejects.toThrow(
+    await expect(poolSizeThatFits(database, { ...config, webConcurrency: 128 })).rejects.toThrow(
       /needs 408 connections at least, PostgreSQL has \d+:/,
     );
     await database.close();

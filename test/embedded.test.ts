@@ -132,7 +132,7 @@ describe('kill -9', () => {
     expect(await query(url, 'select text from notes')).toEqual([{ text: 'kept' }]);
   });
 
-  it('of the keeper: the next process replaces the server, which then ends with it', async () => {
+  it('of the supervisor: the next process replaces the server, which then ends with it', async () => {
     const first = await open();
     const orphan = server()!.pid;
     expect(keepers()).toHaveLength(2);

@@ -1,5 +1,5 @@
 // What a request for a deployment means: the source allows it, and the remote has it.
-import type { Context, SourceAnswer } from '../../core/context';
+import type { Context, SourceResult } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
 import type { CreateDeploymentInput } from '../../schema/types';
 import { Application } from '../application';
@@ -8,7 +8,7 @@ import type { Source } from '../application/source';
 /** The source as it was when the remote was asked, and what the remote said. */
 export interface Asked {
   source: Source;
-  answer: SourceAnswer;
+  answer: SourceResult;
 }
 
 /** Asks the remote, at most 5 s. Null where a request can't be meant for a remote; the mutation says why. */
@@ -16,7 +16,7 @@ export async function ask(ctx: Context, applicationId: string, input: CreateDepl
   const application = await Application.get(ctx, applicationId).catch(() => null);
   const source = application?.source ?? null;
   if (!source?.repository_url || mistakesOf(source, input).length) return null;
-  const answer = await ctx.probes.source.look(
+  const answer = await ctx.probes.source.resolveCommit(
     { address: source.repository_url },
     { branch: input.branch ?? source.branch, commit: input.commit_sha },
   );
@@ -38,7 +38,7 @@ export function requireDeployable(source: Source | null, input: CreateDeployment
 
 /** The commit that the remote has. @throws reference_not_found with `field`, provider_error */
 export function foundOf(
-  answer: SourceAnswer | undefined,
+  answer: SourceResult | undefined,
   input: CreateDeploymentInput,
 ): { branch: string | null; sha: string } {
   if (!answer) throw problem('provider_error', 'The repository was not asked. Try again.');
@@ -48,7 +48,7 @@ export function foundOf(
   throw problem('provider_error', answer.message);
 }
 
-type Failure = Extract<SourceAnswer, { found: false }>['failure'];
+type Failure = Extract<SourceResult, { found: false }>['failure'];
 
 function fieldOf(failure: Failure, input: CreateDeploymentInput): string | null {
   if (failure === 'unknown_commit') return 'commit_sha';

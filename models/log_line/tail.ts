@@ -4,7 +4,13 @@
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
-import { NOTHING_SEEN, parsePlace, placeText, raised, type Place } from '../../core/snapshot';
+import {
+  EMPTY_SNAPSHOT,
+  parseReadPosition,
+  formatReadPosition,
+  raiseSnapshot,
+  type ReadPosition,
+} from '../../core/snapshot';
 import { named } from '../../db/statement';
 import { conditionsOf, type LogScope } from './conditions';
 import { LINE_COLUMNS, type LogLine, type LogPageArguments } from './page';
@@ -53,10 +59,10 @@ async function newest(ctx: Context, scope: LogScope, args: LogPageArguments): Pr
     order: 'desc',
     limit: args.limit ?? limits.logPageSizeDefault,
   });
-  return { lines: placed(rows.reverse(), NOTHING_SEEN, now, now), until: now };
+  return { lines: placed(rows.reverse(), EMPTY_SNAPSHOT, now, now), until: now };
 }
 
-async function arrived(ctx: Context, scope: LogScope, args: LogPageArguments, place: Place): Promise<Look> {
+async function arrived(ctx: Context, scope: LogScope, args: LogPageArguments, place: ReadPosition): Promise<Look> {
   const first = await arrivedOnce(ctx, scope, args, place);
   if (!place.partly || first.lines.length === limits.logPageSizeMax) return first;
   // The rest of a batch that was broken off, and what came behind it.
@@ -64,7 +70,7 @@ async function arrived(ctx: Context, scope: LogScope, args: LogPageArguments, pl
   return { lines: [...first.lines, ...lines], until };
 }
 
-async function arrivedOnce(ctx: Context, scope: LogScope, args: LogPageArguments, place: Place): Promise<Look> {
+async function arrivedOnce(ctx: Context, scope: LogScope, args: LogPageArguments, place: ReadPosition): Promise<Look> {
   const since = new Date(Math.max(Date.now() - ARRIVING_MS, Date.parse(args.since ?? '') || 0)).toISOString();
   const limit = limits.logPageSizeMax;
   const { rows, now } = await select(ctx, scope, { ...args, since }, { order: 'asc', limit, place });
@@ -76,13 +82,16 @@ async function arrivedOnce(ctx: Context, scope: LogScope, args: LogPageArguments
 function placed(rows: readonly Row[], seen: string, until: string, last: string | null): TailLine[] {
   return rows.map(({ now: _, tx, seq, ...line }, index) => {
     const isLast = index === rows.length - 1 && last !== null;
-    return { id: isLast ? last : placeText({ seen, partly: { until, tx: String(tx), seq: String(seq) } }), line };
+    return {
+      id: isLast ? last : formatReadPosition({ seen, partly: { until, tx: String(tx), seq: String(seq) } }),
+      line,
+    };
   });
 }
 
 /** @throws invalid_cursor */
-function placeOf(text: string): Place {
-  const place = parsePlace(text);
+function placeOf(text: string): ReadPosition {
+  const place = parseReadPosition(text);
   if (!place) throw problem('invalid_cursor');
   return place;
 }
@@ -97,7 +106,7 @@ interface Row extends LogLine {
 interface Selection {
   order: 'asc' | 'desc';
   limit: number;
-  place?: Place;
+  place?: ReadPosition;
 }
 
 /** One statement: its lines are those of exactly the snapshot that it tells. */
@@ -116,11 +125,11 @@ async function select(
   const rows = await ctx.sql.query<Row>(named(text), values);
   return {
     rows: rows.filter(({ tx }) => tx !== null),
-    now: raised(rows[0]?.now ?? NOTHING_SEEN, horizon(rows[0]?.now ?? NOTHING_SEEN)),
+    now: raiseSnapshot(rows[0]?.now ?? EMPTY_SNAPSHOT, horizon(rows[0]?.now ?? EMPTY_SNAPSHOT)),
   };
 }
 
-function arrivedConditions({ seen, partly }: Place, values: unknown[]): string[] {
+function arrivedConditions({ seen, partly }: ReadPosition, values: unknown[]): string[] {
   const snapshot = `$${values.push(seen)}::pg_snapshot`;
   const conditions = [`tx >= pg_snapshot_xmin(${snapshot})`, `not pg_visible_in_snapshot(tx, ${snapshot})`];
   if (partly) {

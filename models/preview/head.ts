@@ -1,5 +1,5 @@
 // Which commit a preview shows: the head of its branch, or of the ref under which a remote has a pull request.
-import type { SourceAnswer, SourceQuestion } from '../../core/context';
+import type { SourceResult, SourceRef } from '../../core/context';
 import { problem } from '../../core/errors';
 import type { Source } from '../application/source';
 
@@ -8,14 +8,14 @@ export interface Found {
   source: Source;
   /** As the preview keeps it: a branch, or a full ref of a pull request. */
   branch: string;
-  answer: SourceAnswer;
+  answer: SourceResult;
 }
 
 /**
  * What to ask a remote for a preview, and for its deployments: what they keep as their branch is a full ref for a pull
  * request. No preview is made of a branch whose name begins like one.
  */
-export function questionOf(branch: string): SourceQuestion {
+export function questionOf(branch: string): SourceRef {
   return branch.startsWith('refs/') ? { ref: branch } : { branch };
 }
 
@@ -49,6 +49,6 @@ export function refsOf(pullRequest: number): string[] {
   return [`refs/pull/${pullRequest}/head`, `refs/merge-requests/${pullRequest}/head`];
 }
 
-export function isUnknown(answer: SourceAnswer): boolean {
+export function isUnknown(answer: SourceResult): boolean {
   return !answer.found && (answer.failure === 'unknown_branch' || answer.failure === 'empty');
 }

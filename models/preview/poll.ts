@@ -42,7 +42,10 @@ export async function pollPreview(
 ): Promise<boolean> {
   const [preview] = await sql.query<Polled>(TURN, [id, everyMs]);
   if (!preview?.source?.repository_url) return false;
-  const answer = await probes.source.look({ address: preview.source.repository_url }, questionOf(preview.branch));
+  const answer = await probes.source.resolveCommit(
+    { address: preview.source.repository_url },
+    questionOf(preview.branch),
+  );
   return answer.found && queueHead(sql, preview, preview.source, answer.sha);
 }
 

@@ -1,5 +1,5 @@
 // Asking a remote for the commit of a preview, before the transaction.
-import type { Context, SourceAnswer } from '../../core/context';
+import type { Context, SourceResult } from '../../core/context';
 import type { CreatePreviewInput } from '../../schema/types';
 import { Application } from '../application';
 import type { Source } from '../application/source';
@@ -35,6 +35,6 @@ async function sourceOf(ctx: Context, applicationId: string): Promise<Source | n
   return application?.source?.repository_url ? application.source : null;
 }
 
-function look(ctx: Context, { repository_url }: Source, branch: string): Promise<SourceAnswer> {
-  return ctx.probes.source.look({ address: repository_url as string }, questionOf(branch));
+function look(ctx: Context, { repository_url }: Source, branch: string): Promise<SourceResult> {
+  return ctx.probes.source.resolveCommit({ address: repository_url as string }, questionOf(branch));
 }

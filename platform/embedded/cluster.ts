@@ -13,7 +13,7 @@ export interface Cluster {
   bin: string;
   engine: EngineUser;
   data: string;
-  /** A named pipe. Whoever needs the server holds its writing end (keeper.ts). */
+  /** A named pipe. Whoever needs the server holds its writing end (supervisor.ts). */
   fifo: string;
   log: string;
   password: string;
@@ -24,7 +24,7 @@ const LEFTOVER_MS = 300_000;
 
 /** The folder, the password, the pipe and the data of the server below `dataDir`, made as far as they are missing. */
 export async function prepareCluster(dataDir: string, engine: EngineUser, chosen?: string): Promise<Cluster> {
-  const home = prepareHome(dataDir, engine);
+  const home = prepareDirectory(dataDir, engine);
   sweep(home);
   const existing = majorsIn(home);
   const binaries = findBinaries({ engine, home, chosen, existing });
@@ -45,7 +45,7 @@ export async function prepareCluster(dataDir: string, engine: EngineUser, chosen
   return cluster;
 }
 
-function prepareHome(dataDir: string, engine: EngineUser): string {
+function prepareDirectory(dataDir: string, engine: EngineUser): string {
   const wanted = path.resolve(dataDir, 'postgres');
   const firstMade = makeDirectory(wanted);
   // Whatever the umask is, the engine's user must get through the folders that we made.

@@ -12,50 +12,50 @@ import {
   type GraphQLType,
 } from 'graphql';
 import { specOf } from '../../contract/spec';
-import type { Book } from './book';
-import { exampleIn, formatForm, scalarForm } from './forms';
-import { idForm } from './ids';
+import type { DocumentBuilder } from './builder';
+import { exampleIn, formatSchema, scalarSchema } from './scalar_schemas';
+import { idSchema } from './id_schemas';
 import { rulesOf, type Rule } from './rules';
 import type { Node } from './schemas';
 
 type Values = Record<string, unknown>;
 
 /** The example of a scalar, an enum or a list of them; undefined for objects, which have it in their fields. */
-export function leafExample(book: Book, owner: string, node: Node): unknown {
-  const spec = specOf(book.schema, node);
+export function leafExample(builder: DocumentBuilder, owner: string, node: Node): unknown {
+  const spec = specOf(builder.schema, node);
   const own = exampleIn(spec);
   if (own !== undefined) return own;
   if ('defaultValue' in node && node.defaultValue !== undefined) return node.defaultValue;
   if (spec.page !== undefined) return spec.page;
   if (spec.sorts) return spec.sorts[0];
-  const derived = derive(book, owner, node);
+  const derived = derive(builder, owner, node);
   return isListOf(node.type) && derived !== undefined ? [derived] : derived;
 }
 
 /** The example of a request body. */
-export function bodyExample(book: Book, type: GraphQLInputObjectType): Values {
-  const rules = rulesOf(book, type);
+export function bodyExample(builder: DocumentBuilder, type: GraphQLInputObjectType): Values {
+  const rules = rulesOf(builder, type);
   const values: Values = {};
   for (const field of Object.values(type.getFields())) {
     const wanted =
       (isNonNullType(field.type) && field.defaultValue === undefined) ||
-      exampleIn(specOf(book.schema, field)) !== undefined;
-    if (wanted) values[field.name] = inputExample(book, type.name, field);
+      exampleIn(specOf(builder.schema, field)) !== undefined;
+    if (wanted) values[field.name] = inputExample(builder, type.name, field);
   }
-  fillChoices(book, type, rules, values);
+  fillChoices(builder, type, rules, values);
   for (const rule of rules) dropExcess(rule, values);
   return values;
 }
 
 // Of fields where one must be given, the first; of an update without any example, the first that can be derived.
-function fillChoices(book: Book, type: GraphQLInputObjectType, rules: Rule[], values: Values): void {
+function fillChoices(builder: DocumentBuilder, type: GraphQLInputObjectType, rules: Rule[], values: Values): void {
   for (const rule of rules) {
     const names = rule.exactlyOne ?? (rule.notEmpty ? Object.keys(type.getFields()) : []);
     if (!names.length || names.some((name) => name in values)) continue;
     const name = names.find(
-      (candidate) => inputExample(book, type.name, type.getFields()[candidate] as Node) !== undefined,
+      (candidate) => inputExample(builder, type.name, type.getFields()[candidate] as Node) !== undefined,
     );
-    if (name) values[name] = inputExample(book, type.name, type.getFields()[name] as Node);
+    if (name) values[name] = inputExample(builder, type.name, type.getFields()[name] as Node);
   }
 }
 
@@ -67,22 +67,22 @@ function dropExcess(rule: Rule, values: Values): void {
   if (needed == null || (rule.value !== undefined && needed !== rule.value)) delete values[rule.field];
 }
 
-function inputExample(book: Book, owner: string, node: Node): unknown {
-  const own = exampleIn(specOf(book.schema, node));
+function inputExample(builder: DocumentBuilder, owner: string, node: Node): unknown {
+  const own = exampleIn(specOf(builder.schema, node));
   if (own !== undefined) return own;
   const inner = innermost(node.type);
-  if (!isInputObjectType(inner)) return leafExample(book, owner, node);
-  const example = bodyExample(book, inner);
+  if (!isInputObjectType(inner)) return leafExample(builder, owner, node);
+  const example = bodyExample(builder, inner);
   return isListOf(node.type) ? [example] : example;
 }
 
-function derive(book: Book, owner: string, node: Node): unknown {
-  const spec = specOf(book.schema, node);
+function derive(builder: DocumentBuilder, owner: string, node: Node): unknown {
+  const spec = specOf(builder.schema, node);
   const inner = innermost(node.type);
   if (isObjectType(inner) || isInputObjectType(inner)) return undefined;
   if (isEnumType(inner)) return inner.getValues()[0]?.name;
-  if (spec.format) return formatForm(spec.format).example;
-  const { schema, example } = idForm(book, owner, node.name) ?? scalarForm(book, inner.name);
+  if (spec.format) return formatSchema(spec.format).example;
+  const { schema, example } = idSchema(builder, owner, node.name) ?? scalarSchema(builder, inner.name);
   if (schema.type === 'integer' || schema.type === 'number')
     return Math.min(Math.max(spec.min ?? (example as number), example as number), spec.max ?? Infinity);
   return spec.pattern || (spec.minLength ?? 0) > 4 || (inner.name === 'String' && !isRequiredInput(node))

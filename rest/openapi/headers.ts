@@ -1,11 +1,11 @@
 // Headers of answers and requests.
 import { limits } from '../../core/limits';
 import type { Operation } from '../../contract/operations';
-import { isTagged, readerOf } from './answer';
-import type { Book } from './book';
-import { usesProjectHeader } from './codes';
+import { isTagged, readerOf } from './response_type';
+import type { DocumentBuilder } from './builder';
+import { usesProjectHeader } from './error_codes';
 import type { Header, Parameter, Ref } from './document';
-import { idForm } from './ids';
+import { idSchema } from './id_schemas';
 
 const integer = (description: string): Header => ({ description, schema: { type: 'integer', minimum: 0 } });
 
@@ -44,46 +44,46 @@ const RETRY_AFTER: Header = {
 };
 
 /** Headers of a problem document. */
-export function commonHeaders(book: Book, status: number): Record<string, Header | Ref> {
+export function commonHeaders(builder: DocumentBuilder, status: number): Record<string, Header | Ref> {
   const beforeAccount = status === 401 || status === 431;
   const headers = { 'X-Request-Id': REQUEST_ID, ...(!beforeAccount && RATE_HEADERS) };
   const retry = status === 429 || status === 503;
-  const referred = refer(book, retry ? { ...headers, 'Retry-After': RETRY_AFTER } : headers);
+  const referred = refer(builder, retry ? { ...headers, 'Retry-After': RETRY_AFTER } : headers);
   // Of the conflicts only those that end by themselves say when.
   return status === 409 ? { ...referred, 'Retry-After': { ...RETRY_AFTER, required: false } } : referred;
 }
 
 /** Headers of a success. */
-export function successHeaders(book: Book, operation: Operation, status: number): Record<string, Ref> {
+export function successHeaders(builder: DocumentBuilder, operation: Operation, status: number): Record<string, Ref> {
   const headers: Record<string, Header> = { 'X-Request-Id': REQUEST_ID };
   if (operation.field.scope !== 'none') Object.assign(headers, RATE_HEADERS);
   if (isTagged(operation) || (operation.method !== 'GET' && status !== 204)) headers.ETag = ETAG;
-  if (status === 201 && readerOf(operation, book.table.operations)) headers.Location = LOCATION;
+  if (status === 201 && readerOf(operation, builder.table.operations)) headers.Location = LOCATION;
   if (operation.method === 'POST') headers['Idempotent-Replayed'] = REPLAYED;
-  if (book.waits.has(operation.id)) headers['Preference-Applied'] = PREFERENCE_APPLIED;
-  return refer(book, headers);
+  if (builder.waits.has(operation.id)) headers['Preference-Applied'] = PREFERENCE_APPLIED;
+  return refer(builder, headers);
 }
 
-function refer(book: Book, headers: Record<string, Header>): Record<string, Ref> {
+function refer(builder: DocumentBuilder, headers: Record<string, Header>): Record<string, Ref> {
   return Object.fromEntries(
-    Object.entries(headers).map(([name, header]) => [name, book.use('headers', name, () => header)]),
+    Object.entries(headers).map(([name, header]) => [name, builder.use('headers', name, () => header)]),
   );
 }
 
 /** Headers that a request of this operation may carry. */
-export function requestHeaders(book: Book, operation: Operation): Ref[] {
+export function requestHeaders(builder: DocumentBuilder, operation: Operation): Ref[] {
   const wanted: Parameter[] = [];
-  if (usesProjectHeader(operation)) wanted.push(projectHeader(book));
+  if (usesProjectHeader(operation)) wanted.push(projectHeader(builder));
   if (operation.method === 'POST') wanted.push(IDEMPOTENCY_KEY);
   if (operation.method !== 'GET' && operation.method !== 'POST') wanted.push(IF_MATCH);
   if (isTagged(operation)) wanted.push(IF_NONE_MATCH);
-  if (book.waits.has(operation.id)) wanted.push(PREFER);
+  if (builder.waits.has(operation.id)) wanted.push(PREFER);
   if (operation.field.live) wanted.push(LAST_EVENT_ID);
-  return wanted.map((parameter) => book.use('parameters', parameter.name, () => parameter));
+  return wanted.map((parameter) => builder.use('parameters', parameter.name, () => parameter));
 }
 
-function projectHeader(book: Book): Parameter {
-  const form = idForm(book, '', 'project_id');
+function projectHeader(builder: DocumentBuilder): Parameter {
+  const form = idSchema(builder, '', 'project_id');
   return {
     name: 'X-Svc-Project',
     in: 'header',

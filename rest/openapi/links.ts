@@ -1,17 +1,17 @@
 // Links from the operation that creates a record to those that get, update and delete it.
 import type { Operation } from '../../contract/operations';
-import { readerOf } from './answer';
-import type { Book } from './book';
-import { usesProjectHeader } from './codes';
+import { readerOf } from './response_type';
+import type { DocumentBuilder } from './builder';
+import { usesProjectHeader } from './error_codes';
 import type { Link } from './document';
 
 const VERBS: Record<string, string> = { GET: 'Reads', PATCH: 'Updates', PUT: 'Replaces', DELETE: 'Deletes' };
 
 /** The links of a 201, undefined where the new record has no path of its own. */
-export function linksOf(book: Book, operation: Operation): Record<string, Link> | undefined {
-  const path = itemPath(book, operation);
+export function linksOf(builder: DocumentBuilder, operation: Operation): Record<string, Link> | undefined {
+  const path = itemPath(builder, operation);
   if (!path || operation.method !== 'POST') return undefined;
-  const targets = book.table.operations.filter((other) => other.path === path && other.method !== 'POST');
+  const targets = builder.table.operations.filter((other) => other.path === path && other.method !== 'POST');
   const links = targets.flatMap((target) => {
     const parameters = parametersFor(operation, target);
     return parameters
@@ -27,10 +27,10 @@ export function linksOf(book: Book, operation: Operation): Record<string, Link> 
 }
 
 // Where no operation reads a single record (custom domains), the path below the collection is its own.
-function itemPath(book: Book, operation: Operation): string | undefined {
-  const reader = readerOf(operation, book.table.operations);
+function itemPath(builder: DocumentBuilder, operation: Operation): string | undefined {
+  const reader = readerOf(operation, builder.table.operations);
   if (reader) return reader.path;
-  const below = book.table.operations.find(
+  const below = builder.table.operations.find(
     (other) => other.path.startsWith(`${operation.path}/{`) && other.path.endsWith('}'),
   );
   return operation.statuses.includes(201) ? below?.path : undefined;

@@ -1,21 +1,21 @@
 // One operation of the document.
 import type { Operation } from '../../contract/operations';
-import { answerType, isTagged } from './answer';
-import type { Book } from './book';
-import { codesOf } from './codes';
+import { responseType, isTagged } from './response_type';
+import type { DocumentBuilder } from './builder';
+import { codesOf } from './error_codes';
 import type { OperationObject, Ref, RequestBody, Response } from './document';
 import { bodyExample } from './examples';
-import { given } from './forms';
+import { withoutUndefined } from './scalar_schemas';
 import { successHeaders } from './headers';
 import { linksOf } from './links';
 import { parametersOf } from './parameters';
 import { problemResponse } from './problems';
 import { answerSchema, inputRef } from './schemas';
 
-export function operationObject(book: Book, operation: Operation): OperationObject {
+export function operationObject(builder: DocumentBuilder, operation: Operation): OperationObject {
   const { field } = operation;
-  const parameters = parametersOf(book, operation);
-  return given({
+  const parameters = parametersOf(builder, operation);
+  return withoutUndefined({
     operationId: operation.id,
     summary: operation.summary,
     description: field.definition.description ?? operation.summary,
@@ -23,37 +23,38 @@ export function operationObject(book: Book, operation: Operation): OperationObje
     security: field.scope === 'none' ? [] : [{ bearer: [] }],
     'x-required-scope': field.scope,
     parameters: parameters.length ? parameters : undefined,
-    requestBody: requestBody(book, operation),
-    responses: responsesOf(book, operation),
+    requestBody: requestBody(builder, operation),
+    responses: responsesOf(builder, operation),
   });
 }
 
-function requestBody(book: Book, { field }: Operation): RequestBody | undefined {
+function requestBody(builder: DocumentBuilder, { field }: Operation): RequestBody | undefined {
   if (!field.body) return undefined;
   const { type, required } = field.body;
   return {
     required,
-    content: { 'application/json': { schema: inputRef(book, type), example: bodyExample(book, type) } },
+    content: { 'application/json': { schema: inputRef(builder, type), example: bodyExample(builder, type) } },
   };
 }
 
-function responsesOf(book: Book, operation: Operation): Record<string, Response | Ref> {
+function responsesOf(builder: DocumentBuilder, operation: Operation): Record<string, Response | Ref> {
   const responses: Record<string, Response | Ref> = {};
-  for (const status of [...operation.statuses].sort()) responses[status] = success(book, operation, status);
+  for (const status of [...operation.statuses].sort()) responses[status] = success(builder, operation, status);
   if (isTagged(operation))
     responses[304] = {
       description: 'Not modified: the version in If-None-Match is the present one.',
-      headers: successHeaders(book, operation, 304),
+      headers: successHeaders(builder, operation, 304),
     };
-  for (const [status, codes] of codesOf(book, operation)) responses[status] = problemResponse(book, status, codes);
+  for (const [status, codes] of codesOf(builder, operation))
+    responses[status] = problemResponse(builder, status, codes);
   return responses;
 }
 
-function success(book: Book, operation: Operation, status: number): Response {
-  const bare = { description: describe(operation, status), headers: successHeaders(book, operation, status) };
+function success(builder: DocumentBuilder, operation: Operation, status: number): Response {
+  const bare = { description: describe(operation, status), headers: successHeaders(builder, operation, status) };
   if (status === 204) return bare;
   const content: Response['content'] = {
-    'application/json': { schema: answerSchema(book, operation.field.definition.type) },
+    'application/json': { schema: answerSchema(builder, operation.field.definition.type) },
   };
   if (operation.field.live)
     content['text/event-stream'] = {
@@ -63,7 +64,7 @@ function success(book: Book, operation: Operation, status: number): Response {
           'Server-sent events: `data` is a row of the list as JSON, `id` the place to go on from. Rows come as they are written.',
       },
     };
-  return given({ ...bare, content, links: status === 201 ? linksOf(book, operation) : undefined });
+  return withoutUndefined({ ...bare, content, links: status === 201 ? linksOf(builder, operation) : undefined });
 }
 
 function describe(operation: Operation, status: number): string {
@@ -72,7 +73,7 @@ function describe(operation: Operation, status: number): string {
     return 'Accepted: the change goes on in the background. The body shows the resource with its transitional status.';
   if (status === 204) return 'Deleted. No content.';
   return (
-    answerType(operation)?.description ??
+    responseType(operation)?.description ??
     (operation.method === 'GET' ? 'What was asked for.' : 'The resource after the change.')
   );
 }

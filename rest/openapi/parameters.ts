@@ -2,32 +2,36 @@
 import { getNullableType, isListType, isNonNullType, type GraphQLArgument } from 'graphql';
 import type { Operation } from '../../contract/operations';
 import { specOf } from '../../contract/spec';
-import { rowType } from './answer';
-import type { Book } from './book';
+import { rowType } from './response_type';
+import type { DocumentBuilder } from './builder';
 import type { Parameter, Ref } from './document';
 import { leafExample } from './examples';
-import { exampleIn, given } from './forms';
+import { exampleIn, withoutUndefined } from './scalar_schemas';
 import { requestHeaders } from './headers';
-import { pathIdForm } from './ids';
+import { pathIdSchema } from './id_schemas';
 import { parameterSchema } from './schemas';
 
 /** Path, query and headers of an operation, in this order. */
-export function parametersOf(book: Book, operation: Operation): (Parameter | Ref)[] {
+export function parametersOf(builder: DocumentBuilder, operation: Operation): (Parameter | Ref)[] {
   return [
-    ...operation.params.map((param) => pathParameter(book, operation, param)),
-    ...operation.query.map((argument) => queryParameter(book, operation, argument)),
-    ...requestHeaders(book, operation),
+    ...operation.params.map((param) => pathParameter(builder, operation, param)),
+    ...operation.query.map((argument) => queryParameter(builder, operation, argument)),
+    ...requestHeaders(builder, operation),
   ];
 }
 
-function pathParameter(book: Book, operation: Operation, param: { name: string; argument: string }): Parameter {
+function pathParameter(
+  builder: DocumentBuilder,
+  operation: Operation,
+  param: { name: string; argument: string },
+): Parameter {
   const argument = operation.field.definition.args.find(
     (candidate) => candidate.name === param.argument,
   ) as GraphQLArgument;
-  const own = exampleIn(specOf(book.schema, argument));
-  const id = own === undefined ? pathIdForm(book, operation, param.name) : null;
-  const schema = id?.schema ?? parameterSchema(book, '', argument);
-  return given({
+  const own = exampleIn(specOf(builder.schema, argument));
+  const id = own === undefined ? pathIdSchema(builder, operation, param.name) : null;
+  const schema = id?.schema ?? parameterSchema(builder, '', argument);
+  return withoutUndefined({
     name: param.name,
     in: 'path' as const,
     description: pathWords(operation, param.name, argument),
@@ -57,23 +61,23 @@ function partBefore(path: string, name: string): string {
     .replace(/(?<!s)s$/, '');
 }
 
-function queryParameter(book: Book, operation: Operation, argument: GraphQLArgument): Parameter | Ref {
-  const parameter = makeQuery(book, operation, argument);
-  return argument.name === 'cursor' ? book.use('parameters', 'Cursor', () => parameter) : parameter;
+function queryParameter(builder: DocumentBuilder, operation: Operation, argument: GraphQLArgument): Parameter | Ref {
+  const parameter = makeQuery(builder, operation, argument);
+  return argument.name === 'cursor' ? builder.use('parameters', 'Cursor', () => parameter) : parameter;
 }
 
-function makeQuery(book: Book, operation: Operation, argument: GraphQLArgument): Parameter {
+function makeQuery(builder: DocumentBuilder, operation: Operation, argument: GraphQLArgument): Parameter {
   const list = isListType(getNullableType(argument.type));
-  const own = exampleIn(specOf(book.schema, argument));
-  return given({
+  const own = exampleIn(specOf(builder.schema, argument));
+  return withoutUndefined({
     name: argument.name,
     in: 'query' as const,
     description: argument.description ?? wordsFor(operation, argument.name, list),
     required: isNonNullType(argument.type) && argument.defaultValue === undefined,
     style: list ? ('form' as const) : undefined,
     explode: list ? (false as const) : undefined,
-    schema: parameterSchema(book, rowType(operation)?.name ?? '', argument),
-    example: own ?? (argument.name === 'limit' ? leafExample(book, '', argument) : undefined),
+    schema: parameterSchema(builder, rowType(operation)?.name ?? '', argument),
+    example: own ?? (argument.name === 'limit' ? leafExample(builder, '', argument) : undefined),
   });
 }
 

@@ -1,6 +1,6 @@
 // Problem documents (RFC 9457): one schema of all members, narrowed per response to the codes that it can carry.
 import { errors, type ErrorCode, type FieldErrorCode } from '../../core/errors';
-import type { Book } from './book';
+import type { DocumentBuilder } from './builder';
 import type { Ref, Response, Schema } from './document';
 import { commonHeaders } from './headers';
 
@@ -31,11 +31,11 @@ const words = (description: string): Schema => ({ type: 'array', items: { type: 
 const moment = (description: string): Schema => ({ type: 'string', format: 'date-time', description });
 
 /** Members beyond the standard ones, with the code that brings them. */
-function extraMembers(book: Book): Record<string, Schema> {
+function extraMembers(builder: DocumentBuilder): Record<string, Schema> {
   return {
     errors: {
       type: 'array',
-      items: fieldErrorRef(book),
+      items: fieldErrorRef(builder),
       description: '`validation_failed`: every mistake of the body.',
     },
     parameter: text('`invalid_query_parameter`: its name.'),
@@ -51,12 +51,12 @@ function extraMembers(book: Book): Record<string, Schema> {
     allowed_statuses: words('`invalid_state`: statuses in which this is possible.'),
     dependents: {
       type: 'array',
-      items: dependentRef(book, 'ProblemDependent'),
+      items: dependentRef(builder, 'ProblemDependent'),
       description: '`resource_in_use`: what depends on the resource.',
     },
     resources: {
       type: 'array',
-      items: countRef(book),
+      items: countRef(builder),
       description: '`project_not_empty`: what the project still holds.',
     },
     keys: words('`env_key_conflict`: the variables that are set already.'),
@@ -79,17 +79,17 @@ function extraMembers(book: Book): Record<string, Schema> {
 }
 
 /** The response of one status with the codes it can carry: a component where all operations share it by name. */
-export function problemResponse(book: Book, status: number, codes: ErrorCode[]): Response | Ref {
+export function problemResponse(builder: DocumentBuilder, status: number, codes: ErrorCode[]): Response | Ref {
   const [first] = codes;
   const name = codes.map(pascal).join('Or');
-  if (codes.length > 3 || !first) return makeResponse(book, status, codes);
-  return book.use('responses', name, () => makeResponse(book, status, codes));
+  if (codes.length > 3 || !first) return makeResponse(builder, status, codes);
+  return builder.use('responses', name, () => makeResponse(builder, status, codes));
 }
 
-function makeResponse(book: Book, status: number, codes: ErrorCode[]): Response {
+function makeResponse(builder: DocumentBuilder, status: number, codes: ErrorCode[]): Response {
   const schema: Schema = {
     allOf: [
-      problemRef(book),
+      problemRef(builder),
       {
         type: 'object',
         properties: { status: { type: 'integer', enum: [status] }, code: { type: 'string', enum: codes } },
@@ -101,13 +101,13 @@ function makeResponse(book: Book, status: number, codes: ErrorCode[]): Response 
       codes.length === 1
         ? errors[codes[0] as ErrorCode].description
         : codes.map((code) => `* \`${code}\`: ${errors[code].title}`).join('\n'),
-    headers: commonHeaders(book, status),
+    headers: commonHeaders(builder, status),
     content: { 'application/problem+json': { schema } },
   };
 }
 
-function problemRef(book: Book): Schema {
-  return book.use('schemas', 'Problem', () => ({
+function problemRef(builder: DocumentBuilder): Schema {
+  return builder.use('schemas', 'Problem', () => ({
     type: 'object',
     description: 'A problem document (RFC 9457). `code` is stable; which further members it brings depends on it.',
     properties: {
@@ -123,14 +123,14 @@ function problemRef(book: Book): Schema {
         description: 'The X-Request-Id of the answer; quote it to support.',
       },
       retryable: { type: 'boolean', description: 'The same request may succeed later without a change.' },
-      ...extraMembers(book),
+      ...extraMembers(builder),
     },
     required: ['type', 'title', 'status', 'detail', 'instance', 'code', 'request_id', 'retryable'],
   }));
 }
 
-function fieldErrorRef(book: Book): Schema {
-  return book.use('schemas', 'FieldError', () => ({
+function fieldErrorRef(builder: DocumentBuilder): Schema {
+  return builder.use('schemas', 'FieldError', () => ({
     type: 'object',
     description: 'One mistake of a body.',
     properties: {
@@ -139,15 +139,15 @@ function fieldErrorRef(book: Book): Schema {
         description: 'Dotted path of the field, empty for the body itself.',
         examples: ['source.branch'],
       },
-      code: fieldErrorCodeRef(book),
+      code: fieldErrorCodeRef(builder),
       detail: text('The mistake in words.'),
     },
     required: ['field', 'code', 'detail'],
   }));
 }
 
-function fieldErrorCodeRef(book: Book): Schema {
-  return book.use('schemas', 'FieldErrorCode', () => ({
+function fieldErrorCodeRef(builder: DocumentBuilder): Schema {
+  return builder.use('schemas', 'FieldErrorCode', () => ({
     type: 'string',
     description: Object.entries(fieldErrorCodes)
       .map(([code, meaning]) => `* \`${code}\`: ${meaning}`)
@@ -156,8 +156,8 @@ function fieldErrorCodeRef(book: Book): Schema {
   }));
 }
 
-function dependentRef(book: Book, name: string): Schema {
-  return book.use('schemas', name, () => ({
+function dependentRef(builder: DocumentBuilder, name: string): Schema {
+  return builder.use('schemas', name, () => ({
     type: 'object',
     description: 'Something that depends on the resource.',
     properties: {
@@ -169,8 +169,8 @@ function dependentRef(book: Book, name: string): Schema {
   }));
 }
 
-function countRef(book: Book): Schema {
-  return book.use('schemas', 'ProblemResourceCount', () => ({
+function countRef(builder: DocumentBuilder): Schema {
+  return builder.use('schemas', 'ProblemResourceCount', () => ({
     type: 'object',
     description: 'Resources of one kind.',
     properties: {

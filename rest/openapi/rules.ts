@@ -1,7 +1,7 @@
 // @rule in words: JSON Schema can't say "given and not null" without making every client type a puzzle.
 import { getDirective } from '@graphql-tools/utils';
 import type { GraphQLInputObjectType } from 'graphql';
-import type { Book } from './book';
+import type { DocumentBuilder } from './builder';
 
 export interface Rule {
   exactlyOne?: string[];
@@ -12,17 +12,17 @@ export interface Rule {
   value?: string;
 }
 
-export function rulesOf(book: Book, type: GraphQLInputObjectType): Rule[] {
-  return (getDirective(book.schema, type, 'rule') ?? []) as Rule[];
+export function rulesOf(builder: DocumentBuilder, type: GraphQLInputObjectType): Rule[] {
+  return (getDirective(builder.schema, type, 'rule') ?? []) as Rule[];
 }
 
-export function isNotEmpty(book: Book, type: GraphQLInputObjectType): boolean {
-  return rulesOf(book, type).some((rule) => rule.notEmpty);
+export function isNotEmpty(builder: DocumentBuilder, type: GraphQLInputObjectType): boolean {
+  return rulesOf(builder, type).some((rule) => rule.notEmpty);
 }
 
 /** One sentence per rule. */
-export function describeRules(book: Book, type: GraphQLInputObjectType): string[] {
-  return rulesOf(book, type).map((rule) => {
+export function describeRules(builder: DocumentBuilder, type: GraphQLInputObjectType): string[] {
+  return rulesOf(builder, type).map((rule) => {
     if (rule.exactlyOne) return `Exactly one of ${listed(rule.exactlyOne)} must be given.`;
     if (rule.atMostOne) return `At most one of ${listed(rule.atMostOne)} may be given.`;
     if (rule.notEmpty) return 'At least one field must be given.';

@@ -16,35 +16,35 @@ import {
   type GraphQLType,
 } from 'graphql';
 import { specOf, type Spec } from '../../contract/spec';
-import type { Book } from './book';
+import type { DocumentBuilder } from './builder';
 import type { Schema } from './document';
 import { leafExample } from './examples';
-import { exampleIn, given, leafBounds, listBounds, scalarForm } from './forms';
-import { idForm } from './ids';
+import { exampleIn, withoutUndefined, leafBounds, listBounds, scalarSchema } from './scalar_schemas';
+import { idSchema } from './id_schemas';
 import { describeRules, isNotEmpty } from './rules';
 
 export type Node = GraphQLField<unknown, unknown> | GraphQLInputField | GraphQLArgument;
 
 /** The schema of an answer's body. */
-export function answerSchema(book: Book, type: GraphQLType): Schema {
-  return typeSchema(book, getNullableType(type) as GraphQLType, {}, null);
+export function answerSchema(builder: DocumentBuilder, type: GraphQLType): Schema {
+  return typeSchema(builder, getNullableType(type) as GraphQLType, {}, null);
 }
 
 /** The schema of a parameter, which can't be null: bounds, default. */
-export function parameterSchema(book: Book, owner: string, node: Node): Schema {
-  const spec = specOf(book.schema, node);
-  const base = baseSchema(book, owner, node, spec);
-  return given({ ...base, default: readDefault(node, spec, base).fallback ?? base.default });
+export function parameterSchema(builder: DocumentBuilder, owner: string, node: Node): Schema {
+  const spec = specOf(builder.schema, node);
+  const base = baseSchema(builder, owner, node, spec);
+  return withoutUndefined({ ...base, default: readDefault(node, spec, base).fallback ?? base.default });
 }
 
 /** The schema of a field: bounds, description, default, example. */
-function memberSchema(book: Book, owner: string, node: Node): Schema {
-  const spec = specOf(book.schema, node);
+function memberSchema(builder: DocumentBuilder, owner: string, node: Node): Schema {
+  const spec = specOf(builder.schema, node);
   const nullable = !isNonNullType(node.type) && !spec.notNull;
-  const base = baseSchema(book, owner, node, spec);
+  const base = baseSchema(builder, owner, node, spec);
   const { fallback, note } = readDefault(node, spec, base);
-  const example = exampleIn(spec) ?? (isObvious(base) ? undefined : leafExample(book, owner, node));
-  return given({
+  const example = exampleIn(spec) ?? (isObvious(base) ? undefined : leafExample(builder, owner, node));
+  return withoutUndefined({
     ...(nullable ? orNull(base) : base),
     description: [node.description, note].filter(Boolean).join(' ') || undefined,
     default: fallback ?? base.default,
@@ -54,45 +54,45 @@ function memberSchema(book: Book, owner: string, node: Node): Schema {
 }
 
 /** The component of an input type. */
-export function inputRef(book: Book, type: GraphQLInputObjectType): Schema {
-  return book.use('schemas', type.name, () => {
+export function inputRef(builder: DocumentBuilder, type: GraphQLInputObjectType): Schema {
+  return builder.use('schemas', type.name, () => {
     const fields = Object.values(type.getFields());
     const required = fields.filter((field) => isNonNullType(field.type) && field.defaultValue === undefined);
-    return given({
+    return withoutUndefined({
       type: 'object',
-      description: [type.description, ...describeRules(book, type)].filter(Boolean).join(' ') || undefined,
-      properties: propertiesOf(book, type),
+      description: [type.description, ...describeRules(builder, type)].filter(Boolean).join(' ') || undefined,
+      properties: propertiesOf(builder, type),
       required: required.length ? required.map((field) => field.name) : undefined,
-      minProperties: isNotEmpty(book, type) ? 1 : undefined,
+      minProperties: isNotEmpty(builder, type) ? 1 : undefined,
       additionalProperties: false as const,
     });
   });
 }
 
-function baseSchema(book: Book, owner: string, node: Node, spec: Spec): Schema {
+function baseSchema(builder: DocumentBuilder, owner: string, node: Node, spec: Spec): Schema {
   return typeSchema(
-    book,
+    builder,
     getNullableType(node.type) as GraphQLType,
     spec,
-    idForm(book, owner, node.name)?.schema ?? null,
+    idSchema(builder, owner, node.name)?.schema ?? null,
   );
 }
 
-function typeSchema(book: Book, type: GraphQLType, spec: Spec, id: Schema | null): Schema {
+function typeSchema(builder: DocumentBuilder, type: GraphQLType, spec: Spec, id: Schema | null): Schema {
   if (isListType(type)) {
-    const items = typeSchema(book, getNullableType(type.ofType) as GraphQLType, spec, id);
+    const items = typeSchema(builder, getNullableType(type.ofType) as GraphQLType, spec, id);
     return { type: 'array', items: isNonNullType(type.ofType) ? items : orNull(items), ...listBounds(spec) };
   }
-  if (isObjectType(type)) return outputRef(book, type);
-  if (isInputObjectType(type)) return inputRef(book, type);
-  if (isEnumType(type)) return enumRef(book, type);
-  return { ...scalarForm(book, String(type)).schema, ...id, ...leafBounds(spec) };
+  if (isObjectType(type)) return outputRef(builder, type);
+  if (isInputObjectType(type)) return inputRef(builder, type);
+  if (isEnumType(type)) return enumRef(builder, type);
+  return { ...scalarSchema(builder, String(type)).schema, ...id, ...leafBounds(spec) };
 }
 
-function outputRef(book: Book, type: GraphQLObjectType): Schema {
-  return book.use('schemas', type.name, () => {
-    const properties = propertiesOf(book, type);
-    return given({
+function outputRef(builder: DocumentBuilder, type: GraphQLObjectType): Schema {
+  return builder.use('schemas', type.name, () => {
+    const properties = propertiesOf(builder, type);
+    return withoutUndefined({
       type: 'object',
       description: type.description ?? undefined,
       properties,
@@ -101,20 +101,27 @@ function outputRef(book: Book, type: GraphQLObjectType): Schema {
   });
 }
 
-function propertiesOf(book: Book, type: GraphQLObjectType | GraphQLInputObjectType): Record<string, Schema> {
+function propertiesOf(
+  builder: DocumentBuilder,
+  type: GraphQLObjectType | GraphQLInputObjectType,
+): Record<string, Schema> {
   const fields: Node[] = Object.values(type.getFields());
-  const shown = fields.filter((field) => !getDirective(book.schema, field as GraphQLInputField, 'graphqlOnly'));
-  return Object.fromEntries(shown.map((field) => [field.name, memberSchema(book, type.name, field)]));
+  const shown = fields.filter((field) => !getDirective(builder.schema, field as GraphQLInputField, 'graphqlOnly'));
+  return Object.fromEntries(shown.map((field) => [field.name, memberSchema(builder, type.name, field)]));
 }
 
-function enumRef(book: Book, type: GraphQLEnumType): Schema {
-  return book.use('schemas', type.name, () => {
+function enumRef(builder: DocumentBuilder, type: GraphQLEnumType): Schema {
+  return builder.use('schemas', type.name, () => {
     const values = type.getValues();
     const lines = values
       .filter((value) => value.description)
       .map((value) => `* \`${value.name}\`: ${value.description}`);
     const description = [type.description, lines.join('\n')].filter(Boolean).join('\n\n');
-    return given({ type: 'string', description: description || undefined, enum: values.map((value) => value.name) });
+    return withoutUndefined({
+      type: 'string',
+      description: description || undefined,
+      enum: values.map((value) => value.name),
+    });
   });
 }
 

@@ -1,4 +1,4 @@
-// What the first process and those that serve the API tell each other, beside the connections that node hands on.
+// Messages between the first process and those that serve the API, beside the connections that node hands on.
 import type { Registry } from 'prom-client';
 
 /** As prom-client writes them for others: values, and how they are summed up. */

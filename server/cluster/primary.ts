@@ -5,9 +5,9 @@
 // newer version, and loses what waits in the queue of a process that dies.
 import { withPort } from '../../core/config';
 import { addWebProcesses, addWorkerLag, listenAdmin, openMetrics } from '../admin';
-import { fittingPool } from '../../platform/connections';
+import { poolSizeThatFits } from '../../platform/connection_budget';
 import { metricSum } from './metrics';
-import { openWebs } from './webs';
+import { startWebProcesses } from './web_processes';
 import type { Platform } from '../../platform/platform';
 import type { Running } from '../program';
 import { closable, openWorker, type Opened, type Service } from '../service';
@@ -21,7 +21,7 @@ export function startCluster(platform: Platform): Promise<Service & Running> {
 }
 
 async function open(platform: Platform, opened: Opened): Promise<Omit<Service & Running, 'close'>> {
-  const poolSize = await fittingPool(platform.database, platform.config);
+  const poolSize = await poolSizeThatFits(platform.database, platform.config);
   if (poolSize < platform.config.databasePoolSize)
     platform.log.warn(
       { pool_size: poolSize },
@@ -29,22 +29,22 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service & 
     );
   await openWorker(platform, opened);
   const sum = metricSum();
-  const webs = await openWebs({
+  const processes = await startWebProcesses({
     ...platform.config,
     settings: settingsOfWeb(platform, poolSize),
     log: platform.log,
     ended: sum.keep,
   });
-  opened.push(() => webs.stop());
-  platform.config = withPort(platform.config, webs.port);
+  opened.push(() => processes.stop());
+  platform.config = withPort(platform.config, processes.port);
   const own = openMetrics();
   addWorkerLag(own, () => platform.workerLag());
-  addWebProcesses(own, () => webs.serving());
+  addWebProcesses(own, () => processes.serving());
   const admin = await listenAdmin(platform.config, async () =>
-    sum.of([await own.registry.getMetricsAsJSON(), ...(await webs.metrics())]),
+    sum.of([await own.registry.getMetricsAsJSON(), ...(await processes.metrics())]),
   );
   opened.push(() => admin.close());
-  return { config: platform.config, adminPort: admin.port, failed: webs.failed };
+  return { config: platform.config, adminPort: admin.port, failed: processes.failed };
 }
 
 /** What differs from the environment of this process: all that it has found out, or started. */

@@ -11,7 +11,7 @@ import type { Attempts } from '../../rest/rate_limit';
 import { openMetrics, type Metrics } from '../admin';
 import type { FromWeb, ToWeb } from './messages';
 import { joinPlatform, type Platform } from '../../platform/platform';
-import { leaveOnSignal, stopOnSignal } from '../program';
+import { exitOnSignal, stopOnSignal } from '../program';
 import { buildFaces, closable, openWeb } from '../service';
 
 const RETRY_MS = 1_000;
@@ -24,20 +24,20 @@ run().catch((error: Error) => {
 });
 
 async function run(): Promise<void> {
-  leaveOnSignal();
+  exitOnSignal();
   const config = loadConfig(process.env);
   const log = createLog(config.logLevel, sharedOutput()).child({ web: cluster.worker?.id });
   const built = await buildFaces();
-  const platform = await join(config as Config & { databaseUrl: string }, log);
+  const platform = await waitForDatabase(config as Config & { databaseUrl: string }, log);
   const metrics = openMetrics();
-  platform.attempts = answerTo(platform, metrics);
+  platform.attempts = handleMessages(platform, metrics);
   const service = await closable(async (opened) => ({ config: await openWeb(platform, built, metrics, opened) }));
   stopOnSignal(platform, service);
-  tell({ kind: 'serving', port: service.config.port });
+  sendMessage({ kind: 'serving', port: service.config.port });
 }
 
 /** A process that ended may have to be replaced while the database is away: the others answer 503 meanwhile, and so would it. */
-async function join(config: Config & { databaseUrl: string }, log: Logger): Promise<Platform> {
+async function waitForDatabase(config: Config & { databaseUrl: string }, log: Logger): Promise<Platform> {
   for (;;) {
     try {
       return await joinPlatform(config, log);
@@ -49,23 +49,26 @@ async function join(config: Config & { databaseUrl: string }, log: Logger): Prom
   }
 }
 
-/** Answers what the first process asks. Attempts are told to the others, so that an address has one budget in all of them. */
-function answerTo(platform: Platform, metrics: Metrics): Attempts {
+/** Answers the first process. Attempts are broadcast to the others, so that an address has one budget in all of them. */
+function handleMessages(platform: Platform, metrics: Metrics): Attempts {
   const { attempts } = platform;
   process.on('message', (message: ToWeb) => {
     if (message.kind === 'attempt') attempts.count(message.bucket);
-    else void metrics.registry.getMetricsAsJSON().then((list) => tell({ kind: 'metrics', turn: message.turn, list }));
+    else
+      void metrics.registry
+        .getMetricsAsJSON()
+        .then((list) => sendMessage({ kind: 'metrics', turn: message.turn, list }));
   });
   return {
     ...attempts,
     count(bucket) {
       attempts.count(bucket);
-      tell({ kind: 'attempt', bucket });
+      sendMessage({ kind: 'attempt', bucket });
     },
   };
 }
 
 // A message to a process that has just gone fails: this one ends then, too.
-function tell(message: FromWeb): void {
+function sendMessage(message: FromWeb): void {
   process.send?.(message, undefined, undefined, () => {});
 }

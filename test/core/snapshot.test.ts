@@ -1,8 +1,8 @@
-import { NOTHING_SEEN, parsePlace, placeText, raised } from '../../core/snapshot';
+import { EMPTY_SNAPSHOT, parseReadPosition, formatReadPosition, raiseSnapshot } from '../../core/snapshot';
 
 describe('a place', () => {
   it.each(['1:1:', '100:120:100,105', '1:1:|100:120:100|100.7'])('%s is read and written', (text) => {
-    expect(placeText(parsePlace(text)!)).toBe(text);
+    expect(formatReadPosition(parseReadPosition(text)!)).toBe(text);
   });
 
   it.each([
@@ -20,7 +20,7 @@ describe('a place', () => {
     '1:1:|1:1:|1.1|',
     '1:1:|0:0:|1.1',
   ])('%j is none', (text) => {
-    expect(parsePlace(text)).toBeNull();
+    expect(parseReadPosition(text)).toBeNull();
   });
 });
 
@@ -30,9 +30,9 @@ describe('a raised snapshot', () => {
     ['100:120:100,105,110', 104n, '105:120:105,110'],
     ['100:120:100,105,110', 115n, '115:120:'],
     ['100:120:100', 200n, '120:120:'],
-    [NOTHING_SEEN, 1n, NOTHING_SEEN],
+    [EMPTY_SNAPSHOT, 1n, EMPTY_SNAPSHOT],
   ])('%s above %s is %s', (snapshot, floor, expected) => {
-    expect(raised(snapshot, floor)).toBe(expected);
-    expect(parsePlace(expected)).not.toBeNull();
+    expect(raiseSnapshot(snapshot, floor)).toBe(expected);
+    expect(parseReadPosition(expected)).not.toBeNull();
   });
 });

@@ -4,7 +4,7 @@ import * as fs from 'node:fs';
 import * as path from 'node:path';
 import pg from 'pg';
 import { type Embedded, type EmbeddedOptions, openEmbedded } from '../../platform/embedded';
-import { type Postmaster, runningServer } from '../../platform/embedded/keeper';
+import { type Postmaster, readPostmaster } from '../../platform/embedded/supervisor';
 import { fastDirectory } from './database';
 import { firstOutput, kill, processesWith, spawnProgram } from './processes';
 import { until } from './runtime';
@@ -75,7 +75,7 @@ function placesOf(dataDir: () => string): Pick<Home, 'server' | 'stopped' | 'dat
   const nameOfData = (): string | undefined =>
     fs.existsSync(home()) ? fs.readdirSync(home()).find((entry) => /^data-\d\d$/.test(entry)) : undefined;
   const data = (): string => path.join(fs.realpathSync(home()), nameOfData()!);
-  const server = (): Postmaster | undefined => (nameOfData() ? runningServer(data()) : undefined);
+  const server = (): Postmaster | undefined => (nameOfData() ? readPostmaster(data()) : undefined);
   return {
     data,
     server,

@@ -58,7 +58,7 @@ async function watchHost(
   whenTaken: WorkerOptions['whenTaken'],
 ): Promise<HostWatch> {
   const stopping = new AbortController();
-  let running = await takeOver(platform, volumes).catch((error: unknown) => {
+  let running = await startHost(platform, volumes).catch((error: unknown) => {
     if (!(error instanceof PortTaken)) throw error;
     if (whenTaken === 'refuse') throw new StartupError(error.message);
     platform.log.info({ port: platform.config.ingressPort }, 'another process runs the applications; standing by');
@@ -68,7 +68,7 @@ async function watchHost(
     while (!running && !stopping.signal.aborted) {
       await sleep(STAND_BY_MS, undefined, { signal: stopping.signal }).catch(() => {});
       if (stopping.signal.aborted) return;
-      running = await takeOver(platform, volumes).catch((error: unknown) => {
+      running = await startHost(platform, volumes).catch((error: unknown) => {
         if (!(error instanceof PortTaken))
           platform.log.warn({ err: error }, 'the applications could not be taken over');
         return null;
@@ -88,7 +88,7 @@ async function watchHost(
 }
 
 /** @throws PortTaken, StartupError */
-async function takeOver(platform: Platform, volumes: VolumeDrivers): Promise<{ host: Host; loop: Loop }> {
+async function startHost(platform: Platform, volumes: VolumeDrivers): Promise<{ host: Host; loop: Loop }> {
   const host = await openHost(platform);
   const { http, https } = host.drivers.ingress.ports;
   // With INGRESS_PORT=0 the ports are known only now.

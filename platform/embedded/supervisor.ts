@@ -1,6 +1,6 @@
 // One server for all processes that need it, stopped when the last of them is gone, even by kill -9.
 //
-// Each process holds the writing end of a named pipe. A small shell, the keeper, runs the server and reads from the pipe: the
+// Each process holds the writing end of a named pipe. A small shell, the supervisor, runs the server and reads from the pipe: the
 // kernel closes the ends of dead processes, so the end of the file means that nobody needs the server any more.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -11,8 +11,8 @@ import * as path from 'node:path';
 import type { Cluster } from './cluster';
 
 // stdin is the pipe. SIGINT is PostgreSQL's fast shutdown; it is sent again because a server that has just been started
-// ignores it until its handlers are set. The server must not inherit the pipe: a reader means that a keeper lives.
-const KEEPER = `
+// ignores it until its handlers are set. The server must not inherit the pipe: a reader means that a supervisor lives.
+const SUPERVISOR = `
 exec 3<&0 </dev/null
 "$@" 3<&- & P=$!
 ( while read -r _ <&3; do :; done; exec 3<&-; while kill -INT $P 2>/dev/null; do sleep 1; done ) & W=$!
@@ -31,19 +31,19 @@ const SETTINGS = [
 ];
 
 export interface Start {
-  /** The keeper has ended: this server did not start, or it has stopped. */
+  /** The supervisor has ended: this server did not start, or it has stopped. */
   ended(): boolean;
   release(): void;
 }
 
-export interface Place {
+export interface ServerAddress {
   port: number;
   /** Folder of its Unix socket, empty where it has none. */
   sockets: string;
 }
 
-/** Starts a server under a keeper, held from its first moment, so that kill -9 of the starter cannot orphan it. */
-export function startServer(cluster: Cluster, { port, sockets }: Place, flags: string[]): Start {
+/** Starts a server under a supervisor, held from its first moment, so that kill -9 of the starter cannot orphan it. */
+export function startServer(cluster: Cluster, { port, sockets }: ServerAddress, flags: string[]): Start {
   const { reader, writer } = openPipe(cluster.fifo);
   const log = fs.openSync(cluster.log, 'a', 0o600);
   const settings = SETTINGS.flatMap((setting) => ['-c', setting]);
@@ -61,14 +61,14 @@ export function startServer(cluster: Cluster, { port, sockets }: Place, flags: s
     ...flags,
   ];
   // A session of its own: Ctrl-C reaches the platform alone, which stops in its order.
-  const keeper = spawn('/bin/sh', ['-c', KEEPER, 'sh', ...server], {
+  const supervisor = spawn('/bin/sh', ['-c', SUPERVISOR, 'sh', ...server], {
     ...cluster.engine.spawn,
     detached: true,
     stdio: [reader, log, log],
   });
   let ended = false;
-  keeper.on('exit', () => (ended = true)).on('error', () => (ended = true));
-  keeper.unref();
+  supervisor.on('exit', () => (ended = true)).on('error', () => (ended = true));
+  supervisor.unref();
   for (const handle of [reader, log]) fs.closeSync(handle);
   return { ended: () => ended, release: () => fs.closeSync(writer) };
 }
@@ -80,7 +80,7 @@ const SOCKET_PATH_BYTES_MAX = 103;
  * Where the server can have its Unix socket: the folder of its data, which is its alone. Empty where the path would be too long,
  * where PostgreSQL would take it for a list, and on file systems without sockets (some that hosts share with containers).
  */
-export async function socketFolder({ data }: Cluster, port: number): Promise<string> {
+export async function findSocketDirectory({ data }: Cluster, port: number): Promise<string> {
   if (Buffer.byteLength(path.join(data, `.s.PGSQL.${port}`)) > SOCKET_PATH_BYTES_MAX || /[,"]/.test(data)) return '';
   const probe = createServer();
   try {
@@ -95,15 +95,15 @@ export async function socketFolder({ data }: Cluster, port: number): Promise<str
 }
 
 /** Takes away what servers that were killed have left. The one that runs holds the lock of the folder, so no other can be alive. */
-export function clearSockets(data: string, port: number): void {
+export function removeStaleSockets(data: string, port: number): void {
   for (const name of fs.readdirSync(data)) {
     const [, other] = /^\.s\.PGSQL\.(\d+)(?:\.lock)?$/.exec(name) ?? [];
     if (other !== undefined && Number(other) !== port) fs.rmSync(path.join(data, name), { force: true });
   }
 }
 
-/** The writing end of the pipe, or nothing when no keeper reads it. */
-export function takeHold(fifo: string): number | undefined {
+/** The writing end of the pipe, or nothing when no supervisor reads it. */
+export function acquireHold(fifo: string): number | undefined {
   try {
     return fs.openSync(fifo, fs.constants.O_WRONLY | fs.constants.O_NONBLOCK);
   } catch (error) {
@@ -112,9 +112,9 @@ export function takeHold(fifo: string): number | undefined {
   }
 }
 
-/** Whether a keeper still watches: false as soon as it has begun to stop the server. */
-export function isKept(fifo: string): boolean {
-  const probe = takeHold(fifo);
+/** Whether a supervisor still watches: false as soon as it has begun to stop the server. */
+export function isSupervised(fifo: string): boolean {
+  const probe = acquireHold(fifo);
   if (probe === undefined) return false;
   fs.closeSync(probe);
   return true;
@@ -129,21 +129,21 @@ function openPipe(fifo: string): { reader: number; writer: number } {
   return { reader, writer };
 }
 
-export interface Postmaster extends Place {
+export interface Postmaster extends ServerAddress {
   pid: number;
   state: string;
 }
 
-/** The running server of these data as postmaster.pid tells it, whoever started it. A file left by a dead server is nothing. */
-export function runningServer(data: string): Postmaster | undefined {
+/** The running server of this data directory according to postmaster.pid, whoever started it. A file left by a dead server does not count. */
+export function readPostmaster(data: string): Postmaster | undefined {
   const lines = readLines(path.join(data, 'postmaster.pid'));
   const pid = Number(lines[0]);
   if (!pid || !isServerOf(pid, data)) return undefined;
   return { pid, port: Number(lines[3]), sockets: (lines[4] ?? '').trim(), state: (lines[7] ?? 'starting').trim() };
 }
 
-/** Where the last server of these data listened, when it was killed: one that stops takes its note away. */
-export function lastPort(data: string): number | undefined {
+/** Where the last server of these data listened, when it was killed: one that stops removes the file. */
+export function readLastPort(data: string): number | undefined {
   return Number(readLines(path.join(data, 'postmaster.pid'))[3]) || undefined;
 }
 

@@ -4,7 +4,7 @@ import type { Logger } from '../core/log';
 import type { Sql } from '../core/context';
 import { recordRefusals, type Refusals } from '../models/activity';
 
-export interface RefusalBook {
+export interface RefusalCounter {
   count(identity: Identity, project: Refusals['project'], code: string): void;
   /** Writes what is still open. */
   close(): Promise<void>;
@@ -13,7 +13,7 @@ export interface RefusalBook {
 const MINUTE_MS = 60_000;
 const ENTRIES_MAX = 10_000;
 
-export function openRefusals(sql: Sql, log: Logger): RefusalBook {
+export function openRefusalCounter(sql: Sql, log: Logger): RefusalCounter {
   let open = new Map<string, Refusals>();
   const flush = async (): Promise<void> => {
     const entries = [...open.values()];

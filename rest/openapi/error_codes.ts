@@ -2,12 +2,12 @@
 import { errors, type ErrorCode } from '../../core/errors';
 import type { Operation } from '../../contract/operations';
 import { specOf } from '../../contract/spec';
-import type { Book } from './book';
+import type { DocumentBuilder } from './builder';
 
 /** Codes by status, in the order of the error table. */
-export function codesOf(book: Book, operation: Operation): Map<number, ErrorCode[]> {
+export function codesOf(builder: DocumentBuilder, operation: Operation): Map<number, ErrorCode[]> {
   const found = new Set<ErrorCode>([
-    ...requestCodes(book, operation),
+    ...requestCodes(builder, operation),
     ...callerCodes(operation),
     ...projectCodes(operation),
     ...writeCodes(operation),
@@ -34,18 +34,18 @@ export function usesProjectHeader(operation: Operation): boolean {
   return !params.some((param) => param.argument === field.projectArgument);
 }
 
-function requestCodes(book: Book, operation: Operation): ErrorCode[] {
+function requestCodes(builder: DocumentBuilder, operation: Operation): ErrorCode[] {
   const codes: ErrorCode[] = ['malformed_request', 'not_acceptable'];
   if (operation.query.length) codes.push('invalid_query_parameter');
   if (operation.query.some((argument) => argument.name === 'cursor')) codes.push('invalid_cursor');
   if (operation.params.length) codes.push('not_found');
-  if (hasBoundedParam(book, operation)) codes.push('validation_failed');
+  if (hasBoundedParam(builder, operation)) codes.push('validation_failed');
   return codes;
 }
 
-function hasBoundedParam(book: Book, { field, params }: Operation): boolean {
+function hasBoundedParam(builder: DocumentBuilder, { field, params }: Operation): boolean {
   const bound = field.definition.args.filter((argument) => params.some((param) => param.argument === argument.name));
-  return bound.some((argument) => Object.keys(specOf(book.schema, argument)).some((name) => name !== 'example'));
+  return bound.some((argument) => Object.keys(specOf(builder.schema, argument)).some((name) => name !== 'example'));
 }
 
 function callerCodes({ field }: Operation): ErrorCode[] {

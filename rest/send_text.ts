@@ -8,7 +8,7 @@ const COPIED_BYTES_MAX = 4 << 10;
  * out at its end: each write between two requests would wake a reader on this machine (a proxy, a load balancer) that has
  * begun to wait, which is half of what a refusal costs.
  */
-export function writeText(
+export function sendText(
   response: ServerResponse,
   status: number,
   headers: Record<string, string | number>,

@@ -1,10 +1,10 @@
 // `Prefer: wait=N` (RFC 7240 section 4.3): the answer of an operation that starts work is held back until the resource
-// has settled, or N seconds are over. It is then what a GET would say at that moment.
+// has settled, or N seconds are over. It is then what a GET would answer at that moment.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getNullableType } from 'graphql';
 import { limits } from '../core/limits';
 import type { Operation } from '../contract/operations';
-import type { Answer } from './idempotency';
+import type { RestResponse } from './idempotency';
 
 /** States that end by themselves, by the GraphQL type that has them. */
 export type Transitional = ReadonlyMap<string, readonly string[]>;
@@ -25,10 +25,10 @@ export interface Waiting {
   signal: AbortSignal;
 }
 
-const FIRST_LOOK_MS = 100;
-const LAST_LOOK_MS = 500;
+const FIRST_POLL_MS = 100;
+const LAST_POLL_MS = 500;
 
-/** Seconds that the client would wait, at most 60; null where it said nothing, or nothing well-formed. */
+/** Seconds that the client prefers to wait, at most 60; null without a well-formed preference. */
 export function preferredWait(header: string | string[] | undefined): number | null {
   const found = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[,;]|$)/i.exec([header ?? ''].flat().join(','));
   return found ? Math.min(Number(found[1]), limits.preferWaitSecondsMax) : null;
@@ -67,13 +67,13 @@ export function paramsFor(
 }
 
 /** The answer once the resource has settled, or the time is over. */
-export async function settledAnswer(answer: Answer, waiting: Waiting, reread: Reread): Promise<Answer> {
+export async function waitUntilSettled(answer: RestResponse, waiting: Waiting, reread: Reread): Promise<RestResponse> {
   const end = performance.now() + waiting.seconds * 1000;
   let latest = answer;
-  let pauseMs = FIRST_LOOK_MS;
-  while (isBusy(latest.body, waiting.transitional) && performance.now() < end && !waiting.signal.aborted) {
+  let pauseMs = FIRST_POLL_MS;
+  while (isTransitional(latest.body, waiting.transitional) && performance.now() < end && !waiting.signal.aborted) {
     await sleep(Math.min(pauseMs, end - performance.now()), undefined, { signal: waiting.signal }).catch(() => {});
-    pauseMs = Math.min(pauseMs * 1.5, LAST_LOOK_MS);
+    pauseMs = Math.min(pauseMs * 1.5, LAST_POLL_MS);
     const found = await reread(waiting.getter, waiting.params);
     if (!found) break;
     latest = { ...answer, body: found.body, headers: { ...answer.headers, ...(found.etag && { ETag: found.etag }) } };
@@ -81,7 +81,7 @@ export async function settledAnswer(answer: Answer, waiting: Waiting, reread: Re
   return { ...latest, headers: { ...latest.headers, 'Preference-Applied': `wait=${waiting.seconds}` } };
 }
 
-function isBusy(body: string, transitional: readonly string[]): boolean {
+function isTransitional(body: string, transitional: readonly string[]): boolean {
   const { status } = JSON.parse(body) as { status?: string };
   return status !== undefined && transitional.includes(status);
 }

@@ -3,14 +3,14 @@ import { getNullableType, isListType, isObjectType, type GraphQLObjectType } fro
 import type { Operation } from '../../contract/operations';
 
 /** The object type of the body; null where there is no body or no object. */
-export function answerType(operation: Operation): GraphQLObjectType | null {
+export function responseType(operation: Operation): GraphQLObjectType | null {
   const type = getNullableType(operation.field.definition.type);
   return isObjectType(type) ? type : null;
 }
 
 /** The type of a list's rows. */
 export function rowType(operation: Operation): GraphQLObjectType | null {
-  const data = operation.field.list ? getNullableType(answerType(operation)?.getFields().data?.type) : null;
+  const data = operation.field.list ? getNullableType(responseType(operation)?.getFields().data?.type) : null;
   const row = isListType(data) ? getNullableType(data.ofType) : null;
   return isObjectType(row) ? row : null;
 }
@@ -22,11 +22,12 @@ export function isTagged(operation: Operation): boolean {
 
 /** The operation that reads the record which this operation creates; null where there is none. */
 export function readerOf(operation: Operation, operations: Operation[]): Operation | null {
-  const type = answerType(operation);
+  const type = responseType(operation);
   if (!type || !operation.statuses.includes(201)) return null;
   return (
     operations.find(
-      (other) => other.method === 'GET' && !other.field.list && other.path.endsWith('}') && answerType(other) === type,
+      (other) =>
+        other.method === 'GET' && !other.field.list && other.path.endsWith('}') && responseType(other) === type,
     ) ?? null
   );
 }

@@ -2,10 +2,10 @@
 // The patterns describe; core/formats.ts decides. Where input is folded or trimmed first, the pattern takes it unfolded.
 import type { FormatName } from '../../core/formats';
 import { specOf, type Spec } from '../../contract/spec';
-import type { Book } from './book';
+import type { DocumentBuilder } from './builder';
 import type { Schema } from './document';
 
-export interface Form {
+export interface SchemaWithExample {
   schema: Schema;
   example: unknown;
 }
@@ -13,7 +13,7 @@ export interface Form {
 // Names beyond ASCII are taken too and folded to punycode.
 const HOST = '[^\\s.:/@]+(?:\\.[^\\s.:/@]+)+';
 
-const stringForms: Record<FormatName | 'date-time', Form> = {
+const formatSchemas: Record<FormatName | 'date-time', SchemaWithExample> = {
   slug: { schema: { minLength: 3, maxLength: 40, pattern: '^[a-z](?:-?[a-z0-9])+$' }, example: 'my-name' },
   label: { schema: { minLength: 1, maxLength: 100 }, example: 'My name' },
   single_line: { schema: { pattern: '^[^\\u0000-\\u001f\\u007f]*$' }, example: 'One line of text' },
@@ -36,7 +36,7 @@ const stringForms: Record<FormatName | 'date-time', Form> = {
   commit_sha: { schema: { pattern: '^[0-9A-Fa-f]{7,40}$' }, example: '9fceb02d0ae598e95dc970b74767f19372d61af8' },
 };
 
-const scalarForms: Record<string, Form> = {
+const scalarSchemas: Record<string, SchemaWithExample> = {
   ID: { schema: { type: 'string' }, example: undefined },
   String: { schema: { type: 'string' }, example: 'text' },
   Int: { schema: { type: 'integer', format: 'int32' }, example: 1 },
@@ -46,23 +46,23 @@ const scalarForms: Record<string, Form> = {
 };
 
 /** The form of a scalar by its name. A scalar that only the SDL knows is a string with its @spec. */
-export function scalarForm(book: Book, name: string): Form {
-  const type = book.schema.getType(name);
-  const spec = type ? specOf(book.schema, type) : {};
-  const form = scalarForms[name] ?? { schema: { type: 'string' }, example: undefined };
+export function scalarSchema(builder: DocumentBuilder, name: string): SchemaWithExample {
+  const type = builder.schema.getType(name);
+  const spec = type ? specOf(builder.schema, type) : {};
+  const form = scalarSchemas[name] ?? { schema: { type: 'string' }, example: undefined };
   return { schema: { ...form.schema, ...leafBounds(spec) }, example: exampleIn(spec) ?? form.example };
 }
 
 /** The form of a format name. @throws Error on an unknown name */
-export function formatForm(name: string): Form {
-  const form = stringForms[name as FormatName] as Form | undefined;
+export function formatSchema(name: string): SchemaWithExample {
+  const form = formatSchemas[name as FormatName] as SchemaWithExample | undefined;
   if (!form) throw new Error(`schema: unknown format "${name}" in @spec`);
   return form;
 }
 
 /** The bounds of one value. A page size above the largest is taken as the largest, so the largest is its bound here. */
 export function leafBounds(spec: Spec): Schema {
-  const named = spec.format ? formatForm(spec.format) : undefined;
+  const named = spec.format ? formatSchema(spec.format) : undefined;
   const bounds: Schema = {
     ...named?.schema,
     minimum: spec.page === undefined ? spec.min : 1,
@@ -73,12 +73,12 @@ export function leafBounds(spec: Spec): Schema {
     enum: spec.sorts?.flatMap((key) => [key, `-${key}`]),
     default: spec.page,
   };
-  return given(bounds);
+  return withoutUndefined(bounds);
 }
 
 /** The bounds of a list, without those of its entries. */
 export function listBounds(spec: Spec): Schema {
-  return given({ minItems: spec.minItems, maxItems: spec.maxItems, uniqueItems: spec.unique });
+  return withoutUndefined({ minItems: spec.minItems, maxItems: spec.maxItems, uniqueItems: spec.unique });
 }
 
 /** The example that a @spec gives, undefined where it gives none. */
@@ -87,6 +87,6 @@ export function exampleIn(spec: Spec): unknown {
 }
 
 /** The same object without its undefined members. */
-export function given<T extends object>(values: T): T {
+export function withoutUndefined<T extends object>(values: T): T {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as T;
 }

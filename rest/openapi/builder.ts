@@ -1,10 +1,10 @@
 // The components of the document under work. A component is made when something first refers to it, so none is unused.
 import type { GraphQLSchema } from 'graphql';
 import type { OperationTable } from '../../contract/operations';
-import { rereaders, type Transitional } from '../wait';
+import { rereaders, type Transitional } from '../prefer_wait';
 import type { Components, Ref } from './document';
 
-export interface Book {
+export interface DocumentBuilder {
   schema: GraphQLSchema;
   table: OperationTable;
   components: Components;
@@ -14,7 +14,11 @@ export interface Book {
   use<Kind extends keyof Components>(kind: Kind, name: string, make: () => Components[Kind][string]): Ref;
 }
 
-export function openBook(schema: GraphQLSchema, table: OperationTable, transitional: Transitional): Book {
+export function createDocumentBuilder(
+  schema: GraphQLSchema,
+  table: OperationTable,
+  transitional: Transitional,
+): DocumentBuilder {
   const components: Components = { schemas: {}, parameters: {}, headers: {}, responses: {}, securitySchemes: {} };
   const begun = new Set<string>();
   return {

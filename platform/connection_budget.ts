@@ -30,7 +30,7 @@ export function connectionFlags(config: Pools): string[] {
  * Connections that each process that serves the API may keep: DATABASE_POOL_SIZE, or fewer, so that all fit.
  * @throws StartupError where not even two for each do
  */
-export async function fittingPool(sql: Sql, config: Pools): Promise<number> {
+export async function poolSizeThatFits(sql: Sql, config: Pools): Promise<number> {
   const [row] = await sql.query<{ room: number }>(ROOM, []);
   const room = row?.room ?? 0;
   const each = Math.floor((room - forHost(config)) / config.webConcurrency) - BESIDE_POOL_OF_WEB;

@@ -1,30 +1,30 @@
-// The processes that serve the API: started, started again when they end, told to stop together.
+// The processes that serve the API: started, restarted when they end, stopped together.
 import cluster, { type Worker } from 'node:cluster';
 import type { Logger } from '../../core/log';
 import { StartupError } from '../../core/startup_error';
 import { watchHandover } from './handover';
 import type { FromWeb, MetricList, ToWeb } from './messages';
 
-export interface Webs {
+export interface WebProcesses {
   /** Of the API. */
   port: number;
   /** Resolves with the reason when one ends again and again. */
   failed: Promise<Error>;
   /** How many serve. */
   serving(): number;
-  /** Of each that serves; where it does not answer soon, what it said last. */
+  /** Of each that serves; its last ones where it does not answer soon. */
   metrics(): Promise<MetricList[]>;
   /** Lets open requests finish, and resolves when all have ended. */
   stop(): Promise<void>;
 }
 
-export interface WebsOptions {
+export interface WebProcessesOptions {
   webConcurrency: number;
   shutdownGraceSeconds: number;
   /** Environment variables that differ from those of this process. */
   settings: Record<string, string>;
   log: Logger;
-  /** What a process that has ended had said last of its metrics. */
+  /** The last metrics of a process that has ended. */
   ended(last: MetricList): void;
 }
 
@@ -32,13 +32,13 @@ export interface WebsOptions {
 const SHORT_LIFE_MS = 30_000;
 const SHORT_LIVES_MAX = 6;
 /** After a second short life; twice as long after each further one. */
-const PAUSE_MS = 250;
-const ANSWER_MS = 2_000;
+const BACKOFF_MS = 250;
+const METRICS_TIMEOUT_MS = 2_000;
 /** Beyond the grace time, before a process that does not end is killed. */
-const PATIENCE_MS = 5_000;
-const HANDED_LOOK_MS = 250;
+const KILL_AFTER_GRACE_MS = 5_000;
+const HANDOVER_CHECK_MS = 250;
 
-interface Web {
+interface WebProcess {
   worker: Worker;
   begun: number;
   /** Short lives in its place before this one. */
@@ -52,20 +52,20 @@ interface Web {
   closeHanded(): void;
 }
 
-interface State extends WebsOptions {
+interface State extends WebProcessesOptions {
   phase: 'starting' | 'running' | 'stopping';
-  webs: Set<Web>;
+  processes: Set<WebProcess>;
   turn: number;
   /** Called when all serve, and when it can't go on. */
   settle(outcome: number | Error): void;
 }
 
 /** Resolves when all serve. @throws StartupError where one can't start */
-export async function openWebs(options: WebsOptions): Promise<Webs> {
+export async function startWebProcesses(options: WebProcessesOptions): Promise<WebProcesses> {
   // advanced: JSON has no NaN, which metrics may be.
   cluster.setupPrimary({ exec: require.resolve('./web'), args: [], serialization: 'advanced' });
   cluster.schedulingPolicy = cluster.SCHED_RR;
-  const state: State = { ...options, phase: 'starting', webs: new Set(), turn: 0, settle: () => {} };
+  const state: State = { ...options, phase: 'starting', processes: new Set(), turn: 0, settle: () => {} };
   const port = await new Promise<number | Error>((resolve) => {
     state.settle = resolve;
     for (let turn = 0; turn < options.webConcurrency; turn += 1) start(state, 0);
@@ -78,19 +78,19 @@ export async function openWebs(options: WebsOptions): Promise<Webs> {
   const failed = new Promise<Error>(
     (resolve) => (state.settle = (outcome) => void (outcome instanceof Error && resolve(outcome))),
   );
-  const serving = (): Web[] => [...state.webs].filter((web) => web.port !== null);
+  const serving = (): WebProcess[] => [...state.processes].filter((web) => web.port !== null);
   return {
     port,
     failed,
     serving: () => serving().length,
-    metrics: () => askAll(state, serving()),
+    metrics: () => collectMetrics(state, serving()),
     stop: () => stop(state),
   };
 }
 
 function start(state: State, shortLives: number): void {
   const worker = cluster.fork(state.settings);
-  const web: Web = {
+  const web: WebProcess = {
     worker,
     begun: performance.now(),
     shortLives,
@@ -99,34 +99,34 @@ function start(state: State, shortLives: number): void {
     metrics: [],
     closeHanded: watchHandover(worker),
   };
-  state.webs.add(web);
-  worker.on('message', (message: FromWeb) => hear(state, web, message));
-  worker.on('exit', (code, signal) => end(state, web, code, signal));
+  state.processes.add(web);
+  worker.on('message', (message: FromWeb) => handleMessage(state, web, message));
+  worker.on('exit', (code, signal) => handleExit(state, web, code, signal));
   worker.on('error', (error) => {
-    // Of a message to a process that has just died, too: its end is told besides.
-    if (worker.process.pid === undefined) end(state, web, null, error.message);
+    // Of a message to a process that has just died, too: its exit is reported besides.
+    if (worker.process.pid === undefined) handleExit(state, web, null, error.message);
   });
 }
 
-function hear(state: State, web: Web, message: FromWeb): void {
+function handleMessage(state: State, web: WebProcess, message: FromWeb): void {
   if (message.kind === 'metrics') web.metrics = message.list;
   else if (message.kind === 'failed') web.reason = message.reason;
-  else if (message.kind === 'attempt') tellOthers(state, web, message);
-  else serve(state, web, message.port);
+  else if (message.kind === 'attempt') broadcast(state, web, message);
+  else markServing(state, web, message.port);
 }
 
-function tellOthers(state: State, web: Web, message: ToWeb): void {
-  for (const other of state.webs) if (other !== web) tell(other, message);
+function broadcast(state: State, web: WebProcess, message: ToWeb): void {
+  for (const other of state.processes) if (other !== web) sendMessage(other, message);
 }
 
-function serve(state: State, web: Web, port: number): void {
+function markServing(state: State, web: WebProcess, port: number): void {
   web.port = port;
   state.log.info({ web: web.worker.id, pid: web.worker.process.pid }, 'a web process serves');
-  if ([...state.webs].every((one) => one.port !== null)) state.settle(port);
+  if ([...state.processes].every((one) => one.port !== null)) state.settle(port);
 }
 
-function end(state: State, web: Web, code: number | null, signal: string | null): void {
-  if (!state.webs.delete(web)) return;
+function handleExit(state: State, web: WebProcess, code: number | null, signal: string | null): void {
+  if (!state.processes.delete(web)) return;
   state.ended(web.metrics);
   if (state.phase === 'stopping') return;
   state.log.error({ web: web.worker.id, code, signal, reason: web.reason }, 'a web process ended');
@@ -139,18 +139,18 @@ function end(state: State, web: Web, code: number | null, signal: string | null)
     return state.settle(new StartupError(`web processes end again and again: ${why}`));
   setTimeout(
     () => state.phase === 'running' && start(state, shortLives),
-    shortLives < 2 ? 0 : PAUSE_MS * 2 ** (shortLives - 2),
+    shortLives < 2 ? 0 : BACKOFF_MS * 2 ** (shortLives - 2),
   );
 }
 
-async function askAll(state: State, webs: Web[]): Promise<MetricList[]> {
+async function collectMetrics(state: State, processes: WebProcess[]): Promise<MetricList[]> {
   const turn = (state.turn += 1);
-  await Promise.all(webs.map((web) => ask(web, turn)));
+  await Promise.all(processes.map((web) => requestMetrics(web, turn)));
   // What an ended one counted is kept elsewhere.
-  return webs.filter((web) => state.webs.has(web)).map((web) => web.metrics);
+  return processes.filter((web) => state.processes.has(web)).map((web) => web.metrics);
 }
 
-function ask(web: Web, turn: number): Promise<void> {
+function requestMetrics(web: WebProcess, turn: number): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer);
@@ -160,25 +160,27 @@ function ask(web: Web, turn: number): Promise<void> {
     const hearAnswer = (message: FromWeb): void => {
       if (message.kind === 'metrics' && message.turn === turn) done();
     };
-    const timer = setTimeout(done, ANSWER_MS);
+    const timer = setTimeout(done, METRICS_TIMEOUT_MS);
     web.worker.on('message', hearAnswer).once('exit', done);
-    tell(web, { kind: 'metrics', turn });
+    sendMessage(web, { kind: 'metrics', turn });
   });
 }
 
-function tell({ worker }: Web, message: ToWeb): void {
+function sendMessage({ worker }: WebProcess, message: ToWeb): void {
   if (worker.isConnected()) worker.send(message, undefined, () => {});
 }
 
 async function stop(state: State): Promise<void> {
   state.phase = 'stopping';
-  const webs = [...state.webs];
-  const timer = setInterval(() => webs.forEach((web) => web.closeHanded()), HANDED_LOOK_MS);
-  await Promise.all(webs.map(({ worker }) => stopOne(worker, state.shutdownGraceSeconds * 1000 + PATIENCE_MS)));
+  const processes = [...state.processes];
+  const timer = setInterval(() => processes.forEach((web) => web.closeHanded()), HANDOVER_CHECK_MS);
+  await Promise.all(
+    processes.map(({ worker }) => stopWorker(worker, state.shutdownGraceSeconds * 1000 + KILL_AFTER_GRACE_MS)),
+  );
   clearInterval(timer);
 }
 
-function stopOne({ process: child }: Worker, patienceMs: number): Promise<void> {
+function stopWorker({ process: child }: Worker, patienceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs);
     child.once('exit', () => {

@@ -1,0 +1,38 @@
+// Notifies the loops of all processes that a table has rows that are due. Loops poll every second anyway: the notification
+// only saves the wait. So it is sent after the commit, and one for many rows: a NOTIFY inside the transactions would make
+// their commits wait for each other (PostgreSQL takes one lock for all that notify).
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Sql } from '../core/context';
+import { named } from '../db/statement';
+
+const NOTIFY = named(`select pg_notify('due', due) from unnest($1::text[]) due`);
+
+/** The first notification goes out at once; further ones are gathered for so long. */
+const PAUSE_MS = 20;
+
+export interface DueNotifier {
+  /** Sends a notification soon, together with those of the meantime. */
+  notify(table: string): void;
+}
+
+export function openDueNotifier(database: Sql): DueNotifier {
+  const tables = new Set<string>();
+  let isNotifying = false;
+  const notifyAll = async (): Promise<void> => {
+    while (tables.size) {
+      const now = [...tables];
+      tables.clear();
+      await database.query(NOTIFY, [now]).catch(() => undefined); // without the database nothing is worked on
+      await sleep(PAUSE_MS, undefined, { ref: false });
+    }
+    isNotifying = false;
+  };
+  return {
+    notify(table) {
+      tables.add(table);
+      if (isNotifying) return;
+      isNotifying = true;
+      void notifyAll();
+    },
+  };
+}
