@@ -1,4 +1,4 @@
-// Keeps the ingress true to the database: routes of an application are read again when NOTIFY tells of a change, all of
+// Keeps the routes of the ingress as they are in the database: routes of an application are read again when NOTIFY tells of a change, all of
 // them at the start, after a lost connection, and now and then.
 import type { Logger } from '../core/log';
 import type { IngressDriver } from '../drivers/ingress';
@@ -10,7 +10,7 @@ export interface RouteFeed {
   close(): Promise<void>;
 }
 
-const ALL_AGAIN_MS = 30_000;
+const READ_ALL_EVERY_MS = 30_000;
 
 interface Parts {
   database: Database;
@@ -31,21 +31,21 @@ interface State extends Parts {
 export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
   const state: State = { ...parts, changed: new Set(), all: true, running: null };
   await readRoutes(state);
-  const everything = (): void => {
+  const readAll = (): void => {
     state.all = true;
     void readRoutes(state);
   };
-  const told = (id: string): void => {
+  const readOne = (id: string): void => {
     state.changed.add(id);
     void readRoutes(state);
   };
   const listener = listen(
     parts.databaseUrl,
-    { routes: told, certificates: (host) => parts.ingress.forgetCertificate(host) },
+    { routes: readOne, certificates: (host) => parts.ingress.forgetCertificate(host) },
     parts.log,
-    everything,
+    readAll,
   );
-  const timer = setInterval(everything, ALL_AGAIN_MS);
+  const timer = setInterval(readAll, READ_ALL_EVERY_MS);
   return {
     async close() {
       clearInterval(timer);
@@ -55,7 +55,7 @@ export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
   };
 }
 
-/** One look at a time: what is told meanwhile is looked at next. */
+/** One read at a time: what changes meanwhile is read next. */
 function readRoutes(state: State): Promise<void> {
   return (state.running ??= readWhatChanged(state).finally(() => (state.running = null)));
 }
@@ -65,8 +65,8 @@ async function readWhatChanged(state: State): Promise<void> {
     try {
       await readNext(state);
     } catch (error) {
-      // The ingress serves on with the routes that it has; the next look reads them all.
-      state.log.warn({ err: error }, 'routes could not be read');
+      // The ingress goes on with the routes that it has; the next read replaces them all.
+      state.log.warn({ err: error }, 'The routes could not be read.');
       state.all = true;
       return;
     }

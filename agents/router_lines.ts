@@ -13,9 +13,9 @@ export interface RouterLines {
   close(): Promise<void>;
 }
 
-const EVERY_MS = 400;
-/** Of one application between two batches, a thousand a second: a line costs as much as leading the request. Failures count extra. */
-const TURN_MAX = 400;
+const WRITE_EVERY_MS = 400;
+/** Of one application between two batches, a thousand a second: a line costs as much as forwarding the request. Failures count extra. */
+const LINES_PER_BATCH_MAX = 400;
 const BATCH = 2_000;
 const WAITING_MAX = 20_000;
 const ORIGINS_MAX = 10_000;
@@ -48,7 +48,7 @@ export function openRouterLines({ database, log }: { database: Database; log: Lo
   const timer = setInterval(() => {
     state.taken.clear();
     if (state.waiting.length || state.lost.size) state.writing = state.writing.then(() => writeAll(state));
-  }, EVERY_MS).unref();
+  }, WRITE_EVERY_MS).unref();
   return {
     line(line) {
       if (hasRoom(state, line)) state.waiting.push(line);
@@ -65,7 +65,7 @@ export function openRouterLines({ database, log }: { database: Database; log: Lo
 function hasRoom({ waiting, taken }: State, { application_id, status }: AccessLine): boolean {
   if (waiting.length >= WAITING_MAX) return false;
   const count = taken.get(application_id) ?? 0;
-  if (count >= TURN_MAX && status < 500) return false;
+  if (count >= LINES_PER_BATCH_MAX && status < 500) return false;
   taken.set(application_id, count + 1);
   return true;
 }
@@ -77,7 +77,7 @@ async function writeAll(state: State): Promise<void> {
     try {
       await write(state, batch, lost);
     } catch (error) {
-      if (!state.away) state.log.warn({ err: error }, 'router lines could not be written');
+      if (!state.away) state.log.warn({ err: error }, 'The router lines could not be written to the log.');
       state.away = true;
       return;
     }
@@ -145,6 +145,6 @@ function messageOf(line: AccessLine): string {
 
 function lossLine({ origins }: State, applicationId: string, count: number): LogLineInput | null {
   const origin = origins.get(applicationId);
-  const message = `${count} router ${count === 1 ? 'line was' : 'lines were'} left out: more requests came than lines could be stored.`;
+  const message = `${count} router ${count === 1 ? 'line was' : 'lines were'} left out, because requests arrived faster than their lines could be stored.`;
   return origin ? { ...origin, source: 'system', level: 'warning', message } : null;
 }

@@ -1,4 +1,4 @@
-// Programs of the host, run without a shell, with a bounded time and the C locale so that their words can be read.
+// Programs of the host, run without a shell, with a time limit and in the C locale, so that their output can be parsed.
 import { execFile } from 'node:child_process';
 import { DriverError, diskFull, untilAborted } from './driver';
 import type { DriverContext } from './driver';
@@ -11,7 +11,10 @@ export class CommandFailed extends DriverError {
     readonly stdout: string,
     readonly stderr: string,
   ) {
-    super('transient', `${program} failed with code ${code ?? 'none'}`);
+    super(
+      'transient',
+      `The program ${program} ${code === null ? 'was ended by a signal' : `failed with code ${code}`}.`,
+    );
   }
 }
 
@@ -47,8 +50,10 @@ export function runToItsEnd(program: string, args: string[], ctx: DriverContext)
 
 function toDriverError(program: string, error: Error, stdout: string, stderr: string): DriverError {
   const code: unknown = (error as NodeJS.ErrnoException).code;
-  if (code === 'ENOENT') return new DriverError('unsupported', `the host has no program ${program}`);
-  if (error.name === 'AbortError') return new DriverError('transient', `${program} ran out of its time`);
+  if (code === 'ENOENT')
+    return new DriverError('unsupported', `The host lacks the program ${program}. An operator has to install it.`);
+  if (error.name === 'AbortError')
+    return new DriverError('transient', `The program ${program} did not finish in time.`);
   if (/No space left on device|Disk quota exceeded/.test(stderr)) return diskFull();
   return new CommandFailed(program, typeof code === 'number' ? code : null, stdout, stderr.trim());
 }

@@ -54,8 +54,8 @@ async function askResolvers(servers: string[], name: string, question: Question)
 function throwDnsError(name: string, error: unknown): string[] {
   const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
   if (noSuchRecord.has(code)) return [];
-  if (badQuestion.has(code)) throw new DriverError('invalid', `${name} is not a name that the DNS can be asked for`);
-  throw new DriverError('transient', `the DNS servers gave no answer about ${name} (${code})`);
+  if (badQuestion.has(code)) throw new DriverError('invalid', `${name} is not a valid DNS name.`);
+  throw new DriverError('transient', `The DNS servers did not answer about ${name} (${code}).`);
 }
 
 function normalizeNames(names: string[]): string[] {

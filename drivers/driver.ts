@@ -56,7 +56,7 @@ export interface ResourceDriver<S, O> {
   /** Never throws: a driver that cannot work here says so. */
   fingerprint(ctx: DriverContext): Promise<Fingerprint>;
 
-  /** Looks, never modifies. */
+  /** Observes, never modifies. */
   observe(r: Desired<S>, ctx: DriverContext): Promise<Observation<O>>;
 
   /**
@@ -66,7 +66,7 @@ export interface ResourceDriver<S, O> {
   ensure(r: Desired<S>, obs: Observation<O>, ctx: DriverContext): Promise<Ensured>;
 
   /**
-   * Takes the thing and all its left-overs away. Absent is success; so is foreign, which is left alone. Tear-down has
+   * Removes the thing and all its left-overs. Absent is success; so is foreign, which is left alone. Tear-down has
    * ended when this resolves, not when `observe` says absent: left-overs of an interrupted call count too.
    */
   remove(r: Desired<S>, obs: Observation<O>, ctx: DriverContext): Promise<void>;
@@ -102,24 +102,24 @@ export function driverContext(milliseconds: number, parent?: AbortSignal): Drive
 /** Throws DriverError `transient` once the context has ended. Called between steps. */
 export function checkpoint(ctx: DriverContext): void {
   if (ctx.signal.aborted || Date.now() >= ctx.deadline)
-    throw new DriverError('transient', 'the step ran out of its time');
+    throw new DriverError('transient', 'The step did not finish in time.');
 }
 
 /**
- * The end of `work`, or DriverError `transient` when the signal is aborted before: then the work goes on, and nobody waits
- * for it. A signal that outlives many of these keeps nothing of them.
+ * Waits for `work`, but no longer than until the signal is aborted: then it throws DriverError `transient`, and the work
+ * goes on in the background. No listener stays behind on a signal that outlives many of these calls.
  */
 export function untilAborted<T>(
   signal: AbortSignal,
   work: Promise<T> | T,
-  over = new DriverError('transient', 'the step ran out of its time'),
+  timeout = new DriverError('transient', 'The step did not finish in time.'),
 ): Promise<T> {
-  const heard = new AbortController();
+  const listening = new AbortController();
   const end = new Promise<never>((_, reject) => {
-    if (signal.aborted) return reject(over);
-    signal.addEventListener('abort', () => reject(over), { once: true, signal: heard.signal });
+    if (signal.aborted) return reject(timeout);
+    signal.addEventListener('abort', () => reject(timeout), { once: true, signal: listening.signal });
   });
-  return Promise.race([work, end]).finally(() => heard.abort());
+  return Promise.race([work, end]).finally(() => listening.abort());
 }
 
 const reasonByErrno: Record<string, DriverErrorReason> = {
@@ -142,13 +142,13 @@ export async function asDriverErrors<T>(work: () => Promise<T>): Promise<T> {
 
 /** No room on a file system of the host: neither a mistake of the user nor worth an early retry. */
 export function diskFull(): DriverError {
-  return new DriverError('capacity', 'the disk of the host is full; an operator has to make room');
+  return new DriverError('capacity', 'The disk of the host is full. An operator has to free space.');
 }
 
 function toDriverError(error: unknown): DriverError {
   const code = String((error as NodeJS.ErrnoException).code ?? (error as Error).name);
   if (code === 'ENOSPC' || code === 'EDQUOT') return Object.assign(diskFull(), { cause: error });
-  return Object.assign(new DriverError(reasonByErrno[code] ?? 'transient', `the host answered ${code}`), {
+  return Object.assign(new DriverError(reasonByErrno[code] ?? 'transient', `The host answered ${code}.`), {
     cause: error,
   });
 }

@@ -1,4 +1,5 @@
-// The way in: one listener that leads requests by their host name to instances. It keeps no truth: routes are given to it.
+// The reverse proxy in front of applications: forwards requests by their host name to instances. It stores nothing: routes
+// are given to it.
 
 export interface Route {
   application_id: string;
@@ -63,7 +64,7 @@ export interface Certificate {
   key: string;
 }
 
-/** What the ingress asks while it serves. */
+/** What the ingress calls while it serves. */
 export interface IngressCallbacks {
   /** Certificate for a host name, null where there is none. Asked once per name and remembered until `forgetCertificate`. */
   certificate(host: string): Promise<Certificate | null>;
@@ -76,21 +77,21 @@ export interface IngressDriver {
   /** As bound: the plain port, and the one with TLS where it is configured. */
   readonly ports: { http: number; https: number | null };
   /**
-   * To be called before routes are read, for `apply` and `update`: of two readings that overlap, the one that began first
-   * may end last, and must not bring back what was true before.
+   * To be called before routes are read, for `replaceRoutes` and `replaceApplicationRoutes`: of two reads that overlap, the
+   * one that began first may end last, and must not bring back old routes.
    */
   beginRead(): number;
-  /** Replaces all routes, except for those of applications of which something read later is known. */
-  replaceRoutes(routes: Route[], reading?: number): void;
+  /** Replaces all routes, except those of applications that a later read has replaced. */
+  replaceRoutes(routes: Route[], read?: number): void;
   /** Replaces the routes of one application, previews included; none removes them. */
-  replaceApplicationRoutes(applicationId: string, routes: Route[], reading?: number): void;
-  /** Routes that will be true in a moment: whatever is read meanwhile, they stand until the answer is called. Then they should be read again. */
+  replaceApplicationRoutes(applicationId: string, routes: Route[], read?: number): void;
+  /** Routes that are about to become true: no read replaces them until the returned function is called. Then they should be read again. */
   pinRoutes(applicationId: string, routes: Route[]): () => void;
   /** No new requests to the instance from now on; resolves when its open ones have ended, or after `ms`. WebSockets do not hold it longer than 5 s. */
   drain(instanceId: string, ms: number): Promise<void>;
   /** Counters since the last call. */
   takeTraffic(): Traffic[];
-  /** Asks for the certificate of the host name again, null for all of them. */
+  /** Loads the certificate of the host name again when it is next needed, null: those of all names. */
   forgetCertificate(host: string | null): void;
   /** Takes no new connections, lets open requests finish within the grace time. */
   close(graceMs: number): Promise<void>;

@@ -2,7 +2,7 @@
 import { CommandFailed, run } from './command';
 import type { DriverContext } from './driver';
 
-// A large tree must not begin anew with each step of a job: it goes on while the steps come and go.
+// The removal of a large tree must not start over with each step of a job: it goes on while the steps come and go.
 const unboundedContext = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
 
 /**

@@ -62,7 +62,7 @@ export interface UnitUsage {
   network: { received_bytes: number; sent_bytes: number } | null;
 }
 
-/** `signal`: what the program takes for a wish to end, e.g. SIGINT for a PostgreSQL that should not wait for its clients. */
+/** `signal`: what makes the program stop, e.g. SIGINT for a PostgreSQL that should not wait for its clients. */
 export interface StopOptions {
   grace_ms: number;
   signal?: NodeJS.Signals;
@@ -84,7 +84,7 @@ export interface RuntimeDriver {
 
   /** Starts the unit, or finds it where it was started before (also by a control plane that died in the middle). @throws DriverError */
   start(spec: UnitSpec, ctx: DriverContext): Promise<Handle>;
-  /** Looks, never modifies. A unit that was started without its handle having been stored is found by its id: see `find`. */
+  /** Never modifies anything. A unit that was started without its handle having been stored is found by its id: see `find`. */
   inspect(handle: Handle): Promise<UnitState>;
   /** The handle of a unit that was started under this id, null where there is none. */
   find(unitId: string): Promise<Handle | null>;
@@ -99,12 +99,12 @@ export interface RuntimeDriver {
   listening(handle: Handle): Promise<number[] | null>;
   /** Lines after `position`, null = from the beginning. At most 256 KiB at a time. A unit that is gone has none. A position names its run: of an earlier unit of the same id it means the beginning. */
   readLog(unitId: string, position: string | null): Promise<LogChunk>;
-  /** Lets go of the part of the log before `position`, so that the file of a chatty unit does not fill the disk. */
+  /** Discards the part of the log before `position`, so that the file of a chatty unit does not fill the disk. */
   trimLog(unitId: string, position: string): Promise<void>;
 
   /** A port of the configured range on which nothing listens. @throws DriverError capacity where none is left */
   freePort(taken: ReadonlySet<number>): Promise<number>;
-  /** Ids of all units on this host, for the look for orphans and for the shipper of logs. */
+  /** Ids of all units on this host, for the sweep of orphans and for the shipper of logs. */
   list(): Promise<string[]>;
   /** Calls back within about a second after a unit has ended, whoever started it. Returns how to stop watching. */
   watch(ended: (unitId: string) => void): () => void;

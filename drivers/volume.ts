@@ -1,4 +1,4 @@
-// Volumes: a place for files with a size. Two engines: a directory whose use is measured (soft limit) and a disk image
+// Volumes: directories with a size. Two engines: a directory whose use is measured (soft limit) and a disk image
 // on a loop device (hard limit).
 import { DriverError, driverContext } from './driver';
 import type { ResourceDriver } from './driver';
@@ -67,5 +67,9 @@ async function firstHealthy(preferred: VolumeDriver, fallback: VolumeDriver): Pr
 
 async function requireHealthy(driver: VolumeDriver): Promise<void> {
   const { healthy, reason } = await driver.fingerprint(driverContext(20_000));
-  if (!healthy) throw new DriverError('unsupported', `the volume driver ${driver.name} cannot work here: ${reason}`);
+  if (!healthy)
+    throw new DriverError(
+      'unsupported',
+      `The volume driver ${driver.name} (VOLUME_DRIVER) does not work on this host. ${reason}`,
+    );
 }

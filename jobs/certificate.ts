@@ -35,7 +35,7 @@ const RENEW_BEFORE_MS = 30 * DAY_MS;
 
 const NONE: Certificate = { status: 'none', issuer: null, expires_at: null, error: null };
 const NO_WILDCARDS =
-  'A certificate for a wildcard has to be proven in the DNS, which the platform does not support yet. Add the host names that you need one by one.';
+  'A certificate for a wildcard needs a DNS challenge, which the platform does not support yet. Add the host names that you need one by one.';
 
 // No `states`: an order is tried for ever, in growing pauses.
 export const job: Job<CertificateRow> = { table: 'certificates', stepMs: 3 * MINUTE_MS, reconcile };
@@ -75,7 +75,7 @@ async function orderCertificate(
   try {
     const issued = await obtain(row, driver, ctx);
     await showCertificate(ctx.sql, row, shownOf(issued, null));
-    ctx.log.info({ issuer: issued.issuer, expires_at: issued.expires_at }, 'a certificate was issued');
+    ctx.log.info({ issuer: issued.issuer, expires_at: issued.expires_at }, 'A certificate was issued.');
     return settled({}, nextCheckMs(issued));
   } catch (error) {
     throw await showRefusal(row, error, ctx);
@@ -97,7 +97,7 @@ async function obtain(row: CertificateRow, driver: CertificateDriver, ctx: JobCo
   return valid;
 }
 
-/** Says to the owner of the domain what is wrong, and to the loop when to try again. */
+/** Shows the owner of the domain what is wrong; the error says when to try again. */
 async function showRefusal(row: CertificateRow, error: unknown, ctx: JobContext): Promise<unknown> {
   if (!(error instanceof DriverError) || ctx.signal.aborted) return error;
   await showCertificate(ctx.sql, row, shownOf(row, error.message));

@@ -1,4 +1,4 @@
-// Volumes: made, grown, measured, repaired and taken away through the driver that each was made with.
+// Volumes: created, grown, measured, repaired and removed through the driver that each was created with.
 import { driverContext, DriverError, type Desired, type ExternalRef, type Observation } from '../drivers/driver';
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../drivers/volume';
 import type { LoopRow } from '../db/lease';
@@ -36,7 +36,7 @@ async function ensureVolume(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
   const after = await observe(driver, row, ctx);
   if (after.state === 'present' && after.upToDate)
     return settledWith({ ...row, ref: made.ref }, driver, after.observed);
-  throw new DriverError('transient', 'the volume is not yet as wanted');
+  throw new DriverError('transient', 'The volume is not ready yet.');
 }
 
 async function tearDown(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
@@ -66,7 +66,11 @@ function settledWith(row: VolumeRow, driver: VolumeDriver, observed: VolumeObser
 function driverOf(row: VolumeRow, ctx: JobContext): VolumeDriver {
   const { volumes } = ctx.drivers;
   const driver = row.driver === null ? volumes.default : volumes.byName.get(row.driver);
-  if (!driver) throw new DriverError('unsupported', 'the engine that this volume was made with is not available here');
+  if (!driver)
+    throw new DriverError(
+      'unsupported',
+      'The volume driver that this volume was created with is not available on this host.',
+    );
   return driver;
 }
 

@@ -65,7 +65,7 @@ describe('without an authority', () => {
       await bench.active('www.busy.example');
       const { certificate } = await bench.until('www.busy.example', { status: 'failed' });
       expect(certificate.error).toBe(
-        'The certificate authority takes no more requests for now: too many certificates already issued.',
+        'The certificate authority accepts no more requests at the moment: too many certificates already issued.',
       );
       expect(Math.round((await bench.pause('www.busy.example')) / 60)).toBe(120);
     } finally {
@@ -160,7 +160,7 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     await bench.active('www.away.example');
     const { certificate } = await bench.until('www.away.example', { status: 'failed' });
     expect(certificate.error).toBe(
-      'The certificate authority does not answer as it should (ECONNREFUSED). The platform tries again.',
+      'The certificate authority is not available (ECONNREFUSED). The platform tries again.',
     );
     expect(Math.round((await bench.pause('www.away.example')) / 60)).toBe(1);
     await bench.due('www.away.example');
@@ -198,7 +198,7 @@ withPebble('with an authority (needs pebble and openssl)', () => {
       bench.work(pebble);
       const { certificate } = await bench.until('www.astray.example', { status: 'failed' });
       expect(certificate.error).toMatch(
-        /^The certificate authority got another answer at the host name than the one of the platform: .*somebody else/,
+        /^The host name does not lead to this platform: the certificate authority got the answer of another server: .*somebody else/,
       );
     } finally {
       bench.dns.set('ingress.example.net', 'A', ['127.0.0.1']);

@@ -1,4 +1,4 @@
-// Certificates by ACME (RFC 8555), proven by HTTP-01. The words of the protocol are acme-client's, the wire is ours.
+// Certificates by ACME (RFC 8555), proven by HTTP-01. acme-client speaks the protocol, over our own transport.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type * as acmeClient from 'acme-client';
@@ -18,11 +18,11 @@ interface Options {
 
 type Acme = typeof acmeClient;
 
-const LOOK_EVERY_MS = 500;
+const POLL_EVERY_MS = 500;
 const CHECKED_WITHIN_MS = 60_000;
 
 export function acmeCertificates({ directory, email, roots }: Options): CertificateDriver {
-  const wire = openAcmeTransport(roots);
+  const transport = openAcmeTransport(roots);
   const contact = email === null ? [] : [`mailto:${email}`];
   return {
     authority: directory,
@@ -30,7 +30,7 @@ export function acmeCertificates({ directory, email, roots }: Options): Certific
       try {
         // 28 MB of memory that an installation without certificates does not need.
         const acme = await import('acme-client');
-        acme.axios.defaults.adapter = wire;
+        acme.axios.defaults.adapter = transport;
         const client = new acme.Client({ directoryUrl: directory, accountKey: request.accountKey });
         // With a known key this finds the account (section 7.3.1). Whoever sets ACME_DIRECTORY agrees to its terms.
         await client.createAccount({ termsOfServiceAgreed: true, contact });
@@ -92,7 +92,7 @@ async function waitForOrder(
   while (waiting.includes(found.status)) {
     if (performance.now() > end)
       throw new DriverError('transient', 'The certificate authority did not finish its check within a minute.');
-    await sleep(LOOK_EVERY_MS, undefined, { signal: ctx.signal });
+    await sleep(POLL_EVERY_MS, undefined, { signal: ctx.signal });
     found = await client.getOrder(found);
   }
   return found;
@@ -118,11 +118,11 @@ function issuerOf({ issuer }: X509Certificate): string {
   return [part('O'), part('CN')].filter(Boolean).join(' ') || issuer.replaceAll('\n', ', ');
 }
 
-// Anything but a DriverError is a surprise. It must not be tried again at once: authorities count.
+// Anything but a DriverError is unexpected. It must not be tried again at once: authorities limit the rate of orders.
 function toDriverError(error: unknown, ctx: DriverContext): DriverError {
   if (error instanceof DriverError) return error;
   const message = ctx.signal.aborted
-    ? 'the step ran out of its time'
+    ? 'The certificate was not issued in time.'
     : 'The certificate could not be obtained because of an internal error.';
   return Object.assign(new DriverError('transient', message), { cause: error });
 }

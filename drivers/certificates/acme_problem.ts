@@ -1,4 +1,4 @@
-// What an authority says when it refuses, in the words of the owner of a host name.
+// The refusals of an authority as messages for the owner of a host name.
 import { DriverError } from '../driver';
 
 /** A problem document of an authority (RFC 8555 section 6.7). */
@@ -14,15 +14,17 @@ const BUSY_MS = 3_600_000;
 const DETAIL_CHARACTERS = 500;
 
 const meanings: Record<string, string> = {
-  dns: 'The certificate authority found no usable records of the host name in the DNS',
+  dns: 'The certificate authority found no usable DNS records of the host name',
   connection: 'The certificate authority could not reach the host name on port 80',
-  unauthorized: 'The certificate authority got another answer at the host name than the one of the platform',
-  incorrectResponse: 'The certificate authority got another answer at the host name than the one of the platform',
+  unauthorized:
+    'The host name does not lead to this platform: the certificate authority got the answer of another server',
+  incorrectResponse:
+    'The host name does not lead to this platform: the certificate authority got the answer of another server',
   caa: 'A CAA record in the DNS forbids this certificate authority to issue for the host name',
   rejectedIdentifier: 'The certificate authority issues no certificates for this host name',
   externalAccountRequired:
-    'The certificate authority wants an account that was agreed upon beforehand, which the platform does not support',
-  userActionRequired: 'The certificate authority wants its new terms to be accepted by the operator',
+    'The certificate authority requires an external account binding, which the platform does not support',
+  userActionRequired: 'The operator has to accept new terms of the certificate authority',
 };
 
 /**
@@ -35,7 +37,7 @@ export function toRefusal(problem: AcmeProblem, retryAfterMs: number | null): Dr
   if (kind === 'rateLimited')
     return new DriverError(
       'transient',
-      sentence('The certificate authority takes no more requests for now', detail),
+      sentence('The certificate authority accepts no more requests at the moment', detail),
       retryAfterMs ?? BUSY_MS,
     );
   return new DriverError(
@@ -49,7 +51,7 @@ export function toRefusal(problem: AcmeProblem, retryAfterMs: number | null): Dr
 export function toOutage(what: string, retryAfterMs: number | null): DriverError {
   return new DriverError(
     'transient',
-    `The certificate authority does not answer as it should (${what}). The platform tries again.`,
+    `The certificate authority is not available (${what}). The platform tries again.`,
     retryAfterMs ?? undefined,
   );
 }

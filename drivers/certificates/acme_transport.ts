@@ -1,5 +1,5 @@
-// How acme-client reaches an authority. Its own way waits and repeats by itself, outside of the loop's time, and loses
-// the reason of a broken connection; so we give it ours.
+// How acme-client reaches an authority. Its own transport waits and retries by itself, outside of the deadline of
+// a job's step, and loses the reason of a broken connection; so it gets ours.
 import * as http from 'node:http';
 import * as https from 'node:https';
 import { rootCertificates } from 'node:tls';
@@ -14,10 +14,10 @@ interface Reply {
   text: string;
 }
 
-const ANSWER_WITHIN_MS = 15_000;
-const ANSWER_BYTES_MAX = 1 << 20;
+const RESPONSE_TIMEOUT_MS = 15_000;
+const RESPONSE_BYTES_MAX = 1 << 20;
 /** Longer pauses than a day are a mistake of the authority, or of its clock. */
-const PATIENCE_MAX_MS = 86_400_000;
+const RETRY_AFTER_MAX_MS = 86_400_000;
 const BAD_NONCE = 'urn:ietf:params:acme:error:badNonce';
 
 /** @param roots PEM, trusted besides the usual ones. Rejects with a DriverError for each answer that is a refusal. */
@@ -38,7 +38,7 @@ export function openAcmeTransport(roots: string | null): AcmeTransport {
 
 function send(url: URL, options: https.RequestOptions, body: string | undefined): Promise<Reply> {
   const client = url.protocol === 'https:' ? https : http;
-  const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
+  const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
   return new Promise<Reply>((resolve, reject) => {
     const request = client.request(
       url,
@@ -53,7 +53,7 @@ function send(url: URL, options: https.RequestOptions, body: string | undefined)
     request.on('error', reject);
     request.end(body);
   }).catch((error: NodeJS.ErrnoException) => {
-    throw Object.assign(toOutage(signal.aborted ? 'no answer in time' : (error.code ?? error.name), null), {
+    throw Object.assign(toOutage(signal.aborted ? 'no response in time' : (error.code ?? error.name), null), {
       cause: error,
     });
   });
@@ -64,7 +64,7 @@ async function collect(response: http.IncomingMessage): Promise<string> {
   let size = 0;
   for await (const part of response as AsyncIterable<Buffer>) {
     size += part.length;
-    if (size > ANSWER_BYTES_MAX) throw Object.assign(new Error('the answer is too long'), { code: 'too long' });
+    if (size > RESPONSE_BYTES_MAX) throw Object.assign(new Error('the response is too long'), { code: 'too long' });
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');
@@ -72,7 +72,7 @@ async function collect(response: http.IncomingMessage): Promise<string> {
 
 function requireSuccess(status: number, headers: http.IncomingHttpHeaders, text: string): void {
   if (status >= 200 && status < 300) return;
-  const pause = pauseIn(headers['retry-after']);
+  const pause = retryAfterMsOf(headers['retry-after']);
   const problem = parse(text);
   // acme-client signs again with the nonce of this answer (section 6.5).
   if (problem.type === BAD_NONCE) return;
@@ -90,8 +90,8 @@ function parse(text: string): AcmeProblem {
 }
 
 /** Seconds or a date (RFC 9110 section 10.2.3). */
-function pauseIn(header: string | undefined): number | null {
+function retryAfterMsOf(header: string | undefined): number | null {
   if (header === undefined) return null;
   const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
-  return ms > 0 ? Math.min(ms, PATIENCE_MAX_MS) : null;
+  return ms > 0 ? Math.min(ms, RETRY_AFTER_MAX_MS) : null;
 }

@@ -1,4 +1,4 @@
-// A certificate that the operator brings along: of *.APPS_DOMAIN, say.
+// A certificate that the operator provides, for example of *.APPS_DOMAIN.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { StartupError } from '../../core/startup_error';
@@ -19,23 +19,23 @@ interface Loaded {
   leaf: X509Certificate;
 }
 
-const LOOK_EVERY_MS = 60_000;
+const CHECK_EVERY_MS = 60_000;
 
 /**
- * Reads INGRESS_CERT_FILE and INGRESS_KEY_FILE; null where neither is set. Looks every minute whether the files were
- * renewed: then `changed` is called, and the new ones are served once they fit together.
+ * Reads INGRESS_CERT_FILE and INGRESS_KEY_FILE; null where neither is set. Checks every minute whether the files have
+ * changed: then `changed` is called, and the new ones are served once they fit together.
  * @throws StartupError for one without the other, and for files that can't be read or do not fit together
  */
 export function operatorCertificate(
   { ingressCertFile: certFile, ingressKeyFile: keyFile }: Files,
   changed: () => void,
-  lookEveryMs = LOOK_EVERY_MS,
+  checkEveryMs = CHECK_EVERY_MS,
 ): OperatorCertificate | null {
   if (certFile === null && keyFile === null) return null;
   if (certFile === null || keyFile === null)
     throw new StartupError('INGRESS_CERT_FILE and INGRESS_KEY_FILE need each other');
   let loaded = load(certFile, keyFile);
-  const look = (): void => {
+  const reload = (): void => {
     try {
       loaded = load(certFile, keyFile);
       changed();
@@ -43,10 +43,10 @@ export function operatorCertificate(
       // Half written: the second file follows, and with it the next call.
     }
   };
-  for (const file of [certFile, keyFile]) watchFile(file, { interval: lookEveryMs, persistent: false }, look);
+  for (const file of [certFile, keyFile]) watchFile(file, { interval: checkEveryMs, persistent: false }, reload);
   return {
     of: (hostname) => (loaded.leaf.checkHost(hostname) ? { chain: loaded.chain, key: loaded.key } : null),
-    close: () => [certFile, keyFile].forEach((file) => unwatchFile(file, look)),
+    close: () => [certFile, keyFile].forEach((file) => unwatchFile(file, reload)),
   };
 }
 

@@ -127,7 +127,7 @@ function newIngressState(options: IngressOptions): IngressState {
   };
 }
 
-// requestTimeout would end long uploads; a client that has stopped sending is found by the sweep.
+// requestTimeout would end long uploads; a client that has stopped sending is found by enforceTimeouts.
 function serverOptions(limits: IngressLimits): http.ServerOptions {
   return {
     insecureHTTPParser: false,

@@ -22,7 +22,7 @@ export interface IngressLimits {
   tunnelIdleMs: number;
   /** How long a drain waits for WebSockets. */
   tunnelDrainMs: number;
-  /** How often times are looked at: the precision of all of them. */
+  /** How often timeouts are enforced: the precision of all of them. */
   sweepMs: number;
 }
 

@@ -1,4 +1,4 @@
-// What the ingress says itself, to people and to programs. Nothing of the inside is in it.
+// The responses that the ingress itself gives, to people and to programs. They tell nothing of the inside.
 import type { IncomingMessage } from 'node:http';
 import type { Route } from '../ingress';
 

@@ -1,5 +1,5 @@
-// One request on its way to an instance and its answer on the way back. Nothing is kept: bytes go on as they come, and
-// who is slower sets the pace.
+// One request on its way to an instance and its answer on the way back. Nothing is stored: bytes are forwarded as they
+// arrive, and the slower side sets the pace.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
@@ -68,7 +68,7 @@ const ATTEMPTS = 4;
 const SMALL_BYTES = 4_096;
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
 
-/** Counts the request in; `closeExchange` counts it out when the response is closed. */
+/** Counts the request in; `finishProxying` counts it out when the response is closed. */
 export function beginProxying(
   ingress: IngressState,
   inbound: InboundRequest,
@@ -121,7 +121,7 @@ export function beginProxying(
   return proxied;
 }
 
-/** Leads the request to an instance, to the next one where one refuses. */
+/** Sends the request to an instance, to the next one where one refuses the connection. */
 export function sendToInstance(proxied: ProxiedRequest): void {
   const { ingress, site, request, caller, upgrade } = proxied;
   const now = performance.now();
@@ -185,7 +185,7 @@ function onInformed(this: ProxiedRequest, head: ResponseHead): void {
   try {
     if (links.length > 0) this.response.writeEarlyHints({ link: links });
   } catch {
-    // A hint that Node finds malformed is left out: it is only a hint.
+    // A hint that Node finds malformed is left out: a hint may be lost.
   }
 }
 

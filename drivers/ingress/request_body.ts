@@ -17,15 +17,15 @@ export function bodyOf(request: IncomingMessage): BodyState {
 }
 
 /** Begins to send the body, once. A client that waits for 100 gets it when the instance sends it: `invited`. */
-export function startSendingBody(proxied: ProxiedRequest, word: 'connected' | 'invited' = 'connected'): void {
+export function startSendingBody(proxied: ProxiedRequest, event: 'connected' | 'invited' = 'connected'): void {
   const { body, expects } = proxied;
-  if (body === 'held' && expects && word === 'connected') {
+  if (body === 'held' && expects && event === 'connected') {
     proxied.body = 'waiting';
     setTimeout(() => sendContinue(proxied), INVITATION_MS).unref();
     return;
   }
   if (body === 'held') return sendBody(proxied);
-  if (word === 'invited') sendContinue(proxied);
+  if (event === 'invited') sendContinue(proxied);
 }
 
 function sendContinue(proxied: ProxiedRequest): void {

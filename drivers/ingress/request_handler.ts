@@ -1,4 +1,4 @@
-// Where requests come in: what is wrong with them is said here, the rest goes to an instance.
+// Receives requests: rejects those that are malformed or lead nowhere, forwards the others to an instance.
 import type { IncomingMessage } from 'node:http';
 import { bodyOf } from './request_body';
 import { hasCertificate } from './tls_contexts';
@@ -123,7 +123,7 @@ async function answerChallenge(ingress: IngressState, inbound: InboundRequest, a
   response.end(answer);
 }
 
-/** An answer that belongs to no application: nobody's counters, nobody's log. */
+/** For a request that belongs to no application: it is neither counted nor logged. */
 function rejectRequest({ request, response, listener }: InboundRequest, page: Page): void {
   const { requestId } = callerOf(request, '', listener, 0);
   const { headers, body } = render(page, request, requestId);

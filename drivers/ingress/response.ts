@@ -1,4 +1,4 @@
-// The end of an proxied: the last bytes to the client, and the books.
+// The end of a proxied request: the last bytes to the client, the counters, and the access line.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccessLine } from '../ingress';
 import type { ProxiedRequest } from './proxied_request';
@@ -6,7 +6,7 @@ import { render, type Page } from './pages';
 import { countBytes, countRequest } from './traffic';
 import { destroyConnection, finishUpstreamRequest } from './upstream';
 
-const LINGER_MS = 2_000;
+const LINGERING_CLOSE_MS = 2_000;
 const PATH_LENGTH = 2_048;
 /** As nginx has it: the client went away before it had its answer. */
 const CLIENT_GONE = 499;
@@ -48,13 +48,13 @@ export function failRequest(proxied: ProxiedRequest, page: Page): void {
   proxied.response.destroy();
 }
 
-/** Takes the request off its instance, whatever stage it is in. */
+/** Ends the connection to the instance, whatever stage the request is in. */
 export function abortUpstream(proxied: ProxiedRequest): void {
   if (proxied.connection !== null) destroyConnection(proxied.connection);
   releaseUpstream(proxied);
 }
 
-/** The instance has nothing more to do with the request. */
+/** The request no longer counts as open at its instance. */
 export function releaseUpstream(proxied: ProxiedRequest): void {
   const { upstream } = proxied;
   proxied.connection = null;
@@ -73,12 +73,12 @@ export function endResponse(proxied: ProxiedRequest, last: Buffer | string | nul
 
 /**
  * Ends a response before its request. A connection that is closed while bytes come in is reset, and with it goes the
- * answer that the client has not read yet (RFC 9112 section 9.6). So what still comes is thrown away for a while.
+ * answer that the client has not read yet (RFC 9112 section 9.6). So what still arrives is discarded for a while, as a lingering close.
  */
 export function endAfterRequest(request: IncomingMessage, response: ServerResponse): void {
   closeAfterResponse(response);
   const done = (): void => void response.end();
-  const timer = setTimeout(done, LINGER_MS).unref();
+  const timer = setTimeout(done, LINGERING_CLOSE_MS).unref();
   request.once('close', () => (clearTimeout(timer), done()));
   request.once('end', () => (clearTimeout(timer), done()));
   request.resume();

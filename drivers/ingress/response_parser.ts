@@ -1,5 +1,5 @@
-// Reads the answers of an instance off a connection (RFC 9112). Strict: what is not clearly framed is an error, since
-// a connection is used for many requests and one answer must never leak into the next.
+// Parses the responses of an instance (RFC 9112). Strict: what is not clearly framed is an error, since
+// a connection is used for many requests and one response must never leak into the next.
 
 export interface ResponseHead {
   status: number;
@@ -8,7 +8,7 @@ export interface ResponseHead {
   headers: string[];
 }
 
-/** Whom an answer is read for. */
+/** Receives what was parsed. */
 export interface ResponseSink {
   /** 1xx except 101. */
   onInformational(head: ResponseHead): void;
@@ -102,7 +102,7 @@ function step(parser: ResponseParser, sink: ResponseSink, bytes: Buffer, headByt
     case 'over':
       return null;
     case 'idle':
-      throw new Error('bytes after the end of the answer');
+      throw new Error('bytes after the end of the response');
   }
 }
 

@@ -24,7 +24,7 @@ export interface RouteTable {
   wildcards: Map<string, Site>;
   applications: Map<string, ApplicationLoad>;
   upstreams: Map<string, Upstream>;
-  /** Readings of routes that have begun. */
+  /** Number of the last read of routes that has begun. */
   reads: number;
   /** Instances that must not come back with routes that were read before they were drained. */
   drained: Map<string, number>;
@@ -92,7 +92,7 @@ export function updateRoutes(table: RouteTable, applicationId: string, routes: R
   else table.applications.delete(applicationId);
 }
 
-/** Routes that no reading replaces, until the answer is called. */
+/** Routes that no read replaces, until the returned function is called. */
 export function pinRoutes(table: RouteTable, applicationId: string, routes: Route[]): () => void {
   updateRoutes(table, applicationId, routes, Infinity);
   return () => {
@@ -102,7 +102,7 @@ export function pinRoutes(table: RouteTable, applicationId: string, routes: Rout
   };
 }
 
-/** Forgets what nothing needs any more. To be called now and then. */
+/** Removes entries that nothing needs any more. To be called at an interval. */
 export function pruneTable(table: RouteTable, now: number): void {
   for (const [id, until] of table.drained) if (until < now) table.drained.delete(id);
   for (const [id, application] of table.applications)
@@ -114,7 +114,7 @@ export function pruneTable(table: RouteTable, now: number): void {
   }
 }
 
-/** Takes an instance out of the choice at once. */
+/** No new requests to this instance from now on. */
 export function markDrained(table: RouteTable, instanceId: string, now: number): Upstream[] {
   table.drained.set(instanceId, now + DRAINED_MS);
   const own = [...table.upstreams.values()].filter((upstream) => upstream.instanceId === instanceId);

@@ -1,4 +1,4 @@
-// Looks at all times now and then. One timer for everything costs less than one per request.
+// Enforces all timeouts at an interval. One timer for everything costs less than one per request.
 import { failConnecting, type ProxiedRequest } from './proxied_request';
 import type { IngressState } from './ingress_state';
 import { pageOf } from './pages';
@@ -13,7 +13,7 @@ export function enforceTimeouts(ingress: IngressState): void {
   pruneTable(ingress.table, now);
 }
 
-// Whose turn it is decides whose fault the silence is.
+// Whoever has to send the next byte is the one who is late.
 function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
   const { limits } = proxied.ingress;
   const { response, request, connection } = proxied;

@@ -1,4 +1,4 @@
-// What this host offers to keep units apart. Everything is tried, not looked up: containers say yes and do no.
+// What this host offers to isolate units. Everything is found out by trial: what a container claims is often not so.
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -107,8 +107,8 @@ async function canSwitchTo(host: RuntimeHost, user: User): Promise<boolean> {
 async function workingBubblewrap(host: RuntimeHost, directory: string): Promise<string | null> {
   const bubblewrap = findProgram('bwrap');
   if (bubblewrap === null || host.unsupportedReason !== null) return null;
-  const take = (runDirectory: string): void => rmSync(runDirectory, { recursive: true, force: true });
-  abandonedTrials(directory).forEach(take);
+  const removeTrial = (directory: string): void => rmSync(directory, { recursive: true, force: true });
+  abandonedTrials(directory).forEach(removeTrial);
   const runDirectory = makeTrial(directory);
   try {
     const user = host.userOf(0);
@@ -131,7 +131,7 @@ async function workingBubblewrap(host: RuntimeHost, directory: string): Promise<
     );
     return answer === 'works' ? bubblewrap : null;
   } finally {
-    take(runDirectory);
+    removeTrial(runDirectory);
   }
 }
 

@@ -15,7 +15,7 @@ import type { RuntimeHost } from './host_probe';
 import type { Unit } from './run_directory';
 import { cleanEnvironment, dropTo, sandboxed } from './sandbox';
 
-// $1 run directory, $2 file with oom_kill or '', $3 number of entrances, entrances, command. It may run as root: only
+// $1 run directory, $2 file with oom_kill or '', $3 number of cgroup.procs files, these files, command. It may run as root: only
 // builtins and programs of the system, and no variable of a tenant. Foreground, because shells let background commands
 // ignore SIGINT; signals to the shim itself wait until the command has ended, its traps are not inherited. `handle` gets its
 // name when it is whole: on a full disk an empty one would stay, and no later shim could become the unit.
@@ -46,7 +46,7 @@ if [ -n "$oom" ]; then while read -r key value; do [ "$key" = oom_kill ] && kill
 echo "$code $kills" > "$dir/exit.new" && mv "$dir/exit.new" "$dir/exit"
 `;
 
-// Not $(</dev/fd/3): opening it anew would need rights on the file, which the tenant has not.
+// Not $(</dev/fd/3): reopening the file would need permissions on it, which the tenant lacks.
 const scriptRunner = 'eval "$(cat <&3)"';
 
 /**
@@ -58,12 +58,12 @@ export function launch(host: RuntimeHost, runDirectory: string, unit: Unit, spec
   const out = openSync(path.join(runDirectory, 'out'), 'a');
   const err = openSync(path.join(runDirectory, 'err'), 'a');
   try {
-    const doors = unit.group === null ? [] : procsFiles(unit.group);
+    const groupFiles = unit.group === null ? [] : procsFiles(unit.group);
     const events = unit.group === null ? '' : memoryEventsFile(unit.group);
     const command = commandOf(host, runDirectory, unit, spec);
     const child = spawn(
       '/bin/sh',
-      ['-c', shim, 'platform-unit', runDirectory, events, String(doors.length), ...doors, ...command],
+      ['-c', shim, 'platform-unit', runDirectory, events, String(groupFiles.length), ...groupFiles, ...command],
       {
         cwd: '/',
         env: cleanEnvironment,
@@ -71,7 +71,7 @@ export function launch(host: RuntimeHost, runDirectory: string, unit: Unit, spec
         stdio: ['ignore', 'ignore', 'ignore', script, out, err],
       },
     );
-    child.on('error', () => undefined); // no handle will appear: the caller sees that
+    child.on('error', () => undefined); // the caller sees that no handle appears
     child.unref();
     return child;
   } finally {
@@ -111,14 +111,17 @@ function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: U
   const variables = Object.entries({ ...env, ...spec.env });
   const bad = variables.find(([key, value]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(key) || value.includes('\0'));
   if (bad !== undefined)
-    throw new DriverError('invalid', `the variable ${JSON.stringify(bad[0])} cannot be given to a program`);
+    throw new DriverError(
+      'invalid',
+      `The environment variable ${JSON.stringify(bad[0])} cannot be given to a program.`,
+    );
   const directory = path.posix.join(files, spec.root_directory);
   return [
     'exec 3<&-',
     'umask 022',
     ...(unit.group === null ? [processLimit(host, spec)] : []),
     `cd ${quoted(directory)} || { echo ${quoted(`The directory ${spec.root_directory} does not exist.`)} >&2; exit 126; }`,
-    // What is ours around it.
+    // Variables of the shells around it.
     'unset LC_ALL OLDPWD',
     // `command`: where sh is bash, names like UID are read-only, and the shell would end.
     ...variables.map(([key, value]) => `command export ${key}=${quoted(value)} 2>/dev/null || :`),

@@ -40,7 +40,7 @@ interface Runtime {
 export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<RuntimeDriver> {
   const { directory, measureServicesEveryMs, log = () => undefined } = options;
   await mkdir(directory, { recursive: true });
-  // Tenants pass through to what is theirs, but do not look around.
+  // Tenants may enter what is theirs, but not list the directory.
   await chmod(directory, 0o711);
   const host = await probeHost(options);
   const runtime: Runtime = {
@@ -133,7 +133,7 @@ async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Pr
     await killIn(runDirectory, runDirectory, unitId);
     const trash = temporaryName(directory, 'trash', unitId);
     await rename(runDirectory, trash).catch(unlessAbsent);
-    // A shim that had not written its handle yet finds no place for it any more, or has just done it.
+    // A shim that had not written its handle yet cannot do so any more, or has just done it.
     await killIn(trash, runDirectory, unitId);
   }
   const group = unit?.group ?? (host.groups && groupOf(host.groups, unitId));

@@ -1,7 +1,8 @@
 // What a unit printed: two files that only grow, `out` and `err`, opened for appending by the programs themselves, so
 // that nothing is lost when the control plane is away. A position is an offset in each, behind the name of the
-// run: a unit that is started again under its id begins a log of its own. To let go of a part, its blocks are punched out of the file (fallocate(2)): offsets stay as they are, and no writer notices.
-// Within one chunk stdout comes before stderr: the files know no times. A reader that looks every second merges them as
+// run: a unit that is started again under its id begins a log of its own. To discard a part, its blocks are punched out of
+// the file (fallocate(2)): offsets stay as they are, and no writer notices.
+// Within one chunk stdout comes before stderr: the files know no times. A reader that polls every second merges them as
 // they arrived, to the second.
 import { statSync } from 'node:fs';
 import { open, truncate } from 'node:fs/promises';
@@ -75,19 +76,19 @@ function emptyChunk(position: string | null): LogChunk {
   return { lines: [], position: position ?? '', more: false };
 }
 
-/** Lets go of what is before the position, once that is worth it. */
+/** Discards what is before the position, once that is worth a process. */
 export async function trimBefore(runDirectory: string, position: string, fallocate: string | null): Promise<void> {
   const run = runIdOf(runDirectory);
   if (run !== null) await discardBefore(runDirectory, parsePosition(position, run), fallocate, worthwhileBytes);
 }
 
-/** Bytes printed so far, those included that were let go. */
+/** Bytes printed so far, discarded ones included. */
 export function printedBytes(runDirectory: string): number {
   const { stdout, stderr } = sizesOf(runDirectory);
   return stdout + stderr;
 }
 
-/** Lets the oldest lines go until three quarters of `bytes` are left. */
+/** Discards the oldest lines until three quarters of `bytes` are left. */
 export async function trimToSize(runDirectory: string, bytes: number, fallocate: string | null): Promise<void> {
   const trimmed = trimmedOf(runDirectory);
   const sizes = sizesOf(runDirectory);
@@ -164,15 +165,15 @@ function cleanLines(bytes: Buffer): string[] {
 
 async function discardBefore(
   runDirectory: string,
-  wanted: Offsets,
+  upToAtMost: Offsets,
   fallocate: string | null,
   atLeast: number,
 ): Promise<void> {
   const before = trimmedOf(runDirectory);
   const sizes = sizesOf(runDirectory);
   const upTo = latest(before, {
-    stdout: Math.min(wanted.stdout, sizes.stdout),
-    stderr: Math.min(wanted.stderr, sizes.stderr),
+    stdout: Math.min(upToAtMost.stdout, sizes.stdout),
+    stderr: Math.min(upToAtMost.stderr, sizes.stderr),
   });
   const due = streams.filter((stream) => upTo[stream] - before[stream] > atLeast);
   if (due.length === 0) return;

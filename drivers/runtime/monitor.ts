@@ -1,4 +1,4 @@
-// Looks at all units once a second: which have ended, which went beyond a limit that the kernel does not watch for us.
+// Checks all units once a second: which have ended, which went beyond a limit that the kernel does not enforce for us.
 // Cheap, because it looks at two numbers a unit: whether its shim is there, and whether there is a record of its end.
 import { appendFile } from 'node:fs/promises';
 import { statSync } from 'node:fs';
@@ -19,11 +19,11 @@ export interface MonitorOptions {
 }
 
 export interface Monitor {
-  /** Watches a unit from now on, and not only from the next look around. */
+  /** Watches a unit from now on, not only from the next scan of the directory. */
   add(unit: Unit, handle: Handle): void;
   remove(unitId: string): void;
   watch(ended: (unitId: string) => void): () => void;
-  /** Looks at once. */
+  /** Checks at once. */
   checkNow(): void;
   close(): Promise<void>;
 }
@@ -38,28 +38,28 @@ interface Watched {
   ended: boolean;
 }
 
-const lookEveryMs = 1_000;
-const lookForTasksEveryMs = 250;
+const checkEveryMs = 1_000;
+const checkTasksEveryMs = 250;
 // A process id may be another process's by now; and units may have been started by another control plane.
-const lookCloselyEvery = 10;
+const scanEvery = 10;
 const logEvery = 4;
-/** How often files are measured, and how many times longer than that it is left alone: a large tree is measured less often. */
+/** How often files are measured, and how many times longer than the measuring the pause is: a large tree is measured less often. */
 const measuring = { task: { everyMs: 3_000, pauses: 10 }, service: { everyMs: 30_000, pauses: 100 } };
 const measureWithinMs = 120_000;
 
-/** Begins to look. What ended while nobody looked is told on the first look. */
+/** Begins to check. What ended while nobody checked is reported at the first check. */
 export function startMonitor(options: MonitorOptions): Monitor {
   const watched = new Map<string, Watched>();
   const listeners = new Set<(unitId: string) => void>();
   const ticker = startTicker(
     async (round) => {
-      if (round % lookCloselyEvery === 0) await discover(options, watched);
-      await checkUnits([...watched.values()], round, options, (id) => listeners.forEach((tell) => tell(id)));
+      if (round % scanEvery === 0) await discover(options, watched);
+      await checkUnits([...watched.values()], round, options, (id) => listeners.forEach((notify) => notify(id)));
       return [...watched.values()].some((one) => one.unit.kind === 'task' && !one.ended)
-        ? lookForTasksEveryMs
-        : lookEveryMs;
+        ? checkTasksEveryMs
+        : checkEveryMs;
     },
-    (error) => options.log('the look at the units failed', error),
+    (error) => options.log('The check of the units failed.', error),
   );
   return {
     add: (unit, handle) => {
@@ -74,14 +74,14 @@ export function startMonitor(options: MonitorOptions): Monitor {
   };
 }
 
-// `look` answers after how many milliseconds it wants to be called again. Never two at a time.
+// `check` answers after how many milliseconds it wants to be called again. Never two at a time.
 function startTicker(
-  look: (round: number) => Promise<number>,
+  check: (round: number) => Promise<number>,
   failed: (error: unknown) => void,
 ): Pick<Monitor, 'checkNow' | 'close'> {
   let round = 0;
   let timer: NodeJS.Timeout | undefined;
-  let state: 'waiting' | 'looking' | 'urgent' | 'closed' = 'waiting';
+  let state: 'waiting' | 'checking' | 'urgent' | 'closed' = 'waiting';
   let running: Promise<void> = Promise.resolve();
   const wait = (ms: number): void => {
     if (state === 'closed') return;
@@ -89,15 +89,15 @@ function startTicker(
     state = 'waiting';
   };
   const begin = (): void => {
-    state = 'looking';
-    running = look(round++)
-      .catch((error: unknown) => (failed(error), lookEveryMs))
+    state = 'checking';
+    running = check(round++)
+      .catch((error: unknown) => (failed(error), checkEveryMs))
       .then(wait);
   };
   begin();
   return {
     checkNow: () => {
-      if (state === 'looking') state = 'urgent';
+      if (state === 'checking') state = 'urgent';
       if (state !== 'waiting') return;
       clearTimeout(timer);
       begin();
@@ -138,17 +138,17 @@ async function checkUnits(
   all: Watched[],
   round: number,
   options: MonitorOptions,
-  tell: (unitId: string) => void,
+  notify: (unitId: string) => void,
 ): Promise<void> {
   let table: Map<number, Proc> | undefined;
   for (const one of all) {
     if (one.ended) continue;
     if (isEnded(one, round)) {
       one.ended = true;
-      // Nothing stays behind a unit that ended by itself. Not waited for: others are to be looked at.
+      // No process outlives its unit. Not waited for: other units are to be checked.
       void killUnit(one.runDirectory, one.unit, one.handle)
-        .catch((error: unknown) => options.log('processes stayed behind a unit', error))
-        .then(() => tell(one.unit.id));
+        .catch((error: unknown) => options.log('Processes of a unit outlived it.', error))
+        .then(() => notify(one.unit.id));
       continue;
     }
     if (one.busy) continue;
@@ -160,7 +160,7 @@ async function checkUnits(
 
 function isEnded(one: Watched, round: number): boolean {
   if (hasEnded(one.runDirectory)) return true;
-  if (round % lookCloselyEvery === 0) return !isRunning(one.handle);
+  if (round % scanEvery === 0) return !isRunning(one.handle);
   try {
     process.kill(one.handle.pid, 0);
     return false;
@@ -220,12 +220,12 @@ async function killNow(one: Watched, why: Killed): Promise<void> {
   await killUnit(one.runDirectory, one.unit, one.handle);
 }
 
-// One piece of work at a time for a unit, while the looking goes on.
+// One piece of work at a time for a unit, while the checks go on.
 function runInBackground(one: Watched, options: MonitorOptions, work: () => Promise<void>): void {
   if (one.busy) return;
   one.busy = true;
   void work()
-    .catch((error: unknown) => options.log('a limit of a unit could not be enforced', error))
+    .catch((error: unknown) => options.log('A limit of a unit could not be enforced.', error))
     .finally(() => (one.busy = false));
 }
 

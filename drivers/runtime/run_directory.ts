@@ -4,7 +4,7 @@
 //   handle     process id, start time and boot id of the shim; written by the shim itself, once (O_EXCL)
 //   exit       exit code and number of kills for memory; written by the shim at the end, by rename
 //   killed     why we killed it       stopping  SIGTERM was sent at the time of this file
-//   out, err   what it printed        trimmed   how much of that was let go
+//   out, err   what it printed        trimmed   how much of that was discarded
 //   files/     copy of a service      tmp/, etc/  its /tmp; its passwd and group
 import { randomBytes } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
@@ -32,7 +32,7 @@ export type Exited = Extract<UnitState, { state: 'exited' }>;
 /** @throws DriverError invalid for an id that no directory can be named after */
 export function runDirectoryOf(directory: string, unitId: string): string {
   if (!/^[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)?$/i.test(unitId) || unitId.length > 100)
-    throw new DriverError('invalid', 'the id of the unit is not one that a directory can be named after');
+    throw new DriverError('invalid', 'The id of the unit cannot be the name of a directory.');
   return path.join(directory, unitId);
 }
 

@@ -58,7 +58,7 @@ export function sandboxed(host: RuntimeHost, inside: Inside): string[] {
 /** Puts setpriv before a command: from root to the user, without capabilities, without a way back. */
 export function dropTo(host: RuntimeHost, { uid, gid }: User): string[] {
   if (host.setpriv === null)
-    throw new DriverError('unsupported', 'This host lacks the program setpriv; install util-linux.');
+    throw new DriverError('unsupported', 'This host lacks the program setpriv. Install util-linux.');
   return [
     host.setpriv,
     '--reuid',
@@ -169,10 +169,7 @@ function etcEntries(): string[] {
 // mount(8) by root in a mount namespace of its own, which goes with the last process in it.
 function inOwnMounts(host: RuntimeHost, mounts: Inside['mounts']): string[] {
   if (host.unshare === null)
-    throw new DriverError(
-      'unsupported',
-      'This host cannot show a volume at its mount path. Install bubblewrap, or mount the volume at the path where it lies.',
-    );
+    throw new DriverError('unsupported', 'This host cannot show a volume at its mount path. Install bubblewrap.');
   const pairs = mounts.flatMap(({ source, target }) => [source, target]);
   const script =
     'n=$1; shift; while [ "$n" -gt 0 ]; do mkdir -p -- "$2" && mount --bind -- "$1" "$2" || exit 125; shift 2; n=$((n - 1)); done; exec "$@"';

@@ -1,4 +1,4 @@
-// Starts units. Whatever is killed in the middle leaves either a draft, which the next call clears away, or a whole run
+// Starts units. Whatever is killed in the middle leaves either a staging directory, which the next call removes, or a whole run
 // directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the unit.
 import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -140,8 +140,8 @@ async function chownMounts(host: RuntimeHost, spec: UnitSpec): Promise<void> {
   const user = host.userOf(spec.tenant);
   for (const { source } of spec.mounts) {
     const stats = await lstat(source).catch(() => null);
-    if (stats === null) throw new DriverError('transient', 'The files of a volume are not there yet.');
-    if (!stats.isDirectory()) throw new DriverError('invalid', 'A volume is not a directory.');
+    if (stats === null) throw new DriverError('transient', 'The files of a volume are not available yet.');
+    if (!stats.isDirectory()) throw new DriverError('invalid', 'The files of a volume are not a directory.');
     if (user !== null && stats.uid !== user.uid) await chown(source, user.uid, user.gid);
   }
 }
@@ -158,9 +158,9 @@ async function waitForHandle(runDirectory: string, unitId: string, hasFailed: ()
 function requireValidSpec(spec: UnitSpec): void {
   const below = path.posix.normalize(spec.root_directory);
   if (below.startsWith('..') || path.posix.isAbsolute(below))
-    throw new DriverError('invalid', 'The root directory leads out of the files of the application.');
+    throw new DriverError('invalid', '`root_directory` leads out of the files of the application.');
   if (!path.isAbsolute(spec.directory) || within(spec.directory, '/'))
-    throw new DriverError('invalid', 'The directory of the unit is no absolute path.');
+    throw new DriverError('invalid', 'The directory of the unit is not an absolute path.');
 }
 
 function requireReachable(directory: string): void {

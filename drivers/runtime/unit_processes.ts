@@ -10,7 +10,7 @@ import { killGroup, processesIn } from './cgroup';
 import { allProcesses, argumentsOf, descendants, environmentOf, signalProcess, type Proc } from './processes';
 import { isRunning, type Unit } from './run_directory';
 
-const lookEveryMs = 50;
+const pollEveryMs = 50;
 const recordWithinMs = 2_000;
 const killWithinMs = 20_000;
 
@@ -42,9 +42,9 @@ export async function stopUnit(
   const since = await stoppingSince(runDirectory, unit, handle, once);
   while (isRunning(handle) && Date.now() - since < graceMs) {
     if (ctx.signal.aborted) throw new DriverError('transient', 'The unit is still stopping.');
-    await sleep(Math.max(1, Math.min(lookEveryMs, since + graceMs - Date.now())));
+    await sleep(Math.max(1, Math.min(pollEveryMs, since + graceMs - Date.now())));
     // A script may go on with its next program.
-    if ((Date.now() - since) % 500 < lookEveryMs) signalInnermost(unit, handle, once);
+    if ((Date.now() - since) % 500 < pollEveryMs) signalInnermost(unit, handle, once);
   }
   await killUnit(runDirectory, unit, handle);
 }
@@ -57,7 +57,7 @@ export async function killUnit(runDirectory: string, unit: Unit, handle: Handle)
     if (left.length === 0 && !isRunning(handle)) return;
     if (unit.group !== null) await killGroup(unit.group);
     // The sandbox takes all inside along. Where there is none, they are stopped first, so that they do not make new ones
-    // while we go through them.
+    // while they are signalled one by one.
     const sandboxes = left.filter(({ name }) => name === 'bwrap');
     sandboxes.forEach(({ pid }) => signalProcess(pid, 'SIGKILL'));
     if (unit.group === null && sandboxes.length === 0) left.forEach(({ pid }) => signalProcess(pid, 'SIGSTOP'));
@@ -79,7 +79,7 @@ function remainingProcesses(runDirectory: string, unit: Unit, handle: Handle): P
   );
 }
 
-/** Who was told to end already. */
+/** The processes that got the signal already. */
 interface Signalled {
   keys: Set<string>;
   signal: NodeJS.Signals;
@@ -161,8 +161,8 @@ function isWrapper(one: Proc): boolean {
   );
 }
 
-// The shim's second self, before it became the command, and bwrap while it builds: to end these would leave no trace of
-// the program that is about to start; the next look finds it.
+// The fork of the shim before it became the command, and bwrap while it sets up: ending these would leave no trace of the
+// program that is about to start; the next poll finds it.
 function isSandbox(one: Proc): boolean {
   return one.name === 'bwrap' || argumentsOf(one.pid).includes('platform-unit');
 }

@@ -21,7 +21,7 @@ import type { VolumeRoot } from './layout';
 
 type Volume = Desired<VolumeSpec>;
 
-// One look at a volume takes 5 s at most; what is left of it is for the rest of the look.
+// An observation of a volume takes 5 s at most; the remaining second is for the rest of it.
 const measureWithinMs = 4_000;
 
 /** The driver on `directory`; `sizeUnitBytes` is what one GB counts. */
@@ -50,7 +50,7 @@ async function fingerprint(place: VolumeRoot): Promise<Fingerprint> {
   } catch (error) {
     return {
       healthy: false,
-      reason: `the volume directory cannot be used (${(error as NodeJS.ErrnoException).code})`,
+      reason: `The volume directory cannot be used (${(error as NodeJS.ErrnoException).code}).`,
       facts: {},
     };
   }
@@ -107,7 +107,7 @@ async function makeData(home: string): Promise<void> {
   const stats = await lstat(dataOf(home)).catch(absentIsNull);
   if (stats === null) return mkdir(dataOf(home), { mode: 0o700 });
   if (!stats.isDirectory())
-    throw new DriverError('conflict', 'something else is in the place of the files of this volume');
+    throw new DriverError('conflict', 'Something else is where the files of this volume belong.');
 }
 
 // du counts the blocks that files take, follows no link, counts a hard link once and stays on one file system (POSIX du,
@@ -133,8 +133,8 @@ function kilobytes(line: string): number | null {
 }
 
 function difference(whole: boolean, size: number, r: Volume): string | undefined {
-  if (!whole) return 'the directory of the files is missing';
-  return size === r.spec.size_gb ? undefined : `size_gb is ${size}, wanted ${r.spec.size_gb}`;
+  if (!whole) return 'The directory of the files is missing.';
+  return size === r.spec.size_gb ? undefined : `size_gb is ${size} instead of ${r.spec.size_gb}.`;
 }
 
 function dataOf(home: string): string {

@@ -54,14 +54,14 @@ export async function deviceAt(image: Image, ctx: DriverContext): Promise<string
   const mounted = await mountAt(image.point);
   if (mounted === null) return null;
   if ((await loopsOf(image.file, ctx)).includes(mounted.source)) return mounted.source;
-  throw new DriverError('conflict', 'something else is mounted in the place of this volume');
+  throw new DriverError('conflict', 'Something else is mounted where this volume belongs.');
 }
 
 /** Waits until a program that outlived an interrupted call has ended. Throws DriverError `transient` if it takes long. */
 export async function waitForEarlierStep(image: Image, ctx: DriverContext): Promise<void> {
   await locked(image, ['true'], ctx).catch((error: unknown) => {
     if (error instanceof CommandFailed)
-      throw new DriverError('transient', 'an earlier step is still at work on this volume', 2_000);
+      throw new DriverError('transient', 'An earlier step on this volume has not finished yet.', 2_000);
     throw error;
   });
 }
@@ -104,11 +104,14 @@ export async function growOffline(image: Image, ctx: DriverContext): Promise<voi
 function requireRepaired(error: unknown): void {
   if (!(error instanceof CommandFailed)) throw error;
   if (error.code === null || error.code >= 4)
-    throw new DriverError('conflict', 'the file system of this volume is damaged and needs e2fsck by hand');
+    throw new DriverError(
+      'conflict',
+      'The file system of this volume is damaged. An operator has to repair it with e2fsck.',
+    );
 }
 
 function throwInUse(): never {
-  throw new DriverError('transient', 'the volume is in use; this goes on once it is free', 5_000);
+  throw new DriverError('transient', 'The volume is in use. This continues when its application has stopped.', 5_000);
 }
 
 function locked(image: Image, command: string[], ctx: DriverContext): Promise<string> {

@@ -28,13 +28,13 @@ export type FoundVolume =
 
 const markName = '.svc-owner';
 
-// Others than we may pass through to a volume they know, not look around.
+// Other users may enter a volume whose name they know, but not list the directory.
 const passable = 0o711;
 
 /** The directory of a volume. Throws DriverError `invalid` for an id that is no plain name. */
 export function volumeDirectory(place: VolumeRoot, id: string): string {
   if (!/^[a-z][a-z0-9_]{0,63}$/.test(id))
-    throw new DriverError('invalid', 'the id is not one that a directory can be named after');
+    throw new DriverError('invalid', 'The id of the volume cannot be the name of a directory.');
   return path.join(place.directory, id);
 }
 
@@ -45,7 +45,7 @@ export async function findVolume(place: VolumeRoot, id: string): Promise<FoundVo
   if (stats === null) return { state: 'absent' };
   const mark = stats.isDirectory() ? await readMark(home) : null;
   if (mark?.owner_id === id && mark.driver === place.driver) return { state: 'ours', home, mark };
-  return { state: 'foreign', detail: 'something else has the name of this volume' };
+  return { state: 'foreign', detail: 'Something else has the name of this volume.' };
 }
 
 /**
@@ -77,7 +77,7 @@ export async function writeMark(home: string, mark: Mark): Promise<void> {
   await syncDirectory(home);
 }
 
-/** Takes a volume that is ours away: renamed first, so that a half-deleted one is never met under its name. */
+/** Removes a volume that is ours: renamed first, so that a half-deleted one is never met under its name. */
 export async function removeVolume(place: VolumeRoot, id: string, ctx: DriverContext): Promise<void> {
   const home = volumeDirectory(place, id);
   await requireNoMounts(home);
@@ -116,21 +116,21 @@ export function absentIsNull(error: NodeJS.ErrnoException): null {
 }
 
 export function nameTaken(): DriverError {
-  return new DriverError('conflict', 'something else has the name of this volume; it was left alone');
+  return new DriverError('conflict', 'Something else has the name of this volume. The platform does not touch it.');
 }
 
 /** A volume that was made once and is gone is not replaced by an empty one: perhaps only its disk is not there. */
 export function filesMissing(): DriverError {
   return new DriverError(
     'conflict',
-    'the files of this volume are gone from the host; bring them back or delete the volume',
+    'The files of this volume are gone from the host. Bring them back, or delete the volume.',
   );
 }
 
 /** Throws DriverError `invalid`: volumes only grow. */
 export function requireGrowth(presentGb: number, desiredGb: number): void {
   if (desiredGb < presentGb)
-    throw new DriverError('invalid', `a volume of ${presentGb} GB cannot shrink to ${desiredGb} GB`);
+    throw new DriverError('invalid', `A volume of ${presentGb} GB cannot shrink to ${desiredGb} GB.`);
 }
 
 async function readMark(home: string): Promise<Mark | null> {
@@ -166,7 +166,7 @@ async function entriesOf(place: VolumeRoot): Promise<string[]> {
 
 async function requireNoMounts(tree: string): Promise<void> {
   if ((await mountsUnder(tree)).length > 0)
-    throw new DriverError('transient', 'something is still mounted in the volume', 5_000);
+    throw new DriverError('transient', 'Something is still mounted inside the volume.', 5_000);
 }
 
 async function syncDirectory(directory: string): Promise<void> {

@@ -55,13 +55,13 @@ async function fingerprint(place: VolumeRoot, ctx: DriverContext): Promise<Finge
       facts: { enforcement: 'hard', free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
     };
   } catch (error) {
-    return { healthy: false, reason: `a disk image cannot be mounted here: ${messageOf(error)}`, facts: {} };
+    return { healthy: false, reason: `A disk image cannot be mounted on this host: ${messageOf(error)}`, facts: {} };
   }
 }
 
 function messageOf(error: unknown): string {
-  const said = error instanceof CommandFailed ? error.stderr.split('\n')[0] : '';
-  return said || (error as Error).message;
+  const output = error instanceof CommandFailed ? error.stderr.split('\n')[0] : '';
+  return output || (error as Error).message;
 }
 
 async function observe(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<Observation<VolumeObserved>> {
@@ -113,7 +113,7 @@ async function observeImage(
   };
 }
 
-// Only `ensure` complains about a damaged volume: it must still be possible to delete it.
+// Only `ensure` throws for a damaged volume: it must still be possible to delete it.
 function damaged(image: Image, diff: string): Observation<VolumeObserved> {
   return { state: 'present', upToDate: false, observed: observedOf(image, 0, null), diff };
 }
@@ -157,7 +157,7 @@ async function inspectImage(image: Image, ctx: DriverContext): Promise<ImageStat
   const device = await deviceAt(image, ctx);
   // On a mounted file system the device knows the size; the image may lag behind.
   const bytes = await fileSystemBytes(device ?? image.file);
-  if (bytes === null) throw new DriverError('conflict', 'the image of this volume holds no file system');
+  if (bytes === null) throw new DriverError('conflict', 'The image of this volume contains no file system.');
   const whole = device !== null && ((await lstat(filesOf(image)).catch(absentIsNull))?.isDirectory() ?? false);
   return { fileBytes: file.size, bytes: Math.min(bytes, file.size), device, whole };
 }
@@ -177,10 +177,10 @@ async function makeFiles(image: Image): Promise<void> {
 }
 
 function difference(state: ImageState, bytes: number): string | undefined {
-  if (state.fileBytes !== bytes) return `the image has ${state.fileBytes} bytes, wanted ${bytes}`;
-  if (state.bytes !== bytes) return `the file system has ${state.bytes} bytes, wanted ${bytes}`;
-  if (state.device === null) return 'not mounted';
-  return state.whole ? undefined : 'the directory of the files is missing';
+  if (state.fileBytes !== bytes) return `The image has ${state.fileBytes} bytes instead of ${bytes}.`;
+  if (state.bytes !== bytes) return `The file system has ${state.bytes} bytes instead of ${bytes}.`;
+  if (state.device === null) return 'The image is not mounted.';
+  return state.whole ? undefined : 'The directory of the files is missing.';
 }
 
 function imageIn(home: string): Image {

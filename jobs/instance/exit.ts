@@ -13,7 +13,7 @@ export interface End {
   fault?: 'health';
 }
 
-/** What is not healthy is not worth a long farewell. */
+/** An unhealthy instance gets a short grace period. */
 const GRACE_MS = 5_000;
 
 export async function restartAfterEnd(
@@ -24,7 +24,7 @@ export async function restartAfterEnd(
   ctx: JobContext,
 ): Promise<Outcome> {
   const { runtime } = hostDriversOf(ctx);
-  // No requests from now on, and those that are under way get what they can.
+  // No new requests from now on; open ones continue until it stops.
   if (fault && row.status === 'running') await ctx.record({ status: 'starting', status_reason: reason });
   if (fault)
     await runtime.stop(
@@ -39,7 +39,7 @@ export async function restartAfterEnd(
   await appendInstanceLog(
     row,
     ctx,
-    `${reason}${status === 'crashed' ? ' It ends again and again, and is tried once a minute.' : ''}`,
+    `${reason}${status === 'crashed' ? ' It keeps ending; the platform restarts it once a minute.' : ''}`,
     'error',
   );
   const columns = {
@@ -75,12 +75,12 @@ const SOON_MS = 5_000;
 /** `The app exited with code 1 right after its start.` */
 export function exitReasonOf(row: InstanceRow, { process }: Launch, { code, signal, killed, at }: Exited): string {
   if (killed === 'memory')
-    return `The app was ended because it used more than ${process?.memory_mb ?? 0} MB of memory. Choose a larger size, or let it use less.`;
+    return `The app was ended because it used more than ${process?.memory_mb ?? 0} MB of memory. Choose a larger size, or reduce the memory that it uses.`;
   if (killed === 'disk')
-    return `The app was ended because its files grew beyond ${process?.disk_mb ?? 0} MB. What is to stay belongs on a volume; choose a larger size, or let it clear up.`;
+    return `The app was ended because its files grew beyond ${process?.disk_mb ?? 0} MB. Keep lasting files on a volume, choose a larger size, or delete files that are not needed.`;
   if (killed !== null) return `The app was ended by the platform (${killed}).`;
   if (code === null) return `The app was ended by ${signal ?? 'a signal'}${sinceStart(row, at)}.`;
-  const hint = code === 127 ? ' A program that its command names was not found.' : '';
+  const hint = code === 127 ? ' A program in its command was not found.' : '';
   return `The app exited with code ${code}${sinceStart(row, at)}.${hint}`;
 }
 

@@ -1,4 +1,4 @@
-// One look at the health of an instance.
+// One health check of an instance.
 import http from 'node:http';
 import net from 'node:net';
 import type { ReleaseSettings } from '../../models/release';
@@ -8,7 +8,7 @@ type Check = ReleaseSettings['health_check'];
 const LOOPBACK = '127.0.0.1';
 
 /**
- * Asks the port on the loopback interface, within the time-out of the check.
+ * Probes the port on the loopback interface, within the time-out of the check.
  * @param host name that a request carries
  * @returns null when it is healthy, else what it did: `answered GET /health with status 500`
  */
@@ -17,15 +17,15 @@ export function probeHealth(check: Check, port: number, host: string, signal: Ab
   return check.type === 'http' ? get(port, check.path ?? '/', host, ms, signal) : connect(port, ms, signal);
 }
 
-/** How `askHealth` says that nothing listens on the port. */
+/** How `probeHealth` says that nothing listens on the port. */
 export const REFUSED = 'refused the connection';
 
 function connect(port: number, ms: number, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = net.connect({ host: LOOPBACK, port, signal });
-    const end = (said: string | null): void => {
+    const end = (failure: string | null): void => {
       socket.destroy();
-      resolve(said);
+      resolve(failure);
     };
     socket.setTimeout(ms, () => end(timeoutFailure('did not take a connection', ms)));
     socket.once('connect', () => end(null));
@@ -45,7 +45,7 @@ function get(port: number, path: string, host: string, ms: number, signal: Abort
         resolve(statusCode >= 200 && statusCode < 400 ? null : `answered GET ${path} with status ${statusCode}`);
       },
     );
-    // For the whole of it: a body that drips would keep a socket's time-out from running.
+    // For the whole response: a body that arrives byte by byte would keep the socket's own timeout from firing.
     const timer = setTimeout(() => {
       resolve(timeoutFailure(`did not answer GET ${path}`, ms));
       request.destroy();
@@ -65,7 +65,7 @@ function encodePath(path: string): string {
 function socketFailureOf(error: Error): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'ECONNREFUSED') return REFUSED;
-  return code === 'ECONNRESET' ? 'broke the connection off' : `could not be asked (${code ?? error.name})`;
+  return code === 'ECONNRESET' ? 'closed the connection' : `could not be reached (${code ?? error.name})`;
 }
 
 function timeoutFailure(what: string, ms: number): string {

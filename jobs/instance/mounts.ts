@@ -12,7 +12,7 @@ export async function mountsOf(sql: Sql, applicationId: string): Promise<UnitSpe
     volumes.map(async ({ name, mount_path, path }) => {
       // The directory is inside of what is mounted: it is there only while the volume is.
       const ready = path !== null && (await stat(path).catch(() => null))?.isDirectory();
-      if (!ready) throw new DriverError('transient', `the volume ${name} is not ready`);
+      if (!ready) throw new DriverError('transient', `The volume ${name} is not ready.`);
       return { source: path, target: mount_path };
     }),
   );

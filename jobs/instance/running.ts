@@ -1,4 +1,4 @@
-// running: its health is asked for now and then, where that is wanted.
+// running: its health check is made at its interval, where it has one.
 import type { Handle } from '../../drivers/runtime';
 import type { Launch } from '../../models/instance_work';
 import { around, progressing, settled, type JobContext, type Outcome } from '../job';
@@ -6,7 +6,7 @@ import { restartAfterEnd } from './exit';
 import { probeHealth } from './health';
 import { isChecked, type InstanceRow } from './row';
 
-/** The end of a unit is told by its watch; this is in case nobody heard it. */
+/** The runtime notifies of the end of a unit; this is in case the notification was lost. */
 const UNCHECKED_INTERVAL_MS = 60_000;
 
 export function checkIntervalMs(row: InstanceRow, launch: Launch): number {
@@ -21,10 +21,10 @@ export async function checkRunning(
 ): Promise<Outcome> {
   const nextMs = around(checkIntervalMs(row, launch));
   const { health_check } = launch.settings;
-  const said = isChecked(row, launch)
+  const failure = isChecked(row, launch)
     ? await probeHealth(health_check, row.port ?? 0, launch.hostname, ctx.signal)
     : null;
-  if (said === null) return settled(row.misses ? { misses: 0 } : {}, nextMs);
+  if (failure === null) return settled(row.misses ? { misses: 0 } : {}, nextMs);
   const misses = row.misses + 1;
   if (misses < health_check.failure_threshold) return progressing(nextMs, { misses });
   const times = misses === 1 ? '' : ` ${misses} times in a row`;
@@ -32,7 +32,7 @@ export async function checkRunning(
     row,
     launch,
     handle,
-    { reason: `The app failed its health check${times}: it ${said}.`, fault: 'health' },
+    { reason: `The app failed its health check${times}: it ${failure}.`, fault: 'health' },
     ctx,
   );
 }

@@ -16,10 +16,10 @@ import { checkIntervalMs } from './running';
 
 /** Process types that take no requests count as running once they have stayed up so long. */
 const STAYED_UP_MS = 2_000;
-const FIRST_LOOKS_MS = 5_000;
-const LOOK_MS = { first: 250, later: 500 };
-const NO_ROOM_MS = 10_000;
-const PORT_TRIES = 5;
+const FREQUENT_CHECKS_MS = 5_000;
+const CHECK_MS = { first: 250, later: 500 };
+const RETRY_START_MS = 10_000;
+const PORT_ATTEMPTS = 5;
 /** Threads count too: run times of large languages start dozens. */
 const PROCESSES_MAX = 512;
 const OUTPUT_BYTES = 16 * 2 ** 20;
@@ -37,9 +37,9 @@ export async function startInstance(row: InstanceRow, launch: Launch, ctx: JobCo
     await ctx.record({ handle, started_at: new Date().toISOString() });
   } catch (error) {
     if (!(error instanceof DriverError) || error.reason === 'transient') throw error;
-    return progressing(NO_ROOM_MS, { status_reason: sentence(error.message), observed: { fault: 'start' } });
+    return progressing(RETRY_START_MS, { status_reason: error.message, observed: { fault: 'start' } });
   }
-  return progressing(LOOK_MS.first);
+  return progressing(CHECK_MS.first);
 }
 
 /** The unit runs: is it healthy? */
@@ -55,7 +55,7 @@ export async function checkStarting(
   const fault = await healthFault(row, launch, handle, ctx);
   if (fault === null) return becomeRunning(row, launch, ctx);
   const allowed = allowedSeconds(launch);
-  if (upMs < allowed * 1000) return progressing(upMs < FIRST_LOOKS_MS ? LOOK_MS.first : LOOK_MS.later);
+  if (upMs < allowed * 1000) return progressing(upMs < FREQUENT_CHECKS_MS ? CHECK_MS.first : CHECK_MS.later);
   return restartAfterEnd(row, launch, handle, { reason: `The app ${fault.after(allowed)}`, fault: 'health' }, ctx);
 }
 
@@ -68,13 +68,13 @@ async function healthFault(
 ): Promise<{ after(seconds: number): string } | null> {
   const port = row.port ?? 0;
   const { runtime } = hostDriversOf(ctx);
-  const said = await probeHealth(settings.health_check, port, hostname, ctx.signal);
+  const failure = await probeHealth(settings.health_check, port, hostname, ctx.signal);
   const ports = await runtime.listening(handle);
   // Whatever answers there is somebody else: any program of the host can take a port that another one is about to take.
-  const foreign = said === null && ports !== null && !ports.includes(port);
-  if (said === null && !foreign) return null;
-  if (said !== REFUSED && !foreign)
-    return { after: (seconds) => `did not become healthy within ${seconds} seconds: it ${said}.` };
+  const foreign = failure === null && ports !== null && !ports.includes(port);
+  if (failure === null && !foreign) return null;
+  if (failure !== REFUSED && !foreign)
+    return { after: (seconds) => `did not become healthy within ${seconds} seconds: it ${failure}.` };
   const elsewhere = (ports ?? []).filter((one) => one !== port);
   const where = elsewhere.length
     ? `; it listens on ${elsewhere.join(', ')}. Use the PORT variable.`
@@ -103,13 +103,13 @@ async function choosePort(row: InstanceRow, ctx: JobContext): Promise<number> {
       await ctx.record({ port });
       return port;
     } catch (error) {
-      if ((error as { code?: string }).code !== UNIQUE || turn === PORT_TRIES) throw error;
+      if ((error as { code?: string }).code !== UNIQUE || turn === PORT_ATTEMPTS) throw error;
     }
   }
 }
 
 async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobContext): Promise<UnitSpec> {
-  if (!launch.process) throw new DriverError('invalid', `the process type ${row.process_type} has no command`);
+  if (!launch.process) throw new DriverError('invalid', `The process type ${row.process_type} has no command.`);
   const { command, memory_mb, cpus, disk_mb = null } = launch.process;
   return {
     id: row.id,
@@ -135,8 +135,4 @@ function variablesFor(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     SVC_URL: applicationUrl({ ...ctx.config, ingressPort: http, ingressTlsPort: https }, launch.hostname),
     PORT: String(port),
   };
-}
-
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
 }

@@ -10,8 +10,8 @@ import { hostDriversOf, WEB, type InstanceRow } from './row';
 
 const stopsUnderWay = new Set<string>();
 
-/** The end of the farewell is told; this is in case it can't be. */
-const LOOK_MS = 2_000;
+/** The end of the stop wakes the row; this is in case that fails. */
+const POLL_MS = 2_000;
 const KILL_MS = 30_000;
 const DEFAULT_GRACE_SECONDS = 10;
 
@@ -20,7 +20,7 @@ export async function stopInstance(row: InstanceRow, ctx: JobContext): Promise<O
   const handle = row.handle ?? (await runtime.find(row.id));
   if (handle && (await runtime.inspect(handle)).state === 'running') {
     await beginStop(row, handle, ctx);
-    return progressing(LOOK_MS);
+    return progressing(POLL_MS);
   }
   if (handle) await shipLastLines(hostDriversOf(ctx), row.id);
   await runtime.destroy(row.id, ctx);
@@ -35,10 +35,10 @@ async function beginStop(row: InstanceRow, handle: Handle, ctx: JobContext): Pro
   stopsUnderWay.add(row.id);
   const { sql, log } = ctx;
   void drainAndStop(row, handle, graceMs, hostDriversOf(ctx))
-    .catch((error: unknown) => log.warn({ err: error }, 'an instance could not be stopped; it is tried again'))
+    .catch((error: unknown) => log.warn({ err: error }, 'An instance could not be stopped; the platform tries again.'))
     .finally(() => stopsUnderWay.delete(row.id))
     .then(() => wakeRow(sql, 'instances', row.id))
-    .catch(() => {}); // it is looked at again anyway
+    .catch(() => {}); // the row is due again anyway
 }
 
 async function drainAndStop(

@@ -52,7 +52,7 @@ test('an app that leaks memory is ended at the size of its process type and star
   await eventually('an answer', async () => (await application.visit()).body === 'well');
   const lines = (await application.get('/logs?source=system')).data.map(({ message }: { message: string }) => message);
   expect(lines.join('\n')).toMatch(
-    /web: The app was ended because it used more than \d+ MB of memory\. Choose a larger size, or let it use less\./,
+    /web: The app was ended because it used more than \d+ MB of memory\. Choose a larger size, or reduce the memory that it uses\./,
   );
   await nothingOrphaned(service);
 }, 60_000);

@@ -53,7 +53,7 @@ const big = (version: string, megabytes: number) => ({
   ...nodeApp(version),
   'big.bin': Buffer.alloc(megabytes << 20, version),
 });
-const FULL = 'the disk of the host is full; an operator has to make room.';
+const FULL = 'The disk of the host is full. An operator has to free space.';
 
 (mounted ? test : test.skip)(
   'no room to fetch, to write the files, to start',

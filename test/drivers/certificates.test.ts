@@ -126,7 +126,7 @@ describe('an authority that misbehaves', () => {
     [
       'an error of its own',
       (_, response) => response.writeHead(503, { 'Retry-After': '90' }).end('sorry'),
-      /does not answer as it should \(status 503\)/,
+      /is not available \(status 503\)/,
     ],
     [
       'a page instead of a problem',
@@ -168,7 +168,7 @@ describe('an authority that misbehaves', () => {
     const error = await ask((_, response) => response.writeHead(403).end(problem));
     expect([error.reason, error.message]).toEqual([
       'invalid',
-      'The certificate authority wants an account that was agreed upon beforehand, which the platform does not support: bind it.',
+      'The certificate authority requires an external account binding, which the platform does not support: bind it.',
     ]);
   });
 

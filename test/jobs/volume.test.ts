@@ -129,7 +129,7 @@ test('what bears the name of a volume but is not ours is left alone', async () =
   writeFileSync(path.join(workshop.directory, id, 'theirs'), 'x');
   await workshop.change('volumes', id, {});
   const row = await reach(id, 'failed');
-  expect(row.status_reason).toMatch(/left alone/);
+  expect(row.status_reason).toMatch(/does not touch it/);
   await workshop.change('volumes', id, { deleted_at: new Date() });
   await until('the row is gone', async () => (await workshop.row('volumes', id)) === undefined);
   expect(readdirSync(path.join(workshop.directory, id))).toEqual(['theirs']);
@@ -170,7 +170,7 @@ test('a driver that is not there: the volume fails with a reason, and its tear-d
   const id = await make();
   await workshop.change('volumes', id, { driver: 'tape' });
   expect(await reach(id, 'failed')).toMatchObject({
-    status_reason: 'The engine that this volume was made with is not available here.',
+    status_reason: 'The volume driver that this volume was created with is not available on this host.',
   });
   await workshop.change('volumes', id, { deleted_at: new Date() });
   await until(
