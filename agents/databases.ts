@@ -4,7 +4,7 @@ import type { Config } from '../core/config';
 import { makeDirectory } from '../core/directory';
 import type { HostFacts } from '../core/host_facts';
 import { openMariadb } from '../drivers/database/mariadb/driver';
-import { openPostgresql } from '../drivers/database/postgresql/open';
+import { openPostgresql } from '../drivers/database/postgresql/driver';
 import { openRedis } from '../drivers/database/redis/driver';
 import type { EngineDriver, EngineId } from '../drivers/database';
 import type { EndpointDrivers } from '../drivers/endpoint';

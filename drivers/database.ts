@@ -61,7 +61,7 @@ export interface PooledServer {
 }
 
 /** What a server is. */
-export interface ServerSeen {
+export interface ObservedServer {
   state: 'absent' | 'foreign' | 'stopped' | 'starting' | 'running' | 'failed';
   /** What `ensure` would still do, in words for the operator; null = as wanted. */
   differs: string | null;
@@ -109,7 +109,7 @@ export interface EngineDriver {
   versions(): Promise<string[]>;
 
   /** Looks, never modifies. Verifies that the server that answers on the port is ours before anything is asked of it. */
-  observe(spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen>;
+  observe(spec: ServerSpec, ctx: DriverContext): Promise<ObservedServer>;
   /**
    * One bounded idempotent step towards the spec: data directory made, configuration written, server started or stopped,
    * users and databases as wanted, storage limit kept. `requeueMs` asks for the next call. Never shrinks, never deletes data.

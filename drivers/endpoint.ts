@@ -39,12 +39,12 @@ export interface SpreadSpec extends ListenerSpec {
 }
 
 /** `reason`: for a sentence to users, where `state` is failed. */
-export interface ListenerSeen {
+export interface ObservedListener {
   state: 'running' | 'stopped' | 'failed';
   reason: string | null;
 }
 
-export interface EndpointDriver<S extends ListenerSpec> extends ResourceDriver<S, ListenerSeen> {
+export interface EndpointDriver<S extends ListenerSpec> extends ResourceDriver<S, ObservedListener> {
   /** `remove`, for whoever does not know its spec any more. Absent is success. */
   forget(id: string, ctx: DriverContext): Promise<void>;
   /** What users should know of what its program says, as RuntimeDriver.readLog; a line begins with its level. */

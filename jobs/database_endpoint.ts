@@ -1,7 +1,7 @@
 // Endpoints. One at the port of a server is there with it: the job of the server says so. What has a port of its own needs
 // something that listens there: a pooler, or what spreads connections over replicas.
 import type { Desired } from '../drivers/driver';
-import type { EndpointDriver, ListenerSeen, ListenerSpec } from '../drivers/endpoint';
+import type { EndpointDriver, ObservedListener, ListenerSpec } from '../drivers/endpoint';
 import type { Session } from '../db/database';
 import { DatabaseEndpoint } from '../models/database_endpoint';
 import { hasOwnPort, lookAtAllEndpoints } from '../models/database_endpoint/work';
@@ -72,7 +72,7 @@ async function standBack(row: EndpointRow, ctx: JobContext): Promise<Outcome> {
 }
 
 /** The end of a program that should run is told once, and each one makes the next wait longer. */
-async function pauseFor(row: EndpointRow, seen: ListenerSeen, ctx: JobContext): Promise<Outcome | null> {
+async function pauseFor(row: EndpointRow, seen: ObservedListener, ctx: JobContext): Promise<Outcome | null> {
   if (seen.state !== 'failed') return null;
   const reason = `${(seen.reason ?? 'It has ended.').replace('The server', 'What listens for the endpoint')} It is started again.`;
   const ends = afterEnd(row.observed);

@@ -1,6 +1,6 @@
 // Replicas: servers that follow that of a database, until they go or become databases of their own.
 import { DriverError } from '../drivers/driver';
-import type { EngineDriver, ServerSeen, ServerSpec } from '../drivers/database';
+import type { EngineDriver, ObservedServer, ServerSpec } from '../drivers/database';
 import { databaseOf } from '../models/database_backup/work';
 import { DatabaseReplica } from '../models/database_replica';
 import type { Session } from '../db/database';
@@ -106,7 +106,7 @@ async function beginAnew(
 async function reached(
   row: ReplicaRow,
   spec: ServerSpec,
-  seen: ServerSeen,
+  seen: ObservedServer,
   endpoints: DirectEndpoint[],
   primary: DatabaseRow,
   ctx: JobContext,
@@ -164,11 +164,11 @@ async function specOf(
   };
 }
 
-function isAsWanted({ state, differs }: ServerSeen): boolean {
+function isAsWanted({ state, differs }: ObservedServer): boolean {
   return state === 'running' && differs === null;
 }
 
-async function pauseFor(row: ReplicaRow, seen: ServerSeen, ctx: JobContext): Promise<Outcome | null> {
+async function pauseFor(row: ReplicaRow, seen: ObservedServer, ctx: JobContext): Promise<Outcome | null> {
   if (seen.state !== 'failed') return null;
   const reason = `${seen.reason ?? 'The server has ended.'} It is started again.`;
   const ends = afterEnd(row.observed);

@@ -7,7 +7,7 @@ import { problem, Problem } from '../core/errors';
 import type { EngineDriver } from '../drivers/database';
 import { openBackup } from '../drivers/database/backups';
 import { openBackup as openPostgresqlBackup } from '../drivers/database/postgresql/backups';
-import type { PostgresqlEstate } from '../drivers/database/postgresql/cluster';
+import type { PostgresqlContext } from '../drivers/database/postgresql/cluster';
 import { DriverError } from '../drivers/driver';
 import { signedBackup, type DownloadableBackup } from '../models/database_backup/download';
 import { asProblem, writeProblem } from '../rest/problem';
@@ -54,7 +54,7 @@ async function openFile({ databaseDir: directory }: Config, { engine, server_id,
   const open = engine === 'postgresql' ? openPostgresqlBackup : openBackup;
   try {
     // Reading needs only the directory: this process may have no runtime.
-    return await open({ directory } as PostgresqlEstate, server_id, id);
+    return await open({ directory } as PostgresqlContext, server_id, id);
   } catch (error) {
     if (error instanceof DriverError && error.reason === 'conflict')
       throw problem('not_found', 'The files of the backup are not on this host.');

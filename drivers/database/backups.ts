@@ -7,7 +7,7 @@ import path from 'node:path';
 import type { BackupMade } from '../database';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
-import { absentIsNull, erase, requireName, type Estate, type Owner } from './home';
+import { absentIsNull, removeTree, requireName, type EngineContext, type Owner } from './server_directory';
 
 export interface Backup {
   file: string;
@@ -17,8 +17,8 @@ export interface Backup {
 const manifestName = 'manifest.json';
 
 /** Null where there is none that is whole. */
-export async function findBackup(estate: Estate, serverId: string, backupId: string): Promise<Backup | null> {
-  const directory = directoryOf(estate, serverId, backupId);
+export async function findBackup(engine: EngineContext, serverId: string, backupId: string): Promise<Backup | null> {
+  const directory = directoryOf(engine, serverId, backupId);
   const text = await readFile(path.join(directory, manifestName), 'utf8').catch(absentIsNull);
   if (text === null) return null;
   const manifest = JSON.parse(text) as BackupMade['manifest'];
@@ -26,60 +26,60 @@ export async function findBackup(estate: Estate, serverId: string, backupId: str
 }
 
 /** @throws DriverError conflict where there is none */
-export async function requireBackup(estate: Estate, serverId: string, backupId: string): Promise<Backup> {
-  const backup = await findBackup(estate, serverId, backupId);
+export async function requireBackup(engine: EngineContext, serverId: string, backupId: string): Promise<Backup> {
+  const backup = await findBackup(engine, serverId, backupId);
   if (backup === null) throw new DriverError('conflict', 'The files of the backup are not on this host.');
   return backup;
 }
 
 /** Finds the backup, or makes it: `fill` writes the file at the path that it is given and answers what the manifest should say. */
 export async function makeBackup(
-  estate: Estate,
+  engine: EngineContext,
   serverId: string,
   backupId: string,
   fileName: string,
   fill: (file: string) => Promise<BackupMade['manifest']>,
   ctx: DriverContext,
 ): Promise<BackupMade> {
-  const known = await findBackup(estate, serverId, backupId);
+  const known = await findBackup(engine, serverId, backupId);
   if (known !== null) return made(known);
-  await removeBackup(estate, serverId, backupId, ctx);
-  const directory = directoryOf(estate, serverId, backupId);
-  const draft = path.join(path.dirname(directory), `.new-${backupId}-${randomBytes(6).toString('hex')}`);
-  await mkdir(draft, { recursive: true, mode: 0o700 });
+  await removeBackup(engine, serverId, backupId, ctx);
+  const directory = directoryOf(engine, serverId, backupId);
+  const temporary = path.join(path.dirname(directory), `.new-${backupId}-${randomBytes(6).toString('hex')}`);
+  await mkdir(temporary, { recursive: true, mode: 0o700 });
   const manifest = {
-    ...(await fill(path.join(draft, fileName))),
-    engine: estate.engine,
+    ...(await fill(path.join(temporary, fileName))),
+    engine: engine.name,
     server_id: serverId,
     file: fileName,
   };
-  await writeFile(path.join(draft, manifestName), JSON.stringify(manifest), { mode: 0o600, flush: true });
-  await rename(draft, directory);
+  await writeFile(path.join(temporary, manifestName), JSON.stringify(manifest), { mode: 0o600, flush: true });
+  await rename(temporary, directory);
   return made({ manifest, file: path.join(directory, fileName) });
 }
 
 /** Takes the backup and what interrupted calls left of it away. Absent is success. */
 export async function removeBackup(
-  estate: Estate,
+  engine: EngineContext,
   serverId: string,
   backupId: string,
   ctx: DriverContext,
 ): Promise<void> {
-  const directory = directoryOf(estate, serverId, backupId);
+  const directory = directoryOf(engine, serverId, backupId);
   const place = path.dirname(directory);
   for (const entry of (await readdir(place).catch(absentIsNull)) ?? []) {
-    if (entry === backupId || entry.startsWith(`.new-${backupId}-`)) await erase(path.join(place, entry), ctx);
+    if (entry === backupId || entry.startsWith(`.new-${backupId}-`)) await removeTree(path.join(place, entry), ctx);
   }
   await rmdir(place).catch(() => undefined); // others are still in it
 }
 
 /** The file as a stream, and a name for it. */
 export async function openBackup(
-  estate: Estate,
+  engine: EngineContext,
   serverId: string,
   backupId: string,
 ): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
-  const { file } = await requireBackup(estate, serverId, backupId);
+  const { file } = await requireBackup(engine, serverId, backupId);
   return { stream: createReadStream(file), file_name: `${serverId}-${backupId}${path.extname(file)}` };
 }
 
@@ -108,8 +108,8 @@ async function made({ file, manifest }: Backup): Promise<BackupMade> {
   return { size_bytes: (await stat(file)).size, manifest };
 }
 
-function directoryOf(estate: Estate, serverId: string, backupId: string): string {
+function directoryOf(engine: EngineContext, serverId: string, backupId: string): string {
   requireName(serverId);
   requireName(backupId);
-  return path.join(estate.directory, 'backups', serverId, backupId);
+  return path.join(engine.directory, 'backups', serverId, backupId);
 }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
-import type { Estate } from './home';
+import type { EngineContext } from './server_directory';
 import { lastLines, stateOf, unitOf } from './unit';
 
 /** It does not answer yet: it starts, reads its data, or has ended. */
@@ -12,18 +12,18 @@ export class NotReady extends DriverError {
   }
 }
 
-const lookEveryMs = 50;
+const pollEveryMs = 50;
 // What takes longer is waited for by further steps.
 const startWithinMs = 5_000;
 
 /** Waits until `ask` gets an answer. @throws NotReady after a while @throws DriverError transient when the server has ended */
-export async function answering(
-  estate: Estate,
+export async function waitForAnswer(
+  engine: EngineContext,
   id: string,
   ask: () => Promise<unknown>,
   ctx: DriverContext,
 ): Promise<void> {
-  for (const end = Date.now() + startWithinMs; ; await sleep(lookEveryMs)) {
+  for (const end = Date.now() + startWithinMs; ; await sleep(pollEveryMs)) {
     checkpoint(ctx);
     const error = await ask().then(
       () => null,
@@ -31,13 +31,13 @@ export async function answering(
     );
     if (error === null) return;
     if (!(error instanceof NotReady)) throw error;
-    if ((await stateOf(estate, id)).state.state !== 'running') throw await endedEarly(estate, id);
+    if ((await stateOf(engine, id)).state.state !== 'running') throw await endedEarly(engine, id);
     if (Date.now() > end) throw error;
   }
 }
 
 /** Waits as long as the context lasts. */
-export async function patiently(
+export async function retryUntilReady(
   attempt: () => Promise<void>,
   again: () => Promise<void>,
   ctx: DriverContext,
@@ -53,8 +53,8 @@ export async function patiently(
   }
 }
 
-async function endedEarly(estate: Estate, id: string): Promise<DriverError> {
+async function endedEarly(engine: EngineContext, id: string): Promise<DriverError> {
   return Object.assign(new DriverError('transient', 'The server ended while it started.', 5_000), {
-    cause: await lastLines(estate, unitOf(id)),
+    cause: await lastLines(engine, unitOf(id)),
   });
 }

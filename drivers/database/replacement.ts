@@ -7,7 +7,7 @@ import { lstat, mkdir, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
-import { erase, exists, readNote, removeNote, writeNote, type Home } from './home';
+import { removeTree, exists, readNote, removeNote, writeNote, type ServerDirectory } from './server_directory';
 
 const noteName = 'replacement';
 const doneName = 'replaced';
@@ -16,108 +16,111 @@ export interface Replacement {
   /** Called again with the same one, a replacement goes on or finds that it is done. */
   key: string;
   /** Makes the new data in a directory of its own. */
-  fill(draft: string): Promise<void>;
+  fill(temporary: string): Promise<void>;
   stop(): Promise<void>;
   /** Starts the server with the new data, and sees that it answers. */
-  prove(): Promise<void>;
+  verify(): Promise<void>;
   /** Starts the server with the old data, when the new ones were no good. */
-  goBack(): Promise<void>;
+  rollBack(): Promise<void>;
 }
 
 /** @throws DriverError invalid where the server did not start with the new data: the old ones are back */
 export async function replaceData(
-  home: Home,
-  { key, fill, stop, prove, goBack }: Replacement,
+  serverDirectory: ServerDirectory,
+  { key, fill, stop, verify: prove, rollBack: goBack }: Replacement,
   ctx: DriverContext,
 ): Promise<void> {
   // Killed in its last steps, it has left some of them.
-  if (await isReplaced(home, key)) return keepData(home, key, ctx);
-  await prepareData(home, key, fill, stop, ctx);
+  if (await isReplaced(serverDirectory, key)) return commitData(serverDirectory, key, ctx);
+  await prepareData(serverDirectory, key, fill, stop, ctx);
   await stop();
-  await swapIn(home);
+  await swapIn(serverDirectory);
   try {
     await prove();
   } catch (error) {
     if (ctx.signal.aborted) throw error; // the next call goes on
     await stop();
-    await putBack(home, ctx);
+    await restorePreviousData(serverDirectory, ctx);
     await goBack();
     throw Object.assign(
       new DriverError('invalid', 'The server did not start with the new data. The data from before are back.'),
       { cause: error },
     );
   }
-  await keepData(home, key, ctx);
+  await commitData(serverDirectory, key, ctx);
 }
 
 /** The old data come back. The server is stopped. */
-export async function putBack(home: Home, ctx: DriverContext): Promise<void> {
-  if (await exists(beforeOf(home))) {
-    if (await exists(home.data))
-      await rename(home.data, path.join(home.path, `.next-${randomBytes(6).toString('hex')}`));
-    await rename(beforeOf(home), home.data);
+export async function restorePreviousData(serverDirectory: ServerDirectory, ctx: DriverContext): Promise<void> {
+  if (await exists(beforeOf(serverDirectory))) {
+    if (await exists(serverDirectory.data))
+      await rename(serverDirectory.data, path.join(serverDirectory.path, `.next-${randomBytes(6).toString('hex')}`));
+    await rename(beforeOf(serverDirectory), serverDirectory.data);
   }
-  await removeNote(home, noteName);
-  await clearAside(home, ctx);
+  await removeNote(serverDirectory, noteName);
+  await clearStaging(serverDirectory, ctx);
 }
 
 /** A replacement was begun and has not come to its end. */
-export async function isReplacing(home: Home): Promise<boolean> {
-  const begun = await readNote<{ key: string }>(home, noteName);
-  return begun !== null && !(await isReplaced(home, begun.key));
+export async function isReplacing(serverDirectory: ServerDirectory): Promise<boolean> {
+  const begun = await readNote<{ key: string }>(serverDirectory, noteName);
+  return begun !== null && !(await isReplaced(serverDirectory, begun.key));
 }
 
 /** Whose data they are, also in the moment when they are aside. */
-export async function dataOwner(home: Home): Promise<{ uid: number; gid: number }> {
-  const { uid, gid } = await lstat((await exists(home.data)) ? home.data : beforeOf(home));
+export async function dataOwner(serverDirectory: ServerDirectory): Promise<{ uid: number; gid: number }> {
+  const { uid, gid } = await lstat(
+    (await exists(serverDirectory.data)) ? serverDirectory.data : beforeOf(serverDirectory),
+  );
   return { uid, gid };
 }
 
 // Unless an interrupted call for the same key has made them.
 async function prepareData(
-  home: Home,
+  serverDirectory: ServerDirectory,
   key: string,
   fill: Replacement['fill'],
   stop: Replacement['stop'],
   ctx: DriverContext,
 ): Promise<void> {
-  const begun = await readNote<{ key: string }>(home, noteName);
+  const begun = await readNote<{ key: string }>(serverDirectory, noteName);
   if (begun?.key === key) return;
-  if (begun !== null && !(await isReplaced(home, begun.key))) {
+  if (begun !== null && !(await isReplaced(serverDirectory, begun.key))) {
     await stop();
-    await putBack(home, ctx);
+    await restorePreviousData(serverDirectory, ctx);
   }
-  await clearAside(home, ctx);
-  const draft = path.join(home.path, `.next-${randomBytes(6).toString('hex')}`);
-  await mkdir(draft, { mode: 0o700 });
-  await fill(draft);
-  await rename(draft, nextOf(home));
-  await writeNote(home, noteName, { key });
+  await clearStaging(serverDirectory, ctx);
+  const temporary = path.join(serverDirectory.path, `.next-${randomBytes(6).toString('hex')}`);
+  await mkdir(temporary, { mode: 0o700 });
+  await fill(temporary);
+  await rename(temporary, nextOf(serverDirectory));
+  await writeNote(serverDirectory, noteName, { key });
 }
 
-async function swapIn(home: Home): Promise<void> {
-  if (!(await exists(nextOf(home)))) return;
-  if (await exists(home.data)) await rename(home.data, beforeOf(home));
-  await rename(nextOf(home), home.data);
+async function swapIn(serverDirectory: ServerDirectory): Promise<void> {
+  if (!(await exists(nextOf(serverDirectory)))) return;
+  if (await exists(serverDirectory.data)) await rename(serverDirectory.data, beforeOf(serverDirectory));
+  await rename(nextOf(serverDirectory), serverDirectory.data);
 }
 
 // It has come to its good end, and none since.
-async function isReplaced(home: Home, key: string): Promise<boolean> {
-  return (await readNote<{ key: string }>(home, doneName))?.key === key;
+async function isReplaced(serverDirectory: ServerDirectory, key: string): Promise<boolean> {
+  return (await readNote<{ key: string }>(serverDirectory, doneName))?.key === key;
 }
 
-async function keepData(home: Home, key: string, ctx: DriverContext): Promise<void> {
-  await writeNote(home, doneName, { key });
-  await removeNote(home, noteName);
-  await clearAside(home, ctx);
+async function commitData(serverDirectory: ServerDirectory, key: string, ctx: DriverContext): Promise<void> {
+  await writeNote(serverDirectory, doneName, { key });
+  await removeNote(serverDirectory, noteName);
+  await clearStaging(serverDirectory, ctx);
 }
 
 // Without the note data.before is of a replacement that has ended.
-async function clearAside(home: Home, ctx: DriverContext): Promise<void> {
-  for (const entry of await readdir(home.path)) {
-    if (/^(data\.(next|before)|\.next-[0-9a-f]{12})$/.test(entry)) await erase(path.join(home.path, entry), ctx);
+async function clearStaging(serverDirectory: ServerDirectory, ctx: DriverContext): Promise<void> {
+  for (const entry of await readdir(serverDirectory.path)) {
+    if (/^(data\.(next|before)|\.next-[0-9a-f]{12})$/.test(entry))
+      await removeTree(path.join(serverDirectory.path, entry), ctx);
   }
 }
 
-const nextOf = (home: Home) => `${home.data}.next`;
-const beforeOf = (home: Home) => `${home.data}.before`;
+const nextOf = (serverDirectory: ServerDirectory) => `${serverDirectory.data}.next`;
+const beforeOf = (serverDirectory: ServerDirectory) => `${serverDirectory.data}.before`;

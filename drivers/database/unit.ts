@@ -4,11 +4,11 @@ import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
 import type { ServerSpec } from '../database';
 import type { Handle, UnitSpec, UnitState } from '../runtime';
-import type { Estate, Home } from './home';
+import type { EngineContext, ServerDirectory } from './server_directory';
 
 export type Ended = Extract<UnitState, { state: 'exited' }>;
 
-const lookEveryMs = 50;
+const pollEveryMs = 50;
 const logBytes = 8 << 20;
 
 /** `threads`: what the server has beside one a connection. */
@@ -19,51 +19,56 @@ export interface Program {
 }
 
 /** What the runtime must know of the server. */
-export type Runs = Pick<ServerSpec, 'id' | 'tenant' | 'size'>;
+export type UnitOwner = Pick<ServerSpec, 'id' | 'tenant' | 'size'>;
 
 export function unitOf(id: string): string {
   return `${id}.server`;
 }
 
-export async function stateOf(estate: Estate, id: string): Promise<{ state: UnitState; handle: Handle | null }> {
-  const handle = await estate.runtime.find(unitOf(id));
-  return { handle, state: handle === null ? { state: 'gone' } : await estate.runtime.inspect(handle) };
+export async function stateOf(engine: EngineContext, id: string): Promise<{ state: UnitState; handle: Handle | null }> {
+  const handle = await engine.runtime.find(unitOf(id));
+  return { handle, state: handle === null ? { state: 'gone' } : await engine.runtime.inspect(handle) };
 }
 
 /** Starts the server; one that has ended before is cleared away first. */
 export async function startServer(
-  estate: Estate,
-  home: Home,
-  spec: Runs,
+  engine: EngineContext,
+  serverDirectory: ServerDirectory,
+  spec: UnitOwner,
   program: Program,
   ctx: DriverContext,
 ): Promise<void> {
-  await estate.runtime.destroy(unitOf(spec.id), ctx);
-  const mounts = [home.data, home.conf].map((one) => ({ source: one, target: one }));
-  await estate.runtime.start(
-    { ...common(spec, program), id: unitOf(spec.id), kind: 'service', directory: home.run, mounts },
+  await engine.runtime.destroy(unitOf(spec.id), ctx);
+  const mounts = [serverDirectory.data, serverDirectory.conf].map((one) => ({ source: one, target: one }));
+  await engine.runtime.start(
+    { ...common(spec, program), id: unitOf(spec.id), kind: 'service', directory: serverDirectory.run, mounts },
     ctx,
   );
 }
 
 /** Stops the server; stopped is success. Killed after the grace time: all engines take that, and recover at the next start. */
-export async function stopServer(estate: Estate, id: string, graceMs: number, ctx: DriverContext): Promise<void> {
-  const { handle, state } = await stateOf(estate, id);
-  if (handle !== null && state.state === 'running') await estate.runtime.stop(handle, { grace_ms: graceMs }, ctx);
-  await estate.runtime.destroy(unitOf(id), ctx);
+export async function stopServer(
+  engine: EngineContext,
+  id: string,
+  graceMs: number,
+  ctx: DriverContext,
+): Promise<void> {
+  const { handle, state } = await stateOf(engine, id);
+  if (handle !== null && state.state === 'running') await engine.runtime.stop(handle, { grace_ms: graceMs }, ctx);
+  await engine.runtime.destroy(unitOf(id), ctx);
 }
 
 /** Runs a program to its end in `directory`, which becomes its user's. @throws DriverError transient with its last line */
 export async function runTask(
-  estate: Estate,
-  spec: Runs,
+  engine: EngineContext,
+  spec: UnitOwner,
   purpose: string,
   directory: string,
   program: Program,
   ctx: DriverContext,
 ): Promise<void> {
   const id = `${spec.id}.${purpose}`;
-  await estate.runtime.destroy(id, ctx);
+  await engine.runtime.destroy(id, ctx);
   const unit: UnitSpec = {
     ...common(spec, program),
     id,
@@ -72,32 +77,32 @@ export async function runTask(
     mounts: [{ source: directory, target: directory }],
   };
   unit.limits.time_ms = Math.max(1_000, ctx.deadline - Date.now());
-  const handle = await estate.runtime.start(unit, ctx);
+  const handle = await engine.runtime.start(unit, ctx);
   try {
-    const end = await endOf(estate, handle, ctx);
+    const end = await endOf(engine, handle, ctx);
     if (end.code !== 0)
       throw Object.assign(new DriverError('transient', `The ${purpose} of the server failed.`), {
-        cause: await lastLines(estate, id),
+        cause: await lastLines(engine, id),
       });
   } finally {
-    await estate.runtime.destroy(id, ctx);
+    await engine.runtime.destroy(id, ctx);
   }
 }
 
 /** Ends a task that a killed control plane has left, so that nobody writes in the directory that it had. */
-export async function endTask(estate: Estate, id: string, purpose: string, ctx: DriverContext): Promise<void> {
-  await estate.runtime.destroy(`${id}.${purpose}`, ctx);
+export async function killTask(engine: EngineContext, id: string, purpose: string, ctx: DriverContext): Promise<void> {
+  await engine.runtime.destroy(`${id}.${purpose}`, ctx);
 }
 
 /** For users: why a server has ended that nobody stopped. */
-export function reasonOf(end: Ended): string {
+export function endReasonOf(end: Ended): string {
   if (end.killed === 'memory') return 'The server used more memory than its package has.';
   return end.signal === null ? `The server ended with code ${end.code}.` : `The server was ended by ${end.signal}.`;
 }
 
 /** The last words of a unit, for the operator. */
-export async function lastLines(estate: Estate, unitId: string): Promise<string> {
-  const { lines } = await estate.runtime.readLog(unitId, null);
+export async function lastLines(engine: EngineContext, unitId: string): Promise<string> {
+  const { lines } = await engine.runtime.readLog(unitId, null);
   return lines
     .slice(-20)
     .map(({ text }) => text)
@@ -105,7 +110,7 @@ export async function lastLines(estate: Estate, unitId: string): Promise<string>
 }
 
 function common(
-  spec: Runs,
+  spec: UnitOwner,
   { command, threads, readable = [] }: Program,
 ): Omit<UnitSpec, 'id' | 'kind' | 'directory' | 'mounts'> {
   const { memory_mb, cpus, max_connections } = spec.size;
@@ -120,13 +125,12 @@ function common(
   return { command, root_directory: '.', env: {}, tenant: spec.tenant, limits, readable };
 }
 
-async function endOf(estate: Estate, handle: Handle, ctx: DriverContext): Promise<Ended> {
+async function endOf(engine: EngineContext, handle: Handle, ctx: DriverContext): Promise<Ended> {
   for (;;) {
-    const state = await estate.runtime.inspect(handle);
+    const state = await engine.runtime.inspect(handle);
     if (state.state === 'exited') return state;
-    if (state.state === 'gone')
-      throw new DriverError('transient', 'A program of the server was taken away while it ran.');
+    if (state.state === 'gone') throw new DriverError('transient', 'A program of the server was removed while it ran.');
     checkpoint(ctx);
-    await sleep(lookEveryMs);
+    await sleep(pollEveryMs);
   }
 }

@@ -6,10 +6,10 @@ import os from 'node:os';
 import path from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { limits } from '../../core/limits';
-import { socketOf, type Home } from '../database/home';
+import { socketOf, type ServerDirectory } from '../database/server_directory';
 import { DriverError } from '../driver';
 import type { SpreadDriver, SpreadSpec } from '../endpoint';
-import { openListener, type Kind, type ListenerOptions } from './listener';
+import { openListener, type ListenerProgram, type ListenerOptions } from './listener';
 
 const fileNames = { settings: 'haproxy.cfg', sources: 'sources.lst' };
 const size = { memory_mb: 192, cpus: 1, max_connections: 0 };
@@ -21,38 +21,41 @@ export function openSpreader(options: ListenerOptions): SpreadDriver {
   return openListener(kind, options);
 }
 
-const kind: Kind<SpreadSpec> = {
+const kind: ListenerProgram<SpreadSpec> = {
   name: 'haproxy',
-  missing: 'This host has nothing that spreads connections. Install the package haproxy.',
+  missing: 'HAProxy is not installed on this host. Install the package haproxy.',
   size,
-  fixed: ({ allowed_sources, engine, connections }) => [isOpen(allowed_sources), engine, connections],
-  told: ({ servers }) => portsOf(servers),
+  startup: ({ allowed_sources, engine, connections }) => [isOpen(allowed_sources), engine, connections],
+  reloadable: ({ servers }) => portsOf(servers),
   rights: ({ allowed_sources }) => allowed_sources,
-  files: (home, spec) => ({
+  files: (serverDirectory, spec) => ({
     [fileNames.sources]: sourcesOf(spec).join(''),
-    [fileNames.settings]: settings(home, spec),
+    [fileNames.settings]: settings(serverDirectory, spec),
   }),
   arguments: ({ conf }) => ['-db', '-f', path.join(conf, fileNames.settings)],
   readable: () => [],
-  tell: async (home, spec, sessions) => {
-    await tellSources(home, spec);
+  reload: async (serverDirectory, spec, sessions) => {
+    await updateSources(serverDirectory, spec);
     if (sessions === 'end')
-      await say(home, slots.map((slot) => `shutdown sessions server replicas/${slot}`).join('; '));
-    await tellServers(home, spec);
+      await runCommands(serverDirectory, slots.map((slot) => `shutdown sessions server replicas/${slot}`).join('; '));
+    await updateServers(serverDirectory, spec);
   },
   // Server replicas/slot1 is DOWN, reason: …
-  line: (text) =>
+  logLine: (text) =>
     /^Server replicas\/\w+ is /.test(text) ? `${text.includes(' is DOWN') ? 'WARNING' : 'NOTICE'}: ${text}` : null,
 };
 
-function settings(home: Home, { port, allowed_sources, engine, connections, servers }: SpreadSpec): string {
+function settings(
+  serverDirectory: ServerDirectory,
+  { port, allowed_sources, engine, connections, servers }: SpreadSpec,
+): string {
   const ports = portsOf(servers);
   return [
     'global',
     `  maxconn ${connections}`,
     '  nbthread 1',
     '  noreuseport',
-    `  stats socket ${word(socketOf(home))} mode 600 level admin`,
+    `  stats socket ${quoted(socketOf(serverDirectory))} mode 600 level admin`,
     '  log stdout format raw daemon notice',
     'defaults',
     '  mode tcp',
@@ -68,7 +71,7 @@ function settings(home: Home, { port, allowed_sources, engine, connections, serv
     '  retries 4',
     'frontend endpoint',
     ...addressesOf(allowed_sources).map((address) => `  bind ${address.replace('*', String(port))}`),
-    `  acl allowed src -f ${word(path.join(home.conf, fileNames.sources))}`,
+    `  acl allowed src -f ${quoted(path.join(serverDirectory.conf, fileNames.sources))}`,
     '  tcp-request connection reject unless allowed',
     '  default_backend replicas',
     'backend replicas',
@@ -105,48 +108,63 @@ function isOpen(sources: string[]): boolean {
 
 function sourcesOf({ allowed_sources }: SpreadSpec): string[] {
   const wrong = allowed_sources.find((source) => !ipaddr.isValidCIDR(source));
-  if (wrong !== undefined) throw new DriverError('invalid', `${JSON.stringify(wrong)} is no network.`);
+  if (wrong !== undefined)
+    throw new DriverError('invalid', `The source ${JSON.stringify(wrong)} is not a network in CIDR notation.`);
   return ['127.0.0.1/32', '::1/128', ...allowed_sources].map((source) => `${source}\n`);
 }
 
 function portsOf(servers: SpreadSpec['servers']): number[] {
   if (servers.length > slots.length)
-    throw new DriverError('invalid', `An endpoint leads to ${slots.length} replicas at most.`);
+    throw new DriverError('invalid', `An endpoint serves at most ${slots.length} replicas.`);
   return servers.map(({ port }) => port).sort((a, b) => a - b);
 }
 
-async function tellSources(home: Home, spec: SpreadSpec): Promise<void> {
-  const file = path.join(home.conf, fileNames.sources);
-  const known = (await say(home, `show acl ${file}`)).split('\n').flatMap((line) => line.split(' ')[1] ?? []);
+async function updateSources(serverDirectory: ServerDirectory, spec: SpreadSpec): Promise<void> {
+  const file = path.join(serverDirectory.conf, fileNames.sources);
+  const known = (await runCommands(serverDirectory, `show acl ${file}`))
+    .split('\n')
+    .flatMap((line) => line.split(' ')[1] ?? []);
   const wanted = sourcesOf(spec).map((source) => source.trim());
-  for (const source of wanted) if (!known.includes(source)) await say(home, `add acl ${file} ${source}`);
-  for (const source of known) if (!wanted.includes(source)) await say(home, `del acl ${file} ${source}`);
-  const left = (await say(home, `show acl ${file}`)).split('\n').filter((line) => line !== '').length;
-  if (left !== wanted.length) throw new DriverError('transient', 'The endpoint did not take its sources.');
+  for (const source of wanted)
+    if (!known.includes(source)) await runCommands(serverDirectory, `add acl ${file} ${source}`);
+  for (const source of known)
+    if (!wanted.includes(source)) await runCommands(serverDirectory, `del acl ${file} ${source}`);
+  const left = (await runCommands(serverDirectory, `show acl ${file}`))
+    .split('\n')
+    .filter((line) => line !== '').length;
+  if (left !== wanted.length) throw new DriverError('transient', 'The endpoint did not accept its allowed sources.');
 }
 
 // Who stays keeps its slot, and so its sessions.
-async function tellServers(home: Home, { servers }: SpreadSpec): Promise<void> {
+async function updateServers(serverDirectory: ServerDirectory, { servers }: SpreadSpec): Promise<void> {
   const wanted = portsOf(servers);
-  const before = await slotsOf(home);
+  const before = await slotsOf(serverDirectory);
   const kept = before.filter(({ port }) => port !== null && wanted.includes(port));
   const leaving = before.filter((slot) => !kept.includes(slot));
   for (const { name, port } of leaving)
     if (port !== null)
-      await say(home, `set server replicas/${name} state maint; shutdown sessions server replicas/${name}`);
+      await runCommands(
+        serverDirectory,
+        `set server replicas/${name} state maint; shutdown sessions server replicas/${name}`,
+      );
   const coming = wanted.filter((port) => !kept.some((slot) => slot.port === port));
   for (const [index, port] of coming.entries()) {
     const name = leaving[index]?.name ?? '';
-    await say(home, `set server replicas/${name} addr 127.0.0.1 port ${port}; set server replicas/${name} state ready`);
+    await runCommands(
+      serverDirectory,
+      `set server replicas/${name} addr 127.0.0.1 port ${port}; set server replicas/${name} state ready`,
+    );
   }
-  const after = (await slotsOf(home)).flatMap(({ port }) => port ?? []).sort((a, b) => a - b);
+  const after = (await slotsOf(serverDirectory)).flatMap(({ port }) => port ?? []).sort((a, b) => a - b);
   if (JSON.stringify(after) !== JSON.stringify(wanted))
-    throw new DriverError('transient', 'The endpoint did not take its replicas.');
+    throw new DriverError('transient', 'The endpoint did not accept its replicas.');
 }
 
 // Columns by their names: # be_id be_name srv_id srv_name … ("show servers state").
-async function slotsOf(home: Home): Promise<{ name: string; port: number | null }[]> {
-  const lines = (await say(home, 'show servers state replicas')).split('\n').filter((line) => line !== '');
+async function slotsOf(serverDirectory: ServerDirectory): Promise<{ name: string; port: number | null }[]> {
+  const lines = (await runCommands(serverDirectory, 'show servers state replicas'))
+    .split('\n')
+    .filter((line) => line !== '');
   const columns = (lines[1] ?? '').replace(/^# /, '').split(' ');
   return lines.slice(2).map((line) => {
     const row = new Map(line.split(' ').map((value, index) => [columns[index], value]));
@@ -155,9 +173,9 @@ async function slotsOf(home: Home): Promise<{ name: string; port: number | null 
   });
 }
 
-function say(home: Home, commands: string): Promise<string> {
+function runCommands(serverDirectory: ServerDirectory, commands: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const socket = connect(socketOf(home));
+    const socket = connect(socketOf(serverDirectory));
     let words = '';
     socket.setEncoding('utf8').setTimeout(answerWithinMs, () => socket.destroy(new Error('no answer')));
     socket
@@ -168,7 +186,7 @@ function say(home: Home, commands: string): Promise<string> {
   });
 }
 
-function word(text: string): string {
-  if (/[\0\r\n]/.test(text)) throw new DriverError('invalid', 'a setting of the endpoint holds a line end');
+function quoted(text: string): string {
+  if (/[\0\r\n]/.test(text)) throw new DriverError('invalid', 'A setting of the endpoint contains a line break.');
   return `"${text.replace(/[\\"$]/g, '\\$&')}"`;
 }

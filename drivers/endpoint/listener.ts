@@ -6,23 +6,23 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProgramFound } from '../../core/host_facts';
 import type { ServerSpec } from '../database';
 import {
-  findHome,
-  giveFile,
-  listHomes,
-  makeHome,
+  findServerDirectory,
+  writeFileFor,
+  listServerDirectories,
+  makeServerDirectory,
   ownerOf,
   readNote,
-  removeHome,
+  removeServerDirectory,
   removeNote,
-  requireHome,
+  requireServerDirectory,
   writeNote,
-  type Estate,
-  type Home,
-} from '../database/home';
-import { endTask, lastLines, reasonOf, runTask, startServer, stateOf, stopServer, unitOf } from '../database/unit';
+  type EngineContext,
+  type ServerDirectory,
+} from '../database/server_directory';
+import { killTask, lastLines, endReasonOf, runTask, startServer, stateOf, stopServer, unitOf } from '../database/unit';
 import { DriverError, asDriverErrors, checkpoint } from '../driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
-import type { EndpointDriver, ListenerSeen, ListenerSpec } from '../endpoint';
+import type { EndpointDriver, ObservedListener, ListenerSpec } from '../endpoint';
 import type { LogChunk, RuntimeDriver } from '../runtime';
 
 export interface ListenerOptions {
@@ -34,59 +34,59 @@ export interface ListenerOptions {
 }
 
 /** What one program is. */
-export interface Kind<S extends ListenerSpec> {
+export interface ListenerProgram<S extends ListenerSpec> {
   name: 'pgbouncer' | 'haproxy';
   /** For users, where it is not installed. */
   missing: string;
   size: ServerSpec['size'];
   /** What it is started with; another one takes a new start. */
-  fixed(spec: S): unknown;
+  startup(spec: S): unknown;
   /** What it lets in, each as a word: where one goes, sessions have to end, and all do, because nobody tells them apart. */
   rights(spec: S): string[];
   /** Everything else of the spec, which a running one can be told. */
-  told(spec: S): unknown;
+  reloadable(spec: S): unknown;
   /** Files for `conf`, by name. @throws DriverError invalid */
-  files(home: Home, spec: S): Record<string, string>;
+  files(serverDirectory: ServerDirectory, spec: S): Record<string, string>;
   /** Arguments; the program is before them. */
-  arguments(home: Home): string[];
+  arguments(serverDirectory: ServerDirectory): string[];
   /** Directories of others that it uses. */
   readable(spec: S): string[];
   /** Makes the running one take what was written. @throws whatever */
-  tell(home: Home, spec: S, sessions: 'stay' | 'end'): Promise<void>;
+  reload(serverDirectory: ServerDirectory, spec: S, sessions: 'stay' | 'end'): Promise<void>;
   /** A line of its log for users; null: nothing for them. */
-  line(text: string): string | null;
+  logLine(text: string): string | null;
 }
 
 /** What the running one was given, as digests. */
 interface Applied {
-  fixed: string;
-  told: string;
+  startup: string;
+  reloadable: string;
   rights: string[];
 }
 
 interface Listener<S extends ListenerSpec> {
-  kind: Kind<S>;
-  estate: Estate;
+  program: ListenerProgram<S>;
+  engine: EngineContext;
   found: ListenerOptions['found'];
 }
 
-const lookEveryMs = 25;
+const pollEveryMs = 25;
 const listensWithinMs = 4_000;
 const noticedWithinMs = 500;
 const graceMs = 2_000;
 
 /** The driver of a program. */
 export function openListener<S extends ListenerSpec>(
-  kind: Kind<S>,
+  program: ListenerProgram<S>,
   { runtime, directory, found }: ListenerOptions,
 ): EndpointDriver<S> {
   const listener: Listener<S> = {
-    kind,
+    program,
     found,
-    estate: { runtime, directory: path.resolve(directory), engine: kind.name, gigabyteBytes: 2 ** 30 },
+    engine: { runtime, directory: path.resolve(directory), name: program.name, gigabyteBytes: 2 ** 30 },
   };
   return {
-    name: kind.name,
+    name: program.name,
     fingerprint: () => fingerprintOf(listener),
     observe: (r, ctx) => asDriverErrors(() => observe(listener, r, ctx)),
     ensure: (r, obs, ctx) => asDriverErrors(() => ensure(listener, r, obs, ctx)),
@@ -94,7 +94,8 @@ export function openListener<S extends ListenerSpec>(
     readLog: (id, position) => asDriverErrors(() => readLog(listener, id, position)),
     forget: (id, ctx) => asDriverErrors(() => remove(listener, id, ctx)),
     async *list() {
-      for (const id of await listHomes(listener.estate)) yield { ref: { driver: kind.name, name: id }, owner_id: id };
+      for (const id of await listServerDirectories(listener.engine))
+        yield { ref: { driver: program.name, name: id }, owner_id: id };
     },
   };
 }
@@ -104,12 +105,12 @@ export function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-async function fingerprintOf<S extends ListenerSpec>({ kind, found }: Listener<S>): Promise<Fingerprint> {
-  const program = await found();
+async function fingerprintOf<S extends ListenerSpec>({ program, found }: Listener<S>): Promise<Fingerprint> {
+  const installed = await found();
   return {
-    healthy: program !== null,
-    reason: program === null ? kind.missing : null,
-    facts: program === null ? {} : { version: program.version },
+    healthy: installed !== null,
+    reason: installed === null ? program.missing : null,
+    facts: installed === null ? {} : { version: installed.version },
   };
 }
 
@@ -117,22 +118,23 @@ async function observe<S extends ListenerSpec>(
   listener: Listener<S>,
   r: Desired<S>,
   ctx: DriverContext,
-): Promise<Observation<ListenerSeen>> {
+): Promise<Observation<ObservedListener>> {
   checkpoint(ctx);
-  const { estate } = listener;
-  const home = await findHome(estate, r.id);
-  if (home === 'absent') return { state: 'absent' };
-  if (home === 'foreign') return { state: 'foreign', detail: 'Something else has the name of this endpoint.' };
-  const { state, handle } = await stateOf(estate, r.id);
+  const { engine } = listener;
+  const serverDirectory = await findServerDirectory(engine, r.id);
+  if (serverDirectory === 'absent') return { state: 'absent' };
+  if (serverDirectory === 'foreign')
+    return { state: 'foreign', detail: 'Something else has the name of this endpoint. It was not changed.' };
+  const { state, handle } = await stateOf(engine, r.id);
   const running = state.state === 'running';
-  const observed: ListenerSeen = {
+  const observed: ObservedListener = {
     state: running ? 'running' : state.state === 'exited' ? 'failed' : 'stopped',
-    reason: state.state === 'exited' ? reasonOf(state) : null,
+    reason: state.state === 'exited' ? endReasonOf(state) : null,
   };
   const diff =
     running && r.spec.running && handle !== null
-      ? await differenceOf(listener, home, r.spec, await estate.runtime.listening(handle))
-      : wordsFor(running, r.spec);
+      ? await differenceOf(listener, serverDirectory, r.spec, await engine.runtime.listening(handle))
+      : runningDifference(running, r.spec);
   return {
     state: 'present',
     observed,
@@ -141,93 +143,93 @@ async function observe<S extends ListenerSpec>(
   };
 }
 
-function wordsFor(running: boolean, spec: ListenerSpec): string | null {
+function runningDifference(running: boolean, spec: ListenerSpec): string | null {
   if (running === spec.running) return null;
   return running ? 'it should not run' : 'it does not run';
 }
 
 async function differenceOf<S extends ListenerSpec>(
-  { kind }: Listener<S>,
-  home: Home,
+  { program }: Listener<S>,
+  serverDirectory: ServerDirectory,
   spec: S,
   ports: number[] | null,
 ): Promise<string | null> {
-  const applied = await readNote<Applied>(home, 'applied');
-  if (JSON.stringify(applied) !== JSON.stringify(appliedOf(kind, spec))) return 'it runs with other settings';
+  const applied = await readNote<Applied>(serverDirectory, 'applied');
+  if (JSON.stringify(applied) !== JSON.stringify(appliedOf(program, spec))) return 'it runs with other settings';
   return ports === null || ports.includes(spec.port) ? null : 'it does not listen';
 }
 
 async function ensure<S extends ListenerSpec>(
   listener: Listener<S>,
   r: Desired<S>,
-  obs: Observation<ListenerSeen>,
+  obs: Observation<ObservedListener>,
   ctx: DriverContext,
 ): Promise<Ensured> {
   checkpoint(ctx);
-  const { estate } = listener;
+  const { engine } = listener;
   const { id, spec } = r;
-  const ref = { driver: estate.engine, name: id };
-  const home = await settleHome(listener, r, ctx);
-  if (!spec.running) await stop(listener, home, ctx);
-  else if (!(await isSettled(listener, home, r)) && !(await isTold(listener, home, r))) {
+  const ref = { driver: engine.name, name: id };
+  const serverDirectory = await ensureServerDirectory(listener, r, ctx);
+  if (!spec.running) await stop(listener, serverDirectory, ctx);
+  else if (!(await isSettled(listener, serverDirectory, r)) && !(await reloadRunning(listener, serverDirectory, r))) {
     // Ended since it was looked at: whoever calls should see that before it is started again.
-    if (obs.state === 'present' && obs.observed.state === 'running' && (await hasEnded(estate, id, spec.port)))
+    if (obs.state === 'present' && obs.observed.state === 'running' && (await hasEnded(engine, id, spec.port)))
       return { ref, requeueMs: 0 };
-    await startAnew(listener, home, r, ctx);
+    await restart(listener, serverDirectory, r, ctx);
   }
   checkpoint(ctx);
   return { ref };
 }
 
 // The port of a program that was killed is closed before its end is noticed.
-async function hasEnded(estate: Estate, id: string, port: number): Promise<boolean> {
-  for (const end = Date.now() + noticedWithinMs; ; await sleep(lookEveryMs)) {
-    const { state, handle } = await stateOf(estate, id);
+async function hasEnded(engine: EngineContext, id: string, port: number): Promise<boolean> {
+  for (const end = Date.now() + noticedWithinMs; ; await sleep(pollEveryMs)) {
+    const { state, handle } = await stateOf(engine, id);
     if (state.state === 'exited') return true;
-    const ports = handle === null ? [] : await estate.runtime.listening(handle);
+    const ports = handle === null ? [] : await engine.runtime.listening(handle);
     if (Date.now() >= end || ports === null || ports.includes(port)) return false;
   }
 }
 
-async function remove<S extends ListenerSpec>({ estate }: Listener<S>, id: string, ctx: DriverContext): Promise<void> {
+async function remove<S extends ListenerSpec>({ engine }: Listener<S>, id: string, ctx: DriverContext): Promise<void> {
   checkpoint(ctx);
-  const home = await findHome(estate, id);
-  if (home === 'foreign') return;
-  await stopServer(estate, id, graceMs, ctx);
-  await endTask(estate, id, 'setup', ctx);
-  await removeHome(estate, id, ctx);
+  const serverDirectory = await findServerDirectory(engine, id);
+  if (serverDirectory === 'foreign') return;
+  await stopServer(engine, id, graceMs, ctx);
+  await killTask(engine, id, 'setup', ctx);
+  await removeServerDirectory(engine, id, ctx);
 }
 
 async function readLog<S extends ListenerSpec>(
-  { kind, estate }: Listener<S>,
+  { program, engine }: Listener<S>,
   id: string,
   position: string | null,
 ): Promise<LogChunk> {
-  const chunk = await estate.runtime.readLog(unitOf(id), position);
+  const chunk = await engine.runtime.readLog(unitOf(id), position);
   const lines = chunk.lines.flatMap(({ stream, text }) => {
-    const line = kind.line(text.replaceAll(path.dirname(estate.directory), ''));
+    const line = program.logLine(text.replaceAll(path.dirname(engine.directory), ''));
     return line === null ? [] : [{ stream, text: line }];
   });
   return { ...chunk, lines };
 }
 
 // Its first task gives the directory to the user of the unit.
-async function settleHome<S extends ListenerSpec>(
-  { kind, estate }: Listener<S>,
+async function ensureServerDirectory<S extends ListenerSpec>(
+  { program, engine }: Listener<S>,
   { id, spec }: Desired<S>,
   ctx: DriverContext,
-): Promise<Home> {
-  if ((await findHome(estate, id)) !== 'absent') return requireHome(estate, id);
-  await endTask(estate, id, 'setup', ctx);
-  return makeHome(
-    estate,
+): Promise<ServerDirectory> {
+  if ((await findServerDirectory(engine, id)) !== 'absent') return requireServerDirectory(engine, id);
+  await killTask(engine, id, 'setup', ctx);
+  return makeServerDirectory(
+    engine,
     id,
-    (draft) =>
+    (temporary) =>
       runTask(
-        estate,
-        { id, tenant: spec.tenant, size: kind.size },
+        engine,
+        { id, tenant: spec.tenant, size: program.size },
         'setup',
-        draft.data,
+        temporary.data,
         { command: ':', threads: 8 },
         ctx,
       ),
@@ -237,97 +239,111 @@ async function settleHome<S extends ListenerSpec>(
 
 async function isSettled<S extends ListenerSpec>(
   listener: Listener<S>,
-  home: Home,
+  serverDirectory: ServerDirectory,
   { id, spec }: Desired<S>,
 ): Promise<boolean> {
-  const { state, handle } = await stateOf(listener.estate, id);
+  const { state, handle } = await stateOf(listener.engine, id);
   if (state.state !== 'running' || handle === null) return false;
-  return (await differenceOf(listener, home, spec, await listener.estate.runtime.listening(handle))) === null;
+  return (
+    (await differenceOf(listener, serverDirectory, spec, await listener.engine.runtime.listening(handle))) === null
+  );
 }
 
 /** Tells the running one, where that is enough. False where it has to be started anew, also because it did not listen. */
-async function isTold<S extends ListenerSpec>(
-  { kind, estate }: Listener<S>,
-  home: Home,
+async function reloadRunning<S extends ListenerSpec>(
+  { program, engine }: Listener<S>,
+  serverDirectory: ServerDirectory,
   { id, spec }: Desired<S>,
 ): Promise<boolean> {
-  const applied = await readNote<Applied>(home, 'applied');
-  const wanted = appliedOf(kind, spec);
-  const { state } = await stateOf(estate, id);
+  const applied = await readNote<Applied>(serverDirectory, 'applied');
+  const wanted = appliedOf(program, spec);
+  const { state } = await stateOf(engine, id);
   if (
     state.state !== 'running' ||
-    applied?.fixed !== wanted.fixed ||
+    applied?.startup !== wanted.startup ||
     JSON.stringify(applied) === JSON.stringify(wanted)
   )
     return false;
   const sessions = applied.rights.every((right) => wanted.rights.includes(right)) ? 'stay' : 'end';
   // Killed in the middle, the next call starts it anew.
-  await removeNote(home, 'applied');
-  await writeFiles(kind, home, spec);
-  const told = await kind.tell(home, spec, sessions).then(
+  await removeNote(serverDirectory, 'applied');
+  await writeFiles(program, serverDirectory, spec);
+  const told = await program.reload(serverDirectory, spec, sessions).then(
     () => true,
     () => false,
   );
-  if (told) await writeNote(home, 'applied', wanted);
+  if (told) await writeNote(serverDirectory, 'applied', wanted);
   return told;
 }
 
-async function startAnew<S extends ListenerSpec>(
+async function restart<S extends ListenerSpec>(
   listener: Listener<S>,
-  home: Home,
+  serverDirectory: ServerDirectory,
   { id, spec }: Desired<S>,
   ctx: DriverContext,
 ): Promise<void> {
-  const { kind, estate } = listener;
+  const { program, engine } = listener;
   const found = await listener.found();
-  if (found === null) throw new DriverError('unsupported', kind.missing);
-  await stop(listener, home, ctx);
-  await writeFiles(kind, home, spec);
-  const command = `exec ${[found.path, ...kind.arguments(home)].map(shellQuoted).join(' ')}`;
+  if (found === null) throw new DriverError('unsupported', program.missing);
+  await stop(listener, serverDirectory, ctx);
+  await writeFiles(program, serverDirectory, spec);
+  const command = `exec ${[found.path, ...program.arguments(serverDirectory)].map(shellQuoted).join(' ')}`;
   const elsewhere = found.path.startsWith('/usr/') ? [] : [path.dirname(found.path)];
   await startServer(
-    estate,
-    home,
-    { id, tenant: spec.tenant, size: kind.size },
-    { command, threads: 16, readable: [...kind.readable(spec), ...elsewhere] },
+    engine,
+    serverDirectory,
+    { id, tenant: spec.tenant, size: program.size },
+    { command, threads: 16, readable: [...program.readable(spec), ...elsewhere] },
     ctx,
   );
-  await listens(estate, id, spec.port, ctx);
-  await writeNote(home, 'applied', appliedOf(kind, spec));
+  await waitForPort(engine, id, spec.port, ctx);
+  await writeNote(serverDirectory, 'applied', appliedOf(program, spec));
 }
 
-async function stop<S extends ListenerSpec>({ estate }: Listener<S>, home: Home, ctx: DriverContext): Promise<void> {
-  await removeNote(home, 'applied');
-  await stopServer(estate, home.id, graceMs, ctx);
+async function stop<S extends ListenerSpec>(
+  { engine }: Listener<S>,
+  serverDirectory: ServerDirectory,
+  ctx: DriverContext,
+): Promise<void> {
+  await removeNote(serverDirectory, 'applied');
+  await stopServer(engine, serverDirectory.id, graceMs, ctx);
 }
 
-async function writeFiles<S extends ListenerSpec>(kind: Kind<S>, home: Home, spec: S): Promise<void> {
-  const owner = await ownerOf(home);
-  for (const [name, text] of Object.entries(kind.files(home, spec)))
-    await giveFile(path.join(home.conf, name), text, owner);
+async function writeFiles<S extends ListenerSpec>(
+  program: ListenerProgram<S>,
+  serverDirectory: ServerDirectory,
+  spec: S,
+): Promise<void> {
+  const owner = await ownerOf(serverDirectory);
+  for (const [name, text] of Object.entries(program.files(serverDirectory, spec)))
+    await writeFileFor(path.join(serverDirectory.conf, name), text, owner);
 }
 
 // Its own port, and not one on which somebody else answers.
-async function listens(estate: Estate, id: string, port: number, ctx: DriverContext): Promise<void> {
-  for (const end = Date.now() + listensWithinMs; ; await sleep(lookEveryMs)) {
+async function waitForPort(engine: EngineContext, id: string, port: number, ctx: DriverContext): Promise<void> {
+  for (const end = Date.now() + listensWithinMs; ; await sleep(pollEveryMs)) {
     checkpoint(ctx);
-    const { state, handle } = await stateOf(estate, id);
+    const { state, handle } = await stateOf(engine, id);
     if (state.state !== 'running' || handle === null)
-      throw await notStarted(estate, id, 'The program of the endpoint ended while it started.');
-    const ports = await estate.runtime.listening(handle);
+      throw await startFailure(engine, id, 'The program of the endpoint ended while it started.');
+    const ports = await engine.runtime.listening(handle);
     if (ports === null || ports.includes(port)) return;
     if (Date.now() > end)
-      throw await notStarted(estate, id, 'The endpoint cannot listen at its port: something else does.');
+      throw await startFailure(engine, id, 'The endpoint cannot listen on its port, because another program does.');
   }
 }
 
-async function notStarted(estate: Estate, id: string, message: string): Promise<DriverError> {
-  return Object.assign(new DriverError('transient', message, 2_000), { cause: await lastLines(estate, unitOf(id)) });
+async function startFailure(engine: EngineContext, id: string, message: string): Promise<DriverError> {
+  return Object.assign(new DriverError('transient', message, 2_000), { cause: await lastLines(engine, unitOf(id)) });
 }
 
-function appliedOf<S extends ListenerSpec>(kind: Kind<S>, spec: S): Applied {
-  const fixed = [kind.fixed(spec), spec.tenant, spec.port, kind.size];
-  return { fixed: digestOf(fixed), told: digestOf(kind.told(spec)), rights: kind.rights(spec).map(digestOf).sort() };
+function appliedOf<S extends ListenerSpec>(program: ListenerProgram<S>, spec: S): Applied {
+  const fixed = [program.startup(spec), spec.tenant, spec.port, program.size];
+  return {
+    startup: digestOf(fixed),
+    reloadable: digestOf(program.reloadable(spec)),
+    rights: program.rights(spec).map(digestOf).sort(),
+  };
 }
 
 function digestOf(value: unknown): string {

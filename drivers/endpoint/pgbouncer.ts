@@ -4,10 +4,10 @@ import { isIP } from 'node:net';
 import path from 'node:path';
 import { Client } from 'pg';
 import type { PooledServer } from '../database';
-import type { Home } from '../database/home';
+import type { ServerDirectory } from '../database/server_directory';
 import { DriverError } from '../driver';
 import type { PoolDriver, PoolSpec } from '../endpoint';
-import { openListener, type Kind, type ListenerOptions } from './listener';
+import { openListener, type ListenerProgram, type ListenerOptions } from './listener';
 
 const fileNames = {
   settings: 'pgbouncer.ini',
@@ -30,56 +30,59 @@ export function openPooler(options: ListenerOptions): PoolDriver {
   return openListener(kind, options);
 }
 
-const kind: Kind<PoolSpec> = {
+const kind: ListenerProgram<PoolSpec> = {
   name: 'pgbouncer',
-  missing: 'This host has no pooler. Install the package pgbouncer.',
+  missing: 'PgBouncer is not installed on this host. Install the package pgbouncer.',
   size,
-  fixed: ({ allowed_sources, server, database_name }) => [
+  startup: ({ allowed_sources, server, database_name }) => [
     addressOf(allowed_sources),
     server?.socket_directory,
     server?.socket_key,
     server?.port,
     database_name,
   ],
-  told: ({ mode, size: connections, tls }) => [mode, connections, tls],
+  reloadable: ({ mode, size: connections, tls }) => [mode, connections, tls],
   rights: ({ allowed_sources, server }) => [
     ...allowed_sources,
     ...(server?.logins ?? []).map(({ username, verifier }) => `${username} ${verifier}`),
   ],
-  files: (home, spec) => ({
+  files: (serverDirectory, spec) => ({
     [fileNames.certificate]: spec.tls.certificate,
     [fileNames.key]: spec.tls.key,
     [fileNames.access]: accessRules(spec),
     [fileNames.users]: users(serverOf(spec)),
-    [fileNames.settings]: settings(home, spec),
+    [fileNames.settings]: settings(serverDirectory, spec),
   }),
   arguments: ({ conf }) => [path.join(conf, fileNames.settings)],
   readable: (spec) => [serverOf(spec).socket_directory],
-  tell: (home, spec, sessions) =>
-    asAdministrator(home, spec, async (say) => {
-      await say('RELOAD');
+  reload: (serverDirectory, spec, sessions) =>
+    asAdministrator(serverDirectory, spec, async (send) => {
+      await send('RELOAD');
       if (sessions === 'stay') return;
       // Who comes between the two waits.
-      await say(`KILL ${spec.database_name}`);
-      await say(`RESUME ${spec.database_name}`);
+      await send(`KILL ${spec.database_name}`);
+      await send(`RESUME ${spec.database_name}`);
     }),
   // 2026-01-31 12:00:00.123 UTC [2] WARNING C-0x55…: app/app@192.0.2.1:40000 pooler error: …
-  line: (text) => {
+  logLine: (text) => {
     const [, level, words] = /^\S+ \S+ \S+ \[\d+\] (WARNING|ERROR|FATAL) (?:[CS]-0x[0-9a-f]+: )?(.*)$/.exec(text) ?? [];
     return level === undefined ? null : `${level}: ${words}`;
   },
 };
 
-function settings(home: Home, spec: PoolSpec): string {
+function settings(serverDirectory: ServerDirectory, spec: PoolSpec): string {
   const server = serverOf(spec);
   const { database_name: name, mode, size: connections, port, allowed_sources } = spec;
   if (name === 'pgbouncer')
-    throw new DriverError('invalid', 'A database called pgbouncer cannot be pooled: the pooler has one of that name.');
-  const file = (one: keyof typeof fileNames) => path.join(home.conf, fileNames[one]);
+    throw new DriverError(
+      'invalid',
+      'A database called pgbouncer cannot be pooled, because the pooler itself has a database of that name.',
+    );
+  const file = (one: keyof typeof fileNames) => path.join(serverDirectory.conf, fileNames[one]);
   const lines: Record<string, string | number> = {
     listen_addr: addressOf(allowed_sources),
     listen_port: port,
-    unix_socket_dir: socketDirectory(home, port),
+    unix_socket_dir: socketDirectory(serverDirectory, port),
     unix_socket_mode: '0700',
     auth_type: 'hba',
     auth_hba_file: file('access'),
@@ -126,12 +129,12 @@ function users({ logins }: PooledServer): string {
 }
 
 async function asAdministrator(
-  home: Home,
+  serverDirectory: ServerDirectory,
   { port }: PoolSpec,
-  work: (say: (command: string) => Promise<unknown>) => Promise<unknown>,
+  work: (send: (command: string) => Promise<unknown>) => Promise<unknown>,
 ): Promise<void> {
   const client = new Client({
-    host: socketDirectory(home, port),
+    host: socketDirectory(serverDirectory, port),
     port,
     user: administrator,
     database: 'pgbouncer',
@@ -148,7 +151,7 @@ async function asAdministrator(
 }
 
 function serverOf({ server }: PoolSpec): PooledServer {
-  if (server === null) throw new DriverError('invalid', 'A pooler needs a server.');
+  if (server === null) throw new DriverError('invalid', 'The pooler has no server to connect to.');
   return server;
 }
 
@@ -156,11 +159,11 @@ function addressOf(sources: string[]): string {
   return sources.length === 0 ? '127.0.0.1' : '*';
 }
 
-function socketDirectory({ data }: Home, port: number): string {
+function socketDirectory({ data }: ServerDirectory, port: number): string {
   if (Buffer.byteLength(path.join(data, `.s.PGSQL.${port}`)) <= socketPathMax) return data;
   throw new DriverError(
     'unsupported',
-    'The path of the data directory is too long for the sockets of poolers. Choose a shorter DATA_DIR.',
+    'The path of the data directory is too long for the sockets of poolers. Choose a shorter `PLATFORM_DATA_DIR`.',
   );
 }
 
@@ -168,7 +171,7 @@ function requireNetwork(source: string): string {
   const [address = '', bits = ''] = source.split('/');
   const family = isIP(address);
   if (family !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)) return source;
-  throw new DriverError('invalid', `${JSON.stringify(source)} is not a network in CIDR notation.`);
+  throw new DriverError('invalid', `The source ${JSON.stringify(source)} is not a network in CIDR notation.`);
 }
 
 function quoted(value: string): string {
@@ -180,6 +183,6 @@ function doubled(value: string): string {
 }
 
 function lineOf(value: string): string {
-  if (/[\0\r\n]/.test(value)) throw new DriverError('invalid', 'a setting of the pooler holds a line end');
+  if (/[\0\r\n]/.test(value)) throw new DriverError('invalid', 'A setting of the pooler contains a line break.');
   return value;
 }

@@ -1,6 +1,6 @@
 // The server is brought to what its row wants, started again when it has ended, and looked at now and then.
 import { DriverError } from '../../drivers/driver';
-import type { EngineDriver, ServerSeen } from '../../drivers/database';
+import type { EngineDriver, ObservedServer } from '../../drivers/database';
 import { appendDatabaseLines } from '../../models/log_line';
 import { endpointsApplied, usersApplied } from '../../models/database/work';
 import { restartForUsers } from '../../models/database_attachment/restart';
@@ -40,7 +40,7 @@ export async function keep(row: DatabaseRow, ctx: JobContext): Promise<Outcome> 
 async function bring(
   engine: EngineDriver,
   { spec }: Wanted,
-  before: ServerSeen,
+  before: ObservedServer,
   ctx: JobContext,
 ): Promise<{ requeueMs?: number }> {
   try {
@@ -58,14 +58,14 @@ async function bring(
   }
 }
 
-export function isAsWanted({ state, differs }: ServerSeen, { spec }: Pick<Wanted, 'spec'>): boolean {
+export function isAsWanted({ state, differs }: ObservedServer, { spec }: Pick<Wanted, 'spec'>): boolean {
   return differs === null && state === (spec.running ? 'running' : 'stopped');
 }
 
 async function reached(
   row: DatabaseRow,
   { spec, users, endpoints }: Wanted,
-  seen: ServerSeen,
+  seen: ObservedServer,
   engine: EngineDriver,
   ctx: JobContext,
 ): Promise<Outcome> {
@@ -120,7 +120,7 @@ async function windowOf(
 }
 
 /** null: it may be started now. The end of a server that should run is told once, and each one makes the next wait longer. */
-async function pauseFor(row: DatabaseRow, seen: ServerSeen, ctx: JobContext): Promise<Outcome | null> {
+async function pauseFor(row: DatabaseRow, seen: ObservedServer, ctx: JobContext): Promise<Outcome | null> {
   if (seen.state !== 'failed' || !row.running) return null;
   const reason = seen.reason ?? 'The server has ended.';
   if (row.status === 'provisioning' && isOverdue(row)) throw new DriverError('invalid', reason);

@@ -1,5 +1,5 @@
 // What a server uses, as points of metrics: once a minute, in the step that looks at it anyway.
-import type { EngineDriver, ServerMetrics, ServerSeen, ServerSpec } from '../../drivers/database';
+import type { EngineDriver, ServerMetrics, ObservedServer, ServerSpec } from '../../drivers/database';
 import type { databaseMetrics } from '../../core/metrics';
 import { addMetricPoints, type MetricPointInput } from '../../models/metric_point';
 import type { JobContext } from '../job';
@@ -21,7 +21,7 @@ type Readings = Partial<Record<keyof typeof databaseMetrics, number | null>>;
 export async function measure(
   engine: EngineDriver,
   spec: ServerSpec,
-  seen: ServerSeen,
+  seen: ObservedServer,
   place: Measured,
   before: Sample | undefined,
   ctx: JobContext,
@@ -42,7 +42,7 @@ export async function measure(
 
 function gauges(
   { size }: ServerSpec,
-  { storage_used_bytes, replication_lag_seconds }: ServerSeen,
+  { storage_used_bytes, replication_lag_seconds }: ObservedServer,
   { connections, memory_bytes }: ServerMetrics,
 ): Readings {
   return {

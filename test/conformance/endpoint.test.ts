@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdtempSync } from 'node:fs';
 import { lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import type { ListenerSeen, SpreadSpec } from '../../drivers/endpoint';
+import type { ObservedListener, SpreadSpec } from '../../drivers/endpoint';
 import { processesWith, signalAll } from '../support/processes';
 import { describeResourceDriver, type ResourceFixture } from './resource_driver';
 import { openSpreading } from './spreading';
@@ -12,7 +12,7 @@ const present = existsSync('/usr/sbin/haproxy') || Boolean(process.env.CI);
 if (present) describeResourceDriver('haproxy', makeFixture);
 else describe.skip('haproxy (not installed)', () => test.todo('the conformance suite'));
 
-async function makeFixture(): Promise<ResourceFixture<SpreadSpec, ListenerSeen>> {
+async function makeFixture(): Promise<ResourceFixture<SpreadSpec, ObservedListener>> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'endpoints-'));
   chmodSync(directory, 0o711);
   const options = { directory, firstPort: 26_000 + (process.pid % 10) * 200 };
@@ -33,7 +33,7 @@ async function makeFixture(): Promise<ResourceFixture<SpreadSpec, ListenerSeen>>
     processesWith(`${directory}/endpoints/`)
       .filter(({ args }) => args.startsWith('/usr/sbin/haproxy'))
       .map(({ pid }) => pid);
-  const running = (observed: ListenerSeen) =>
+  const running = (observed: ObservedListener) =>
     Promise.resolve(expect(observed).toEqual({ state: 'running', reason: null }));
   return {
     driver,

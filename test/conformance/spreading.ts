@@ -1,7 +1,7 @@
 // The driver that spreads connections, for the suite: in a runtime of its own, each resource at a port of its own.
 import path from 'node:path';
 import type { Desired, ResourceDriver } from '../../drivers/driver';
-import type { ListenerSeen, SpreadSpec } from '../../drivers/endpoint';
+import type { ObservedListener, SpreadSpec } from '../../drivers/endpoint';
 import { openSpreader } from '../../drivers/endpoint/haproxy';
 import { hostFacts } from '../../drivers/host';
 import type { RuntimeDriver } from '../../drivers/runtime';
@@ -17,7 +17,7 @@ const ports = 200;
 /** Opens its runtime with the first call; `closed` ends the watching of it. */
 export function openSpreading(
   options: SpreadingOptions,
-): ResourceDriver<SpreadSpec, ListenerSeen> & { closed(): Promise<void>; runtime(): Promise<RuntimeDriver> } {
+): ResourceDriver<SpreadSpec, ObservedListener> & { closed(): Promise<void>; runtime(): Promise<RuntimeDriver> } {
   let opened: Promise<RuntimeDriver> | undefined;
   const runtime = () =>
     (opened ??= openLocalRuntime({

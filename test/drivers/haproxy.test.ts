@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import type { Desired } from '../../drivers/driver';
-import type { ListenerSeen, SpreadDriver, SpreadSpec } from '../../drivers/endpoint';
+import type { ObservedListener, SpreadDriver, SpreadSpec } from '../../drivers/endpoint';
 import { openSpreader } from '../../drivers/endpoint/haproxy';
 import { hostFacts } from '../../drivers/host';
 import { ctx } from '../support/database_server';
@@ -67,7 +67,7 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
     },
   });
 
-  async function bring(wanted: Desired<SpreadSpec>): Promise<ListenerSeen> {
+  async function bring(wanted: Desired<SpreadSpec>): Promise<ObservedListener> {
     await driver.ensure(wanted, await driver.observe(wanted, ctx()), ctx());
     const seen = await driver.observe(wanted, ctx());
     if (seen.state !== 'present' || !seen.upToDate) throw new Error(JSON.stringify(seen));

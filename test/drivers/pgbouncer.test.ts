@@ -5,7 +5,7 @@ import path from 'node:path';
 import { Client } from 'pg';
 import type { ServerSpec } from '../../drivers/database';
 import type { Desired } from '../../drivers/driver';
-import type { ListenerSeen, PoolDriver, PoolSpec } from '../../drivers/endpoint';
+import type { ObservedListener, PoolDriver, PoolSpec } from '../../drivers/endpoint';
 import { openPooler } from '../../drivers/endpoint/pgbouncer';
 import { hostFacts } from '../../drivers/host';
 import { ctx, settle } from '../support/database_server';
@@ -56,7 +56,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     };
   }
 
-  async function bring(more: Partial<PoolSpec> = {}): Promise<ListenerSeen> {
+  async function bring(more: Partial<PoolSpec> = {}): Promise<ObservedListener> {
     const wanted = await pooled(more);
     await driver.ensure(wanted, await driver.observe(wanted, ctx()), ctx());
     const seen = await driver.observe(wanted, ctx());

@@ -275,7 +275,7 @@ describe.each(offered)('PostgreSQL %s', (version) => {
 
 test('values of the configuration are quoted', () => {
   expect(quoted("it's \\ so")).toBe("'it''s \\\\ so'");
-  expect(() => quoted('a\nb')).toThrow('line end');
+  expect(() => quoted('a\nb')).toThrow('line break');
 });
 
 test('the stages of a full server do not go back and forth', () => {

@@ -1,7 +1,7 @@
 // Replicas and upgrades of real PostgreSQL servers.
 import { existsSync } from 'node:fs';
 import type { ServerSpec } from '../../drivers/database';
-import { openPostgresql } from '../../drivers/database/postgresql/open';
+import { openPostgresql } from '../../drivers/database/postgresql/driver';
 import { ctx } from '../support/database_server';
 import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../support/engines';
 import { until } from '../support/runtime';

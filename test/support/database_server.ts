@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EngineDriver, EngineId, ServerSeen, ServerSpec } from '../../drivers/database';
+import type { EngineDriver, EngineId, ObservedServer, ServerSpec } from '../../drivers/database';
 import { driverContext } from '../../drivers/driver';
 import { openTrial, type Trial } from './runtime';
 
@@ -66,7 +66,7 @@ export function specOf(engine: EngineId, version: string, port: number, more: Pa
 }
 
 /** Calls ensure as often as the loop would, until the server is as wanted. */
-export async function settle(driver: EngineDriver, spec: ServerSpec): Promise<ServerSeen> {
+export async function settle(driver: EngineDriver, spec: ServerSpec): Promise<ObservedServer> {
   for (const end = Date.now() + withinMs; ;) {
     const { requeueMs } = await driver.ensure(spec, ctx());
     const seen = await driver.observe(spec, ctx());

@@ -6,7 +6,7 @@ import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PostgresqlFound } from '../../core/host_facts';
 import type { EngineDriver, ServerSpec } from '../../drivers/database';
-import { openPostgresql } from '../../drivers/database/postgresql/open';
+import { openPostgresql } from '../../drivers/database/postgresql/driver';
 import { driverContext, type DriverContext } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
 import { specOf } from './database_server';

@@ -8,14 +8,14 @@ import type { BackupMade, RestoreFrom, ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { makeBackup, requireBackup } from '../backups';
-import { ownerOf, requireHome, type Home } from '../home';
-import { patiently } from '../readiness';
+import { ownerOf, requireServerDirectory, type ServerDirectory } from '../server_directory';
+import { retryUntilReady } from '../readiness';
 import { replaceData } from '../replacement';
-import { endTask } from '../unit';
+import { killTask } from '../unit';
 import { fileNames } from './config';
 import { identifier, withServer } from './connection';
-import { awaken, install, programOf, start, stop, toolOf, type MariadbEstate } from './server';
-import { databaseOf } from './wishes';
+import { waitUntilReady, install, programOf, start, stop, toolOf, type MariadbContext } from './server';
+import { databaseOf } from './reconcile';
 
 const dumpName = 'dump.sql.gz';
 const dumpOptions = [
@@ -30,25 +30,25 @@ const dumpOptions = [
 
 /** @throws DriverError unsupported without mariadb-dump */
 export async function backup(
-  estate: MariadbEstate,
+  engine: MariadbContext,
   spec: ServerSpec,
   backupId: string,
   ctx: DriverContext,
 ): Promise<BackupMade> {
-  const found = programOf(estate, spec.version);
+  const found = programOf(engine, spec.version);
   const tool = toolOf(found, 'mariadb-dump');
-  const home = await requireHome(estate, spec.id);
-  await awaken(estate, home, spec, ctx);
+  const serverDirectory = await requireServerDirectory(engine, spec.id);
+  await waitUntilReady(engine, serverDirectory, spec, ctx);
   return makeBackup(
-    estate,
+    engine,
     spec.id,
     backupId,
     dumpName,
     async (file) => {
       const taken = new Date().toISOString();
-      const child = await speaking(home, tool, [...dumpOptions, databaseOf(spec)], ctx);
+      const child = await spawnTool(serverDirectory, tool, [...dumpOptions, databaseOf(spec)], ctx);
       const target = createWriteStream(file, { mode: 0o600, flush: true });
-      await Promise.all([pipeline(child.stdout!, createGzip({ level: 1 }), target), ended(child)]);
+      await Promise.all([pipeline(child.stdout!, createGzip({ level: 1 }), target), exitOf(child)]);
       return { version: found.version, series: spec.version, taken_at: taken };
     },
     ctx,
@@ -57,7 +57,7 @@ export async function backup(
 
 /** @throws DriverError unsupported for a point in time, invalid where the dump cannot be read */
 export async function restore(
-  estate: MariadbEstate,
+  engine: MariadbContext,
   spec: ServerSpec,
   from: RestoreFrom,
   ctx: DriverContext,
@@ -65,58 +65,69 @@ export async function restore(
   const { backup_id: backupId } = from;
   if (backupId === null || from.until !== null)
     throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
-  const tool = toolOf(programOf(estate, spec.version), 'mariadb');
-  const home = await requireHome(estate, spec.id);
-  const { file } = await requireBackup(estate, from.server_id, backupId);
-  await endTask(estate, spec.id, 'setup', ctx);
+  const tool = toolOf(programOf(engine, spec.version), 'mariadb');
+  const serverDirectory = await requireServerDirectory(engine, spec.id);
+  const { file } = await requireBackup(engine, from.server_id, backupId);
+  await killTask(engine, spec.id, 'setup', ctx);
   await replaceData(
-    home,
+    serverDirectory,
     {
       key: `restore ${from.id}`,
-      fill: (draft) => install(estate, spec, draft, ctx),
-      stop: () => stop(estate, spec.id, ctx),
-      prove: async () => {
-        await patiently(
-          () => start(estate, home, spec, ctx),
-          () => awaken(estate, home, spec, ctx),
+      fill: (temporary) => install(engine, spec, temporary, ctx),
+      stop: () => stop(engine, spec.id, ctx),
+      verify: async () => {
+        await retryUntilReady(
+          () => start(engine, serverDirectory, spec, ctx),
+          () => waitUntilReady(engine, serverDirectory, spec, ctx),
           ctx,
         );
-        await load(home, spec, tool, file, ctx);
+        await load(serverDirectory, spec, tool, file, ctx);
       },
-      goBack: async () => (spec.running ? start(estate, home, spec, ctx) : undefined),
+      rollBack: async () => (spec.running ? start(engine, serverDirectory, spec, ctx) : undefined),
     },
     ctx,
   );
-  if (!spec.running) await stop(estate, spec.id, ctx);
+  if (!spec.running) await stop(engine, spec.id, ctx);
 }
 
 // Tenants have no users in the new data until ensure makes them, so nobody sees a half of it. Begun again after a crash.
-async function load(home: Home, spec: ServerSpec, tool: string, file: string, ctx: DriverContext): Promise<void> {
+async function load(
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  tool: string,
+  file: string,
+  ctx: DriverContext,
+): Promise<void> {
   const name = identifier(databaseOf(spec));
   await withServer(
-    home,
+    serverDirectory,
     spec,
-    async (ask) => {
-      await ask(`DROP DATABASE IF EXISTS ${name}`);
-      await ask(`CREATE DATABASE ${name}`);
+    async (query) => {
+      await query(`DROP DATABASE IF EXISTS ${name}`);
+      await query(`CREATE DATABASE ${name}`);
     },
     ctx,
   );
-  const child = await speaking(home, tool, ['--binary-mode', databaseOf(spec)], ctx);
+  const child = await spawnTool(serverDirectory, tool, ['--binary-mode', databaseOf(spec)], ctx);
   const source = pipeline(createReadStream(file), createGunzip(), child.stdin!).catch((error: unknown) => {
     child.kill('SIGKILL');
     throw error;
   });
-  const results = await Promise.allSettled([ended(child), source]);
+  const results = await Promise.allSettled([exitOf(child), source]);
   const failed = results.find((one) => one.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
 }
 
 // As the user of the server, not as ours. Its password is in a file of that user.
-async function speaking(home: Home, tool: string, options: string[], ctx: DriverContext): Promise<ChildProcess> {
-  const { uid, gid } = await ownerOf(home);
+async function spawnTool(
+  serverDirectory: ServerDirectory,
+  tool: string,
+  options: string[],
+  ctx: DriverContext,
+): Promise<ChildProcess> {
+  const { uid, gid } = await ownerOf(serverDirectory);
   const user = process.getuid?.() === 0 ? { uid, gid } : {};
-  const child = spawn(tool, [`--defaults-file=${path.join(home.conf, fileNames.client)}`, ...options], {
+  const child = spawn(tool, [`--defaults-file=${path.join(serverDirectory.conf, fileNames.client)}`, ...options], {
     ...user,
     cwd: '/',
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -128,7 +139,7 @@ async function speaking(home: Home, tool: string, options: string[], ctx: Driver
   return child;
 }
 
-function ended(child: ChildProcess): Promise<void> {
+function exitOf(child: ChildProcess): Promise<void> {
   let complaint = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => (complaint = (complaint + text).slice(-2_000)));
   return new Promise((resolve, reject) => {

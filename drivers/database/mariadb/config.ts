@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { ServerSpec } from '../../database';
-import { socketOf, type Home } from '../home';
+import { socketOf, type ServerDirectory } from '../server_directory';
 
 export const fileNames = {
   config: 'my.cnf',
@@ -21,14 +21,14 @@ export function adminOf(id: string): string {
  * Without passwords: what can only be changed by a restart. The defaults are for machines of their own (128 MB each for
  * InnoDB and Aria): a server of the smallest package takes 60 MB with these.
  */
-export function settings(spec: ServerSpec, home: Home): string[] {
+export function settings(spec: ServerSpec, serverDirectory: ServerDirectory): string[] {
   const { memory_mb: memoryMb, max_connections: connections } = spec.size;
-  const file = (name: string) => quoted(path.join(home.conf, name));
+  const file = (name: string) => quoted(path.join(serverDirectory.conf, name));
   return [
     '[mariadbd]',
-    `datadir=${quoted(home.data)}`,
-    `socket=${quoted(socketOf(home))}`,
-    `pid-file=${quoted(path.join(home.data, 'server.pid'))}`,
+    `datadir=${quoted(serverDirectory.data)}`,
+    `socket=${quoted(socketOf(serverDirectory))}`,
+    `pid-file=${quoted(path.join(serverDirectory.data, 'server.pid'))}`,
     `port=${spec.port}`,
     'bind-address=127.0.0.1',
     'skip-name-resolve',
@@ -59,8 +59,8 @@ export function settings(spec: ServerSpec, home: Home): string[] {
   ];
 }
 
-export function configuration(spec: ServerSpec, home: Home): string {
-  return [...settings(spec, home), ''].join('\n');
+export function configuration(spec: ServerSpec, serverDirectory: ServerDirectory): string {
+  return [...settings(spec, serverDirectory), ''].join('\n');
 }
 
 /** Run by the server itself before anybody can connect. */
@@ -75,10 +75,10 @@ export function firstStatements(spec: ServerSpec): string {
 }
 
 /** For mariadb-dump and mariadb, which take passwords from files. */
-export function clientConfiguration(spec: ServerSpec, home: Home): string {
+export function clientConfiguration(spec: ServerSpec, serverDirectory: ServerDirectory): string {
   return [
     '[client]',
-    `socket=${quoted(socketOf(home))}`,
+    `socket=${quoted(socketOf(serverDirectory))}`,
     `user=${adminOf(spec.id)}`,
     `password=${quoted(spec.admin_password)}`,
     'default-character-set=utf8mb4',

@@ -3,31 +3,31 @@ import type { RowDataPacket } from 'mysql2/promise';
 import type { ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { socketOf, type Home } from '../home';
+import { socketOf, type ServerDirectory } from '../server_directory';
 import { NotReady } from '../readiness';
 import { adminOf } from './config';
 
 export type Row = Record<string, string | number | null>;
 /** One statement and its rows. `?` stand for values. */
-export type Ask = (statement: string, values?: (string | number)[]) => Promise<Row[]>;
+export type Query = (statement: string, values?: (string | number)[]) => Promise<Row[]>;
 
 const answerWithinMs = 5_000;
 
 /**
- * Connects, makes sure that it is the server of this home, works and hangs up.
+ * Connects, makes sure that it is the server of this directory, works and hangs up.
  * @throws NotReady @throws DriverError conflict where another one answers
  */
 export async function withServer<T>(
-  home: Home,
+  serverDirectory: ServerDirectory,
   spec: Pick<ServerSpec, 'id' | 'admin_password'>,
-  work: (ask: Ask) => Promise<T>,
+  work: (query: Query) => Promise<T>,
   ctx: DriverContext,
 ): Promise<T> {
   try {
     // Only where there is such a server: the package makes a start longer.
     const { createConnection } = await import('mysql2/promise');
     const connection = await createConnection({
-      socketPath: socketOf(home),
+      socketPath: socketOf(serverDirectory),
       user: adminOf(spec.id),
       password: spec.admin_password,
       connectTimeout: answerWithinMs,
@@ -36,18 +36,18 @@ export async function withServer<T>(
     const over = () => connection.destroy();
     ctx.signal.addEventListener('abort', over, { once: true });
     try {
-      const ask: Ask = async (statement, values = []) => {
+      const query: Query = async (statement, values = []) => {
         const [rows] = await connection.query<RowDataPacket[]>(statement, values);
         return Array.isArray(rows) ? rows : [];
       };
-      await requireOurs(ask, home);
-      return await work(ask);
+      await requireOurs(query, serverDirectory);
+      return await work(query);
     } finally {
       ctx.signal.removeEventListener('abort', over);
       connection.destroy();
     }
   } catch (error) {
-    throw meaning(error as NodeJS.ErrnoException);
+    throw toDriverError(error as NodeJS.ErrnoException);
   }
 }
 
@@ -56,13 +56,13 @@ export function identifier(name: string): string {
   return `\`${name.replaceAll('`', '``')}\``;
 }
 
-async function requireOurs(ask: Ask, home: Home): Promise<void> {
-  const [row] = await ask('SELECT @@datadir AS directory');
-  if (row?.directory !== `${home.data}/`)
-    throw new DriverError('conflict', 'Another server answers in the place of this one; it was left alone.');
+async function requireOurs(query: Query, serverDirectory: ServerDirectory): Promise<void> {
+  const [row] = await query('SELECT @@datadir AS directory');
+  if (row?.directory !== `${serverDirectory.data}/`)
+    throw new DriverError('conflict', 'Another server answers at the address of this one. It was not changed.');
 }
 
-const notYet = [
+const notReadyCodes = [
   'ENOENT',
   'ECONNREFUSED',
   'ECONNRESET',
@@ -72,12 +72,12 @@ const notYet = [
   'ER_SERVER_SHUTDOWN',
 ];
 
-function meaning(error: NodeJS.ErrnoException): DriverError {
+function toDriverError(error: NodeJS.ErrnoException): DriverError {
   if (error instanceof DriverError) return error;
   const code = String(error.code ?? error.name);
-  if (notYet.includes(code)) return new NotReady();
+  if (notReadyCodes.includes(code)) return new NotReady();
   if (code === 'ER_ACCESS_DENIED_ERROR')
-    return new DriverError('conflict', 'The server does not know the platform; it was left alone.');
+    return new DriverError('conflict', 'The server rejects the credentials of the platform. It was not changed.');
   // The text of the server may repeat the statement.
   return Object.assign(new DriverError('transient', `The server answered ${code}.`), { cause: error });
 }

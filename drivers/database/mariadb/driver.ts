@@ -1,19 +1,19 @@
 // MariaDB: one server for each database. Tenants come over TLS, the platform by a socket.
 import path from 'node:path';
 import type { EngineFound } from '../../../core/host_facts';
-import type { EngineDriver, ServerMetrics, ServerSeen, ServerSpec } from '../../database';
+import type { EngineDriver, ServerMetrics, ObservedServer, ServerSpec } from '../../database';
 import { DriverError, asDriverErrors } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { RuntimeDriver } from '../../runtime';
 import { openBackup, removeBackup } from '../backups';
-import { gateDiffers } from '../gate';
-import { ensureServer, nothingSeen, observeServer, removeServer, versionsOf } from '../gated';
-import { listHomes, requireHome, type Home } from '../home';
+import { proxyDifference } from '../access_proxy';
+import { ensureServer, nothingObserved, observeServer, removeServer, versionsOf } from '../proxied_server';
+import { listServerDirectories, requireServerDirectory, type ServerDirectory } from '../server_directory';
 import { stateOf, unitOf } from '../unit';
 import { backup, restore } from './backup';
 import { withServer } from './connection';
-import { install, noteAnswer, outdated, programOf, renewCertificate, start, stop, type MariadbEstate } from './server';
-import { bring, databaseOf, look } from './wishes';
+import { install, noteAnswer, outdated, programOf, renewCertificate, start, stop, type MariadbContext } from './server';
+import { ensureContent, databaseOf, inspectServer } from './reconcile';
 
 export interface MariadbOptions {
   runtime: RuntimeDriver;
@@ -34,10 +34,10 @@ export function openMariadb({
   gigabyteBytes = 2 ** 30,
   publicAddresses,
 }: MariadbOptions): EngineDriver {
-  const estate: MariadbEstate = {
+  const engine: MariadbContext = {
     runtime,
     directory: path.resolve(directory),
-    engine: 'mariadb',
+    name: 'mariadb',
     found,
     gigabyteBytes,
     publicAddresses: publicAddresses ?? null,
@@ -45,15 +45,18 @@ export function openMariadb({
   return {
     engine: 'mariadb',
     versions: () => Promise.resolve(versionsOf(found)),
-    observe: (spec, ctx) => asDriverErrors(() => observeServer(estate, spec, (home) => seen(estate, home, spec, ctx))),
-    ensure: (spec, ctx) => asDriverErrors(() => ensure(estate, spec, ctx)),
-    remove: (id, ctx) => asDriverErrors(() => removeServer(estate, id, stop, ctx)),
-    list: () => asDriverErrors(() => listHomes(estate)),
-    backup: (spec, backupId, ctx) => asDriverErrors(() => backup(estate, spec, backupId, ctx)),
-    removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(estate, serverId, backupId, ctx)),
-    openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(estate, serverId, backupId)),
+    observe: (spec, ctx) =>
+      asDriverErrors(() =>
+        observeServer(engine, spec, (serverDirectory) => observeRunning(engine, serverDirectory, spec, ctx)),
+      ),
+    ensure: (spec, ctx) => asDriverErrors(() => ensure(engine, spec, ctx)),
+    remove: (id, ctx) => asDriverErrors(() => removeServer(engine, id, stop, ctx)),
+    list: () => asDriverErrors(() => listServerDirectories(engine)),
+    backup: (spec, backupId, ctx) => asDriverErrors(() => backup(engine, spec, backupId, ctx)),
+    removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(engine, serverId, backupId, ctx)),
+    openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(engine, serverId, backupId)),
     window: () => Promise.resolve(null),
-    restore: (spec, from, ctx) => asDriverErrors(() => restore(estate, spec, from, ctx)),
+    restore: (spec, from, ctx) => asDriverErrors(() => restore(engine, spec, from, ctx)),
     upgrade: () =>
       Promise.reject(
         new DriverError(
@@ -62,21 +65,34 @@ export function openMariadb({
         ),
       ),
     promote: () => Promise.reject(noReplicas()),
-    metrics: (spec, ctx) => asDriverErrors(() => metrics(estate, spec, ctx)),
+    metrics: (spec, ctx) => asDriverErrors(() => metrics(engine, spec, ctx)),
     readLog: (id, position) => runtime.readLog(unitOf(id), position),
   };
 }
 
-async function seen(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen> {
-  const change = await outdated(estate, home, spec);
+async function observeRunning(
+  engine: MariadbContext,
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  ctx: DriverContext,
+): Promise<ObservedServer> {
+  const change = await outdated(engine, serverDirectory, spec);
   // It may have been started with another password of ours.
-  if (change === 'settings') return { ...nothingSeen, state: 'running', differs: change };
-  const live = await withServer(home, spec, (ask) => look(estate, home, spec, ask), ctx);
-  const differs = [spec.running ? null : 'running', change, live.differs, await gateDiffers(estate, home, spec)].filter(
-    (one) => one !== null,
+  if (change === 'settings') return { ...nothingObserved, state: 'running', differs: change };
+  const live = await withServer(
+    serverDirectory,
+    spec,
+    (query) => inspectServer(engine, serverDirectory, spec, query),
+    ctx,
   );
+  const differs = [
+    spec.running ? null : 'running',
+    change,
+    live.differs,
+    await proxyDifference(engine, serverDirectory, spec),
+  ].filter((one) => one !== null);
   return {
-    ...nothingSeen,
+    ...nothingObserved,
     state: 'running',
     differs: differs.length === 0 ? null : differs.join(', '),
     storage_used_bytes: live.storageUsedBytes,
@@ -84,41 +100,50 @@ async function seen(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: Dr
   };
 }
 
-async function ensure(estate: MariadbEstate, spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }> {
+async function ensure(engine: MariadbContext, spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }> {
   if (spec.replica_of !== null) throw noReplicas();
-  programOf(estate, spec.version);
+  programOf(engine, spec.version);
   databaseOf(spec);
   return ensureServer(
-    estate,
+    engine,
     spec,
-    { setUp: (data) => install(estate, spec, data, ctx), stop, bring: (home) => run(estate, home, spec, ctx) },
-    ctx,
-  );
-}
-
-async function run(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<void> {
-  const { state } = await stateOf(estate, spec.id);
-  const change = await outdated(estate, home, spec);
-  if (state.state === 'running' && change === 'settings') await stop(estate, spec.id, ctx);
-  if (state.state !== 'running' || change === 'settings') await start(estate, home, spec, ctx);
-  await withServer(
-    home,
-    spec,
-    async (ask) => {
-      await noteAnswer(home);
-      if (change === 'certificate') await renewCertificate(estate, home, spec, ask);
-      await bring(estate, home, spec, ask);
+    {
+      setUp: (data) => install(engine, spec, data, ctx),
+      stop,
+      run: (serverDirectory) => run(engine, serverDirectory, spec, ctx),
     },
     ctx,
   );
 }
 
-async function metrics(estate: MariadbEstate, spec: ServerSpec, ctx: DriverContext): Promise<ServerMetrics> {
-  const home = await requireHome(estate, spec.id);
-  const rows = await withServer(home, spec, (ask) => ask('SHOW GLOBAL STATUS'), ctx);
+async function run(
+  engine: MariadbContext,
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  ctx: DriverContext,
+): Promise<void> {
+  const { state } = await stateOf(engine, spec.id);
+  const change = await outdated(engine, serverDirectory, spec);
+  if (state.state === 'running' && change === 'settings') await stop(engine, spec.id, ctx);
+  if (state.state !== 'running' || change === 'settings') await start(engine, serverDirectory, spec, ctx);
+  await withServer(
+    serverDirectory,
+    spec,
+    async (query) => {
+      await noteAnswer(serverDirectory);
+      if (change === 'certificate') await renewCertificate(engine, serverDirectory, spec, query);
+      await ensureContent(engine, serverDirectory, spec, query);
+    },
+    ctx,
+  );
+}
+
+async function metrics(engine: MariadbContext, spec: ServerSpec, ctx: DriverContext): Promise<ServerMetrics> {
+  const serverDirectory = await requireServerDirectory(engine, spec.id);
+  const rows = await withServer(serverDirectory, spec, (query) => query('SHOW GLOBAL STATUS'), ctx);
   const status = new Map(rows.map(({ Variable_name: name, Value: value }) => [String(name), Number(value)]));
-  const { handle } = await stateOf(estate, spec.id);
-  const usage = handle === null ? undefined : (await estate.runtime.usage([handle])).get(unitOf(spec.id));
+  const { handle } = await stateOf(engine, spec.id);
+  const usage = handle === null ? undefined : (await engine.runtime.usage([handle])).get(unitOf(spec.id));
   return {
     // Without the platform's own one.
     connections: Math.max(0, (status.get('Threads_connected') ?? 1) - 1),
@@ -131,5 +156,5 @@ async function metrics(estate: MariadbEstate, spec: ServerSpec, ctx: DriverConte
 }
 
 function noReplicas(): DriverError {
-  return new DriverError('unsupported', 'The platform makes no replicas of MariaDB.');
+  return new DriverError('unsupported', 'Replicas of MariaDB are not supported.');
 }

@@ -6,15 +6,24 @@ import type { EngineFound } from '../../../core/host_facts';
 import type { ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import type { GateEstate } from '../gate';
-import { findHome, giveFile, ownerOf, readNote, removeNote, writeNote, type Estate, type Home } from '../home';
-import { answering } from '../readiness';
+import type { ProxyContext } from '../access_proxy';
+import {
+  findServerDirectory,
+  writeFileFor,
+  ownerOf,
+  readNote,
+  removeNote,
+  writeNote,
+  type EngineContext,
+  type ServerDirectory,
+} from '../server_directory';
+import { waitForAnswer } from '../readiness';
 import { runTask, startServer, stopServer, type Program } from '../unit';
 import { clientConfiguration, configuration, fileNames, firstStatements, logFileMb, settings } from './config';
-import { withServer, type Ask } from './connection';
+import { withServer, type Query } from './connection';
 
 /** `found`: the servers of this host. */
-export interface MariadbEstate extends GateEstate {
+export interface MariadbContext extends ProxyContext {
   found: EngineFound[];
 }
 
@@ -30,9 +39,9 @@ const graceMs = 60_000;
 const serverThreads = 64;
 
 /** The program of the spec's version. @throws DriverError unsupported */
-export function programOf(estate: MariadbEstate, version: string): EngineFound {
-  const found = estate.found.find(({ series }) => series === version);
-  if (found === undefined) throw new DriverError('unsupported', `This host has no MariaDB ${version}.`);
+export function programOf(engine: MariadbContext, version: string): EngineFound {
+  const found = engine.found.find(({ series }) => series === version);
+  if (found === undefined) throw new DriverError('unsupported', `MariaDB ${version} is not installed on this host.`);
   return found;
 }
 
@@ -41,18 +50,18 @@ export function toolOf(found: EngineFound, name: string): string {
   const root = path.dirname(path.dirname(found.path));
   const file = ['bin', 'sbin', 'scripts'].map((place) => path.join(root, place, name)).find(isProgram);
   if (file === undefined)
-    throw new DriverError('unsupported', `This host has no program ${name}, which belongs to MariaDB.`);
+    throw new DriverError('unsupported', `The program ${name} of MariaDB is not installed on this host.`);
   return file;
 }
 
 /** Makes the system tables in an empty directory, which becomes the server's user's. */
 export async function install(
-  estate: MariadbEstate,
+  engine: MariadbContext,
   spec: ServerSpec,
   data: string,
   ctx: DriverContext,
 ): Promise<void> {
-  const found = programOf(estate, spec.version);
+  const found = programOf(engine, spec.version);
   const options = [
     '--no-defaults',
     `--basedir=${path.dirname(path.dirname(found.path))}`,
@@ -62,76 +71,92 @@ export async function install(
     `--innodb-log-file-size=${logFileMb(spec.size.memory_mb)}M`,
   ];
   const command = [toolOf(found, 'mariadb-install-db'), ...options].map(shellQuoted).join(' ');
-  await runTask(estate, spec, 'setup', data, { command, threads: serverThreads, readable: readableOf(found) }, ctx);
+  await runTask(engine, spec, 'setup', data, { command, threads: serverThreads, readable: readableOf(found) }, ctx);
 }
 
 /** Starts the server with what the spec says now, and waits a while for its answer. @throws NotReady */
-export async function start(estate: MariadbEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<void> {
-  const found = programOf(estate, spec.version);
-  const owner = await ownerOf(home);
+export async function start(
+  engine: MariadbContext,
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  ctx: DriverContext,
+): Promise<void> {
+  const found = programOf(engine, spec.version);
+  const owner = await ownerOf(serverDirectory);
   // Away first: killed in the middle, the next call starts it again with all that is new.
-  await removeNote(home, 'started');
-  await removeNote(home, 'answered');
+  await removeNote(serverDirectory, 'started');
+  await removeNote(serverDirectory, 'answered');
   const files = {
-    [fileNames.config]: configuration(spec, home),
+    [fileNames.config]: configuration(spec, serverDirectory),
     [fileNames.first]: firstStatements(spec),
-    [fileNames.client]: clientConfiguration(spec, home),
+    [fileNames.client]: clientConfiguration(spec, serverDirectory),
   };
-  for (const [name, content] of Object.entries(files)) await giveFile(path.join(home.conf, name), content, owner);
-  await giveCertificate(home, spec);
-  const command = `exec ${shellQuoted(found.path)} ${shellQuoted(`--defaults-file=${path.join(home.conf, fileNames.config)}`)}`;
+  for (const [name, content] of Object.entries(files))
+    await writeFileFor(path.join(serverDirectory.conf, name), content, owner);
+  await writeCertificate(serverDirectory, spec);
+  const command = `exec ${shellQuoted(found.path)} ${shellQuoted(`--defaults-file=${path.join(serverDirectory.conf, fileNames.config)}`)}`;
   const program: Program = { command, threads: serverThreads, readable: readableOf(found) };
-  await startServer(estate, home, spec, program, ctx);
-  await writeNote(home, 'started', startedWith(estate, home, spec));
-  await awaken(estate, home, spec, ctx);
+  await startServer(engine, serverDirectory, spec, program, ctx);
+  await writeNote(serverDirectory, 'started', startedWith(engine, serverDirectory, spec));
+  await waitUntilReady(engine, serverDirectory, spec, ctx);
 }
 
-export async function stop(estate: Estate, id: string, ctx: DriverContext): Promise<void> {
-  const home = await findHome(estate, id);
-  const hasAnswered = typeof home !== 'string' && (await readNote(home, 'answered')) !== null;
-  await stopServer(estate, id, hasAnswered ? graceMs : 0, ctx);
+export async function stop(engine: EngineContext, id: string, ctx: DriverContext): Promise<void> {
+  const serverDirectory = await findServerDirectory(engine, id);
+  const hasAnswered = typeof serverDirectory !== 'string' && (await readNote(serverDirectory, 'answered')) !== null;
+  await stopServer(engine, id, hasAnswered ? graceMs : 0, ctx);
 }
 
 /** Waits until it answers. @throws NotReady @throws DriverError transient when it has ended */
-export async function awaken(estate: Estate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<void> {
-  await answering(estate, spec.id, () => withServer(home, spec, (ask) => ask('SELECT 1'), ctx), ctx);
-  await noteAnswer(home);
+export async function waitUntilReady(
+  engine: EngineContext,
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  ctx: DriverContext,
+): Promise<void> {
+  await waitForAnswer(engine, spec.id, () => withServer(serverDirectory, spec, (query) => query('SELECT 1'), ctx), ctx);
+  await noteAnswer(serverDirectory);
 }
 
 /** Remembers that the process takes connections. */
-export async function noteAnswer(home: Home): Promise<void> {
-  if ((await readNote(home, 'answered')) === null) await writeNote(home, 'answered', {});
+export async function noteAnswer(serverDirectory: ServerDirectory): Promise<void> {
+  if ((await readNote(serverDirectory, 'answered')) === null) await writeNote(serverDirectory, 'answered', {});
 }
 
 /** What differs between the running process and the spec: `settings` need a restart, `certificate` does not. */
 export async function outdated(
-  estate: MariadbEstate,
-  home: Home,
+  engine: MariadbContext,
+  serverDirectory: ServerDirectory,
   spec: ServerSpec,
 ): Promise<'settings' | 'certificate' | null> {
-  const now = await readNote<Started>(home, 'started');
-  const wanted = startedWith(estate, home, spec);
+  const now = await readNote<Started>(serverDirectory, 'started');
+  const wanted = startedWith(engine, serverDirectory, spec);
   if (now?.settings !== wanted.settings) return 'settings';
   return now.certificate === wanted.certificate ? null : 'certificate';
 }
 
 /** Replaces the certificate of the running server. Connections go on. */
-export async function renewCertificate(estate: MariadbEstate, home: Home, spec: ServerSpec, ask: Ask): Promise<void> {
-  await giveCertificate(home, spec);
-  await ask('FLUSH SSL');
-  await writeNote(home, 'started', startedWith(estate, home, spec));
+export async function renewCertificate(
+  engine: MariadbContext,
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  query: Query,
+): Promise<void> {
+  await writeCertificate(serverDirectory, spec);
+  await query('FLUSH SSL');
+  await writeNote(serverDirectory, 'started', startedWith(engine, serverDirectory, spec));
 }
 
-async function giveCertificate(home: Home, { tls }: ServerSpec): Promise<void> {
-  const owner = await ownerOf(home);
-  await giveFile(path.join(home.conf, fileNames.certificate), tls.certificate, owner);
-  await giveFile(path.join(home.conf, fileNames.key), tls.key, owner);
+async function writeCertificate(serverDirectory: ServerDirectory, { tls }: ServerSpec): Promise<void> {
+  const owner = await ownerOf(serverDirectory);
+  await writeFileFor(path.join(serverDirectory.conf, fileNames.certificate), tls.certificate, owner);
+  await writeFileFor(path.join(serverDirectory.conf, fileNames.key), tls.key, owner);
 }
 
-function startedWith(estate: MariadbEstate, home: Home, spec: ServerSpec): Started {
+function startedWith(engine: MariadbContext, serverDirectory: ServerDirectory, spec: ServerSpec): Started {
   const lines = [
-    ...settings(spec, home),
-    programOf(estate, spec.version).version,
+    ...settings(spec, serverDirectory),
+    programOf(engine, spec.version).version,
     spec.admin_password,
     JSON.stringify(spec.size),
   ];

@@ -1,29 +1,29 @@
 // Since when the archive of a server has its log without a gap. Only backups from then on lead to a point in time: what was
 // written while nothing was kept is missing behind the older ones.
-import { readNote, removeNote, writeNote, type Home } from '../home';
+import { readNote, removeNote, writeNote, type ServerDirectory } from '../server_directory';
 import type { Manifest } from './backups';
 import type { Cluster } from './cluster';
 
 const noteName = 'archiving';
 
 /** RFC 3339; null while nothing is kept. */
-export async function archivedSince(home: Home): Promise<string | null> {
-  return (await readNote<{ since: string }>(home, noteName))?.since ?? null;
+export async function archivedSince(serverDirectory: ServerDirectory): Promise<string | null> {
+  return (await readNote<{ since: string }>(serverDirectory, noteName))?.since ?? null;
 }
 
 /** Before the server is told. */
-export async function noteArchiveEnds({ home, spec }: Cluster): Promise<void> {
-  if (!spec.archive) await removeNote(home, noteName);
+export async function noteArchiveEnds({ serverDirectory, spec }: Cluster): Promise<void> {
+  if (!spec.archive) await removeNote(serverDirectory, noteName);
 }
 
 /** When the server has been told. */
-export async function noteArchiveBegins({ home, spec }: Cluster): Promise<void> {
-  if (spec.archive && (await archivedSince(home)) === null)
-    await writeNote(home, noteName, { since: new Date().toISOString() });
+export async function noteArchiveBegins({ serverDirectory, spec }: Cluster): Promise<void> {
+  if (spec.archive && (await archivedSince(serverDirectory)) === null)
+    await writeNote(serverDirectory, noteName, { since: new Date().toISOString() });
 }
 
 /** Those that a point in time can be reached from, in the order given. */
-export async function leadingOn(home: Home, backups: Manifest[]): Promise<Manifest[]> {
-  const since = await archivedSince(home);
+export async function leadingOn(serverDirectory: ServerDirectory, backups: Manifest[]): Promise<Manifest[]> {
+  const since = await archivedSince(serverDirectory);
   return since === null ? [] : backups.filter(({ taken_at }) => taken_at >= since);
 }

@@ -8,10 +8,10 @@ import path from 'node:path';
 import type { BackupMade } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { absentIsNull, erase, findHome, requireName, type Home } from '../home';
-import { archiveDirectory, backupsOf, systemIdentifierOf, type Cluster, type PostgresqlEstate } from './cluster';
+import { absentIsNull, removeTree, findServerDirectory, requireName, type ServerDirectory } from '../server_directory';
+import { archiveDirectory, backupsOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from './cluster';
 import { connectionOf } from './data';
-import { clearNote, lasting } from './lasting';
+import { clearStaleLock, runInBackground } from './background_work';
 import { requireTools, runTool } from './programs';
 import { inSession } from './session';
 
@@ -30,44 +30,50 @@ export interface Manifest {
 /** @throws DriverError unsupported, with what to install */
 export async function backup(cluster: Cluster, backupId: string, ctx: DriverContext): Promise<BackupMade> {
   requireName(backupId);
-  const { estate, programs, spec } = cluster;
-  const directory = backupsOf(estate, spec.id);
+  const { engine, programs, spec } = cluster;
+  const directory = backupsOf(engine, spec.id);
   const made = await manifestOf(path.join(directory, backupId));
-  if (made !== null) return answer(made);
+  if (made !== null) return toBackupMade(made);
   requireTools(programs, ['pg_basebackup', 'pg_dump']);
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  return answer(
-    await lasting(estate, `backup-${backupId}`, directory, (own) => make(cluster, directory, backupId, own), ctx),
+  return toBackupMade(
+    await runInBackground(
+      engine,
+      `backup-${backupId}`,
+      directory,
+      (own) => make(cluster, directory, backupId, own),
+      ctx,
+    ),
   );
 }
 
 /** Absent is success. What of the log no backup needs any more goes with it. */
 export async function removeBackup(
-  estate: PostgresqlEstate,
+  engine: PostgresqlContext,
   serverId: string,
   backupId: string,
   ctx: DriverContext,
 ): Promise<void> {
   requireName(backupId);
-  const directory = backupsOf(estate, serverId);
-  await rename(path.join(directory, backupId), draftOf(directory, backupId)).catch(absentIsNull);
-  await clearDrafts(directory, backupId, ctx);
-  const home = await findHome(estate, serverId);
-  if (typeof home !== 'string') await pruneArchive(estate, home);
-  await clearNote(directory);
+  const directory = backupsOf(engine, serverId);
+  await rename(path.join(directory, backupId), temporaryDirectoryOf(directory, backupId)).catch(absentIsNull);
+  await clearTemporary(directory, backupId, ctx);
+  const serverDirectory = await findServerDirectory(engine, serverId);
+  if (typeof serverDirectory !== 'string') await pruneArchive(engine, serverDirectory);
+  await clearStaleLock(directory);
   await rmdir(directory).catch(() => undefined); // others are still in it
 }
 
 /** The dump, for pg_restore. @throws DriverError conflict where there is no such backup */
 export async function openBackup(
-  estate: PostgresqlEstate,
+  engine: PostgresqlContext,
   serverId: string,
   backupId: string,
 ): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
   requireName(backupId);
-  const directory = path.join(backupsOf(estate, serverId), backupId);
+  const directory = path.join(backupsOf(engine, serverId), backupId);
   const made = await manifestOf(directory);
-  if (made === null) throw missing();
+  if (made === null) throw backupMissing();
   return {
     stream: createReadStream(path.join(directory, 'dump')),
     file_name: `${made.database_name}-${made.taken_at.replaceAll(/[-:]|\.\d+/g, '')}.dump`,
@@ -75,8 +81,8 @@ export async function openBackup(
 }
 
 /** All whole backups of a server, the oldest first. */
-export async function backupsFound(estate: PostgresqlEstate, serverId: string): Promise<Manifest[]> {
-  const directory = backupsOf(estate, serverId);
+export async function backupsFound(engine: PostgresqlContext, serverId: string): Promise<Manifest[]> {
+  const directory = backupsOf(engine, serverId);
   const names = (await readdir(directory).catch(absentIsNull)) ?? [];
   const found = await Promise.all(
     names.filter((one) => !one.startsWith('.')).map((one) => manifestOf(path.join(directory, one))),
@@ -84,16 +90,16 @@ export async function backupsFound(estate: PostgresqlEstate, serverId: string): 
   return found.filter((one) => one !== null).sort((a, b) => (a.taken_at < b.taken_at ? -1 : 1));
 }
 
-export function missing(): DriverError {
+export function backupMissing(): DriverError {
   return new DriverError('conflict', 'There is no such backup.');
 }
 
 /** Files of the log before the first one that a backup needs; the timeline is no part of the order (pg_archivecleanup). */
-export async function pruneArchive(estate: PostgresqlEstate, home: Home): Promise<void> {
-  const systemIdentifier = await systemIdentifierOf(home.data).catch(absentIsNull);
+export async function pruneArchive(engine: PostgresqlContext, serverDirectory: ServerDirectory): Promise<void> {
+  const systemIdentifier = await systemIdentifierOf(serverDirectory.data).catch(absentIsNull);
   if (systemIdentifier === null) return;
-  const archive = archiveDirectory(home, systemIdentifier);
-  const needed = (await backupsFound(estate, home.id))
+  const archive = archiveDirectory(serverDirectory, systemIdentifier);
+  const needed = (await backupsFound(engine, serverDirectory.id))
     .filter((one) => one.system_identifier === systemIdentifier)
     .map(({ wal_file }) => orderOf(wal_file))
     .sort()[0];
@@ -109,27 +115,27 @@ export function orderOf(walFile: string): string {
 }
 
 async function make(cluster: Cluster, directory: string, backupId: string, ctx: DriverContext): Promise<Manifest> {
-  const { programs, spec, estate, home } = cluster;
-  await clearDrafts(directory, backupId, ctx);
-  const draft = draftOf(directory, backupId);
-  await mkdir(draft, { mode: 0o700 });
+  const { programs, spec, engine, serverDirectory } = cluster;
+  await clearTemporary(directory, backupId, ctx);
+  const temporary = temporaryDirectoryOf(directory, backupId);
+  await mkdir(temporary, { mode: 0o700 });
   const database = spec.database_name ?? 'postgres';
-  const base = path.join(draft, 'base');
+  const base = path.join(temporary, 'base');
   await runTool(
     path.join(programs.bin, 'pg_basebackup'),
     ['-D', base, ...connectionOf(cluster), '-Ft', '-Z', '1', '-X', 'stream', '-c', 'fast', '-l', backupId, '-w'],
     {},
     ctx,
   );
-  const taken = await taking(cluster, base);
+  const taken = await startOfBackup(cluster, base);
   await runTool(
     path.join(programs.bin, 'pg_dump'),
-    [...connectionOf(cluster), '-Fc', '-Z', '1', '-w', '-f', path.join(draft, 'dump'), '-d', database],
+    [...connectionOf(cluster), '-Fc', '-Z', '1', '-w', '-f', path.join(temporary, 'dump'), '-d', database],
     {},
     ctx,
   );
   const sizes = await Promise.all(
-    ['base/base.tar.gz', 'base/pg_wal.tar.gz', 'dump'].map(async (file) => sizeOnDisk(path.join(draft, file))),
+    ['base/base.tar.gz', 'base/pg_wal.tar.gz', 'dump'].map(async (file) => sizeOnDisk(path.join(temporary, file))),
   );
   const manifest: Manifest = {
     id: backupId,
@@ -138,13 +144,13 @@ async function make(cluster: Cluster, directory: string, backupId: string, ctx: 
     database_name: database,
     size_bytes: sizes.reduce((sum, one) => sum + one, 0),
   };
-  await writeFile(path.join(draft, 'manifest.json'), JSON.stringify(manifest), { mode: 0o600, flush: true });
-  await rename(draft, path.join(directory, backupId));
-  await pruneArchive(estate, home);
+  await writeFile(path.join(temporary, 'manifest.json'), JSON.stringify(manifest), { mode: 0o600, flush: true });
+  await rename(temporary, path.join(directory, backupId));
+  await pruneArchive(engine, serverDirectory);
   return manifest;
 }
 
-async function taking(
+async function startOfBackup(
   cluster: Cluster,
   base: string,
 ): Promise<Pick<Manifest, 'system_identifier' | 'timeline' | 'wal_file' | 'taken_at'>> {
@@ -173,7 +179,7 @@ async function manifestOf(directory: string): Promise<Manifest | null> {
   return text === null ? null : (JSON.parse(text) as Manifest);
 }
 
-function answer({ size_bytes, ...manifest }: Manifest): BackupMade {
+function toBackupMade({ size_bytes, ...manifest }: Manifest): BackupMade {
   return { size_bytes, manifest };
 }
 
@@ -183,12 +189,12 @@ async function sizeOnDisk(file: string): Promise<number> {
   return (await stat(file)).size;
 }
 
-function draftOf(directory: string, backupId: string): string {
-  return path.join(directory, `.draft-${backupId}-${randomBytes(6).toString('hex')}`);
+function temporaryDirectoryOf(directory: string, backupId: string): string {
+  return path.join(directory, `.temporary-${backupId}-${randomBytes(6).toString('hex')}`);
 }
 
-async function clearDrafts(directory: string, backupId: string, ctx: DriverContext): Promise<void> {
+async function clearTemporary(directory: string, backupId: string, ctx: DriverContext): Promise<void> {
   for (const entry of (await readdir(directory).catch(absentIsNull)) ?? []) {
-    if (entry.startsWith(`.draft-${backupId}-`)) await erase(path.join(directory, entry), ctx);
+    if (entry.startsWith(`.temporary-${backupId}-`)) await removeTree(path.join(directory, entry), ctx);
   }
 }

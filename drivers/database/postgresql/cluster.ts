@@ -1,4 +1,4 @@
-// What all parts of the driver know of one server. Beside what home.ts lays out, a home has
+// What all parts of the driver know of one server. Beside what server_directory.ts lays out, a server directory has
 //   socket/   the socket of the platform: nobody else gets there        log/   what the server says
 //   archive/<system identifier>/   its write-ahead log, compressed, once it `archive`s
 import { readFile } from 'node:fs/promises';
@@ -6,23 +6,23 @@ import path from 'node:path';
 import type { PostgresqlFound } from '../../../core/host_facts';
 import type { ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
-import { absentIsNull, homeOf, type Estate, type Home } from '../home';
+import { absentIsNull, serverDirectoryOf, type EngineContext, type ServerDirectory } from '../server_directory';
 import type { Programs } from './programs';
 
-/** `working`: what goes on longer than one call, by its name (lasting.ts). */
-export interface PostgresqlEstate extends Estate {
+/** `working`: what goes on longer than one call, by its name (background_work.ts). */
+export interface PostgresqlContext extends EngineContext {
   found: PostgresqlFound[];
-  working: Map<string, Working>;
+  running: Map<string, BackgroundWork>;
 }
 
-export interface Working {
+export interface BackgroundWork {
   end: Promise<unknown>;
   stop: AbortController;
 }
 
 export interface Cluster {
-  estate: PostgresqlEstate;
-  home: Home;
+  engine: PostgresqlContext;
+  serverDirectory: ServerDirectory;
   spec: ServerSpec;
   programs: Programs;
 }
@@ -39,27 +39,27 @@ export const roles = {
 /** A setting of the operating system: 107 bytes are a path of a socket (unix(7)). */
 const socketPathMax = 107;
 
-/** @throws DriverError unsupported where DATA_DIR is too long for sockets */
-export function socketDirectory(home: Home): string {
-  const directory = path.join(home.path, 'socket');
+/** @throws DriverError unsupported where PLATFORM_DATA_DIR is too long for sockets */
+export function socketDirectory(serverDirectory: ServerDirectory): string {
+  const directory = path.join(serverDirectory.path, 'socket');
   if (Buffer.byteLength(path.join(directory, '.s.PGSQL.65535')) <= socketPathMax) return directory;
   throw new DriverError(
     'unsupported',
-    'The path of the data directory is too long for the sockets of database servers. Choose a shorter DATA_DIR.',
+    'The path of the data directory is too long for the sockets of database servers. Choose a shorter `PLATFORM_DATA_DIR`.',
   );
 }
 
-export function logDirectory(home: Home): string {
-  return path.join(home.path, 'log');
+export function logDirectory(serverDirectory: ServerDirectory): string {
+  return path.join(serverDirectory.path, 'log');
 }
 
-export function archiveDirectory(home: Home, systemIdentifier: string): string {
-  return path.join(home.path, 'archive', systemIdentifier);
+export function archiveDirectory(serverDirectory: ServerDirectory, systemIdentifier: string): string {
+  return path.join(serverDirectory.path, 'archive', systemIdentifier);
 }
 
 /** Of all backups of a server; they outlive it. */
-export function backupsOf(estate: Pick<Estate, 'directory'>, serverId: string): string {
-  return path.join(estate.directory, 'backups', homeOf(estate, serverId).id);
+export function backupsOf(engine: Pick<EngineContext, 'directory'>, serverId: string): string {
+  return path.join(engine.directory, 'backups', serverDirectoryOf(engine, serverId).id);
 }
 
 /** Major version of the data, null where there are none. */

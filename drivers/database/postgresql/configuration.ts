@@ -7,7 +7,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { CommandFailed } from '../../command';
-import { absentIsNull, giveFile, type Owner } from '../home';
+import { absentIsNull, writeFileFor, type Owner } from '../server_directory';
 import { archiveDirectory, logDirectory, roles, socketDirectory, type Cluster } from './cluster';
 import { runTool } from './programs';
 
@@ -28,7 +28,7 @@ export const configurationFile = 'postgresql.conf';
 /** A value as postgresql.conf takes it: a path or an address without quotes is a syntax error there. */
 export function quoted(value: string | number): string {
   const text = String(value);
-  if (/[\0\r\n]/.test(text)) throw new DriverError('invalid', 'a setting of the server holds a line end');
+  if (/[\0\r\n]/.test(text)) throw new DriverError('invalid', 'A setting of the server contains a line break.');
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 }
 
@@ -44,7 +44,7 @@ export async function configure(
   mode: Mode,
   ctx: DriverContext,
 ): Promise<'same' | 'changed'> {
-  const { conf } = cluster.home;
+  const { conf } = cluster.serverDirectory;
   const settings = Object.entries({ ...settingsOf(cluster, systemIdentifier, mode), ...mode.settings });
   const main = settings.map(([name, value]) => `${name} = ${quoted(value)}\n`).join('');
   const files: [string, string][] = [
@@ -57,26 +57,26 @@ export async function configure(
   for (const [name, text] of files) changed = (await replace(path.join(conf, name), text, owner)) || changed;
   const file = path.join(conf, configurationFile);
   if ((await textOf(file)) === main) return changed ? 'changed' : 'same';
-  const draft = `${file}.new`;
-  await giveFile(draft, main, owner);
-  await requireUnderstood(cluster, data, draft, owner, ctx);
-  await giveFile(file, main, owner);
-  await rm(draft, { force: true });
+  const temporary = `${file}.new`;
+  await writeFileFor(temporary, main, owner);
+  await requireUnderstood(cluster, data, temporary, owner, ctx);
+  await writeFileFor(file, main, owner);
+  await rm(temporary, { force: true });
   return 'changed';
 }
 
 /** Arguments of `postgres`. */
 export function serverArguments(cluster: Cluster, data: string): string[] {
-  return ['-D', data, '-c', `config_file=${path.join(cluster.home.conf, configurationFile)}`];
+  return ['-D', data, '-c', `config_file=${path.join(cluster.serverDirectory.conf, configurationFile)}`];
 }
 
 function settingsOf(cluster: Cluster, systemIdentifier: string, mode: Mode): Record<string, string | number> {
-  const { spec, home, programs } = cluster;
-  const { conf } = home;
+  const { spec, serverDirectory, programs } = cluster;
+  const { conf } = serverDirectory;
   return {
     port: spec.port,
     listen_addresses: mode.kind === 'open' ? addresses(spec.allowed_sources) : '',
-    unix_socket_directories: socketDirectory(home),
+    unix_socket_directories: socketDirectory(serverDirectory),
     hba_file: path.join(conf, 'pg_hba.conf'),
     ident_file: path.join(conf, 'pg_ident.conf'),
     ssl: 'on',
@@ -89,25 +89,29 @@ function settingsOf(cluster: Cluster, systemIdentifier: string, mode: Mode): Rec
     timezone: 'UTC',
     log_timezone: 'UTC',
     ...sizes(cluster),
-    ...logging(home, programs.series),
+    ...logging(serverDirectory, programs.series),
     ...replication(cluster),
     // To switch the mode takes a restart, the command does not. Without any the log would wait for one.
     archive_mode: 'on',
     archive_timeout: spec.archive ? 60 : 0,
     archive_command:
-      mode.kind === 'recovery' ? '' : spec.archive ? archiveCommand(archiveDirectory(home, systemIdentifier)) : 'true',
+      mode.kind === 'recovery'
+        ? ''
+        : spec.archive
+          ? archiveCommand(archiveDirectory(serverDirectory, systemIdentifier))
+          : 'true',
     default_transaction_read_only: mode.limit === 'none' || mode.limit === undefined ? 'off' : 'on',
   };
 }
 
-function sizes({ spec, estate }: Cluster): Record<string, string | number> {
+function sizes({ spec, engine }: Cluster): Record<string, string | number> {
   const { memory_mb: memory, max_connections: connections, cpus } = spec.size;
   // A replica with room for less than its primary has stops to follow (PostgreSQL, "Administrator's Overview" of hot standby).
   const [most, workers] = [
     Math.max(connections, spec.replica_of?.size?.max_connections ?? 0),
     Math.max(cpus, spec.replica_of?.size?.cpus ?? 0) * 2,
   ];
-  const storageMb = (spec.storage_gb * estate.gigabyteBytes) / 2 ** 20;
+  const storageMb = (spec.storage_gb * engine.gigabyteBytes) / 2 ** 20;
   const between = (low: number, value: number, high: number) => Math.floor(Math.max(low, Math.min(value, high)));
   return {
     max_connections: most + reservedConnections,
@@ -131,12 +135,12 @@ function sizes({ spec, estate }: Cluster): Record<string, string | number> {
 }
 
 // Since version 15 a line is an object, before it is text, in the same files.
-function logging(home: Cluster['home'], series: string): Record<string, string | number> {
+function logging(serverDirectory: Cluster['serverDirectory'], series: string): Record<string, string | number> {
   const destination = Number(series) >= 15 ? 'jsonlog' : 'stderr';
   return {
     logging_collector: 'on',
     log_destination: destination,
-    log_directory: logDirectory(home),
+    log_directory: logDirectory(serverDirectory),
     log_filename: 'server-%Y%m%dT%H%M%S.log',
     log_file_mode: '0600',
     log_rotation_age: '1d',
@@ -219,17 +223,17 @@ function requireNetwork(source: string): string {
   const [address = '', bits = ''] = source.split('/');
   const family = isIP(address);
   if (family !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)) return source;
-  throw new DriverError('invalid', `${JSON.stringify(source)} is not a network in CIDR notation.`);
+  throw new DriverError('invalid', `The source ${JSON.stringify(source)} is not a network in CIDR notation.`);
 }
 
 async function requireUnderstood(
   cluster: Cluster,
   data: string,
-  draft: string,
+  temporary: string,
   owner: Owner,
   ctx: DriverContext,
 ): Promise<void> {
-  const args = ['-C', 'port', '-D', data, '-c', `config_file=${draft}`];
+  const args = ['-C', 'port', '-D', data, '-c', `config_file=${temporary}`];
   try {
     await runTool(path.join(cluster.programs.bin, 'postgres'), args, { as: owner }, ctx);
   } catch (error) {
@@ -242,7 +246,7 @@ async function requireUnderstood(
 
 async function replace(file: string, text: string, owner: Owner): Promise<boolean> {
   if ((await textOf(file)) === text) return false;
-  await giveFile(file, text, owner);
+  await writeFileFor(file, text, owner);
   return true;
 }
 

@@ -6,77 +6,77 @@ import { DriverError, checkpoint } from '../../driver';
 import type { DriverContext } from '../../driver';
 import {
   exists,
-  findHome,
-  giveFile,
-  homeOf,
-  makeHome,
+  findServerDirectory,
+  writeFileFor,
+  serverDirectoryOf,
+  makeServerDirectory,
   ownerOf,
   readNote,
-  requireHome,
+  requireServerDirectory,
   writeNote,
-  type Home,
-} from '../home';
-import { isReplacing, putBack, replaceData } from '../replacement';
-import { majorOf, roles, socketDirectory, type Cluster, type PostgresqlEstate } from './cluster';
+  type ServerDirectory,
+} from '../server_directory';
+import { isReplacing, restorePreviousData, replaceData } from '../replacement';
+import { majorOf, roles, socketDirectory, type Cluster, type PostgresqlContext } from './cluster';
 import { initdbUser, requireTools, runTool, type Programs } from './programs';
-import { giveData, quiet } from './server';
+import { assignOwner, stopServer } from './server';
 import { inSession } from './session';
 import type { ServerSpec } from '../../database';
 
 // A segment a minute is archived where something is written: small ones cost less.
 const segmentMb = 4;
 
-/** The home of the server, made where it is not there. @throws DriverError conflict */
-export async function settleHome(estate: PostgresqlEstate, id: string, ctx: DriverContext): Promise<Home> {
-  if ((await findHome(estate, id)) !== 'absent') return requireHome(estate, id);
-  return makeHome(
-    estate,
+/** The directory of the server, made where it is not there. @throws DriverError conflict */
+export async function ensureServerDirectory(
+  engine: PostgresqlContext,
+  id: string,
+  ctx: DriverContext,
+): Promise<ServerDirectory> {
+  if ((await findServerDirectory(engine, id)) !== 'absent') return requireServerDirectory(engine, id);
+  return makeServerDirectory(
+    engine,
     id,
-    async (draft) => {
-      await rmdir(draft.data); // there is none until there are data
-      await furnish(draft);
+    async (temporary) => {
+      await rmdir(temporary.data); // there is none until there are data
+      await makeDirectories(temporary);
     },
     ctx,
   );
 }
 
 /** The places beside the data. Only the server and the platform get to the socket: group 0 is that of the platform's tools. */
-export async function furnish(home: Home): Promise<void> {
+export async function makeDirectories(serverDirectory: ServerDirectory): Promise<void> {
   for (const one of ['conf', 'run', 'socket', 'log', 'archive'])
-    await mkdir(path.join(home.path, one), { recursive: true, mode: 0o700 });
-  for (const one of [home.path, home.conf]) await chmod(one, 0o711);
-  await chmod(path.join(home.path, 'socket'), 0o770);
+    await mkdir(path.join(serverDirectory.path, one), { recursive: true, mode: 0o700 });
+  for (const one of [serverDirectory.path, serverDirectory.conf]) await chmod(one, 0o711);
+  await chmod(path.join(serverDirectory.path, 'socket'), 0o770);
 }
 
 /**
  * Data are there, made where there never were any. What an interrupted restore or upgrade left is put back.
  * @throws DriverError conflict where they were lost
  */
-export async function settleData(cluster: Cluster, ctx: DriverContext): Promise<void> {
-  const { home } = cluster;
+export async function ensureData(cluster: Cluster, ctx: DriverContext): Promise<void> {
+  const { serverDirectory } = cluster;
   const making = cluster.spec.replica_of === null ? 'init' : 'clone';
-  const isMade = (await readNote(home, 'made')) !== null;
-  if (isMade && (await isReplacing(home))) {
-    await quiet(cluster, 'aside', ctx);
-    await quiet(cluster, 'server', ctx);
-    await putBack(home, ctx);
+  const isMade = (await readNote(serverDirectory, 'made')) !== null;
+  if (isMade && (await isReplacing(serverDirectory))) {
+    await stopServer(cluster, 'staging', ctx);
+    await stopServer(cluster, 'server', ctx);
+    await restorePreviousData(serverDirectory, ctx);
   }
-  if ((await majorOf(home.data)) !== null && isMade) return;
-  if (isMade)
-    throw new DriverError(
-      'conflict',
-      'The data of this server are gone from the host; bring them back, or restore a backup.',
-    );
-  if ((await readNote(home, 'restoring')) !== null)
-    throw new DriverError('transient', 'This server gets its data from a backup, which has not ended.');
+  if ((await majorOf(serverDirectory.data)) !== null && isMade) return;
+  if (isMade) throw new DriverError('conflict', 'The data of this server are missing on the host. Restore a backup.');
+  if ((await readNote(serverDirectory, 'restoring')) !== null)
+    throw new DriverError('transient', 'This server gets its data from a backup. The restore has not finished yet.');
   await replaceData(
-    home,
+    serverDirectory,
     {
       key: making,
-      fill: (draft) => (making === 'init' ? initialize(cluster, draft, ctx) : clone(cluster, draft, ctx)),
-      stop: () => quiet(cluster, 'server', ctx),
-      prove: () => writeNote(home, 'made', { version: cluster.spec.version }),
-      goBack: () => Promise.resolve(),
+      fill: (temporary) => (making === 'init' ? initialize(cluster, temporary, ctx) : clone(cluster, temporary, ctx)),
+      stop: () => stopServer(cluster, 'server', ctx),
+      verify: () => writeNote(serverDirectory, 'made', { version: cluster.spec.version }),
+      rollBack: () => Promise.resolve(),
     },
     ctx,
   );
@@ -99,7 +99,7 @@ export async function initialize(cluster: Cluster, data: string, ctx: DriverCont
     ...localeOf(programs),
   ];
   await runTool(path.join(programs.bin, 'initdb'), [...args, ...leftToUs], { as: initdbUser }, ctx);
-  await giveData(cluster, data, ctx);
+  await assignOwner(cluster, data, ctx);
   await toDisk(data, ctx);
 }
 
@@ -112,11 +112,11 @@ function localeOf({ series }: Programs): string[] {
 
 /** A copy of the primary, which keeps its log for it from now on. */
 async function clone(cluster: Cluster, data: string, ctx: DriverContext): Promise<void> {
-  const { spec, programs, estate } = cluster;
+  const { spec, programs, engine } = cluster;
   requireTools(programs, ['pg_basebackup']);
-  const primary = primaryOf(estate, spec, programs);
-  if (!(await exists(primary.home.path)))
-    throw new DriverError('conflict', 'The primary of this replica is not there.');
+  const primary = primaryOf(engine, spec, programs);
+  if (!(await exists(primary.serverDirectory.path)))
+    throw new DriverError('conflict', 'The primary of this replica does not exist on this host.');
   await inSession(primary, {}, async (session) => {
     const { rowCount } = await session.query('select from pg_replication_slots where slot_name = $1', [spec.id]);
     if (rowCount === 0) await session.query('select pg_create_physical_replication_slot($1, true)', [spec.id]);
@@ -127,8 +127,8 @@ async function clone(cluster: Cluster, data: string, ctx: DriverContext): Promis
     {},
     ctx,
   );
-  await giveData(cluster, data, ctx);
-  await giveFile(path.join(data, 'standby.signal'), '', await ownerOf({ ...cluster.home, data }));
+  await assignOwner(cluster, data, ctx);
+  await writeFileFor(path.join(data, 'standby.signal'), '', await ownerOf({ ...cluster.serverDirectory, data }));
   await toDisk(data, ctx);
 }
 
@@ -141,12 +141,17 @@ async function toDisk(tree: string, ctx: DriverContext): Promise<void> {
   if (canSync) await run('sync', ['-f', '--', tree], ctx).catch(() => run('sync', [], ctx)); // busybox knows no -f
 }
 
-function primaryOf(estate: PostgresqlEstate, spec: ServerSpec, programs: Programs): Cluster {
+function primaryOf(engine: PostgresqlContext, spec: ServerSpec, programs: Programs): Cluster {
   const { server_id: id, port } = spec.replica_of!;
-  return { estate, programs, home: homeOf(estate, id), spec: { ...spec, id, port, replica_of: null } };
+  return {
+    engine,
+    programs,
+    serverDirectory: serverDirectoryOf(engine, id),
+    spec: { ...spec, id, port, replica_of: null },
+  };
 }
 
 /** For the programs of PostgreSQL: the socket, as the administrator. */
-export function connectionOf({ home, spec }: Cluster): string[] {
-  return ['-h', socketDirectory(home), '-p', String(spec.port), '-U', roles.admin];
+export function connectionOf({ serverDirectory, spec }: Cluster): string[] {
+  return ['-h', socketDirectory(serverDirectory), '-p', String(spec.port), '-U', roles.admin];
 }

@@ -5,15 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServerSpec } from '../../database';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { giveFile, ownerOf } from '../home';
+import { writeFileFor, ownerOf } from '../server_directory';
 import { noteArchiveBegins, noteArchiveEnds } from './archiving';
-import { majorOf, systemIdentifierOf, type Cluster, type PostgresqlEstate } from './cluster';
+import { majorOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from './cluster';
 import { configure } from './configuration';
-import { settleData, settleHome } from './data';
-import { lasting, requireIdle } from './lasting';
+import { ensureData, ensureServerDirectory } from './data';
+import { runInBackground, requireIdle } from './background_work';
 import { programsOf } from './programs';
 import { ensureRights, ensureUsers } from './roles';
-import { isOutdated, isServing, quiet, serve, whenReady } from './server';
+import { isOutdated, isRunning, stopServer, startServer, whenReady } from './server';
 import { inSession } from './session';
 import { pruneLog } from './log';
 import { reviewStorage, type Stage } from './storage';
@@ -22,46 +22,46 @@ const readyWithinMs = 20_000;
 
 /** @throws DriverError */
 export async function ensure(
-  estate: PostgresqlEstate,
+  engine: PostgresqlContext,
   spec: ServerSpec,
   ctx: DriverContext,
 ): Promise<{ requeueMs?: number }> {
-  const cluster = await clusterOf(estate, spec, ctx);
-  const { home } = cluster;
-  if (estate.working.has(path.join(home.path, 'data')) || (await majorOf(home.data)) === null) {
-    await lasting(estate, 'data', home.path, (own) => settleData(cluster, own), ctx);
+  const cluster = await clusterOf(engine, spec, ctx);
+  const { serverDirectory } = cluster;
+  if (engine.running.has(path.join(serverDirectory.path, 'data')) || (await majorOf(serverDirectory.data)) === null) {
+    await runInBackground(engine, 'data', serverDirectory.path, (own) => ensureData(cluster, own), ctx);
   }
-  await requireIdle(home.path);
-  await settleData(cluster, ctx);
-  return bring(cluster, ctx);
+  await requireIdle(serverDirectory.path);
+  await ensureData(cluster, ctx);
+  return ensureServer(cluster, ctx);
 }
 
-/** The home, and the programs of the version. */
-export async function clusterOf(estate: PostgresqlEstate, spec: ServerSpec, ctx: DriverContext): Promise<Cluster> {
-  const programs = await programsOf(estate, spec.version);
-  return { estate, spec, programs, home: await settleHome(estate, spec.id, ctx) };
+/** The directory, and the programs of the version. */
+export async function clusterOf(engine: PostgresqlContext, spec: ServerSpec, ctx: DriverContext): Promise<Cluster> {
+  const programs = await programsOf(engine, spec.version);
+  return { engine, spec, programs, serverDirectory: await ensureServerDirectory(engine, spec.id, ctx) };
 }
 
 /** The same, for whoever has the data to himself. */
-export async function bring(cluster: Cluster, ctx: DriverContext): Promise<{ requeueMs?: number }> {
-  const { home, spec } = cluster;
+export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promise<{ requeueMs?: number }> {
+  const { serverDirectory, spec } = cluster;
   checkpoint(ctx);
-  const major = await majorOf(home.data);
+  const major = await majorOf(serverDirectory.data);
   if (major !== spec.version)
-    throw new DriverError('conflict', `The data are of version ${major}; upgrade the server to ${spec.version}.`);
+    throw new DriverError('conflict', `The data are of version ${major}. Upgrade the server to ${spec.version}.`);
   const stage = await reviewStorage(cluster, ctx);
   await noteArchiveEnds(cluster);
   const changed = await configure(
     cluster,
-    home.data,
-    await systemIdentifierOf(home.data),
-    await ownerOf(home),
+    serverDirectory.data,
+    await systemIdentifierOf(serverDirectory.data),
+    await ownerOf(serverDirectory),
     { kind: 'open', limit: stage },
     ctx,
   );
-  await pruneLog(home);
-  const turned = await turn(cluster, stage);
-  if (!spec.running || turned || (await isOutdated(cluster))) await quiet(cluster, 'server', ctx);
+  await pruneLog(serverDirectory);
+  const turned = await switchStandby(cluster, stage);
+  if (!spec.running || turned || (await isOutdated(cluster))) await stopServer(cluster, 'server', ctx);
   if (!spec.running) return {};
   await applyRunning(cluster, changed, ctx);
   await noteArchiveBegins(cluster);
@@ -72,13 +72,13 @@ export async function bring(cluster: Cluster, ctx: DriverContext): Promise<{ req
 export async function ensureContent(
   cluster: Cluster,
   ctx: DriverContext,
-  which: 'server' | 'aside' = 'server',
+  which: 'server' | 'staging' = 'server',
 ): Promise<void> {
-  const { spec, home } = cluster;
+  const { spec, serverDirectory } = cluster;
   const follows = await whenReady(
     cluster,
     which,
-    { data: home.data },
+    { data: serverDirectory.data },
     async (session) => {
       const { rows } = await session.query<{ follows: boolean }>('select pg_is_in_recovery() as follows');
       if (rows[0]?.follows === true) return true;
@@ -88,36 +88,36 @@ export async function ensureContent(
     ctx,
   );
   if (!follows && spec.database_name !== null)
-    await inSession(cluster, { database: spec.database_name, data: home.data }, (session) =>
+    await inSession(cluster, { database: spec.database_name, data: serverDirectory.data }, (session) =>
       ensureRights(session, spec),
     );
 }
 
 async function applyRunning(cluster: Cluster, changed: 'same' | 'changed', ctx: DriverContext): Promise<void> {
   const soon = driverContext(readyWithinMs, ctx.signal);
-  if (!(await isServing(cluster))) await serve(cluster, 'server', cluster.home.data, ctx);
+  if (!(await isRunning(cluster))) await startServer(cluster, 'server', cluster.serverDirectory.data, ctx);
   else if (changed === 'changed') await reload(cluster, soon, ctx);
   await ensureContent(cluster, soon);
   await releaseSlots(cluster);
 }
 
 // A standby is one by a file: that of a replica is there from its beginning on, that of a full server comes and goes.
-async function turn({ home, spec }: Cluster, stage: Stage): Promise<boolean> {
+async function switchStandby({ serverDirectory, spec }: Cluster, stage: Stage): Promise<boolean> {
   if (spec.replica_of !== null) return false;
-  const file = path.join(home.data, 'standby.signal');
+  const file = path.join(serverDirectory.data, 'standby.signal');
   const isThere = await access(file).then(
     () => true,
     () => false,
   );
-  const held = path.join(home.path, 'held');
+  const held = path.join(serverDirectory.path, 'held');
   const isOurs = await access(held).then(
     () => true,
     () => false,
   );
   if (stage === 'hard' && !isThere) {
-    const owner = await ownerOf(home);
-    await giveFile(held, '', owner);
-    await giveFile(file, '', owner);
+    const owner = await ownerOf(serverDirectory);
+    await writeFileFor(held, '', owner);
+    await writeFileFor(file, '', owner);
     return true;
   }
   if (stage === 'hard' || !isOurs) return false;
@@ -164,8 +164,8 @@ async function reload(cluster: Cluster, soon: DriverContext, ctx: DriverContext)
 }
 
 async function restart(cluster: Cluster, ctx: DriverContext): Promise<void> {
-  await quiet(cluster, 'server', ctx);
-  await serve(cluster, 'server', cluster.home.data, ctx);
+  await stopServer(cluster, 'server', ctx);
+  await startServer(cluster, 'server', cluster.serverDirectory.data, ctx);
 }
 
 // The log that is kept for replicas that are gone would fill the disk.

@@ -2,7 +2,7 @@
 import { open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { LogChunk } from '../../runtime';
-import type { Home } from '../home';
+import type { ServerDirectory } from '../server_directory';
 import { logDirectory, roles } from './cluster';
 
 const chunkBytes = 256 * 1024;
@@ -20,24 +20,24 @@ export interface LogLine {
 }
 
 /** Lines after a position; one of a file that is gone means the oldest that is there. */
-export async function readLog(home: Home, position: string | null): Promise<LogChunk> {
-  const files = await filesOf(home);
+export async function readLog(serverDirectory: ServerDirectory, position: string | null): Promise<LogChunk> {
+  const files = await filesOf(serverDirectory);
   const [given = '', at = '0'] = (position ?? '').split(':');
   const known = files.includes(given);
   // A file that is gone was older than all that are there.
   const file = known ? given : files.find((one) => one > given);
   if (file === undefined) return { lines: [], position: position ?? '', more: false };
-  const { lines, next, isAll } = await readPart(path.join(logDirectory(home), file), known ? Number(at) : 0);
+  const { lines, next, isAll } = await readPart(path.join(logDirectory(serverDirectory), file), known ? Number(at) : 0);
   const later = files.find((one) => one > file);
   if (isAll && later !== undefined) return { lines, position: `${later}:0`, more: true };
   return { lines, position: `${file}:${next}`, more: !isAll };
 }
 
 /** Lets the oldest files go. */
-export async function pruneLog(home: Home): Promise<void> {
-  const files = await filesOf(home);
+export async function pruneLog(serverDirectory: ServerDirectory): Promise<void> {
+  const files = await filesOf(serverDirectory);
   for (const file of files.slice(0, Math.max(0, files.length - keptFiles)))
-    await rm(path.join(logDirectory(home), file), { force: true });
+    await rm(path.join(logDirectory(serverDirectory), file), { force: true });
 }
 
 /** Reads one line; without the platform's own statements there is nothing to hide in it but what users wrote into their queries. */
@@ -109,8 +109,8 @@ function isOurs(line: string): boolean {
 }
 
 // By name is by time. With jsonlog the collector also has a file for what has no form, e.g. words of its own helpers.
-async function filesOf(home: Home): Promise<string[]> {
-  const files = (await readdir(logDirectory(home)).catch(() => [])).sort();
+async function filesOf(serverDirectory: ServerDirectory): Promise<string[]> {
+  const files = (await readdir(logDirectory(serverDirectory)).catch(() => [])).sort();
   const structured = files.filter((file) => file.endsWith('.json'));
   return structured.length > 0 ? structured : files;
 }

@@ -1,17 +1,17 @@
 // What a server is: its unit, its answer, its storage. Looks only.
-import type { ServerMetrics, ServerSeen, ServerSpec } from '../../database';
+import type { ServerMetrics, ObservedServer, ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { findHome, readNote } from '../home';
-import { reasonOf, stateOf } from '../unit';
-import { majorOf, type Cluster, type PostgresqlEstate } from './cluster';
+import { findServerDirectory, readNote } from '../server_directory';
+import { endReasonOf, stateOf } from '../unit';
+import { majorOf, type Cluster, type PostgresqlContext } from './cluster';
 import { programsOf } from './programs';
 import { isOutdated } from './server';
 import { inSession, isUnavailable, type Session } from './session';
 import { storageOf } from './storage';
 
 const answerWithinMs = 4_000;
-const nothing: ServerSeen = {
+const nothingObserved: ObservedServer = {
   state: 'absent',
   differs: null,
   storage_used_bytes: null,
@@ -20,28 +20,33 @@ const nothing: ServerSeen = {
   reason: null,
 };
 
-export async function observe(estate: PostgresqlEstate, spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen> {
-  const home = await findHome(estate, spec.id);
-  if (home === 'absent') return { ...nothing, differs: 'nothing is there' };
-  if (home === 'foreign')
-    return { ...nothing, state: 'foreign', reason: 'Something else has the name of this server.' };
-  if ((await readNote(home, 'made')) === null) return { ...nothing, state: 'starting', differs: 'it has no data yet' };
-  const cluster: Cluster = { estate, home, spec, programs: await programsOf(estate, spec.version) };
+export async function observe(
+  engine: PostgresqlContext,
+  spec: ServerSpec,
+  ctx: DriverContext,
+): Promise<ObservedServer> {
+  const serverDirectory = await findServerDirectory(engine, spec.id);
+  if (serverDirectory === 'absent') return { ...nothingObserved, differs: 'nothing is there' };
+  if (serverDirectory === 'foreign')
+    return { ...nothingObserved, state: 'foreign', reason: 'Something else has the name of this server.' };
+  if ((await readNote(serverDirectory, 'made')) === null)
+    return { ...nothingObserved, state: 'starting', differs: 'it has no data yet' };
+  const cluster: Cluster = { engine, serverDirectory, spec, programs: await programsOf(engine, spec.version) };
   const { usedBytes, stage } = await storageOf(cluster, ctx);
-  const seen = { ...nothing, storage_used_bytes: usedBytes, full: stage !== 'none' };
-  const { state } = await stateOf(estate, spec.id);
-  const major = await majorOf(home.data);
+  const seen = { ...nothingObserved, storage_used_bytes: usedBytes, full: stage !== 'none' };
+  const { state } = await stateOf(engine, spec.id);
+  const major = await majorOf(serverDirectory.data);
   if (state.state === 'running') return { ...seen, ...(await answerOf(cluster, major)) };
   // It ends with 0 when it was told to.
   const died = state.state === 'exited' && state.code !== 0;
   const differs = spec.running ? 'it does not run' : null;
-  return { ...seen, state: died ? 'failed' : 'stopped', differs, reason: died ? reasonOf(state) : null };
+  return { ...seen, state: died ? 'failed' : 'stopped', differs, reason: died ? endReasonOf(state) : null };
 }
 
 export async function metrics(cluster: Cluster): Promise<ServerMetrics> {
-  const { estate, spec } = cluster;
-  const { handle } = await stateOf(estate, spec.id);
-  const usage = handle === null ? undefined : (await estate.runtime.usage([handle])).get(handle.unit_id);
+  const { engine, spec } = cluster;
+  const { handle } = await stateOf(engine, spec.id);
+  const usage = handle === null ? undefined : (await engine.runtime.usage([handle])).get(handle.unit_id);
   const counted =
     usage === undefined
       ? null
@@ -57,7 +62,7 @@ export async function metrics(cluster: Cluster): Promise<ServerMetrics> {
   };
 }
 
-async function answerOf(cluster: Cluster, major: string | null): Promise<Partial<ServerSeen>> {
+async function answerOf(cluster: Cluster, major: string | null): Promise<Partial<ObservedServer>> {
   const { spec } = cluster;
   try {
     const { follows, lag } = await inSession(cluster, { statementMs: answerWithinMs }, positionOf);

@@ -2,22 +2,25 @@
 import { stat } from 'node:fs/promises';
 import type { PooledServer, ServerLogin, ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
-import type { Home } from '../home';
+import type { ServerDirectory } from '../server_directory';
 import { socketDirectory } from './cluster';
 import { inSession, isUnavailable } from './session';
 
 const answerWithinMs = 4_000;
 
-export async function pooledServer(home: Home, { port }: Pick<ServerSpec, 'port'>): Promise<PooledServer> {
-  const socket_directory = socketDirectory(home);
-  const logins = await loginsOf(home, port);
+export async function pooledServer(
+  serverDirectory: ServerDirectory,
+  { port }: Pick<ServerSpec, 'port'>,
+): Promise<PooledServer> {
+  const socket_directory = socketDirectory(serverDirectory);
+  const logins = await loginsOf(serverDirectory, port);
   const { dev, ino, birthtimeMs } = await stat(socket_directory);
   return { socket_directory, socket_key: [dev, ino, birthtimeMs].join('-'), port, logins };
 }
 
-async function loginsOf(home: Home, port: number): Promise<ServerLogin[]> {
+async function loginsOf(serverDirectory: ServerDirectory, port: number): Promise<ServerLogin[]> {
   try {
-    const { rows } = await inSession({ home, spec: { port } }, { statementMs: answerWithinMs }, (session) =>
+    const { rows } = await inSession({ serverDirectory, spec: { port } }, { statementMs: answerWithinMs }, (session) =>
       session.query<ServerLogin>(
         `select rolname as username, rolpassword as verifier from pg_authid
        where rolcanlogin and not rolsuper and not rolreplication and rolpassword like 'SCRAM-SHA-256$%' order by rolname`,
@@ -25,6 +28,6 @@ async function loginsOf(home: Home, port: number): Promise<ServerLogin[]> {
     );
     return rows;
   } catch (error) {
-    throw isUnavailable(error) ? new DriverError('transient', 'The server does not answer now.') : error;
+    throw isUnavailable(error) ? new DriverError('transient', 'The server does not answer at the moment.') : error;
   }
 }

@@ -9,8 +9,8 @@ import { CommandFailed, run } from '../../command';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { isPassable } from '../../runtime/host_probe';
-import { exists, type Owner } from '../home';
-import type { PostgresqlEstate } from './cluster';
+import { exists, type Owner } from '../server_directory';
+import type { PostgresqlContext } from './cluster';
 
 export interface Programs {
   series: string;
@@ -26,13 +26,13 @@ const isRoot = process.getuid?.() === 0;
 const hasSetpriv = process.platform === 'linux';
 
 /** The programs of a major version. @throws DriverError unsupported */
-export async function programsOf(estate: PostgresqlEstate, series: string): Promise<Programs> {
-  const found = estate.found.find((one) => one.series === series);
+export async function programsOf(engine: PostgresqlContext, series: string): Promise<Programs> {
+  const found = engine.found.find((one) => one.series === series);
   if (found === undefined) throw new DriverError('unsupported', `PostgreSQL ${series} is not installed on this host.`);
   const bin = path.dirname(found.path);
   if (found.source === 'system')
     return { series, bin, tools: found.tools, readable: bin.startsWith('/usr/') ? [] : [path.dirname(bin)] };
-  const native = await reachable(estate, path.dirname(bin), found);
+  const native = await reachable(engine, path.dirname(bin), found);
   return { series, bin: path.join(native, 'bin'), tools: found.tools, readable: [native] };
 }
 
@@ -66,7 +66,7 @@ export function runTool(program: string, args: string[], tool: Tool, ctx: Driver
     execFile(file, all, options, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout);
       if (error.name === 'AbortError')
-        return reject(new DriverError('transient', `${path.basename(program)} ran out of its time`));
+        return reject(new DriverError('transient', `The program ${path.basename(program)} ran out of time.`));
       return reject(
         new CommandFailed(
           path.basename(program),
@@ -141,18 +141,18 @@ function tethered(as?: Owner): string[] {
 
 // The npm package: links between its libraries may be missing (npm ci --ignore-scripts), and it may lie in a home that no
 // other user enters. Then a copy serves.
-async function reachable(estate: PostgresqlEstate, native: string, { version }: PostgresqlFound): Promise<string> {
+async function reachable(engine: PostgresqlContext, native: string, { version }: PostgresqlFound): Promise<string> {
   const complete = await linkLibraries(native);
   if (complete && (!isRoot || isPassable(native))) return native;
-  const copy = path.join(estate.directory, '.programs', `postgresql-${version}`);
+  const copy = path.join(engine.directory, '.programs', `postgresql-${version}`);
   if (await exists(copy)) return copy;
   await mkdir(path.dirname(copy), { recursive: true, mode: 0o755 });
-  const draft = await mkdtemp(`${copy}.`);
-  await cp(native, draft, { recursive: true, verbatimSymlinks: true });
-  await linkLibraries(draft);
-  await run('chmod', ['-R', 'a+rX', draft], { deadline: Infinity, signal: new AbortController().signal });
+  const temporary = await mkdtemp(`${copy}.`);
+  await cp(native, temporary, { recursive: true, verbatimSymlinks: true });
+  await linkLibraries(temporary);
+  await run('chmod', ['-R', 'a+rX', temporary], { deadline: Infinity, signal: new AbortController().signal });
   // Another process may have been faster.
-  await rename(draft, copy).catch(() => rm(draft, { recursive: true, force: true }));
+  await rename(temporary, copy).catch(() => rm(temporary, { recursive: true, force: true }));
   return copy;
 }
 

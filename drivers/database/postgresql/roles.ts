@@ -29,7 +29,8 @@ export function isReserved(username: string): boolean {
 /** The database, the roles of the platform, and the users with their passwords; sessions of an old password end. `session` is in the database postgres. */
 export async function ensureUsers(session: Session, spec: ServerSpec): Promise<void> {
   const bad = spec.users.find(({ username }) => isReserved(username));
-  if (bad !== undefined) throw new DriverError('invalid', `A user cannot be called ${bad.username}.`);
+  if (bad !== undefined)
+    throw new DriverError('invalid', `The name ${JSON.stringify(bad.username)} is reserved by the engine.`);
   const present = await presentRoles(session);
   await ensureGroups(session, present);
   await ensurePassword(session, present, roles.replication, spec.admin_password, 'replication');

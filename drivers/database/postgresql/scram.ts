@@ -22,7 +22,7 @@ export async function isVerifierOf(verifier: string | null, password: string): P
 
 async function derived(password: string, salt: Buffer, rounds: number): Promise<string> {
   if (!/^[\x21-\x7e]+$/.test(password))
-    throw new DriverError('invalid', 'a password of the server has other signs than printable ASCII');
+    throw new DriverError('invalid', 'A password of the server contains characters other than printable ASCII.');
   const salted = await promisify(pbkdf2)(password, salt, rounds, 32, 'sha256');
   const key = (word: string) => createHmac('sha256', salted).update(word).digest();
   const stored = createHash('sha256').update(key('Client Key')).digest('base64');

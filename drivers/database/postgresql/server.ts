@@ -5,13 +5,13 @@ import path from 'node:path';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { UnitSpec } from '../../runtime';
-import { ownerOf, readNote, writeNote, type Home, type Owner } from '../home';
-import { lastLines, reasonOf, runTask, unitOf } from '../unit';
+import { ownerOf, readNote, writeNote, type ServerDirectory, type Owner } from '../server_directory';
+import { lastLines, endReasonOf, runTask, unitOf } from '../unit';
 import { logDirectory, socketDirectory, type Cluster } from './cluster';
 import { serverArguments } from './configuration';
 import { inSession, isUnavailable, type Session, type Target } from './session';
 
-const lookEveryMs = 50;
+const pollEveryMs = 50;
 const graceMs = 60_000;
 // Of the server itself, beside one for each connection: its helpers, workers, replicas.
 const processesBeside = 64;
@@ -20,37 +20,37 @@ const processesBeside = 64;
 export type Launched = Pick<Cluster['spec'], 'size' | 'tenant' | 'port'> & { bin: string };
 
 /** The unit of the server in place, or `aside`, beside it. */
-export type Which = 'server' | 'aside';
+export type Which = 'server' | 'staging';
 
-export async function isServing(cluster: Cluster, which: Which = 'server'): Promise<boolean> {
-  const handle = await cluster.estate.runtime.find(nameOf(cluster, which));
-  return handle !== null && (await cluster.estate.runtime.inspect(handle)).state === 'running';
+export async function isRunning(cluster: Cluster, which: Which = 'server'): Promise<boolean> {
+  const handle = await cluster.engine.runtime.find(nameOf(cluster, which));
+  return handle !== null && (await cluster.engine.runtime.inspect(handle)).state === 'running';
 }
 
 /** It runs with other limits or another program than it should. */
 export async function isOutdated(cluster: Cluster): Promise<boolean> {
-  const launched = await readNote<Launched>(cluster.home, 'launched');
+  const launched = await readNote<Launched>(cluster.serverDirectory, 'launched');
   return JSON.stringify(launched) !== JSON.stringify(launchOf(cluster));
 }
 
 /** Starts the server where it does not run. What was left of its last run goes. */
-export async function serve(cluster: Cluster, which: Which, data: string, ctx: DriverContext): Promise<void> {
-  const { estate, home } = cluster;
-  if (await isServing(cluster, which)) return;
+export async function startServer(cluster: Cluster, which: Which, data: string, ctx: DriverContext): Promise<void> {
+  const { engine, serverDirectory } = cluster;
+  if (await isRunning(cluster, which)) return;
   const id = nameOf(cluster, which);
-  await estate.runtime.destroy(id, ctx);
-  if (which === 'server') await writeNote(home, 'launched', launchOf(cluster));
-  await openSocket(home, data);
-  await estate.runtime.start(unitSpec(cluster, id, data), ctx);
+  await engine.runtime.destroy(id, ctx);
+  if (which === 'server') await writeNote(serverDirectory, 'launched', launchOf(cluster));
+  await openSocket(serverDirectory, data);
+  await engine.runtime.start(unitSpec(cluster, id, data), ctx);
 }
 
 /** Stops it: sessions end, what is committed is on the disk, and the archive has all of it. Stopped is success. */
-export async function quiet(
-  cluster: Pick<Cluster, 'estate' | 'home'>,
+export async function stopServer(
+  cluster: Pick<Cluster, 'engine' | 'serverDirectory'>,
   which: Which,
   ctx: DriverContext,
 ): Promise<void> {
-  const { runtime } = cluster.estate;
+  const { runtime } = cluster.engine;
   const id = nameOf(cluster, which);
   const handle = await runtime.find(id);
   // SIGINT: without waiting for clients (PostgreSQL, "Shutting Down the Server").
@@ -78,35 +78,38 @@ export async function whenReady<T>(
     if (end !== null) throw end;
     if (ctx.signal.aborted)
       throw Object.assign(new DriverError('transient', 'The server does not take connections yet.'), { cause: last });
-    await sleep(lookEveryMs);
+    await sleep(pollEveryMs);
   }
 }
 
 /** Why the server has ended, null while it runs. The words of the server are the cause. */
-export async function endOf(cluster: Pick<Cluster, 'estate' | 'home'>, which: Which): Promise<DriverError | null> {
-  const { runtime } = cluster.estate;
+export async function endOf(
+  cluster: Pick<Cluster, 'engine' | 'serverDirectory'>,
+  which: Which,
+): Promise<DriverError | null> {
+  const { runtime } = cluster.engine;
   const id = nameOf(cluster, which);
   const handle = await runtime.find(id);
   const state = handle === null ? null : await runtime.inspect(handle);
   if (state?.state === 'running') return null;
-  const reason = state?.state === 'exited' ? reasonOf(state) : 'The server does not run.';
-  return Object.assign(new DriverError('transient', reason), { cause: await lastLines(cluster.estate, id) });
+  const reason = state?.state === 'exited' ? endReasonOf(state) : 'The server does not run.';
+  return Object.assign(new DriverError('transient', reason), { cause: await lastLines(cluster.engine, id) });
 }
 
 /** Gives a tree to the user of the server, whom the runtime knows. */
-export async function giveData(cluster: Cluster, tree: string, ctx: DriverContext): Promise<Owner> {
-  await runTask(cluster.estate, cluster.spec, 'own', tree, { command: 'chmod 0700 .', threads: 8 }, ctx);
-  return ownerOf({ data: tree } as Home);
+export async function assignOwner(cluster: Cluster, tree: string, ctx: DriverContext): Promise<Owner> {
+  await runTask(cluster.engine, cluster.spec, 'own', tree, { command: 'chmod 0700 .', threads: 8 }, ctx);
+  return ownerOf({ data: tree } as ServerDirectory);
 }
 
 // The tools of the platform get to the socket as group 0: they have no other right there (programs.ts).
-async function openSocket(home: Home, data: string): Promise<void> {
-  const { uid } = await ownerOf({ ...home, data });
-  if (process.getuid?.() === 0) await chown(socketDirectory(home), uid, 0);
+async function openSocket(serverDirectory: ServerDirectory, data: string): Promise<void> {
+  const { uid } = await ownerOf({ ...serverDirectory, data });
+  if (process.getuid?.() === 0) await chown(socketDirectory(serverDirectory), uid, 0);
 }
 
-function nameOf({ home }: Pick<Cluster, 'home'>, which: Which): string {
-  return which === 'server' ? unitOf(home.id) : `${home.id}.${which}`;
+function nameOf({ serverDirectory }: Pick<Cluster, 'serverDirectory'>, which: Which): string {
+  return which === 'server' ? unitOf(serverDirectory.id) : `${serverDirectory.id}.${which}`;
 }
 
 function launchOf({ spec, programs }: Cluster): Launched {
@@ -114,20 +117,25 @@ function launchOf({ spec, programs }: Cluster): Launched {
 }
 
 function unitSpec(cluster: Cluster, id: string, data: string): UnitSpec {
-  const { spec, home, programs } = cluster;
-  const places = [data, socketDirectory(home), logDirectory(home), path.join(home.path, 'archive')];
+  const { spec, serverDirectory, programs } = cluster;
+  const places = [
+    data,
+    socketDirectory(serverDirectory),
+    logDirectory(serverDirectory),
+    path.join(serverDirectory.path, 'archive'),
+  ];
   const { memory_mb, cpus, max_connections } = spec.size;
   const command = [path.join(programs.bin, 'postgres'), ...serverArguments(cluster, data)].map(shellQuoted).join(' ');
   return {
     id,
     kind: 'service',
     command: `exec ${command}`,
-    directory: home.run,
+    directory: serverDirectory.run,
     root_directory: '.',
     env: { TZ: 'UTC' },
     tenant: spec.tenant,
     mounts: places.map((place) => ({ source: place, target: place })),
-    readable: [home.conf, ...programs.readable],
+    readable: [serverDirectory.conf, ...programs.readable],
     limits: {
       memory_mb,
       cpus,

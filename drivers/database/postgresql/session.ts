@@ -1,11 +1,11 @@
-// Connections of the platform's own administrator: over the socket in the server's home, by the user of the operating
+// Connections of the platform's own administrator: over the socket in the directory of the server, by the user of the operating
 // system, so that there is no password to lose. Settings that a user put on the database do not act on them.
 import { realpath } from 'node:fs/promises';
 import { Client } from 'pg';
 import type { ClientBase } from 'pg';
 import { DriverError } from '../../driver';
 import type { ServerSpec } from '../../database';
-import type { Home } from '../home';
+import type { ServerDirectory } from '../server_directory';
 import { roles, socketDirectory, systemIdentifierOf } from './cluster';
 
 export type Session = ClientBase;
@@ -23,8 +23,8 @@ const ours = [
 ];
 
 /** What it takes to get to a server. */
-export interface Reached {
-  home: Home;
+export interface ServerLocation {
+  serverDirectory: ServerDirectory;
   spec: Pick<ServerSpec, 'port'>;
 }
 
@@ -41,7 +41,7 @@ export interface Target {
  * @throws DriverError conflict when another server answers; whatever pg throws when none does
  */
 export async function inSession<T>(
-  cluster: Reached,
+  cluster: ServerLocation,
   target: Target,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
@@ -74,12 +74,12 @@ export function text(value: string): string {
 }
 
 async function connect(
-  cluster: Reached,
+  cluster: ServerLocation,
   { database = 'postgres', port, statementMs = 30_000 }: Target,
 ): Promise<Client> {
   const options = [...ours, `statement_timeout=${statementMs}`].map((one) => `-c ${one}`).join(' ');
   const client = new Client({
-    host: socketDirectory(cluster.home),
+    host: socketDirectory(cluster.serverDirectory),
     port: port ?? cluster.spec.port,
     user: roles.admin,
     database,
@@ -98,12 +98,16 @@ async function connect(
   }
 }
 
-async function requireOurs(cluster: Reached, { data = cluster.home.data }: Target, session: Session): Promise<void> {
+async function requireOurs(
+  cluster: ServerLocation,
+  { data = cluster.serverDirectory.data }: Target,
+  session: Session,
+): Promise<void> {
   const { rows } = await session.query<{ id: string; data: string }>(
     "select system_identifier::text as id, current_setting('data_directory') as data from pg_control_system()",
   );
   const [seen] = rows;
   const expected = await systemIdentifierOf(data);
   if (seen?.id === expected && (seen.data === data || seen.data === (await realpath(data)))) return;
-  throw new DriverError('conflict', 'Another server answers in the place of this one; it was left alone.');
+  throw new DriverError('conflict', 'Another server answers at the address of this one. It was not changed.');
 }

@@ -3,7 +3,7 @@
 // standby without a primary, which refuses every write, whoever asks; more storage is the way out of it.
 import { run } from '../../command';
 import type { DriverContext } from '../../driver';
-import { readNote, writeNote } from '../home';
+import { readNote, writeNote } from '../server_directory';
 import type { Cluster } from './cluster';
 
 export type Stage = 'none' | 'soft' | 'hard';
@@ -19,16 +19,16 @@ const enoughRoom = 0.95;
 
 /** How full it is, and the stage of the last look. Reads only. */
 export async function storageOf(cluster: Cluster, ctx: DriverContext): Promise<Storage> {
-  const stage = (await readNote<Stage>(cluster.home, 'storage')) ?? 'none';
-  return { usedBytes: await usedBytes(cluster.home.data, ctx), stage };
+  const stage = (await readNote<Stage>(cluster.serverDirectory, 'storage')) ?? 'none';
+  return { usedBytes: await usedBytes(cluster.serverDirectory.data, ctx), stage };
 }
 
 /** Looks, and remembers the stage that follows. A replica is as full as its primary: nothing is refused there. */
 export async function reviewStorage(cluster: Cluster, ctx: DriverContext): Promise<Stage> {
   const { usedBytes: used, stage: before } = await storageOf(cluster, ctx);
-  const limit = cluster.spec.storage_gb * cluster.estate.gigabyteBytes;
+  const limit = cluster.spec.storage_gb * cluster.engine.gigabyteBytes;
   const stage = cluster.spec.replica_of !== null ? 'none' : used === null ? before : stageFor(used / limit, before);
-  if (stage !== before) await writeNote(cluster.home, 'storage', stage);
+  if (stage !== before) await writeNote(cluster.serverDirectory, 'storage', stage);
   return stage;
 }
 

@@ -1,11 +1,11 @@
 // A restore begins a new timeline of the log (PostgreSQL, "Timelines"): what came after the point that was restored stays in
 // the archive under the old number. A point in time means the timeline that the server was on at that time, so a restore
 // that was a mistake can be undone by a second one.
-import { readNote, writeNote, type Home } from '../home';
+import { readNote, writeNote, type ServerDirectory } from '../server_directory';
 import type { Manifest } from './backups';
 
 /** `since`: when it became that of the server. `point`: up to where it is the same as its parent; null for the first one. */
-interface Turn {
+interface Timeline {
   timeline: number;
   parent: number | null;
   since: string;
@@ -13,19 +13,21 @@ interface Turn {
 }
 
 /** Of a new cluster. */
-export const firstTimeline: Turn[] = [{ timeline: 1, parent: null, since: '1970-01-01T00:00:00.000Z', point: null }];
+export const firstTimeline: Timeline[] = [
+  { timeline: 1, parent: null, since: '1970-01-01T00:00:00.000Z', point: null },
+];
 
 /** Notes the timeline that a restore to `point` has begun. */
-export async function noteTimeline(home: Home, turns: Turn[], turn: Turn): Promise<void> {
-  await writeNote(home, 'timelines', [...turns.filter((one) => one.timeline !== turn.timeline), turn]);
+export async function noteTimeline(serverDirectory: ServerDirectory, turns: Timeline[], turn: Timeline): Promise<void> {
+  await writeNote(serverDirectory, 'timelines', [...turns.filter((one) => one.timeline !== turn.timeline), turn]);
 }
 
-export async function timelinesOf(home: Home): Promise<Turn[]> {
-  return (await readNote<Turn[]>(home, 'timelines')) ?? firstTimeline;
+export async function timelinesOf(serverDirectory: ServerDirectory): Promise<Timeline[]> {
+  return (await readNote<Timeline[]>(serverDirectory, 'timelines')) ?? firstTimeline;
 }
 
 /** The timeline that the server was on. */
-export function timelineAt(turns: Turn[], time: string): number {
+export function timelineAt(turns: Timeline[], time: string): number {
   return (
     turns
       .filter(({ since }) => since <= time)
@@ -35,11 +37,11 @@ export function timelineAt(turns: Turn[], time: string): number {
 }
 
 /** The newest backup from which the log leads to this time on this timeline; null where there is none. */
-export function backupFor(backups: Manifest[], turns: Turn[], time: string, timeline: number): Manifest | null {
+export function backupFor(backups: Manifest[], turns: Timeline[], time: string, timeline: number): Manifest | null {
   return backups.filter((one) => one.taken_at <= time && leadsTo(one, turns, timeline)).at(-1) ?? null;
 }
 
-function leadsTo(backup: Manifest, turns: Turn[], timeline: number): boolean {
+function leadsTo(backup: Manifest, turns: Timeline[], timeline: number): boolean {
   let at: number | null = timeline;
   while (at !== null && at !== backup.timeline) {
     const turn = turns.find((one) => one.timeline === at);

@@ -4,15 +4,15 @@ import path from 'node:path';
 import { CommandFailed } from '../../command';
 import { DriverError, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { erase, ownerOf, writeNote } from '../home';
+import { removeTree, ownerOf, writeNote } from '../server_directory';
 import { isReplacing, replaceData } from '../replacement';
 import { majorOf, systemIdentifierOf, type Cluster } from './cluster';
 import { configure } from './configuration';
-import { connectionOf, furnish, initialize } from './data';
-import { bring, ensureContent } from './ensure';
+import { connectionOf, makeDirectories, initialize } from './data';
+import { ensureServer, ensureContent } from './ensure';
 import { programsOf, requireTools, runPiped, type Programs } from './programs';
-import { asideOf, orGoBack, quietBoth, tryOut } from './restore';
-import { serve, whenReady } from './server';
+import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from './restore';
+import { startServer, whenReady } from './server';
 import { inSession, name, text } from './session';
 import { firstTimeline } from './timelines';
 
@@ -21,43 +21,43 @@ const tools = ['pg_dump', 'pg_restore'];
 
 /** `cluster` is of the new version. @throws DriverError unsupported, with what to install; or why it failed */
 export async function upgrade(cluster: Cluster, fromVersion: string, ctx: DriverContext): Promise<void> {
-  const { home, spec, estate } = cluster;
-  if ((await majorOf(home.data)) === spec.version && !(await isReplacing(home)))
-    return void (await bring(cluster, ctx));
+  const { serverDirectory, spec, engine } = cluster;
+  if ((await majorOf(serverDirectory.data)) === spec.version && !(await isReplacing(serverDirectory)))
+    return void (await ensureServer(cluster, ctx));
   const old: Cluster = {
     ...cluster,
     spec: { ...spec, version: fromVersion },
-    programs: await programsOf(estate, fromVersion),
+    programs: await programsOf(engine, fromVersion),
   };
   const bin = toolsOf(cluster.programs, old.programs);
-  await orGoBack(old, ctx, () =>
+  await rollBackOnFailure(old, ctx, () =>
     replaceData(
-      home,
+      serverDirectory,
       {
         key: `upgrade-${spec.version}`,
-        fill: (draft) => carryOver(cluster, old, { draft, bin }, ctx).catch(told),
-        stop: () => quietBoth(cluster, ctx),
-        prove: async () => {
-          await tryOut(cluster, ctx);
-          await writeNote(home, 'made', { version: spec.version });
-          await writeNote(home, 'timelines', firstTimeline);
+        fill: (temporary) => copyContent(cluster, old, { temporary, bin }, ctx).catch(toDriverError),
+        stop: () => stopAll(cluster, ctx),
+        verify: async () => {
+          await verifyData(cluster, ctx);
+          await writeNote(serverDirectory, 'made', { version: spec.version });
+          await writeNote(serverDirectory, 'timelines', firstTimeline);
         },
-        goBack: () => Promise.resolve(),
+        rollBack: () => Promise.resolve(),
       },
       ctx,
     ),
   );
-  await erase(asideOf(home).path, ctx);
-  await bring(cluster, ctx);
+  await removeTree(stagingDirectoryOf(serverDirectory).path, ctx);
+  await ensureServer(cluster, ctx);
 }
 
 // Worth no second try: the data, or the programs, are what they are.
-function told(cause: unknown): never {
+function toDriverError(cause: unknown): never {
   if (!(cause instanceof CommandFailed)) throw cause;
   throw Object.assign(
     new DriverError(
       'invalid',
-      'The data of this database could not be carried over to the new version. It is back on the old one.',
+      'The data of this database could not be copied to the new version. The database is back on the old version.',
     ),
     { cause },
   );
@@ -70,21 +70,21 @@ function toolsOf(newer: Programs, older: Programs): string {
   return (whole ?? newer).bin;
 }
 
-async function carryOver(
+async function copyContent(
   cluster: Cluster,
   old: Cluster,
-  { draft, bin }: { draft: string; bin: string },
+  { temporary, bin }: { temporary: string; bin: string },
   ctx: DriverContext,
 ): Promise<void> {
-  const { home, spec } = cluster;
-  await quietBoth(cluster, ctx);
-  await erase(asideOf(home).path, ctx);
-  const aside: Cluster = { ...cluster, home: { ...asideOf(home), data: draft } };
-  await furnish(aside.home);
-  await initialize(aside, draft, ctx);
-  await serveClosed(aside, 'aside', ctx);
-  await ensureContent(aside, driverContext(readyWithinMs, ctx.signal), 'aside');
-  await serveClosed(old, 'server', ctx);
+  const { serverDirectory, spec } = cluster;
+  await stopAll(cluster, ctx);
+  await removeTree(stagingDirectoryOf(serverDirectory).path, ctx);
+  const staging: Cluster = { ...cluster, serverDirectory: { ...stagingDirectoryOf(serverDirectory), data: temporary } };
+  await makeDirectories(staging.serverDirectory);
+  await initialize(staging, temporary, ctx);
+  await startPrivate(staging, 'staging', ctx);
+  await ensureContent(staging, driverContext(readyWithinMs, ctx.signal), 'staging');
+  await startPrivate(old, 'server', ctx);
   await whenReady(old, 'server', {}, async () => undefined, driverContext(readyWithinMs, ctx.signal));
   const database = spec.database_name ?? 'postgres';
   const dump: [string, ...string[]] = [
@@ -99,36 +99,38 @@ async function carryOver(
   ];
   await runPiped(
     dump,
-    [path.join(bin, 'pg_restore'), ...connectionOf(aside), '-w', '--exit-on-error', '-d', database],
+    [path.join(bin, 'pg_restore'), ...connectionOf(staging), '-w', '--exit-on-error', '-d', database],
     ctx,
   );
-  await carrySettings(old, aside, database);
-  await inSession(aside, { data: draft, database, statementMs: 3_600_000 }, (session) => session.query('analyze'));
-  await quietBoth(cluster, ctx);
+  await copySettings(old, staging, database);
+  await inSession(staging, { data: temporary, database, statementMs: 3_600_000 }, (session) =>
+    session.query('analyze'),
+  );
+  await stopAll(cluster, ctx);
 }
 
-async function serveClosed(cluster: Cluster, which: 'server' | 'aside', ctx: DriverContext): Promise<void> {
-  const { home } = cluster;
+async function startPrivate(cluster: Cluster, which: 'server' | 'staging', ctx: DriverContext): Promise<void> {
+  const { serverDirectory } = cluster;
   await configure(
     cluster,
-    home.data,
-    await systemIdentifierOf(home.data),
-    await ownerOf(home),
+    serverDirectory.data,
+    await systemIdentifierOf(serverDirectory.data),
+    await ownerOf(serverDirectory),
     { kind: 'private' },
     ctx,
   );
-  await serve(cluster, which, home.data, ctx);
+  await startServer(cluster, which, serverDirectory.data, ctx);
 }
 
 // What users have set for themselves is no part of a dump of the database.
-async function carrySettings(old: Cluster, aside: Cluster, database: string): Promise<void> {
+async function copySettings(old: Cluster, staging: Cluster, database: string): Promise<void> {
   const { rows } = await inSession(old, {}, (session) =>
     session.query<{ role: string; here: boolean; settings: string[] }>(
       `select r.rolname as role, s.setdatabase <> 0 as here, s.setconfig as settings from pg_db_role_setting s join pg_roles r on r.oid = s.setrole
      where not r.rolsuper and r.rolname not like 'platform\\_%'`,
     ),
   );
-  await inSession(aside, { data: aside.home.data }, async (session) => {
+  await inSession(staging, { data: staging.serverDirectory.data }, async (session) => {
     for (const { role, here, settings } of rows) {
       for (const setting of settings) {
         const [key = '', ...value] = setting.split('=');

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { ServerSpec } from '../../database';
-import { socketOf, type Home } from '../home';
+import { socketOf, type ServerDirectory } from '../server_directory';
 import { aclLines, followerOf } from './acl';
 
 const mebibyte = 1 << 20;
@@ -26,12 +26,12 @@ export function dataMemoryBytes(spec: ServerSpec): number {
  * Without users and passwords: what can only be changed by a restart. `version` as the server says it, e.g. 7.0.15.
  * noeviction: a database does not lose what was written to it; keys that may go have an expiry, which their owner gives.
  */
-export function settings(spec: ServerSpec, home: Home, engineVersion: string): string[] {
+export function settings(spec: ServerSpec, serverDirectory: ServerDirectory, engineVersion: string): string[] {
   const major = Number(engineVersion.split('.')[0]);
-  const quotedPath = (name: string) => quoted(path.join(home.conf, name));
+  const quotedPath = (name: string) => quoted(path.join(serverDirectory.conf, name));
   return [
-    `dir ${quoted(home.data)}`,
-    `unixsocket ${quoted(socketOf(home))}`,
+    `dir ${quoted(serverDirectory.data)}`,
+    `unixsocket ${quoted(socketOf(serverDirectory))}`,
     'unixsocketperm 700',
     'port 0',
     `tls-port ${spec.port}`,
@@ -69,21 +69,21 @@ export function settings(spec: ServerSpec, home: Home, engineVersion: string): s
     ...(major >= 7
       ? ['maxmemory-clients 10%', 'enable-debug-command no', 'enable-module-command no', 'enable-protected-configs no']
       : []),
-    ...following(spec, home),
+    ...following(spec, serverDirectory),
   ];
 }
 
 /** With users and passwords. */
-export function configuration(spec: ServerSpec, home: Home, engineVersion: string): string {
+export function configuration(spec: ServerSpec, serverDirectory: ServerDirectory, engineVersion: string): string {
   const secret = spec.replica_of === null ? [] : [`masterauth ${quoted(spec.replica_of.password)}`];
-  return [...settings(spec, home, engineVersion), ...secret, ...aclLines(spec), ''].join('\n');
+  return [...settings(spec, serverDirectory, engineVersion), ...secret, ...aclLines(spec), ''].join('\n');
 }
 
 export function quoted(text: string): string {
   return `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
 
-// Sources from elsewhere come through the gate, which takes the other addresses of the host. The sign - (since 6.2) means:
+// Sources from elsewhere come through the access proxy, which takes the other addresses of the host. The sign - (since 6.2) means:
 // where the host has it.
 function loopback(engineVersion: string): string {
   const [major = 0, minor = 0] = engineVersion.split('.').map(Number);
@@ -91,7 +91,7 @@ function loopback(engineVersion: string): string {
 }
 
 // The certificate of the primary is trusted by itself, one of a public authority as everywhere.
-function following({ replica_of }: ServerSpec, home: Home): string[] {
+function following({ replica_of }: ServerSpec, serverDirectory: ServerDirectory): string[] {
   if (replica_of === null) return [];
   const authorities = ['/etc/ssl/certs'].filter((directory) => existsSync(directory));
   return [
@@ -99,7 +99,7 @@ function following({ replica_of }: ServerSpec, home: Home): string[] {
     `replicaof 127.0.0.1 ${replica_of.port}`,
     `masteruser ${followerOf(replica_of.server_id)}`,
     'replica-read-only yes',
-    `tls-ca-cert-file ${quoted(path.join(home.conf, fileNames.authority))}`,
+    `tls-ca-cert-file ${quoted(path.join(serverDirectory.conf, fileNames.authority))}`,
     ...authorities.map((directory) => `tls-ca-cert-dir ${directory}`),
   ];
 }

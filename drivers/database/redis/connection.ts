@@ -3,12 +3,12 @@ import { memoize } from '../../../core/memoize';
 import type { ServerSpec } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { socketOf, type Home } from '../home';
+import { socketOf, type ServerDirectory } from '../server_directory';
 import { NotReady } from '../readiness';
 import { adminOf } from './acl';
 
 /** One command and its answer. */
-export type Say = (...words: string[]) => Promise<unknown>;
+export type SendCommand = (...words: string[]) => Promise<unknown>;
 
 const answerWithinMs = 5_000;
 // Only where there is such a server: the package takes a tenth of a start. And createClient makes a class with all commands
@@ -16,33 +16,34 @@ const answerWithinMs = 5_000;
 const template = memoize(async () =>
   (await import('@redis/client')).createClient({ RESP: 2, disableClientInfo: true }),
 );
-const notYet = /ENOENT|ECONNREFUSED|ECONNRESET|LOADING|Socket closed|closed the connection|Connection timeout/i;
+const notReadyPattern =
+  /ENOENT|ECONNREFUSED|ECONNRESET|LOADING|Socket closed|closed the connection|Connection timeout/i;
 
 /**
- * Connects, makes sure that it is the server of this home, works and hangs up.
+ * Connects, makes sure that it is the server of this directory, works and hangs up.
  * @throws NotReady @throws DriverError conflict where another one answers
  */
 export async function withServer<T>(
-  home: Home,
+  serverDirectory: ServerDirectory,
   spec: Pick<ServerSpec, 'id' | 'admin_password'>,
-  work: (say: Say) => Promise<T>,
+  work: (send: SendCommand) => Promise<T>,
   ctx: DriverContext,
 ): Promise<T> {
   const client = (await template()).duplicate({
     username: adminOf(spec.id),
     password: spec.admin_password,
-    socket: { path: socketOf(home), tls: false, reconnectStrategy: false, connectTimeout: answerWithinMs },
+    socket: { path: socketOf(serverDirectory), tls: false, reconnectStrategy: false, connectTimeout: answerWithinMs },
   });
   client.on('error', () => undefined);
   const over = () => client.destroy();
   ctx.signal.addEventListener('abort', over, { once: true });
   try {
     await client.connect();
-    const say: Say = (...words) => client.sendCommand(words);
-    requireOurs(String(await say('INFO', 'server')), home);
-    return await work(say);
+    const send: SendCommand = (...words) => client.sendCommand(words);
+    requireOurs(String(await send('INFO', 'server')), serverDirectory);
+    return await work(send);
   } catch (error) {
-    throw meaning(error as Error);
+    throw toDriverError(error as Error);
   } finally {
     ctx.signal.removeEventListener('abort', over);
     if (client.isOpen) client.destroy();
@@ -57,18 +58,18 @@ export function fieldsOf(info: unknown): Map<string, string> {
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));
 }
 
-function requireOurs(info: string, home: Home): void {
+function requireOurs(info: string, serverDirectory: ServerDirectory): void {
   const file = fieldsOf(info).get('config_file') ?? '';
-  if (!file.startsWith(`${home.conf}/`))
-    throw new DriverError('conflict', 'Another server answers in the place of this one; it was left alone.');
+  if (!file.startsWith(`${serverDirectory.conf}/`))
+    throw new DriverError('conflict', 'Another server answers at the address of this one. It was not changed.');
 }
 
-function meaning(error: Error): DriverError {
+function toDriverError(error: Error): DriverError {
   if (error instanceof DriverError) return error;
   const words = `${(error as NodeJS.ErrnoException).code ?? ''} ${error.name} ${error.message}`;
-  if (notYet.test(words)) return new NotReady();
+  if (notReadyPattern.test(words)) return new NotReady();
   if (/WRONGPASS|NOAUTH/.test(words))
-    return new DriverError('conflict', 'The server does not know the platform; it was left alone.');
+    return new DriverError('conflict', 'The server rejects the credentials of the platform. It was not changed.');
   // The text of the server may repeat what it was told.
   return Object.assign(
     new DriverError('transient', `The server answered ${/^[A-Z]+(?= )/.exec(error.message)?.[0] ?? 'with an error'}.`),

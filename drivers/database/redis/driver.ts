@@ -1,19 +1,19 @@
 // Redis and Valkey: one process for each database. The default user is off, tenants come over TLS, the platform by a socket.
 import path from 'node:path';
 import type { EngineFound } from '../../../core/host_facts';
-import type { EngineDriver, ServerMetrics, ServerSeen, ServerSpec } from '../../database';
+import type { EngineDriver, ServerMetrics, ObservedServer, ServerSpec } from '../../database';
 import { asDriverErrors } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { RuntimeDriver } from '../../runtime';
 import { openBackup, removeBackup } from '../backups';
-import { gateDiffers } from '../gate';
-import { ensureServer, nothingSeen, observeServer, removeServer, versionsOf } from '../gated';
-import { listHomes, requireHome, type Home } from '../home';
+import { proxyDifference } from '../access_proxy';
+import { ensureServer, nothingObserved, observeServer, removeServer, versionsOf } from '../proxied_server';
+import { listServerDirectories, requireServerDirectory, type ServerDirectory } from '../server_directory';
 import { runTask, stateOf, unitOf } from '../unit';
 import { backup, restore, upgrade } from './backup';
 import { fieldsOf, withServer } from './connection';
-import { outdated, programOf, renewCertificate, start, stop, type RedisEstate } from './server';
-import { bringRole, bringRoom, bringUsers, look } from './wishes';
+import { outdated, programOf, renewCertificate, start, stop, type RedisContext } from './server';
+import { ensureRole, ensureStorage, ensureUsers, inspectServer } from './reconcile';
 
 export interface RedisOptions {
   runtime: RuntimeDriver;
@@ -28,49 +28,59 @@ export interface RedisOptions {
   publicAddresses?: string[];
 }
 
-export function openRedis({
-  runtime,
-  directory,
-  engine,
-  found,
-  gigabyteBytes = 2 ** 30,
-  publicAddresses,
-}: RedisOptions): EngineDriver {
-  const estate: RedisEstate = {
+export function openRedis({ publicAddresses, gigabyteBytes = 2 ** 30, ...options }: RedisOptions): EngineDriver {
+  const { engine: name, runtime, found } = options;
+  const engine: RedisContext = {
     runtime,
-    directory: path.resolve(directory),
-    engine,
+    directory: path.resolve(options.directory),
+    name,
     found,
     gigabyteBytes,
     publicAddresses: publicAddresses ?? null,
   };
   return {
-    engine,
+    engine: name,
     versions: () => Promise.resolve(versionsOf(found)),
-    observe: (spec, ctx) => asDriverErrors(() => observeServer(estate, spec, (home) => seen(estate, home, spec, ctx))),
-    ensure: (spec, ctx) => asDriverErrors(() => ensure(estate, spec, ctx)),
-    remove: (id, ctx) => asDriverErrors(() => removeServer(estate, id, stop, ctx)),
-    list: () => asDriverErrors(() => listHomes(estate)),
-    backup: (spec, backupId, ctx) => asDriverErrors(() => backup(estate, spec, backupId, ctx)),
-    removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(estate, serverId, backupId, ctx)),
-    openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(estate, serverId, backupId)),
+    observe: (spec, ctx) =>
+      asDriverErrors(() =>
+        observeServer(engine, spec, (serverDirectory) => observeRunning(engine, serverDirectory, spec, ctx)),
+      ),
+    ensure: (spec, ctx) => asDriverErrors(() => ensure(engine, spec, ctx)),
+    remove: (id, ctx) => asDriverErrors(() => removeServer(engine, id, stop, ctx)),
+    list: () => asDriverErrors(() => listServerDirectories(engine)),
+    backup: (spec, backupId, ctx) => asDriverErrors(() => backup(engine, spec, backupId, ctx)),
+    removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(engine, serverId, backupId, ctx)),
+    openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(engine, serverId, backupId)),
     window: () => Promise.resolve(null),
-    restore: (spec, from, ctx) => asDriverErrors(() => restore(estate, spec, from, ctx)),
-    upgrade: (spec, fromVersion, ctx) => asDriverErrors(() => upgrade(estate, spec, fromVersion, ctx)),
-    promote: (spec, ctx) => asDriverErrors(async () => void (await ensure(estate, { ...spec, replica_of: null }, ctx))),
-    metrics: (spec, ctx) => asDriverErrors(() => metrics(estate, spec, ctx)),
+    restore: (spec, from, ctx) => asDriverErrors(() => restore(engine, spec, from, ctx)),
+    upgrade: (spec, fromVersion, ctx) => asDriverErrors(() => upgrade(engine, spec, fromVersion, ctx)),
+    promote: (spec, ctx) => asDriverErrors(async () => void (await ensure(engine, { ...spec, replica_of: null }, ctx))),
+    metrics: (spec, ctx) => asDriverErrors(() => metrics(engine, spec, ctx)),
     readLog: (id, position) => runtime.readLog(unitOf(id), position),
   };
 }
 
-async function seen(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<ServerSeen> {
-  const change = await outdated(estate, home, spec);
+async function observeRunning(
+  engine: RedisContext,
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  ctx: DriverContext,
+): Promise<ObservedServer> {
+  const change = await outdated(engine, serverDirectory, spec);
   // It may have been started with another password of ours.
-  if (change === 'settings') return { ...nothingSeen, state: 'running', differs: change };
-  const live = await withServer(home, spec, (say) => look(estate, home, spec, say), ctx);
-  const differs = [spec.running ? null : 'running', change, live.differs, await gateDiffers(estate, home, spec)].filter(
-    (one) => one !== null,
+  if (change === 'settings') return { ...nothingObserved, state: 'running', differs: change };
+  const live = await withServer(
+    serverDirectory,
+    spec,
+    (send) => inspectServer(engine, serverDirectory, spec, send),
+    ctx,
   );
+  const differs = [
+    spec.running ? null : 'running',
+    change,
+    live.differs,
+    await proxyDifference(engine, serverDirectory, spec),
+  ].filter((one) => one !== null);
   return {
     state: 'running',
     differs: differs.length === 0 ? null : differs.join(', '),
@@ -81,36 +91,46 @@ async function seen(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: Driv
   };
 }
 
-async function ensure(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }> {
-  programOf(estate, spec.version);
+async function ensure(engine: RedisContext, spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }> {
+  programOf(engine, spec.version);
   // Its first task gives the data directory to its user.
-  const setUp = (data: string) => runTask(estate, spec, 'setup', data, { command: ':', threads: 16 }, ctx);
-  return ensureServer(estate, spec, { setUp, stop, bring: (home) => bring(estate, home, spec, ctx) }, ctx);
+  const setUp = (data: string) => runTask(engine, spec, 'setup', data, { command: ':', threads: 16 }, ctx);
+  return ensureServer(
+    engine,
+    spec,
+    { setUp, stop, run: (serverDirectory) => run(engine, serverDirectory, spec, ctx) },
+    ctx,
+  );
 }
 
-async function bring(estate: RedisEstate, home: Home, spec: ServerSpec, ctx: DriverContext): Promise<void> {
-  const { state } = await stateOf(estate, spec.id);
-  const change = await outdated(estate, home, spec);
-  if (state.state === 'running' && change === 'settings') await stop(estate, spec.id, ctx);
-  if (state.state !== 'running' || change === 'settings') await start(estate, home, spec, ctx);
+async function run(
+  engine: RedisContext,
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  ctx: DriverContext,
+): Promise<void> {
+  const { state } = await stateOf(engine, spec.id);
+  const change = await outdated(engine, serverDirectory, spec);
+  if (state.state === 'running' && change === 'settings') await stop(engine, spec.id, ctx);
+  if (state.state !== 'running' || change === 'settings') await start(engine, serverDirectory, spec, ctx);
   await withServer(
-    home,
+    serverDirectory,
     spec,
-    async (say) => {
-      if (change === 'certificate') await renewCertificate(estate, home, spec, say);
-      await bringUsers(home, spec, say);
-      await bringRole(spec, say);
-      await bringRoom(estate, home, spec, say);
+    async (send) => {
+      if (change === 'certificate') await renewCertificate(engine, serverDirectory, spec, send);
+      await ensureUsers(serverDirectory, spec, send);
+      await ensureRole(spec, send);
+      await ensureStorage(engine, serverDirectory, spec, send);
     },
     ctx,
   );
 }
 
-async function metrics(estate: RedisEstate, spec: ServerSpec, ctx: DriverContext): Promise<ServerMetrics> {
-  const home = await requireHome(estate, spec.id);
-  const info = await withServer(home, spec, async (say) => fieldsOf(await say('INFO')), ctx);
-  const { handle } = await stateOf(estate, spec.id);
-  const usage = handle === null ? undefined : (await estate.runtime.usage([handle])).get(unitOf(spec.id));
+async function metrics(engine: RedisContext, spec: ServerSpec, ctx: DriverContext): Promise<ServerMetrics> {
+  const serverDirectory = await requireServerDirectory(engine, spec.id);
+  const info = await withServer(serverDirectory, spec, async (send) => fieldsOf(await send('INFO')), ctx);
+  const { handle } = await stateOf(engine, spec.id);
+  const usage = handle === null ? undefined : (await engine.runtime.usage([handle])).get(unitOf(spec.id));
   const hits = Number(info.get('keyspace_hits')) + Number(info.get('keyspace_misses'));
   const commands = Number(info.get('total_commands_processed'));
   return {

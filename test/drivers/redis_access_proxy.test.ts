@@ -64,7 +64,7 @@ describeServer(there ? 'allowed sources' : 'allowed sources (redis-server is not
 
   test('those of the networks that are named come in, over TLS, others do not', async () => {
     spec = { ...spec, allowed_sources: ['127.0.0.3/32', '2001:db8::/32'] };
-    expect((await driver.observe(spec, ctx())).differs).toBe('gate');
+    expect((await driver.observe(spec, ctx())).differs).toBe('access proxy');
     await settle(driver, spec);
     await until(async () => (await from('127.0.0.3')) !== null);
     expect(await from('127.0.0.4')).toBeNull();
@@ -86,8 +86,8 @@ describeServer(there ? 'allowed sources' : 'allowed sources (redis-server is not
   });
 
   test('killed, it is started again', async () => {
-    await trial.runtime.stop((await trial.runtime.find(`${spec.id}.gate`))!, { grace_ms: 0 }, ctx());
-    expect((await driver.observe(spec, ctx())).differs).toBe('gate');
+    await trial.runtime.stop((await trial.runtime.find(`${spec.id}.proxy`))!, { grace_ms: 0 }, ctx());
+    expect((await driver.observe(spec, ctx())).differs).toBe('access proxy');
     await settle(driver, spec);
     await until(async () => (await from('127.0.0.4')) !== null);
   });
@@ -98,7 +98,7 @@ describeServer(there ? 'allowed sources' : 'allowed sources (redis-server is not
     });
     spec = { ...spec, allowed_sources: [] };
     await settle(driver, spec);
-    expect(await trial.runtime.find(`${spec.id}.gate`)).toBeNull();
+    expect(await trial.runtime.find(`${spec.id}.proxy`)).toBeNull();
     expect(await from('127.0.0.4')).toBeNull();
   });
 });

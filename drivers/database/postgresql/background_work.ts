@@ -1,6 +1,6 @@
 // Work that takes longer than one call: backups, restores, upgrades. It goes on when the call that began it runs out of its
 // time; the next call with the same values joins it. It ends with this process, and is then begun anew by another one,
-// which a note in the home keeps out as long as we live.
+// which a note in its directory keeps out as long as we live.
 import { randomBytes } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -8,56 +8,56 @@ import path from 'node:path';
 import { DriverError, asDriverErrors, driverContext, untilAborted } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { isAlive, processOf } from '../../runtime/processes';
-import { absentIsNull } from '../home';
-import type { PostgresqlEstate } from './cluster';
+import { absentIsNull } from '../server_directory';
+import type { PostgresqlContext } from './cluster';
 
 const longestMs = 24 * 3_600_000;
 const retryAfterMs = 2_000;
 
 /** Begins the work of this name or joins it. `holder`: directory of the note. @throws DriverError transient while it goes on */
-export async function lasting<T>(
-  estate: PostgresqlEstate,
+export async function runInBackground<T>(
+  engine: PostgresqlContext,
   name: string,
   holder: string,
   work: (ctx: DriverContext) => Promise<T>,
   ctx: DriverContext,
 ): Promise<T> {
   const key = path.join(holder, name);
-  const begun = (estate.working.get(key)?.end as Promise<T> | undefined) ?? begin(estate, key, holder, work);
-  return untilAborted(ctx.signal, begun, new DriverError('transient', 'The work goes on.', retryAfterMs));
+  const begun = (engine.running.get(key)?.end as Promise<T> | undefined) ?? begin(engine, key, holder, work);
+  return untilAborted(ctx.signal, begun, new DriverError('transient', 'The operation is still running.', retryAfterMs));
 }
 
 /** Breaks off all work of this holder that goes on in this process, and waits for its end. */
-export async function breakOff(estate: PostgresqlEstate, holder: string, ctx: DriverContext): Promise<void> {
-  const works = [...estate.working].filter(([key]) => path.dirname(key) === holder).map(([, work]) => work);
+export async function cancelWork(engine: PostgresqlContext, holder: string, ctx: DriverContext): Promise<void> {
+  const works = [...engine.running].filter(([key]) => path.dirname(key) === holder).map(([, work]) => work);
   for (const { stop } of works) stop.abort();
   await untilAborted(ctx.signal, Promise.allSettled(works.map(({ end }) => end)));
 }
 
 /** Takes away the note of whoever was killed at work; one that lives keeps it. */
-export async function clearNote(holder: string): Promise<void> {
-  const present = await readFile(noteOf(holder), 'utf8').catch(absentIsNull);
-  if (present !== null && !lives(present)) await rm(noteOf(holder), { force: true });
+export async function clearStaleLock(holder: string): Promise<void> {
+  const present = await readFile(lockOf(holder), 'utf8').catch(absentIsNull);
+  if (present !== null && !isHeld(present)) await rm(lockOf(holder), { force: true });
 }
 
-/** @throws DriverError transient while any such work of this home goes on, here or in another process */
+/** @throws DriverError transient while any such work of this directory goes on, here or in another process */
 export async function requireIdle(holder: string): Promise<void> {
-  const present = await readFile(noteOf(holder), 'utf8').catch(absentIsNull);
-  if (present !== null && lives(present))
-    throw new DriverError('transient', 'A backup, restore or upgrade of this server is going on.', retryAfterMs);
+  const present = await readFile(lockOf(holder), 'utf8').catch(absentIsNull);
+  if (present !== null && isHeld(present))
+    throw new DriverError('transient', 'A backup, restore or upgrade of this server is still running.', retryAfterMs);
 }
 
 function begin<T>(
-  estate: PostgresqlEstate,
+  engine: PostgresqlContext,
   key: string,
   holder: string,
   work: (ctx: DriverContext) => Promise<T>,
 ): Promise<T> {
   const stop = new AbortController();
-  const end = asDriverErrors(() => alone(holder, () => work(longContext(stop.signal)))).finally(() =>
-    estate.working.delete(key),
+  const end = asDriverErrors(() => withLock(holder, () => work(longContext(stop.signal)))).finally(() =>
+    engine.running.delete(key),
   );
-  estate.working.set(key, { end, stop });
+  engine.running.set(key, { end, stop });
   end.catch(() => undefined); // also where nobody waits any more
   return end;
 }
@@ -69,10 +69,10 @@ function longContext(stop: AbortSignal): DriverContext {
   return context;
 }
 
-async function alone<T>(holder: string, work: () => Promise<T>): Promise<T> {
-  const note = noteOf(holder);
+async function withLock<T>(holder: string, work: () => Promise<T>): Promise<T> {
+  const note = lockOf(holder);
   const own = `${process.pid} ${processOf(process.pid)?.start ?? ''} ${randomBytes(6).toString('hex')}`;
-  await take(note, own);
+  await acquireLock(note, own);
   try {
     return await work();
   } finally {
@@ -82,35 +82,35 @@ async function alone<T>(holder: string, work: () => Promise<T>): Promise<T> {
 
 // link(2) fails where there is one already. One that a dead process left is moved away first; if it was a live one by
 // then, it goes back.
-async function take(note: string, own: string): Promise<void> {
-  const draft = `${note}.${randomBytes(6).toString('hex')}`;
+async function acquireLock(note: string, own: string): Promise<void> {
+  const temporary = `${note}.${randomBytes(6).toString('hex')}`;
   const present = await readFile(note, 'utf8').catch(absentIsNull);
-  if (present !== null && lives(present)) throw busy();
+  if (present !== null && isHeld(present)) throw busy();
   if (present !== null) {
-    await rename(note, draft).catch(absentIsNull);
-    const moved = await readFile(draft, 'utf8').catch(absentIsNull);
-    if (moved !== null && moved !== present) await link(draft, note).catch(() => undefined);
-    await rm(draft, { force: true });
+    await rename(note, temporary).catch(absentIsNull);
+    const moved = await readFile(temporary, 'utf8').catch(absentIsNull);
+    if (moved !== null && moved !== present) await link(temporary, note).catch(() => undefined);
+    await rm(temporary, { force: true });
   }
-  await writeFile(draft, own, { mode: 0o600 });
+  await writeFile(temporary, own, { mode: 0o600 });
   try {
-    await link(draft, note);
+    await link(temporary, note);
   } catch {
     throw busy();
   } finally {
-    await rm(draft, { force: true });
+    await rm(temporary, { force: true });
   }
 }
 
 function busy(): DriverError {
-  return new DriverError('transient', 'A backup, restore or upgrade of this server is going on.', retryAfterMs);
+  return new DriverError('transient', 'A backup, restore or upgrade of this server is still running.', retryAfterMs);
 }
 
-function lives(note: string): boolean {
+function isHeld(note: string): boolean {
   const [pid, start = ''] = note.split(' ');
   return isAlive(Number(pid), start);
 }
 
-function noteOf(holder: string): string {
+function lockOf(holder: string): string {
   return path.join(holder, '.working');
 }

@@ -1,0 +1,174 @@
+// What a running server is brought to without a restart: its database, its users, room on its disk.
+import type { ServerSpec, ServerUser } from '../../database';
+import { DriverError } from '../../driver';
+import { readNote, usedBytes, writeNote, type EngineContext, type ServerDirectory } from '../server_directory';
+import { adminOf, hashOf } from './config';
+import { identifier, type Query, type Row } from './connection';
+import { digest } from './server';
+
+export interface ServerState {
+  /** In words for the operator; null = as wanted. */
+  differs: string | null;
+  storageUsedBytes: number;
+  full: boolean;
+}
+
+/** By user: what was wanted, and what the server made of it. */
+interface UsersNote {
+  full: boolean;
+  users: Record<string, { wanted: string; found: string }>;
+}
+
+const privilegesOf: Record<ServerUser['access'], string> = {
+  admin: 'ALL PRIVILEGES',
+  read_write: 'SELECT, INSERT, UPDATE, DELETE, EXECUTE, CREATE TEMPORARY TABLES, LOCK TABLES, SHOW VIEW',
+  read_only: 'SELECT, SHOW VIEW',
+};
+// Over the storage: what gives room again is allowed. Nobody but the platform can grant the rest.
+const privilegesWhenFull: Record<ServerUser['access'], string> = {
+  admin: 'SELECT, DELETE, DROP, SHOW VIEW',
+  read_write: 'SELECT, DELETE, SHOW VIEW',
+  read_only: privilegesOf.read_only,
+};
+// Below this part of the limit a full server takes writes again.
+const reopenShare = 0.9;
+const engineUsers = ['mariadb.sys'];
+
+/** Looks only. */
+export async function inspectServer(
+  engine: EngineContext,
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  query: Query,
+): Promise<ServerState> {
+  const used = await usedBytes(serverDirectory.data);
+  const note = await noteOf(serverDirectory);
+  const full = mustClose(engine, spec, used, note.full);
+  const differs = [
+    (await hasDatabase(spec, query)) ? null : 'database',
+    full === note.full ? null : 'storage limit',
+    (await strayUsers(spec, query)).length + (await changedUsers(spec, note, query)).length > 0 ? 'users' : null,
+  ].filter((one) => one !== null);
+  return { differs: differs.length === 0 ? null : differs.join(', '), storageUsedBytes: used, full: note.full };
+}
+
+/** All of it. A user whose password or rights change loses the sessions of before. */
+export async function ensureContent(
+  engine: EngineContext,
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  query: Query,
+): Promise<void> {
+  if (!(await hasDatabase(spec, query))) await query(`CREATE DATABASE ${identifier(databaseOf(spec))}`);
+  const note = await noteOf(serverDirectory);
+  note.full = mustClose(engine, spec, await usedBytes(serverDirectory.data), note.full);
+  for (const user of await changedUsers(spec, note, query)) {
+    await grant(spec, user, note.full, query);
+    note.users[user.username] = {
+      wanted: desiredDigestOf(spec, user, note.full),
+      found: await accountDigestOf(user.username, query),
+    };
+    await endSessions(user.username, query);
+  }
+  for (const { User: username, Host: host } of await strayUsers(spec, query)) {
+    await query('DROP USER ?@?', [String(username), String(host)]);
+    await endSessions(String(username), query);
+  }
+  const kept = spec.users.map(({ username }) => [username, note.users[username]]);
+  await writeNote(serverDirectory, 'users', { full: note.full, users: Object.fromEntries(kept) });
+}
+
+/** @throws DriverError invalid for what is no name of a database */
+export function databaseOf({ database_name: name }: ServerSpec): string {
+  if (name === null || !/^[a-z][a-z0-9_]{0,62}$/.test(name))
+    throw new DriverError('invalid', 'The engine does not accept the name of the database.');
+  return name;
+}
+
+async function grant(
+  spec: ServerSpec,
+  { username, password, access }: ServerUser,
+  full: boolean,
+  query: Query,
+): Promise<void> {
+  const who = `${quotedName(username)}@'%'`;
+  await query(`CREATE USER IF NOT EXISTS ${who} REQUIRE SSL`);
+  await query(`ALTER USER ${who} IDENTIFIED BY PASSWORD '${hashOf(password)}' REQUIRE SSL ACCOUNT UNLOCK`);
+  await query(`REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${who}`);
+  // In GRANT the name of a database is a pattern: _ would stand for any letter.
+  const pattern = identifier(databaseOf(spec).replaceAll('_', '\\_'));
+  await query(`GRANT ${(full ? privilegesWhenFull : privilegesOf)[access]} ON ${pattern}.* TO ${who}`);
+}
+
+async function endSessions(username: string, query: Query): Promise<void> {
+  for (const { id } of await query('SELECT id FROM information_schema.processlist WHERE user = ?', [username])) {
+    // It may have ended by itself.
+    await query('KILL CONNECTION ?', [Number(id)]).catch(() => undefined);
+  }
+}
+
+async function hasDatabase(spec: ServerSpec, query: Query): Promise<boolean> {
+  return (
+    (await query('SELECT 1 FROM information_schema.schemata WHERE schema_name = ?', [databaseOf(spec)])).length > 0
+  );
+}
+
+async function changedUsers(spec: ServerSpec, note: UsersNote, query: Query): Promise<ServerUser[]> {
+  const changed: ServerUser[] = [];
+  for (const user of spec.users) {
+    requireFree(user.username);
+    const known = note.users[user.username];
+    if (
+      known?.wanted !== desiredDigestOf(spec, user, note.full) ||
+      known.found !== (await accountDigestOf(user.username, query))
+    )
+      changed.push(user);
+  }
+  return changed;
+}
+
+// Also those that the installation makes: root, and the nameless who would stand before all others from this host.
+async function strayUsers(spec: ServerSpec, query: Query): Promise<Row[]> {
+  const kept = [
+    ...spec.users.map(({ username }) => `${username}@%`),
+    `${adminOf(spec.id)}@localhost`,
+    ...engineUsers.map((name) => `${name}@localhost`),
+  ];
+  const rows = await query('SELECT User, Host FROM mysql.global_priv');
+  return rows.filter(
+    ({ User: user, Host: host }) => !kept.includes(`${user}@${host}`) && !String(user).startsWith('PUBLIC'),
+  );
+}
+
+// A user can change its own password: that is found here, and undone.
+async function accountDigestOf(username: string, query: Query): Promise<string> {
+  const accounts = await query('SELECT * FROM mysql.global_priv WHERE User = ? ORDER BY Host', [username]);
+  const rights = await query('SELECT * FROM mysql.db WHERE User = ? ORDER BY Host, Db', [username]);
+  return digest(JSON.stringify([accounts, rights]));
+}
+
+function desiredDigestOf(spec: ServerSpec, { username, password, access }: ServerUser, full: boolean): string {
+  return digest(JSON.stringify([username, hashOf(password), access, full, spec.database_name]));
+}
+
+async function noteOf(serverDirectory: ServerDirectory): Promise<UsersNote> {
+  return (await readNote<UsersNote>(serverDirectory, 'users')) ?? { full: false, users: {} };
+}
+
+function mustClose(engine: EngineContext, { storage_gb }: ServerSpec, used: number, closed: boolean): boolean {
+  return used > storage_gb * engine.gigabyteBytes * (closed ? reopenShare : 1);
+}
+
+function requireFree(username: string): void {
+  if (
+    !/^[a-z][a-z0-9_]{0,30}$/.test(username) ||
+    ['root', 'mysql', 'public'].includes(username) ||
+    username.startsWith('platform_')
+  ) {
+    throw new DriverError('invalid', `The name ${JSON.stringify(username)} is reserved by the engine.`);
+  }
+}
+
+function quotedName(username: string): string {
+  return `'${username}'`;
+}

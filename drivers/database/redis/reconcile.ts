@@ -1,0 +1,173 @@
+// What a running server is brought to without a restart: users, role, room on its disk.
+import type { ServerSpec } from '../../database';
+import { readNote, usedBytes, writeNote, type EngineContext, type ServerDirectory } from '../server_directory';
+import { createHash } from 'node:crypto';
+import { accountsOf, followerOf } from './acl';
+import { dataMemoryBytes } from './config';
+import { fieldsOf, type SendCommand } from './connection';
+
+export interface ServerState {
+  /** In words for the operator; null = as wanted. */
+  differs: string | null;
+  storageUsedBytes: number;
+  full: boolean;
+  lagSeconds: number | null;
+}
+
+interface UsersNote {
+  desired: string;
+  observed: string;
+}
+/** Size of the data in memory when their file was last written anew. */
+interface RewriteNote {
+  bytes: number;
+}
+
+// Growth is refused: commands that take memory, by the server itself. Reads and deletions go on.
+const noGrowth = '1';
+// Below this part of the limit a full server takes writes again.
+const reopenShare = 0.9;
+const rewriteShare = 0.5;
+
+/** Looks only. */
+export async function inspectServer(
+  engine: EngineContext,
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  send: SendCommand,
+): Promise<ServerState> {
+  const used = await usedBytes(serverDirectory.data);
+  const closed = await isClosed(send);
+  const role = fieldsOf(await send('INFO', 'replication'));
+  const differs = [
+    (await usersDiffer(serverDirectory, spec, send)) ? 'users' : null,
+    (await roleDiffers(spec, role, send)) ? 'role' : null,
+    closed === mustClose(engine, spec, used, closed) ? null : 'storage limit',
+  ].filter((one) => one !== null);
+  return {
+    differs: differs.length === 0 ? null : differs.join(', '),
+    storageUsedBytes: used,
+    full: closed,
+    lagSeconds: lagOf(role),
+  };
+}
+
+export async function ensureUsers(
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  send: SendCommand,
+): Promise<void> {
+  if (!(await usersDiffer(serverDirectory, spec, send))) return;
+  const wanted = accountsOf(spec);
+  const present = await hashesOf(send);
+  for (const { username, rules } of wanted) {
+    await send('ACL', 'SETUSER', username, 'reset', ...rules);
+    // To change a password ends what was opened with the old one.
+    const password = rules.find((rule) => rule.startsWith('#'))?.slice(1);
+    if (present.has(username) && present.get(username) !== password)
+      await send('CLIENT', 'KILL', 'USER', username, 'SKIPME', 'yes');
+  }
+  const others = [...present.keys()].filter(
+    (username) => username !== 'default' && !wanted.some((one) => one.username === username),
+  );
+  if (others.length > 0) await send('ACL', 'DELUSER', ...others);
+  await writeNote(serverDirectory, 'users', {
+    desired: desiredDigestOf(spec),
+    observed: await foundUsers(send),
+  } satisfies UsersNote);
+}
+
+/** Follows its primary, or nobody. */
+export async function ensureRole(spec: ServerSpec, send: SendCommand): Promise<void> {
+  const role = fieldsOf(await send('INFO', 'replication'));
+  if (!(await roleDiffers(spec, role, send))) return;
+  if (spec.replica_of === null) return void (await send('REPLICAOF', 'NO', 'ONE'));
+  await send('CONFIG', 'SET', 'masteruser', followerOf(spec.replica_of.server_id));
+  await send('CONFIG', 'SET', 'masterauth', spec.replica_of.password);
+  await send('REPLICAOF', '127.0.0.1', String(spec.replica_of.port));
+}
+
+/** Closes a server that is over its storage, opens it again, and rewrites its file before it comes to that. */
+export async function ensureStorage(
+  engine: EngineContext,
+  serverDirectory: ServerDirectory,
+  spec: ServerSpec,
+  send: SendCommand,
+): Promise<void> {
+  const used = await usedBytes(serverDirectory.data);
+  const closed = await isClosed(send);
+  const close = mustClose(engine, spec, used, closed);
+  if (close !== closed) await send('CONFIG', 'SET', 'maxmemory', close ? noGrowth : String(dataMemoryBytes(spec)));
+  if (used > limitOf(engine, spec) * rewriteShare) await rewriteFile(serverDirectory, close, send);
+}
+
+/** The position of a replica behind its primary, null for a primary. */
+export function lagOf(role: Map<string, string>): number | null {
+  if (role.get('role') !== 'slave') return null;
+  const since =
+    role.get('master_link_status') === 'up'
+      ? role.get('master_last_io_seconds_ago')
+      : role.get('master_link_down_since_seconds');
+  const seconds = Number(since);
+  // The primary speaks once a second; -1: it has not been reached yet.
+  return Number.isNaN(seconds) || seconds < 0 ? null : Math.max(0, seconds - 1);
+}
+
+/** What was deleted leaves the file when that is written anew; a closed server grows by nothing that would make Redis do so itself. */
+async function rewriteFile(serverDirectory: ServerDirectory, closed: boolean, send: SendCommand): Promise<void> {
+  const state = fieldsOf(await send('INFO', 'persistence'));
+  if (state.get('aof_rewrite_in_progress') !== '0') return;
+  const grown = Number(state.get('aof_current_size')) > 1.2 * Number(state.get('aof_base_size')) + (1 << 16);
+  const bytes = Number(fieldsOf(await send('INFO', 'memory')).get('used_memory_dataset'));
+  const before = (await readNote<RewriteNote>(serverDirectory, 'rewrite'))?.bytes ?? Infinity;
+  const smaller = bytes < before * reopenShare || state.get('aof_last_bgrewrite_status') === 'err';
+  if (!grown && !(closed && smaller)) return;
+  await send('BGREWRITEAOF');
+  await writeNote(serverDirectory, 'rewrite', { bytes } satisfies RewriteNote);
+}
+
+async function isClosed(send: SendCommand): Promise<boolean> {
+  const [, value] = (await send('CONFIG', 'GET', 'maxmemory')) as string[];
+  return value === noGrowth;
+}
+
+function mustClose(engine: EngineContext, spec: ServerSpec, used: number, closed: boolean): boolean {
+  return used > limitOf(engine, spec) * (closed ? reopenShare : 1);
+}
+
+function limitOf(engine: EngineContext, { storage_gb }: ServerSpec): number {
+  return storage_gb * engine.gigabyteBytes;
+}
+
+async function roleDiffers(spec: ServerSpec, role: Map<string, string>, send: SendCommand): Promise<boolean> {
+  if (spec.replica_of === null) return role.get('role') !== 'master';
+  const [, password] = (await send('CONFIG', 'GET', 'masterauth')) as string[];
+  return (
+    role.get('role') !== 'slave' ||
+    role.get('master_port') !== String(spec.replica_of.port) ||
+    password !== spec.replica_of.password
+  );
+}
+
+// Rules are written differently by each version of the server; so what it made of them is remembered.
+async function usersDiffer(serverDirectory: ServerDirectory, spec: ServerSpec, send: SendCommand): Promise<boolean> {
+  const note = await readNote<UsersNote>(serverDirectory, 'users');
+  return note?.desired !== desiredDigestOf(spec) || note.observed !== (await foundUsers(send));
+}
+
+function desiredDigestOf(spec: ServerSpec): string {
+  return digest(JSON.stringify(accountsOf(spec)));
+}
+
+async function foundUsers(send: SendCommand): Promise<string> {
+  return digest(((await send('ACL', 'LIST')) as string[]).sort().join('\n'));
+}
+
+async function hashesOf(send: SendCommand): Promise<Map<string, string>> {
+  const lines = (await send('ACL', 'LIST')) as string[];
+  return new Map(lines.map((line) => [line.split(' ')[1] ?? '', /#([0-9a-f]{64})/.exec(line)?.[1] ?? '']));
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

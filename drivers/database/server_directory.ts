@@ -1,0 +1,237 @@
+// Where a server lives: <directory>/<server id>/ with the mark of its owner, and in it
+//   data/  the server's own, of its user     conf/  what we write for it to read; made anew at each start
+//   run/   the empty directory of its unit   *.json what we remember of it; nobody else reads that
+// A server directory is made under a temporary name and renamed when whole, and renamed away before it is taken apart.
+// Backups lie in <directory>/backups/<server id>/<backup id>/ and outlive the server.
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { lstat, mkdir, open, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { run } from '../command';
+import { DriverError, checkpoint } from '../driver';
+import type { DriverContext } from '../driver';
+import type { EngineId } from '../database';
+import type { RuntimeDriver } from '../runtime';
+
+/** What a driver of an engine works with. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of tests. */
+export interface EngineContext {
+  directory: string;
+  name: EngineId | 'pgbouncer' | 'haproxy';
+  runtime: RuntimeDriver;
+  gigabyteBytes: number;
+}
+
+export interface ServerDirectory {
+  id: string;
+  path: string;
+  data: string;
+  conf: string;
+  run: string;
+}
+
+export interface Owner {
+  uid: number;
+  gid: number;
+}
+
+const markName = '.svc-owner';
+// Others pass through to what is theirs, and do not look around.
+const passable = 0o711;
+// sockaddr_un(7): 108 bytes with the final zero.
+const socketPathMax = 107;
+
+/** @throws DriverError invalid for an id that no directory can be named after */
+export function serverDirectoryOf(engine: Pick<EngineContext, 'directory'>, id: string): ServerDirectory {
+  requireName(id);
+  const at = path.join(engine.directory, id);
+  return { id, path: at, data: path.join(at, 'data'), conf: path.join(at, 'conf'), run: path.join(at, 'run') };
+}
+
+/** What is at the name of this server. Reads only. */
+export async function findServerDirectory(
+  engine: EngineContext,
+  id: string,
+): Promise<ServerDirectory | 'absent' | 'foreign'> {
+  const serverDirectory = serverDirectoryOf(engine, id);
+  const stats = await lstat(serverDirectory.path).catch(absentIsNull);
+  if (stats === null) return 'absent';
+  return stats.isDirectory() && (await isMarked(serverDirectory, engine)) ? serverDirectory : 'foreign';
+}
+
+/** The directory of a server that must be there. @throws DriverError conflict */
+export async function requireServerDirectory(engine: EngineContext, id: string): Promise<ServerDirectory> {
+  const serverDirectory = await findServerDirectory(engine, id);
+  if (typeof serverDirectory !== 'string') return serverDirectory;
+  throw new DriverError(
+    'conflict',
+    serverDirectory === 'absent'
+      ? 'The server does not exist on this host.'
+      : 'Something else has the name of this server. It was not changed.',
+  );
+}
+
+/** Makes the directory: `fill` works under a temporary name, one rename makes it real. @throws DriverError conflict */
+export async function makeServerDirectory(
+  engine: EngineContext,
+  id: string,
+  fill: (temporary: ServerDirectory) => Promise<void>,
+  ctx: DriverContext,
+): Promise<ServerDirectory> {
+  await mkdir(engine.directory, { recursive: true, mode: passable });
+  await clearLeftOvers(engine, id, ctx);
+  const name = temporaryName(engine, 'new', id);
+  const at = path.join(engine.directory, name);
+  const temporary: ServerDirectory = {
+    id,
+    path: at,
+    data: path.join(at, 'data'),
+    conf: path.join(at, 'conf'),
+    run: path.join(at, 'run'),
+  };
+  await mkdir(at, { mode: passable });
+  for (const one of [temporary.data, temporary.conf, temporary.run]) await mkdir(one, { mode: 0o700 });
+  await fill(temporary);
+  await writeFile(path.join(at, markName), JSON.stringify({ owner_id: id, driver: engine.name }), {
+    mode: 0o600,
+    flush: true,
+  });
+  const serverDirectory = serverDirectoryOf(engine, id);
+  if ((await lstat(serverDirectory.path).catch(absentIsNull)) !== null)
+    throw new DriverError('conflict', 'Something else has the name of this server. It was not changed.');
+  await rename(at, serverDirectory.path);
+  return serverDirectory;
+}
+
+/** Takes a directory and its left-overs away. Absent is success, and so is foreign, which is left alone. */
+export async function removeServerDirectory(engine: EngineContext, id: string, ctx: DriverContext): Promise<void> {
+  const serverDirectory = await findServerDirectory(engine, id);
+  if (typeof serverDirectory !== 'string')
+    await rename(serverDirectory.path, path.join(engine.directory, temporaryName(engine, 'trash', id)));
+  await clearLeftOvers(engine, id, ctx);
+}
+
+/** Ids of all homes of the engine, left-overs of interrupted calls included. */
+export async function listServerDirectories(engine: EngineContext): Promise<string[]> {
+  const entries = (await readdir(engine.directory).catch(absentIsNull)) ?? [];
+  const ids = await Promise.all(
+    entries.map(async (entry) => {
+      if (entry.startsWith('.')) return leftOver(engine, entry);
+      return isName(entry) && (await isMarked(serverDirectoryOf(engine, entry), engine)) ? entry : null;
+    }),
+  );
+  return [...new Set(ids.filter((id) => id !== null))];
+}
+
+/** A place for the socket that only we and the server reach. @throws DriverError unsupported */
+export function socketOf(serverDirectory: ServerDirectory): string {
+  const socket = path.join(serverDirectory.data, 'admin.sock');
+  if (Buffer.byteLength(socket) <= socketPathMax) return socket;
+  throw new DriverError(
+    'unsupported',
+    'The path of the data directory is too long for the sockets of database servers. Choose a shorter `PLATFORM_DATA_DIR`.',
+  );
+}
+
+/** The user whom the runtime gave the data to. */
+export async function ownerOf(serverDirectory: ServerDirectory): Promise<Owner> {
+  const { uid, gid } = await lstat(serverDirectory.data);
+  return { uid, gid };
+}
+
+/** Replaces a file in a directory that may belong to another user, for that user to read: no link there is followed. */
+export async function writeFileFor(file: string, content: string, owner: Owner): Promise<void> {
+  const temporary = `${file}.${randomBytes(6).toString('hex')}`;
+  const handle = await open(
+    temporary,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+    0o600,
+  );
+  try {
+    await handle.writeFile(content);
+    if (process.getuid?.() === 0) await handle.chown(owner.uid, owner.gid);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, file);
+}
+
+/** What we remember of a server; null where there is nothing yet. */
+export async function readNote<T>(serverDirectory: ServerDirectory, name: string): Promise<T | null> {
+  const text = await readFile(path.join(serverDirectory.path, `${name}.json`), 'utf8').catch(absentIsNull);
+  return text === null ? null : (JSON.parse(text) as T);
+}
+
+export async function writeNote(serverDirectory: ServerDirectory, name: string, note: unknown): Promise<void> {
+  const temporary = path.join(serverDirectory.path, `.${name}.${randomBytes(6).toString('hex')}`);
+  await writeFile(temporary, JSON.stringify(note), { mode: 0o600, flush: true });
+  await rename(temporary, path.join(serverDirectory.path, `${name}.json`));
+}
+
+export async function removeNote(serverDirectory: ServerDirectory, name: string): Promise<void> {
+  await rm(path.join(serverDirectory.path, `${name}.json`), { force: true });
+}
+
+/** Bytes that a tree takes on its disk; what goes away meanwhile counts nothing. */
+export async function usedBytes(tree: string): Promise<number> {
+  const entries = await readdir(tree, { withFileTypes: true }).catch(() => []);
+  const sizes = await Promise.all(
+    entries.map(async (entry) => {
+      const at = path.join(tree, entry.name);
+      return entry.isDirectory()
+        ? usedBytes(at)
+        : lstat(at).then(
+            ({ blocks }) => blocks * 512,
+            () => 0,
+          );
+    }),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Deletes a tree; rm(1) follows no link that is put in its way. */
+export async function removeTree(tree: string, ctx: DriverContext): Promise<void> {
+  checkpoint(ctx);
+  await run('rm', ['-rf', '--', tree], ctx);
+}
+
+export function exists(file: string): Promise<boolean> {
+  return lstat(file).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => absentIsNull(error) !== null,
+  );
+}
+
+export function absentIsNull(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+  throw error;
+}
+
+/** @throws DriverError invalid for what no directory can be named after */
+export function requireName(id: string): void {
+  if (!isName(id)) throw new DriverError('invalid', 'The id cannot be the name of a directory.');
+}
+
+function isName(id: string): boolean {
+  return /^[a-z][a-z0-9_]{0,63}$/.test(id);
+}
+
+async function isMarked(serverDirectory: ServerDirectory, engine: EngineContext): Promise<boolean> {
+  const text = await readFile(path.join(serverDirectory.path, markName), 'utf8').catch(absentIsNull);
+  return text === JSON.stringify({ owner_id: serverDirectory.id, driver: engine.name });
+}
+
+async function clearLeftOvers(engine: EngineContext, id: string, ctx: DriverContext): Promise<void> {
+  for (const entry of (await readdir(engine.directory).catch(absentIsNull)) ?? []) {
+    if (leftOver(engine, entry) === id) await removeTree(path.join(engine.directory, entry), ctx);
+  }
+}
+
+function temporaryName(engine: EngineContext, purpose: 'new' | 'trash', id: string): string {
+  return `.${engine.name}-${purpose}-${id}-${randomBytes(6).toString('hex')}`;
+}
+
+function leftOver(engine: EngineContext, entry: string): string | null {
+  const parts = /^\.([a-z]+)-(?:new|trash)-([a-z0-9_]+)-[0-9a-f]{12}$/.exec(entry);
+  return parts?.[1] === engine.name ? (parts[2] ?? null) : null;
+}
