@@ -3,7 +3,7 @@
 const fs = require('node:fs');
 const http = require('node:http');
 const path = require('node:path');
-const { connect } = require('./postgres.js');
+const { Pool } = require('pg');
 
 const port = Number(process.env.PORT) || 8080;
 const files = {
@@ -11,24 +11,26 @@ const files = {
   '/app.js': ['app.js', 'text/javascript'],
   '/style.css': ['style.css', 'text/css'],
 };
+const pool = process.env.DATABASE_URL ? new Pool({ connectionString: process.env.DATABASE_URL, max: 5 }) : null;
 const TABLE =
   'create table if not exists guest_book (id bigint generated always as identity primary key, name text not null, message text not null, created_at timestamptz not null default now())';
 
 const server = http.createServer((request, response) => {
   answer(request, response).catch((error) => {
     console.error(error.message);
-    json(response, 500, { error: 'The database did not do it. The log says more.' });
+    json(response, 500, { error: 'The request failed. The log says why.' });
   });
 });
 server.requestTimeout = 30_000;
 server.listen(port, process.env.HOST || '127.0.0.1', () =>
-  console.log(
-    `Listening on port ${server.address().port}, ${process.env.DATABASE_URL ? 'with' : 'without'} a database`,
-  ),
+  console.log(`Listening on port ${server.address().port}, ${pool ? 'with' : 'without'} a database`),
 );
 
+// A connection that breaks while nobody uses it; the pool opens another one.
+pool?.on('error', (error) => console.error(`database: ${error.message}`));
+
 process.on('SIGTERM', () => {
-  server.close(() => process.exit(0));
+  server.close(() => void (pool?.end() ?? Promise.resolve()).finally(() => process.exit(0)));
   server.closeIdleConnections();
 });
 
@@ -44,15 +46,14 @@ async function answer(request, response) {
 
 /** Whether there is a database, what it says of itself, and the last entries. Its address and password stay here. */
 async function state() {
-  if (!process.env.DATABASE_URL) return { database: null };
+  if (!pool) return { database: null };
   try {
-    return await withDatabase(async (query) => {
-      const [about] = await query(
-        "select split_part(version(), ' ', 2) as version, current_database() as name, pg_size_pretty(pg_database_size(current_database())) as size",
-      );
-      const entries = await query('select name, message, created_at from guest_book order by id desc limit 20');
-      return { database: { reachable: true, ...about }, entries };
-    });
+    await pool.query(TABLE);
+    const { rows } = await pool.query(
+      "select split_part(version(), ' ', 2) as version, current_database() as name, pg_size_pretty(pg_database_size(current_database())) as size",
+    );
+    const entries = await pool.query('select name, message, created_at from guest_book order by id desc limit 20');
+    return { database: { reachable: true, ...rows[0] }, entries: entries.rows };
   } catch (error) {
     console.error(`database: ${error.message}`);
     return { database: { reachable: false } };
@@ -63,21 +64,10 @@ async function addEntry(request, response) {
   const { name, message } = await body(request);
   if (!fits(name, 60) || !fits(message, 500))
     return json(response, 422, { error: 'A name of up to 60 characters and a message of up to 500, please.' });
-  if (!process.env.DATABASE_URL) return json(response, 503, { error: 'There is no database yet.' });
-  await withDatabase((query) =>
-    query('insert into guest_book (name, message) values ($1, $2)', [name.trim(), message.trim()]),
-  );
+  if (!pool) return json(response, 503, { error: 'There is no database yet.' });
+  await pool.query(TABLE);
+  await pool.query('insert into guest_book (name, message) values ($1, $2)', [name.trim(), message.trim()]);
   json(response, 201, { name, message });
-}
-
-async function withDatabase(work) {
-  const connection = await connect(process.env.DATABASE_URL);
-  try {
-    await connection.query(TABLE);
-    return await work(connection.query);
-  } finally {
-    connection.end();
-  }
 }
 
 function fits(text, length) {
