@@ -7,14 +7,14 @@ import { parseLogLine } from '../drivers/database/postgresql/log';
 import type { EngineDriver, EngineId } from '../drivers/database';
 import type { EndpointDrivers } from '../drivers/endpoint';
 import type { LogChunk } from '../drivers/runtime';
-import type { Database } from '../db/database';
+import type { ControlDatabase } from '../db/control_database';
 import { loggedEndpoints } from '../models/database_endpoint/work';
 import { appendDatabaseLines, type DatabaseLineInput } from '../models/log_line';
 import { logPositions, moveLogPositions } from '../models/log_position';
 import { loggedServers, type LoggedServer } from '../models/database/servers';
 
 export interface DatabaseShipperParts {
-  database: Database;
+  database: ControlDatabase;
   engines: ReadonlyMap<EngineId, EngineDriver>;
   endpoints: EndpointDrivers;
   log: Logger;
@@ -27,7 +27,7 @@ interface Source {
   line(text: string): DatabaseLineInput;
 }
 
-const LOOK_MS = 2_000;
+const POLL_MS = 2_000;
 const ABREAST = 16;
 
 /** Starts copying in the background. One process for each host. */
@@ -52,7 +52,7 @@ async function run(parts: DatabaseShipperParts, signal: AbortSignal): Promise<vo
       if (!away) parts.log.warn({ err: error }, 'the logs of databases could not be copied; they stay in their files');
       away = true;
     }
-    await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
+    await sleep(POLL_MS, undefined, { signal }).catch(() => {});
   }
 }
 

@@ -10,14 +10,14 @@ import type { Certificate, IngressDriver } from '../drivers/ingress';
 import { openLocalRuntime } from '../drivers/runtime/local';
 import { openSource } from '../drivers/source/git';
 import type { HostDrivers } from '../jobs/job';
-import { certificateOf, challengeOf } from '../models/certificate';
+import { findServedCertificate, findChallenge } from '../models/certificate';
 import { startDatabaseShipper } from './database_shipper';
 import { openEndpoints, openEngines } from './databases';
 import type { Platform } from '../platform/platform';
 import { startRouteFeed } from './route_feed';
 import { openRouterLines, startSampler, type RouterLines } from './sampler';
 import { startShipper } from './shipper';
-import { tendHost } from './tend';
+import { startUnitWatch } from './unit_watch';
 
 export interface Host {
   drivers: HostDrivers;
@@ -89,7 +89,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
     shipper,
     facts: platform.facts,
   };
-  const tending = tendHost(platform, drivers);
+  const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   return drivers;
 }
@@ -102,14 +102,14 @@ async function bind(
   const operators = operatorCertificate(config, () => void ingress?.forgetCertificate(null));
   if (operators) opened.push(() => operators.close());
   const certificate = async (host: string): Promise<Certificate | null> =>
-    (await certificateOf(database, secrets, host)) ?? operators?.of(host) ?? null;
+    (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const ingress: IngressDriver = await openIngress({
     host,
     port,
     tlsPort,
     trustProxy,
-    parts: { certificate, challenge: (token) => challengeOf(database, token), line: lines.line },
+    parts: { certificate, challenge: (token) => findChallenge(database, token), line: lines.line },
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EADDRINUSE')
       throw new PortTaken(`can't listen on ${host}:${port} (INGRESS_PORT): the port is taken`);

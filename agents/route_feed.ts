@@ -2,8 +2,8 @@
 // them at the start, after a lost connection, and now and then.
 import type { Logger } from '../core/log';
 import type { IngressDriver } from '../drivers/ingress';
-import type { Database } from '../db/database';
-import { routesOf } from '../models/route';
+import type { ControlDatabase } from '../db/control_database';
+import { loadRoutes } from '../models/route';
 import { listen } from '../platform/listener';
 
 export interface RouteFeed {
@@ -13,7 +13,7 @@ export interface RouteFeed {
 const READ_ALL_EVERY_MS = 30_000;
 
 interface Parts {
-  database: Database;
+  database: ControlDatabase;
   databaseUrl: string;
   ingress: IngressDriver;
   log: Logger;
@@ -79,9 +79,9 @@ async function readNext(state: State): Promise<void> {
   if (state.all) {
     state.all = false;
     changed.clear();
-    return ingress.replaceRoutes(await routesOf(database, null), reading);
+    return ingress.replaceRoutes(await loadRoutes(database, null), reading);
   }
   const id = changed.values().next().value as string;
   changed.delete(id);
-  ingress.replaceApplicationRoutes(id, await routesOf(database, id), reading);
+  ingress.replaceApplicationRoutes(id, await loadRoutes(database, id), reading);
 }

@@ -2,7 +2,7 @@
 // than can be stored they are left out and counted, rather than eat memory: serving goes before logging.
 import type { Logger } from '../core/log';
 import type { AccessLine } from '../drivers/ingress';
-import type { Database } from '../db/database';
+import type { ControlDatabase } from '../db/control_database';
 import { appendLogLines, type LogLineInput } from '../models/log_line';
 import { originsOfApplications, originsOfUnits, type LogOrigin } from '../models/log_origin';
 
@@ -21,7 +21,7 @@ const WAITING_MAX = 20_000;
 const ORIGINS_MAX = 10_000;
 
 interface State {
-  database: Database;
+  database: ControlDatabase;
   log: Logger;
   waiting: AccessLine[];
   /** Taken since the last batch, by application. */
@@ -34,7 +34,7 @@ interface State {
 }
 
 /** Writes at least every half second. */
-export function openRouterLines({ database, log }: { database: Database; log: Logger }): RouterLines {
+export function openRouterLines({ database, log }: { database: ControlDatabase; log: Logger }): RouterLines {
   const state: State = {
     database,
     log,

@@ -2,7 +2,7 @@
 import type { Logger } from '../core/log';
 import type { IngressDriver, Traffic } from '../drivers/ingress';
 import type { Handle, RuntimeDriver, UnitUsage } from '../drivers/runtime';
-import type { Database } from '../db/database';
+import type { ControlDatabase } from '../db/control_database';
 import { addMetricPoints, mergePoints, type MetricPointInput } from '../models/metric_point';
 import { countInstances, runningInstances, storeUsage, trafficParts, type SampledInstance } from '../models/sample';
 import { countPoints, cpuPercent, networkBetween, trafficPoints, usagePoints, type Used } from './sampled_points';
@@ -10,7 +10,7 @@ import { countPoints, cpuPercent, networkBetween, trafficPoints, usagePoints, ty
 export { openRouterLines, type RouterLines } from './router_lines';
 
 export interface SamplerParts {
-  database: Database;
+  database: ControlDatabase;
   runtime: Pick<RuntimeDriver, 'usage'>;
   ingress: Pick<IngressDriver, 'takeTraffic'>;
   log: Logger;
@@ -84,9 +84,9 @@ async function sampleOnce(state: State, at: Date): Promise<void> {
   const countedByHost = new Set(usage.filter(({ network }) => network).map(({ instance }) => instance.id));
   for (const traffic of state.ingress.takeTraffic())
     if (state.counted.length < WAITING_MAX) state.counted.push({ at, traffic, countedByHost });
-  keep(state, usagePoints(usage, at));
-  keep(state, countPoints(await countInstances(database), at));
-  await placeTraffic(state);
+  addWaiting(state, usagePoints(usage, at));
+  addWaiting(state, countPoints(await countInstances(database), at));
+  await attributeTraffic(state);
   await storeUsage(
     database,
     usage.map(({ instance, cpu_percent, memory_mb }) => ({ id: instance.id, cpu_percent, memory_mb })),
@@ -120,18 +120,18 @@ async function usageOf(state: State, instances: readonly Instance[]): Promise<Us
   });
 }
 
-async function placeTraffic(state: State): Promise<void> {
+async function attributeTraffic(state: State): Promise<void> {
   const parts = await trafficParts(state.database, [
     ...new Set(state.counted.map(({ traffic }) => traffic.application_id)),
   ]);
   for (const { at, traffic, countedByHost } of state.counted) {
     const part = parts.get(traffic.application_id);
-    if (part) keep(state, trafficPoints(traffic, part, countedByHost, at));
+    if (part) addWaiting(state, trafficPoints(traffic, part, countedByHost, at));
   }
   state.counted = [];
 }
 
-function keep(state: State, points: readonly MetricPointInput[]): void {
+function addWaiting(state: State, points: readonly MetricPointInput[]): void {
   if (state.waiting.size < WAITING_MAX) mergePoints(points, state.waiting);
 }
 

@@ -4,23 +4,23 @@
 import type { Logger } from '../core/log';
 import { levelOf } from '../core/log_line';
 import type { LogChunk, RuntimeDriver } from '../drivers/runtime';
-import type { Database } from '../db/database';
+import type { ControlDatabase } from '../db/control_database';
 import { appendLogLines, type LogLineInput } from '../models/log_line';
 import { originsOfUnits, type LogOrigin } from '../models/log_origin';
 import { dropLogPositions, logPositions, moveLogPositions } from '../models/log_position';
-import { openBell, type Bell } from '../jobs/bell';
+import { openWakeSignal, type WakeSignal } from '../jobs/wake_signal';
 
 export interface Shipper {
   /** A unit was started: looks for it at once. Without it the unit is found within seconds. */
-  noticed(unitId: string): void;
+  noticeUnit(unitId: string): void;
   /** Resolves when every line that the ended unit has written is in the log. @throws where the database is away */
-  finish(unitId: string): Promise<void>;
+  shipRemaining(unitId: string): Promise<void>;
   /** Ends after the batch that is on its way. What was not copied is copied by the next process. */
   stop(): Promise<void>;
 }
 
 export interface ShipperParts {
-  database: Database;
+  database: ControlDatabase;
   runtime: Pick<RuntimeDriver, 'list' | 'readLog' | 'trimLog'>;
   log: Logger;
 }
@@ -35,7 +35,7 @@ interface Unit {
 
 interface State extends ShipperParts {
   units: Map<string, Unit>;
-  bell: Bell;
+  wakeSignal: WakeSignal;
   stopping: boolean;
   listedAt: number;
   droppedAt: number;
@@ -43,7 +43,7 @@ interface State extends ShipperParts {
   turn: Promise<unknown>;
 }
 
-const LOOK_MS = 500;
+const POLL_MS = 500;
 const LIST_MS = 3_000;
 const OUTAGE_MS = 1_000;
 const DROP_MS = 3_600_000;
@@ -58,7 +58,7 @@ export function startShipper(parts: ShipperParts): Shipper {
   const state: State = {
     ...parts,
     units: new Map(),
-    bell: openBell(),
+    wakeSignal: openWakeSignal(),
     stopping: false,
     listedAt: -Infinity,
     droppedAt: performance.now(),
@@ -66,17 +66,17 @@ export function startShipper(parts: ShipperParts): Shipper {
   };
   const ended = run(state);
   return {
-    noticed() {
+    noticeUnit() {
       state.listedAt = -Infinity;
-      state.bell.ring();
+      state.wakeSignal.notify();
     },
-    async finish(unitId) {
+    async shipRemaining(unitId) {
       // Others have their turn between the chunks: a unit may have printed a million lines.
-      while (await inTurn(state, () => finishChunk(state, unitId)));
+      while (await serialized(state, () => finishChunk(state, unitId)));
     },
     async stop() {
       state.stopping = true;
-      state.bell.ring();
+      state.wakeSignal.notify();
       await ended;
       await state.turn.catch(() => {});
     },
@@ -91,22 +91,22 @@ async function run(state: State): Promise<void> {
       if (away) state.log.info('output of applications is copied again');
       away = false;
       // Only what was missed by the round itself waits.
-      if (!more) await state.bell.wait(LOOK_MS);
+      if (!more) await state.wakeSignal.wait(POLL_MS);
     } catch (error) {
       if (!away) state.log.warn({ err: error }, 'output of applications could not be copied; it stays in its files');
       away = true;
-      await state.bell.wait(OUTAGE_MS);
+      await state.wakeSignal.wait(OUTAGE_MS);
     }
   }
 }
 
 /** Looks at each unit once. Whether one has more. */
 async function round(state: State): Promise<boolean> {
-  if (performance.now() - state.listedAt > LIST_MS) await inTurn(state, () => refresh(state));
+  if (performance.now() - state.listedAt > LIST_MS) await serialized(state, () => refresh(state));
   const all = [...state.units.values()];
   let more = false;
   for (let start = 0; start < all.length && !state.stopping; start += ABREAST) {
-    if (await inTurn(state, () => copy(state, all.slice(start, start + ABREAST)))) more = true;
+    if (await serialized(state, () => copy(state, all.slice(start, start + ABREAST)))) more = true;
   }
   return more;
 }
@@ -117,7 +117,7 @@ async function refresh(state: State): Promise<void> {
   const listedAt = performance.now();
   const present = new Set(ids);
   for (const id of state.units.keys()) if (!present.has(id)) state.units.delete(id);
-  await adopt(
+  await trackUnits(
     state,
     ids.filter((id) => !state.units.has(id)),
   );
@@ -128,7 +128,7 @@ async function refresh(state: State): Promise<void> {
   state.listedAt = listedAt;
 }
 
-async function adopt(state: State, ids: readonly string[]): Promise<void> {
+async function trackUnits(state: State, ids: readonly string[]): Promise<void> {
   if (!ids.length) return;
   const origins = await originsOfUnits(state.database, ids);
   const positions = await logPositions(state.database, [...origins.keys()]);
@@ -138,7 +138,7 @@ async function adopt(state: State, ids: readonly string[]): Promise<void> {
 
 /** Copies a chunk of a unit that has ended. Whether it has more. */
 async function finishChunk(state: State, unitId: string): Promise<boolean> {
-  if (!state.units.has(unitId)) await adopt(state, [unitId]);
+  if (!state.units.has(unitId)) await trackUnits(state, [unitId]);
   const unit = state.units.get(unitId);
   // Nobody's: its row is gone, and so is the reader.
   if (!unit) return false;
@@ -217,7 +217,7 @@ async function trim({ runtime, log }: State, unit: Unit): Promise<void> {
 }
 
 /** After those who asked before, whatever came of them. */
-function inTurn<T>(state: State, work: () => Promise<T>): Promise<T> {
+function serialized<T>(state: State, work: () => Promise<T>): Promise<T> {
   const mine = state.turn.then(work, work);
   state.turn = mine.catch(() => {});
   return mine;

@@ -171,10 +171,10 @@ async function print(
   const handles = await Promise.all(
     plan.units.map((id) => runtime.start({ ...unit(files, plan.seconds), id }, driverContext(30_000))),
   );
-  for (const id of plan.units) shipper.noticed(id);
+  for (const id of plan.units) shipper.noticeUnit(id);
   for (const handle of handles) while ((await runtime.inspect(handle)).state === 'running') await sleep(50);
   const ended = performance.now();
-  for (const id of plan.units) await shipper.finish(id);
+  for (const id of plan.units) await shipper.shipRemaining(id);
   const behindMs = performance.now() - ended;
   const { user, system } = process.cpuUsage(before);
   const [counted] = await database.query<{ lines: number }>(named('select count(*)::int as lines from log_lines'), []);

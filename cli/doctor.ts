@@ -7,7 +7,7 @@ import { loadKeyRing } from '../core/secrets';
 import { StartupError } from '../core/startup_error';
 import { dnsQuestions } from '../drivers/dns';
 import { hostFacts } from '../drivers/host';
-import { openDatabase, type Database } from '../db/database';
+import { openControlDatabase, type ControlDatabase } from '../db/control_database';
 import { assertNotNewer, pendingMigrations } from '../db/migrate';
 import { openEmbedded } from '../platform/embedded';
 import { MIGRATIONS } from '../platform/platform';
@@ -94,7 +94,7 @@ async function database(config: Config): Promise<Finding[]> {
   const engine = config.databaseUrl
     ? { url: config.databaseUrl, close: async () => {} }
     : await openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined });
-  const opened = openDatabase(engine.url, { poolSize: 1, name: 'platform-api doctor' });
+  const opened = openControlDatabase(engine.url, { poolSize: 1, name: 'platform-api doctor' });
   try {
     return await askDatabase(opened, config.databaseUrl ? 'DATABASE_URL' : 'embedded');
   } finally {
@@ -103,7 +103,7 @@ async function database(config: Config): Promise<Finding[]> {
   }
 }
 
-async function askDatabase(opened: Database, source: string): Promise<Finding[]> {
+async function askDatabase(opened: ControlDatabase, source: string): Promise<Finding[]> {
   const [row] = await opened.query<{ version: string }>(
     { name: 'doctor', text: `select current_setting('server_version') as version` },
     [],
@@ -116,7 +116,7 @@ async function askDatabase(opened: Database, source: string): Promise<Finding[]>
   return [reached, await migrations(opened)];
 }
 
-async function migrations(database: Database): Promise<Finding> {
+async function migrations(database: ControlDatabase): Promise<Finding> {
   const check = 'migrations';
   try {
     await assertNotNewer(database.knex, MIGRATIONS);

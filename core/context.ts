@@ -64,7 +64,7 @@ export interface Statement {
   makes?: new () => object;
 }
 
-/** The pool, or the transaction that the request is in. db/database.ts knows more of it. */
+/** The pool, or the transaction that the request is in. db/control_database.ts knows more of it. */
 export interface Sql {
   readonly inTransaction: boolean;
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;

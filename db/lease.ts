@@ -3,7 +3,7 @@
 import type { StateMachine } from '../core/states';
 import type { Values } from './table';
 import { LOOP_ONLY } from './columns';
-import type { Session } from './database';
+import type { Session } from './control_database';
 import { named } from './statement';
 
 /** What every row of the loop has; kinds have more. `status` is missing where the kind has no states. */
@@ -78,7 +78,7 @@ export async function lagSeconds(sql: Session, tables: readonly string[]): Promi
  * Takes the row of the table that is due for longest, or null where there is none. The deadline runs from the first
  * attempt. A row whose worker died gets its whole time again: it is not the row's fault.
  */
-export async function claim(sql: Session, table: string, options: ClaimOptions): Promise<Claim | null> {
+export async function claimRow(sql: Session, table: string, options: ClaimOptions): Promise<Claim | null> {
   const text = `update ${table} set lease_owner = $1, lease_until = now() + $2 * interval '1 ms', fence = fence + 1,
       deadline_at = case when deadline_at is null or lease_until is not null then now() + $3 * interval '1 ms' else deadline_at end
     where id = (select id from ${table} where ${DUE} and coalesce(driver, '') <> all($4) order by next_at limit 1 for update skip locked)
@@ -96,7 +96,7 @@ export async function claim(sql: Session, table: string, options: ClaimOptions):
 }
 
 /** Extends the leases on rows of one table. Returns the fences of those still held, by id. */
-export async function renew(
+export async function renewLeases(
   sql: Session,
   table: string,
   owner: string,
@@ -109,7 +109,7 @@ export async function renew(
 }
 
 /** Writes columns of a row that is still held. Returns false when it is not. */
-export async function record(sql: Session, lease: Lease, columns: Values): Promise<boolean> {
+export async function recordColumns(sql: Session, lease: Lease, columns: Values): Promise<boolean> {
   const values: unknown[] = [lease.id, lease.owner, lease.fence];
   const sets = assignments(sql, lease, columns, values, null);
   const text = `update ${lease.table} set ${sets.join(', ')} where ${HELD} returning id`;
@@ -121,7 +121,7 @@ export async function record(sql: Session, lease: Lease, columns: Values): Promi
  * due at once; a status is written only where the kind's states allow the move.
  * @returns null when the row was no longer held and nothing was written, else whether it was changed meanwhile and its status now
  */
-export async function settle(
+export async function settleRow(
   sql: Session,
   lease: Lease,
   write: WriteBack,
@@ -153,7 +153,7 @@ export async function wakeRow(sql: Pick<Session, 'query'>, table: string, id: st
 }
 
 /** Gives the row back as it was: it is due at once for anybody. */
-export async function release(sql: Session, lease: Lease): Promise<void> {
+export async function releaseRow(sql: Session, lease: Lease): Promise<void> {
   const text = `update ${lease.table} set lease_owner = null, lease_until = null where ${HELD}`;
   await sql.query(named(text), [lease.id, lease.owner, lease.fence]);
 }
@@ -162,7 +162,7 @@ export async function release(sql: Session, lease: Lease): Promise<void> {
  * Gives back every row of a table that only one process works on, for when that process begins: whoever holds one died.
  * Should it live on, its writes are void.
  */
-export async function freeLeases(sql: Pick<Session, 'query'>, table: string): Promise<void> {
+export async function releaseAllLeases(sql: Pick<Session, 'query'>, table: string): Promise<void> {
   await sql.query(
     named(`update ${table} set lease_owner = null, lease_until = null where lease_owner is not null`),
     [],
@@ -170,7 +170,7 @@ export async function freeLeases(sql: Pick<Session, 'query'>, table: string): Pr
 }
 
 /** Deletes a row at the end of its tear-down. Returns false when it is no longer held. */
-export async function purge(sql: Session, lease: Lease): Promise<boolean> {
+export async function purgeRow(sql: Session, lease: Lease): Promise<boolean> {
   const text = `delete from ${lease.table} where ${HELD} and deleted_at is not null returning id`;
   return (await sql.query(named(text), [lease.id, lease.owner, lease.fence])).length > 0;
 }

@@ -67,7 +67,8 @@ function source(directory: string): Knex.MigrationSource<string> {
   return {
     getMigrations: () => Promise.resolve(namesIn(directory)),
     getMigrationName: (name) => name,
-    getMigration: (name) => Promise.resolve({ down: refuse, ...(load(path.resolve(directory, name)) as Migration) }),
+    getMigration: (name) =>
+      Promise.resolve({ down: olderProgramError, ...(load(path.resolve(directory, name)) as Migration) }),
   };
 }
 
@@ -109,6 +110,6 @@ async function withoutTimeouts(transaction: Knex | Knex.Transaction): Promise<vo
     await transaction.raw('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
 }
 
-function refuse(): Promise<void> {
+function olderProgramError(): Promise<void> {
   return Promise.reject(new Error('migrations only go forward'));
 }

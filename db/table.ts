@@ -1,7 +1,7 @@
 // What statements know of a table: its columns, and which of them are read.
 import type { Context } from '../core/context';
 import { LOOP_ONLY } from './columns';
-import type { Session, TableInfo } from './database';
+import type { Session, TableInfo } from './control_database';
 
 /** Columns and their values. */
 export type Values = Record<string, unknown>;

@@ -4,7 +4,7 @@
 // PostgreSQL works them off one after the other, and refuses all after one that failed.
 import type pg from 'pg';
 import type { Statement } from '../core/context';
-import type { Session, TableInfo } from './database';
+import type { Session, TableInfo } from './control_database';
 import { translate } from './errors';
 import { ask } from './named_query';
 import { writeTogether } from './wire';

@@ -5,7 +5,7 @@ import { Model, type ModelClass, type QueryBuilder } from 'objection';
 import type { Context, Statement } from '../core/context';
 import { problem } from '../core/errors';
 import { columnsOf, tableOf, type Values } from './table';
-import type { TableInfo } from './database';
+import type { TableInfo } from './control_database';
 import { named } from './statement';
 
 const models = new Map<string, ModelClass<Model>>();
@@ -35,7 +35,7 @@ export async function insertRow(ctx: Context, table: string, values: Values): Pr
     template.statement,
     template.columns.map((column) => written[column]),
   );
-  callTo(ctx, info, table);
+  notifyDue(ctx, info, table);
   return row as object;
 }
 
@@ -60,7 +60,7 @@ export async function updateRow(ctx: Context, table: string, id: string, changes
     template.columns.map((column) => (column === ID ? id : written[column])),
   );
   if (!row) throw problem('not_found');
-  callTo(ctx, info, table);
+  notifyDue(ctx, info, table);
   return row;
 }
 
@@ -98,7 +98,7 @@ function marks(columns: string[]): Values {
   return Object.fromEntries(columns.map((column) => [column, column]));
 }
 
-function callTo(ctx: Context, info: TableInfo, table: string): void {
+function notifyDue(ctx: Context, info: TableInfo, table: string): void {
   if (info.columns.includes('next_at')) ctx.due(table);
 }
 

@@ -1,10 +1,16 @@
 // Auto-deploy: the head of the watched branch is looked at again and again, and deployed when it is new. It runs where the
 // mirrors of the repositories are, for the paths that a push changes.
-import { deployHead, watchedApplication, watchedOf, type AutoDeployRow, type Watched } from '../models/auto_deploy';
+import {
+  deployHead,
+  findWatchedApplication,
+  watchedSourceOf,
+  type AutoDeployRow,
+  type WatchedApplication,
+} from '../models/auto_deploy';
 import { concerns } from '../models/auto_deploy/paths';
 import { DriverError } from '../drivers/driver';
 import { SourceError, type GitRemote, type Head } from '../drivers/source';
-import { around, settled, type HostDrivers, type Job, type JobContext, type Outcome } from './job';
+import { jittered, settled, type Job, type JobContext, type Outcome, requireHost } from './job';
 
 const BACKOFF_MAX_MS = 600_000;
 /** Until the paths of a push are known, its repository may have to be fetched. */
@@ -14,39 +20,44 @@ const STEP_MS = 300_000;
 export const job: Job<AutoDeployRow> = { table: 'auto_deploys', host: true, stepMs: STEP_MS, reconcile };
 
 async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> {
-  const application = row.enabled ? await watchedApplication(ctx.sql, row.id) : null;
+  const application = row.enabled ? await findWatchedApplication(ctx.sql, row.id) : null;
   if (!application) return settled();
   const pollMs = ctx.config.gitPollSeconds * 1000;
   const last_checked_at = new Date().toISOString();
   if (!application.source?.repository_url)
-    return settled({ status_reason: 'The source of the application is no Git repository.' }, around(pollMs));
+    return settled({ status_reason: 'The source of the application is no Git repository.' }, jittered(pollMs));
   try {
-    const columns = await look(row, application, application.source.repository_url, ctx);
-    return settled({ ...columns, last_checked_at, failures: 0, status_reason: null }, around(pollMs));
+    const columns = await checkHead(row, application, application.source.repository_url, ctx);
+    return settled({ ...columns, last_checked_at, failures: 0, status_reason: null }, jittered(pollMs));
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
     if (ctx.signal.aborted) throw new DriverError('transient', error.message);
     const pauseMs = Math.max(pollMs, Math.min(pollMs * 2 ** Math.min(row.failures + 1, 20), BACKOFF_MAX_MS));
-    return settled({ last_checked_at, failures: row.failures + 1, status_reason: error.message }, around(pauseMs));
+    return settled({ last_checked_at, failures: row.failures + 1, status_reason: error.message }, jittered(pauseMs));
   }
 }
 
 /** Columns to remember. A head of something else than before is only remembered: nobody has pushed it since. */
-async function look(row: AutoDeployRow, application: Watched, address: string, ctx: JobContext): Promise<object> {
-  const { source } = ctx.drivers.host as HostDrivers;
+async function checkHead(
+  row: AutoDeployRow,
+  application: WatchedApplication,
+  address: string,
+  ctx: JobContext,
+): Promise<object> {
+  const { source } = requireHost(ctx);
   const branch = row.branch ?? application.source?.branch ?? null;
   const remote = { address };
   const head = await source.resolveHead(remote, { branch }, ctx);
-  const watched = watchedOf(address, branch);
+  const watched = watchedSourceOf(address, branch);
   if (row.last_seen_sha === null || row.watched !== watched) return { last_seen_sha: head.sha, watched };
   if (row.last_seen_sha === head.sha) return {};
-  if (!(await isMeant(row, row.last_seen_sha, head, remote, ctx))) return { last_seen_sha: head.sha };
+  if (!(await touchesWatchedPaths(row, row.last_seen_sha, head, remote, ctx))) return { last_seen_sha: head.sha };
   await deployHead(ctx.sql, row, application, head);
   return {};
 }
 
 /** Whether the push changes a path that counts. A push whose paths can't be told, as after a force push, does. */
-async function isMeant(
+async function touchesWatchedPaths(
   row: AutoDeployRow,
   from: string,
   head: Head,
@@ -54,7 +65,7 @@ async function isMeant(
   ctx: JobContext,
 ): Promise<boolean> {
   if (!row.paths.length) return true;
-  const { source } = ctx.drivers.host as HostDrivers;
+  const { source } = requireHost(ctx);
   await source.fetch(row.id, remote, { branch: head.branch, commit: head.sha }, ctx);
   const changed = await source.changedPaths(row.id, from, head.sha, ctx);
   return changed === null || concerns(row.paths, changed);

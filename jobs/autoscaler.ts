@@ -3,11 +3,11 @@
 import { autoscale } from '../models/autoscaler';
 import type { JobContext, Values } from './job';
 
-export { LOOK_MS } from '../models/process/autoscale';
+export { POLL_MS as LOOK_MS } from '../models/process/autoscale';
 
 /** One look. Answers what to keep for the operator. */
-export async function runAutoscaler(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
-  const { looked, changed } = await autoscale(ctx.sql);
+export async function runAutoscalerTask(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+  const { checked: looked, changed } = await autoscale(ctx.sql);
   for (const change of changed) ctx.log.info(change, 'autoscaled a process type');
   return { more: false, report: { looked, changed: changed.length } };
 }

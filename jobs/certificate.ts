@@ -4,16 +4,16 @@ import { DriverError } from '../drivers/driver';
 import { newPrivateKey } from '../drivers/certificates/private_key';
 import type { CertificateDriver } from '../drivers/certificates';
 import {
-  accountKeyOf,
+  ensureAccountKey,
   clearChallenges,
-  domainOf,
+  findCertifiedDomain,
   publishChallenge,
   sealedCertificate,
-  showCertificate,
+  saveCertificateStatus,
   type CertifiedDomain,
 } from '../models/certificate';
 import type { Certificate } from '../schema/types';
-import { around, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+import { jittered, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
 interface CertificateRow extends LoopRow {
   domain_id: string;
@@ -41,16 +41,16 @@ const NO_WILDCARDS =
 export const job: Job<CertificateRow> = { table: 'certificates', stepMs: 3 * MINUTE_MS, reconcile };
 
 async function reconcile(row: CertificateRow, ctx: JobContext): Promise<Outcome> {
-  const domain = await domainOf(ctx.sql, row.domain_id);
+  const domain = await findCertifiedDomain(ctx.sql, row.domain_id);
   // Its row goes, and this one with it.
   if (!domain) return settled();
   const { certificates: driver } = ctx.drivers;
-  if (!driver) return showAndSettle(row, ctx, row.chain ? shownOf(row, null) : NONE, HOUR_MS);
+  if (!driver) return showAndSettle(row, ctx, row.chain ? certificateStatusOf(row, null) : NONE, HOUR_MS);
   if (domain.type === 'wildcard')
     return showAndSettle(row, ctx, { ...NONE, status: 'failed', error: NO_WILDCARDS }, null);
-  if (!isDue(row, driver)) return showAndSettle(row, ctx, shownOf(row, null), nextCheckMs(row));
+  if (!isDue(row, driver)) return showAndSettle(row, ctx, certificateStatusOf(row, null), nextCheckMs(row));
   // Without its records the authority would refuse, and count it. A domain that becomes active again makes this due.
-  if (domain.status !== 'active' || domain.missing_since) return settled({}, around(10 * MINUTE_MS));
+  if (domain.status !== 'active' || domain.missing_since) return settled({}, jittered(10 * MINUTE_MS));
   return orderCertificate(row, domain, driver, ctx);
 }
 
@@ -60,7 +60,7 @@ async function showAndSettle(
   shown: Certificate,
   nextMs: number | null,
 ): Promise<Outcome> {
-  await showCertificate(ctx.sql, row, shown);
+  await saveCertificateStatus(ctx.sql, row, shown);
   return settled({}, nextMs);
 }
 
@@ -70,11 +70,11 @@ async function orderCertificate(
   driver: CertificateDriver,
   ctx: JobContext,
 ): Promise<Outcome> {
-  if (domain.certificate.status === 'none') await showCertificate(ctx.sql, row, { ...NONE, status: 'pending' });
+  if (domain.certificate.status === 'none') await saveCertificateStatus(ctx.sql, row, { ...NONE, status: 'pending' });
   await clearChallenges(ctx.sql, row.id);
   try {
     const issued = await obtain(row, driver, ctx);
-    await showCertificate(ctx.sql, row, shownOf(issued, null));
+    await saveCertificateStatus(ctx.sql, row, certificateStatusOf(issued, null));
     ctx.log.info({ issuer: issued.issuer, expires_at: issued.expires_at }, 'A certificate was issued.');
     return settled({}, nextCheckMs(issued));
   } catch (error) {
@@ -85,7 +85,7 @@ async function orderCertificate(
 }
 
 async function obtain(row: CertificateRow, driver: CertificateDriver, ctx: JobContext): Promise<Valid> {
-  const accountKey = await accountKeyOf(ctx.sql, ctx.secrets, driver.authority, newPrivateKey);
+  const accountKey = await ensureAccountKey(ctx.sql, ctx.secrets, driver.authority, newPrivateKey);
   const publish = (token: string, text: string): Promise<void> => publishChallenge(ctx.sql, row.id, token, text);
   const made = await driver.issue({ hostname: row.id, accountKey }, publish, ctx);
   const valid = {
@@ -100,15 +100,15 @@ async function obtain(row: CertificateRow, driver: CertificateDriver, ctx: JobCo
 /** Shows the owner of the domain what is wrong; the error says when to try again. */
 async function showRefusal(row: CertificateRow, error: unknown, ctx: JobContext): Promise<unknown> {
   if (!(error instanceof DriverError) || ctx.signal.aborted) return error;
-  await showCertificate(ctx.sql, row, shownOf(row, error.message));
-  const pause = around(PAUSES_MS[Math.min(row.attempts, PAUSES_MS.length - 1)] as number);
+  await saveCertificateStatus(ctx.sql, row, certificateStatusOf(row, error.message));
+  const pause = jittered(PAUSES_MS[Math.min(row.attempts, PAUSES_MS.length - 1)] as number);
   return Object.assign(new DriverError(error.reason, error.message, Math.max(pause, error.retryAfterMs ?? 0)), {
     cause: error.cause,
   });
 }
 
 /** One that is still good is served, and shown, while a new one is tried for. */
-function shownOf({ issuer, expires_at }: Valid, error: string | null): Certificate {
+function certificateStatusOf({ issuer, expires_at }: Valid, error: string | null): Certificate {
   if (expires_at && Date.parse(expires_at) > Date.now()) return { status: 'issued', issuer, expires_at, error };
   return { status: 'failed', issuer, expires_at, error };
 }
@@ -125,5 +125,5 @@ function renewalAt({ issued_at, expires_at }: Valid): number {
 
 // Daily, for an authority that is another one by then; a minute, for a clock that is wrong by more than a lifetime.
 function nextCheckMs(row: Valid): number {
-  return Math.min(Math.max(MINUTE_MS, renewalAt(row) - Date.now()), around(DAY_MS));
+  return Math.min(Math.max(MINUTE_MS, renewalAt(row) - Date.now()), jittered(DAY_MS));
 }

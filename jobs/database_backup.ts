@@ -1,11 +1,11 @@
 // Backups: taken from the server of a database, and taken away.
 import { DatabaseBackup } from '../models/database_backup';
-import { databaseOf } from '../models/database_backup/work';
-import { freeLeases } from '../db/lease';
-import { makeDatabaseDue } from '../models/database/due';
+import { findDatabase } from '../models/database_backup/work';
+import { releaseAllLeases } from '../db/lease';
+import { wakeDatabase } from '../models/database/wake';
 import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
-import { engineOf, type DatabaseRow } from './database/row';
-import { wantedOf } from './database/spec';
+import { requireEngineDriver, type DatabaseRow } from './database/row';
+import { desiredServer } from './database/spec';
 
 interface BackupRow extends LoopRow {
   database_id: string;
@@ -25,22 +25,22 @@ export const job: Job<BackupRow> = {
   states: DatabaseBackup.states,
   stepMs: 6 * 60 * MINUTE_MS,
   deadlineMs: 30 * MINUTE_MS,
-  prepare: (sql) => freeLeases(sql, DatabaseBackup.table),
-  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : take(row, ctx)),
+  prepare: (sql) => releaseAllLeases(sql, DatabaseBackup.table),
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : takeBackup(row, ctx)),
 };
 
-async function take(row: BackupRow, ctx: JobContext): Promise<Outcome> {
+async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   if (row.status === 'completed' || row.status === 'failed') return settled();
-  const database = await databaseOf<DatabaseRow>(ctx.sql, row.database_id);
+  const database = await findDatabase<DatabaseRow>(ctx.sql, row.database_id);
   if (!database || database.deleted_at) return failed('The database is being deleted.', { finished_at: now() });
   if (BUSY.has(database.status)) return progressing(WAIT_MS);
   if (database.status !== 'available') return failed('The database does not run.', { finished_at: now() });
   if (row.status === 'pending')
     return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
-  const { spec } = await wantedOf(database, { ...ctx, record: refuseToRecord });
-  const { size_bytes, manifest } = await engineOf(ctx, database.engine).backup(spec, row.id, ctx);
+  const { spec } = await desiredServer(database, { ...ctx, record: refuseToRecord });
+  const { size_bytes, manifest } = await requireEngineDriver(ctx, database.engine).backup(spec, row.id, ctx);
   // What it can be restored to has changed.
-  await makeDatabaseDue(ctx.sql, database.id);
+  await wakeDatabase(ctx.sql, database.id);
   return settled({
     driver: database.engine,
     status: 'completed',
@@ -57,8 +57,8 @@ function refuseToRecord(): Promise<void> {
 }
 
 async function tearDown(row: BackupRow, ctx: JobContext): Promise<Outcome> {
-  const database = await databaseOf<DatabaseRow>(ctx.sql, row.database_id);
-  if (database) await engineOf(ctx, database.engine).removeBackup(database.server_id, row.id, ctx);
+  const database = await findDatabase<DatabaseRow>(ctx.sql, row.database_id);
+  if (database) await requireEngineDriver(ctx, database.engine).removeBackup(database.server_id, row.id, ctx);
   return gone;
 }
 

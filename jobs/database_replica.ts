@@ -1,25 +1,25 @@
 // Replicas: servers that follow that of a database, until they go or become databases of their own.
 import { DriverError } from '../drivers/driver';
 import type { EngineDriver, ObservedServer, ServerSpec } from '../drivers/database';
-import { databaseOf } from '../models/database_backup/work';
+import { findDatabase } from '../models/database_backup/work';
 import { DatabaseReplica } from '../models/database_replica';
-import type { Session } from '../db/database';
-import { freeLeases } from '../db/lease';
+import type { Session } from '../db/control_database';
+import { releaseAllLeases } from '../db/lease';
 import { appendDatabaseLines } from '../models/log_line';
 import { openAdminPassword } from '../models/database/credentials';
 import {
   directEndpoints,
-  endpointsApplied,
-  freePort,
-  lookAtAllServers,
-  wantedUsers,
+  markEndpointsApplied,
+  releasePort,
+  wakeAllServers,
+  desiredUsers,
   type DirectEndpoint,
 } from '../models/database/work';
-import { around, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
-import { certificateFor } from './database/certificate';
-import { afterEnd } from './database/keep';
-import { measure } from './database/measure';
-import { engineOf, sizeOf, type DatabaseRow, type Observed } from './database/row';
+import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+import { ensureCertificate } from './database/certificate';
+import { recordExit } from './database/reconcile';
+import { measureServer } from './database/measure';
+import { requireEngineDriver, serverSizeOf, type DatabaseRow, type ServerProgress } from './database/row';
 
 interface ReplicaRow extends LoopRow {
   project_id: string;
@@ -32,11 +32,11 @@ interface ReplicaRow extends LoopRow {
   tenant: number;
   tls_certificate: string | null;
   tls_key: string | null;
-  observed: (Observed & { follows?: string | null }) | null;
+  observed: (ServerProgress & { follows?: string | null }) | null;
 }
 
 const MINUTE_MS = 60_000;
-const LOOK_MS = 15_000;
+const POLL_MS = 15_000;
 const SOON_MS = 500;
 const WAIT_MS = 2_000;
 const ANEW =
@@ -54,41 +54,42 @@ export const job: Job<ReplicaRow> = {
 };
 
 async function prepare(sql: Session): Promise<void> {
-  await freeLeases(sql, DatabaseReplica.table);
-  await lookAtAllServers(sql, DatabaseReplica.table);
+  await releaseAllLeases(sql, DatabaseReplica.table);
+  await wakeAllServers(sql, DatabaseReplica.table);
 }
 
 async function reconcile(row: ReplicaRow, ctx: JobContext): Promise<Outcome> {
-  const primary = await databaseOf<DatabaseRow>(ctx.sql, row.database_id);
+  const primary = await findDatabase<DatabaseRow>(ctx.sql, row.database_id);
   if (!primary) throw new Error('a replica without its database');
   if (row.deleted_at) return tearDown(row, primary, ctx);
   if (row.status === 'promoting') return settled();
   // It follows again when its primary is there again: a restore or an upgrade makes other data.
   if (primary.status !== 'available' && primary.status !== 'stopped') return progressing(WAIT_MS);
-  return keep(row, primary, ctx);
+  return reconcileReplica(row, primary, ctx);
 }
 
-async function keep(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  const engine = engineOf(ctx, primary.engine);
-  const anew = await beginAnew(row, primary, engine, ctx);
+async function reconcileReplica(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  const engine = requireEngineDriver(ctx, primary.engine);
+  const anew = await recreateReplica(row, primary, engine, ctx);
   if (anew) return anew;
   const endpoints = await directEndpoints(ctx.sql, row.database_id, row.port);
-  const spec = await specOf(row, primary, endpoints, ctx);
+  const spec = await desiredReplica(row, primary, endpoints, ctx);
   const before = await engine.observe(spec, ctx);
   if (before.state === 'foreign') throw new DriverError('conflict', 'something else has the place of this server');
-  const pause = await pauseFor(row, before, ctx);
+  const pause = await backoffAfterExit(row, before, ctx);
   if (pause) return pause;
-  if (primary.status === 'stopped' && isAsWanted(before)) return reached(row, spec, before, endpoints, primary, ctx);
+  if (primary.status === 'stopped' && matchesDesired(before))
+    return settleReplica(row, spec, before, endpoints, primary, ctx);
   const { requeueMs } = await engine.ensure(spec, ctx);
   if (requeueMs !== undefined) return progressing(requeueMs, { driver: primary.engine });
   const after = await engine.observe(spec, ctx);
-  return isAsWanted(after)
-    ? reached(row, spec, after, endpoints, primary, ctx)
+  return matchesDesired(after)
+    ? settleReplica(row, spec, after, endpoints, primary, ctx)
     : progressing(SOON_MS, { driver: primary.engine });
 }
 
 /** A restore or an upgrade has made other data of the primary's: it becomes a copy of those. */
-async function beginAnew(
+async function recreateReplica(
   row: ReplicaRow,
   primary: DatabaseRow,
   engine: EngineDriver,
@@ -103,7 +104,7 @@ async function beginAnew(
   return progressing(0, { observed, status: 'provisioning', status_reason: ANEW, replication_lag_seconds: null });
 }
 
-async function reached(
+async function settleReplica(
   row: ReplicaRow,
   spec: ServerSpec,
   seen: ObservedServer,
@@ -111,9 +112,9 @@ async function reached(
   primary: DatabaseRow,
   ctx: JobContext,
 ): Promise<Outcome> {
-  await endpointsApplied(ctx.sql, endpoints);
-  const sample = await measure(
-    engineOf(ctx, primary.engine),
+  await markEndpointsApplied(ctx.sql, endpoints);
+  const sample = await measureServer(
+    requireEngineDriver(ctx, primary.engine),
     spec,
     seen,
     { project_id: row.project_id, database_id: row.database_id, part_id: row.id },
@@ -129,11 +130,11 @@ async function reached(
       status_reason: null,
       replication_lag_seconds: seen.replication_lag_seconds,
     },
-    around(LOOK_MS),
+    jittered(POLL_MS),
   );
 }
 
-async function specOf(
+async function desiredReplica(
   row: ReplicaRow,
   primary: DatabaseRow,
   endpoints: DirectEndpoint[],
@@ -146,32 +147,32 @@ async function specOf(
     version: primary.engine_version,
     tenant: row.tenant,
     port: row.port,
-    size: sizeOf(row.database_package),
+    size: serverSizeOf(row.database_package),
     storage_gb: primary.storage_gb,
     running: true,
     database_name: primary.database_name,
     admin_password,
-    users: await wantedUsers(ctx.sql, ctx.secrets, primary.id),
-    tls: await certificateFor(row, ctx),
+    users: await desiredUsers(ctx.sql, ctx.secrets, primary.id),
+    tls: await ensureCertificate(row, ctx),
     allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
     replica_of: {
       server_id: primary.server_id,
       port: primary.port,
       password: admin_password,
-      size: sizeOf(primary.database_package),
+      size: serverSizeOf(primary.database_package),
     },
     archive: false,
   };
 }
 
-function isAsWanted({ state, differs }: ObservedServer): boolean {
+function matchesDesired({ state, differs }: ObservedServer): boolean {
   return state === 'running' && differs === null;
 }
 
-async function pauseFor(row: ReplicaRow, seen: ObservedServer, ctx: JobContext): Promise<Outcome | null> {
+async function backoffAfterExit(row: ReplicaRow, seen: ObservedServer, ctx: JobContext): Promise<Outcome | null> {
   if (seen.state !== 'failed') return null;
   const reason = `${seen.reason ?? 'The server has ended.'} It is started again.`;
-  const ends = afterEnd(row.observed);
+  const ends = recordExit(row.observed);
   if (!row.observed?.down) {
     await appendDatabaseLines(ctx.sql, [
       {
@@ -192,7 +193,7 @@ async function pauseFor(row: ReplicaRow, seen: ObservedServer, ctx: JobContext):
 
 /** The server of one that was promoted is that of another database by now: it stays. */
 async function tearDown(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  if (row.status !== 'promoting') await engineOf(ctx, primary.engine).remove(row.server_id, ctx);
-  await freePort(ctx.sql, row.id);
+  if (row.status !== 'promoting') await requireEngineDriver(ctx, primary.engine).remove(row.server_id, ctx);
+  await releasePort(ctx.sql, row.id);
   return gone;
 }

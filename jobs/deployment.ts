@@ -6,10 +6,10 @@ import { DriverError } from '../drivers/driver';
 import { SourceError } from '../drivers/source';
 import { beginDeployment } from '../models/deployment_work';
 import { Deployment } from '../models/deployment';
-import { freeLeases } from '../db/lease';
-import { build } from './deployment/build';
-import { deploy } from './deployment/deploy';
-import { clearAway, keep, tearDown } from './deployment/end';
+import { releaseAllLeases } from '../db/lease';
+import { buildDeployment } from './deployment/build';
+import { deployRelease } from './deployment/deploy';
+import { cleanUpFailed, pruneOlderVersions, tearDownDeployment } from './deployment/cleanup';
 import { DeploymentFailure, appendDeploymentLog, type DeploymentRow } from './deployment/row';
 import { failed, progressing, settled, type Job, type JobContext, type Outcome } from './job';
 
@@ -20,24 +20,24 @@ const CLEAR_AWAY_MS = 1_000;
 
 const phases: Record<DeploymentRow['status'], (row: DeploymentRow, ctx: JobContext) => Promise<Outcome>> = {
   queued: begin,
-  building: (row, ctx) => orFail(row, ctx, build),
-  deploying: (row, ctx) => orFail(row, ctx, deploy),
-  active: keep,
-  superseded: keep,
-  failed: clearAway,
-  canceled: clearAway,
+  building: (row, ctx) => failOnError(row, ctx, buildDeployment),
+  deploying: (row, ctx) => failOnError(row, ctx, deployRelease),
+  active: pruneOlderVersions,
+  superseded: pruneOlderVersions,
+  failed: cleanUpFailed,
+  canceled: cleanUpFailed,
 };
 
 export const job: Job<DeploymentRow> = {
   table: Deployment.table,
   host: true,
-  prepare: (sql) => freeLeases(sql, Deployment.table),
+  prepare: (sql) => releaseAllLeases(sql, Deployment.table),
   states: Deployment.states,
   // A large repository is fetched in one step.
   stepMs: 15 * MINUTE_MS,
   deadlineMs: 30 * MINUTE_MS,
   watchFailedMs: CLEAR_AWAY_MS,
-  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : phases[row.status](row, ctx)),
+  reconcile: (row, ctx) => (row.deleted_at ? tearDownDeployment(row, ctx) : phases[row.status](row, ctx)),
 };
 
 async function begin(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
@@ -46,7 +46,7 @@ async function begin(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   return turn === 'begun' ? progressing(0) : settled({}, WAIT_MS);
 }
 
-async function orFail(
+async function failOnError(
   row: DeploymentRow,
   ctx: JobContext,
   phase: (row: DeploymentRow, ctx: JobContext) => Promise<Outcome>,
@@ -54,7 +54,7 @@ async function orFail(
   try {
     return await phase(row, ctx);
   } catch (error) {
-    const reason = reasonOf(error);
+    const reason = failureReason(error);
     if (reason === null || ctx.signal.aborted) throw error;
     await appendDeploymentLog(row, ctx, row.status === 'building' ? 'build' : 'deploy', reason, 'error');
     return failed(reason, { finished_at: new Date().toISOString() }, 0);
@@ -62,7 +62,7 @@ async function orFail(
 }
 
 /** Why it can't go on, for users; null for what is worth another try, or is a mistake of ours. */
-function reasonOf(error: unknown): string | null {
+function failureReason(error: unknown): string | null {
   if (error instanceof DeploymentFailure || error instanceof BuildError || error instanceof SourceError)
     return error.message;
   if (!(error instanceof DriverError) || !FINAL.has(error.reason)) return null;

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Logger } from '../core/log';
 import type { DriverContext } from '../drivers/driver';
-import type { Database } from '../db/database';
+import type { ControlDatabase } from '../db/control_database';
 import { endpointsWithoutRow } from '../models/database_endpoint/work';
 import { unitsWithoutRow } from '../models/instance_work';
 import { unusedArtifacts, withoutApplicationRow } from '../models/retention';
@@ -12,7 +12,12 @@ import { removeDirectory } from './deployment/row';
 import type { HostDrivers } from './job';
 
 /** Called when the host begins to work, and every hour. @returns how many units and directories went */
-export async function sweepHost(sql: Database, host: HostDrivers, log: Logger, ctx: DriverContext): Promise<number> {
+export async function sweepHost(
+  sql: ControlDatabase,
+  host: HostDrivers,
+  log: Logger,
+  ctx: DriverContext,
+): Promise<number> {
   const { runtime, source, directories, endpoints } = host;
   let swept = 0;
   const each = async (kind: string, ids: string[], remove: (id: string) => Promise<void>): Promise<void> => {

@@ -1,15 +1,15 @@
 // Instances: started, asked for their health, started again after an end, drained and stopped. What runs is found again
 // by its handle, or by its id, after a crash of the control plane.
-import { launchOf, lookAtAllInstances } from '../models/instance_work';
+import { findLaunch, wakeAllInstances } from '../models/instance_work';
 import { Instance } from '../models/instance';
-import { freeLeases } from '../db/lease';
-import type { Session } from '../db/database';
+import { releaseAllLeases } from '../db/lease';
+import type { Session } from '../db/control_database';
 import { restartAfterEnd, restartLostUnit, exitReasonOf } from './instance/exit';
-import { hostDriversOf, type InstanceRow } from './instance/row';
+import { type InstanceRow } from './instance/row';
 import { checkStarting, startInstance } from './instance/starting';
 import { stopInstance } from './instance/stopping';
 import { checkRunning } from './instance/running';
-import { progressing, type Job, type JobContext, type Outcome } from './job';
+import { progressing, type Job, type JobContext, type Outcome, requireHost } from './job';
 
 export const job: Job<InstanceRow> = {
   table: Instance.table,
@@ -25,13 +25,13 @@ export const job: Job<InstanceRow> = {
 
 /** What happened while nobody looked, or the process that did had died, is found soon. */
 async function prepare(sql: Session): Promise<void> {
-  await freeLeases(sql, Instance.table);
-  await lookAtAllInstances(sql);
+  await releaseAllLeases(sql, Instance.table);
+  await wakeAllInstances(sql);
 }
 
 async function ensureRunning(row: InstanceRow, ctx: JobContext): Promise<Outcome> {
-  const { runtime } = hostDriversOf(ctx);
-  const launch = await launchOf(ctx.sql, row.id);
+  const { runtime } = requireHost(ctx);
+  const launch = await findLaunch(ctx.sql, row.id);
   if (!launch) return progressing(0, { status: 'stopping' });
   const handle = row.handle ?? (await runtime.find(row.id));
   if (!handle) return startInstance(row, launch, ctx);

@@ -16,7 +16,7 @@ import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
 import type { VolumeDrivers } from '../drivers/volume';
 import type { Values } from '../db/table';
-import type { Database, Session } from '../db/database';
+import type { ControlDatabase, Session } from '../db/control_database';
 import type { LoopRow } from '../db/lease';
 
 export type { LoopRow, Values };
@@ -44,14 +44,14 @@ export interface HostDrivers {
   directories: { releases: string; caches: string };
   shipper: {
     /** Resolves when every line that the ended unit has written is in the database. */
-    finish(unitId: string): Promise<void>;
+    shipRemaining(unitId: string): Promise<void>;
   };
   facts(): Promise<HostFacts>;
 }
 
 /** What the loop is given by the process that it runs in. */
 export interface LoopParts {
-  database: Database;
+  database: ControlDatabase;
   config: Config;
   secrets: SecretBox;
   drivers: Drivers;
@@ -103,6 +103,12 @@ export type Outcome =
   | { kind: 'failed'; columns: Values; reason: string; nextMs: number | null }
   | { kind: 'gone' };
 
+/** The drivers of the host. @throws Error in a process that has none: the job lacks `host: true` */
+export function requireHost(ctx: JobContext): HostDrivers {
+  if (!ctx.drivers.host) throw new Error('this job runs only in the process that has INGRESS_PORT');
+  return ctx.drivers.host;
+}
+
 /** As desired. `nextMs`: when to look again without being asked; null = when the row is changed. */
 export function settled(columns: Values = {}, nextMs: number | null = null): Outcome {
   return { kind: 'settled', columns, nextMs };
@@ -122,7 +128,7 @@ export function failed(reason: string, columns: Values = {}, nextMs: number | nu
 export const gone: Outcome = { kind: 'gone' };
 
 /** A time around `ms`, so that rows made together are not due together. */
-export function around(ms: number): number {
+export function jittered(ms: number): number {
   return Math.round(ms * (0.9 + Math.random() * 0.2));
 }
 

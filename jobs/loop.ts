@@ -3,13 +3,13 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { claim, dueTables, lagSeconds, renew } from '../db/lease';
-import { openBell, type Bell } from './bell';
+import { claimRow, dueTables, lagSeconds, renewLeases } from '../db/lease';
+import { openWakeSignal, type WakeSignal } from './wake_signal';
 import { openBreaker, type Breaker } from './breaker';
 import type { Job, LoopParts } from './job';
 import { allJobs } from './registry';
 import { beginStep, cutStep, runStep, type Step, type StepLimits } from './step';
-import { DEADLINE_MS } from './verdict';
+import { DEADLINE_MS } from './failure_policy';
 
 export type { Job, JobContext, LoopParts, LoopRow, Outcome } from './job';
 
@@ -52,10 +52,10 @@ interface State {
   hot: Set<string>;
   running: Map<Step, Promise<void>>;
   breaker: Breaker;
-  bell: Bell;
+  wakeSignal: WakeSignal;
   /** Aborted by stop(). */
   stopping: AbortController;
-  lookedAt: number;
+  polledAt: number;
 }
 
 /** Starts working in the background. A database that is away is waited for. */
@@ -66,7 +66,7 @@ export function startLoop(parts: LoopParts, options: Partial<LoopOptions> = {}):
   const ended = run(state);
   const close = async (): Promise<void> => {
     state.stopping.abort();
-    state.bell.ring();
+    state.wakeSignal.notify();
     await ended;
     await listener.close();
     await drain(state);
@@ -85,9 +85,9 @@ function open(parts: LoopParts, options: LoopOptions): State {
     hot: new Set(),
     running: new Map(),
     breaker: openBreaker(BREAKER),
-    bell: openBell(),
+    wakeSignal: openWakeSignal(),
     stopping: new AbortController(),
-    lookedAt: -Infinity,
+    polledAt: -Infinity,
   };
 }
 
@@ -99,10 +99,10 @@ async function run(state: State): Promise<void> {
     try {
       if (!prepared) await prepare(state);
       prepared = true;
-      await look(state);
-      await fill(state);
+      await pollDueTables(state);
+      await claimWork(state);
       outageMs = OUTAGE_MS.first;
-      await state.bell.wait(state.options.pollMs);
+      await state.wakeSignal.wait(state.options.pollMs);
     } catch (error) {
       state.parts.log.warn({ err: error, retry_ms: outageMs }, 'the loop could not look for work');
       await sleep(outageMs, undefined, { signal }).catch(() => {});
@@ -116,28 +116,28 @@ async function prepare({ jobs, parts }: State): Promise<void> {
 }
 
 /** Insurance against a lost notification, and the way in for rows whose time has come or whose worker died. */
-async function look(state: State): Promise<void> {
-  if (performance.now() - state.lookedAt < state.options.pollMs) return;
+async function pollDueTables(state: State): Promise<void> {
+  if (performance.now() - state.polledAt < state.options.pollMs) return;
   for (const table of await dueTables(state.parts.database, [...state.jobs.keys()])) state.hot.add(table);
-  state.lookedAt = performance.now();
+  state.polledAt = performance.now();
 }
 
 /** Claims one row of each table in turn until every slot is taken or nothing is due. */
-async function fill(state: State): Promise<void> {
+async function claimWork(state: State): Promise<void> {
   const { hot, running, options, stopping } = state;
   while (running.size < options.concurrency && !stopping.signal.aborted) {
     const [table] = hot;
     if (table === undefined) return;
     hot.delete(table);
-    if (await start(state, state.jobs.get(table) as Job)) hot.add(table);
+    if (await startStep(state, state.jobs.get(table) as Job)) hot.add(table);
   }
 }
 
-async function start(state: State, job: Job): Promise<boolean> {
+async function startStep(state: State, job: Job): Promise<boolean> {
   const { parts, options, owner, breaker } = state;
   const claimedAt = performance.now();
   const avoid = breaker.open(job.table);
-  const found = await claim(parts.database, job.table, {
+  const found = await claimRow(parts.database, job.table, {
     owner,
     leaseMs: options.leaseMs,
     deadlineMs: job.deadlineMs ?? DEADLINE_MS,
@@ -147,15 +147,15 @@ async function start(state: State, job: Job): Promise<boolean> {
   const step = beginStep(job, found, claimedAt, options);
   const end = runStep(parts, step, options, breaker).then((nextMs) => {
     state.running.delete(step);
-    soon(state, job.table, nextMs);
-    state.bell.ring();
+    scheduleWake(state, job.table, nextMs);
+    state.wakeSignal.notify();
   });
   state.running.set(step, end);
   return true;
 }
 
 /** A look that is due before the next poll. */
-function soon(state: State, table: string, nextMs: number | null): void {
+function scheduleWake(state: State, table: string, nextMs: number | null): void {
   if (nextMs === null || nextMs > state.options.pollMs) return;
   if (nextMs <= 0) return wake(state, table);
   setTimeout(() => wake(state, table), nextMs).unref();
@@ -164,7 +164,7 @@ function soon(state: State, table: string, nextMs: number | null): void {
 function wake(state: State, table: string): void {
   if (!state.jobs.has(table)) return;
   state.hot.add(table);
-  state.bell.ring();
+  state.wakeSignal.notify();
 }
 
 /** Extends the leases of all running steps; those that are lost, or will be before the next beat, are aborted. */
@@ -174,7 +174,7 @@ async function heartbeat(state: State): Promise<void> {
     const steps = [...state.running.keys()].filter((step) => step.job.table === table);
     const sentAt = performance.now();
     try {
-      const held = await renew(
+      const held = await renewLeases(
         parts.database,
         table,
         owner,

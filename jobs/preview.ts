@@ -2,11 +2,11 @@
 // themselves when their time has come.
 import { recordEvent } from '../models/activity';
 import { Preview } from '../models/preview';
-import { freeLeases } from '../db/lease';
-import { stackOfPreview, type StackPlace } from '../models/stack';
+import { releaseAllLeases } from '../db/lease';
+import { stackOfPreview, type StackKey } from '../models/stack';
 import { expirePreview, latestOfPreview, removeStack } from '../models/stack_removal';
-import { bringUp } from './application/stack';
-import { around, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+import { reconcileStack } from './application/reconcile_stack';
+import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
 interface PreviewRow extends LoopRow {
   project_id: string;
@@ -15,28 +15,28 @@ interface PreviewRow extends LoopRow {
   expires_at: string | null;
 }
 
-const INSURANCE_MS = 60_000;
+const RECHECK_MS = 60_000;
 const GOING_MS = 1_000;
 
 export const job: Job<PreviewRow> = {
   table: Preview.table,
   host: true,
-  prepare: (sql) => freeLeases(sql, Preview.table),
+  prepare: (sql) => releaseAllLeases(sql, Preview.table),
   states: Preview.states,
-  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : keepUp(row, ctx)),
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcilePreview(row, ctx)),
 };
 
-async function keepUp(row: PreviewRow, ctx: JobContext): Promise<Outcome> {
+async function reconcilePreview(row: PreviewRow, ctx: JobContext): Promise<Outcome> {
   const leftMs = row.expires_at === null ? Infinity : Date.parse(row.expires_at) - Date.now();
   if (leftMs <= 0 && (await expire(row, ctx))) return settled({}, 0);
   const stack = await stackOfPreview(ctx.sql, row.id);
-  if (stack) await bringUp(placeOf(row), stack.wants, stack.present, ctx);
-  const { status, reason } = await shown(row, ctx);
-  const next = stepTowards(row.status, status);
+  if (stack) await reconcileStack(stackKeyOf(row), stack.wants, stack.present, ctx);
+  const { status, reason } = await statusOfLatestDeployment(row, ctx);
+  const next = nextStatusTowards(row.status, status);
   if (next !== status) return progressing(0, { status: next, status_reason: null });
   const columns =
     status === row.status && reason === (row.status_reason ?? null) ? {} : { status, status_reason: reason };
-  return settled(columns, Math.max(0, Math.min(around(INSURANCE_MS), leftMs)));
+  return settled(columns, Math.max(0, Math.min(jittered(RECHECK_MS), leftMs)));
 }
 
 function expire(row: PreviewRow, ctx: JobContext): Promise<boolean> {
@@ -47,7 +47,7 @@ function expire(row: PreviewRow, ctx: JobContext): Promise<boolean> {
   });
 }
 
-const SHOWN: Record<string, Preview['status']> = {
+const STATUS_OF_DEPLOYMENT: Record<string, Preview['status']> = {
   queued: 'queued',
   building: 'building',
   deploying: 'deploying',
@@ -57,9 +57,12 @@ const SHOWN: Record<string, Preview['status']> = {
   canceled: 'failed',
 };
 
-async function shown(row: PreviewRow, ctx: JobContext): Promise<{ status: Preview['status']; reason: string | null }> {
+async function statusOfLatestDeployment(
+  row: PreviewRow,
+  ctx: JobContext,
+): Promise<{ status: Preview['status']; reason: string | null }> {
   const latest = await latestOfPreview(ctx.sql, row.id);
-  const status = (latest && SHOWN[latest.status]) ?? row.status;
+  const status = (latest && STATUS_OF_DEPLOYMENT[latest.status]) ?? row.status;
   return {
     status,
     reason: latest && status === 'failed' ? (latest.status_reason ?? 'The deployment was canceled.') : null,
@@ -67,7 +70,7 @@ async function shown(row: PreviewRow, ctx: JobContext): Promise<{ status: Previe
 }
 
 /** A deployment may be faster than the looks at it: its preview passes through all its states nevertheless. */
-function stepTowards(from: Preview['status'], to: Preview['status']): Preview['status'] {
+function nextStatusTowards(from: Preview['status'], to: Preview['status']): Preview['status'] {
   const before = new Map<string, string>();
   const reached = [from as string];
   for (const state of reached) {
@@ -83,9 +86,9 @@ function stepTowards(from: Preview['status'], to: Preview['status']): Preview['s
 }
 
 async function tearDown(row: PreviewRow, ctx: JobContext): Promise<Outcome> {
-  return (await removeStack(ctx.sql, placeOf(row))) ? progressing(GOING_MS) : gone;
+  return (await removeStack(ctx.sql, stackKeyOf(row))) ? progressing(GOING_MS) : gone;
 }
 
-function placeOf({ id, project_id, application_id }: PreviewRow): StackPlace {
+function stackKeyOf({ id, project_id, application_id }: PreviewRow): StackKey {
   return { project_id, application_id, preview_id: id };
 }

@@ -12,11 +12,11 @@ import {
   withoutVolumeRow,
   type Swept,
 } from '../models/schedule';
-import type { Session } from '../db/database';
-import { turnDays } from '../models/observation_day';
-import { LOOK_MS, runAutoscaler } from './autoscaler';
+import type { Session } from '../db/control_database';
+import { rotateDays } from '../models/observation_day';
+import { LOOK_MS, runAutoscalerTask } from './autoscaler';
 import {
-  around,
+  jittered,
   progressing,
   settled,
   type Job,
@@ -40,15 +40,15 @@ const REPORTED_MAX = 100;
 const BACKUPS_AT_ONCE = 100;
 
 const tasks: Record<string, Task> = {
-  sweep_activity: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepActivity) },
-  sweep_idempotency_records: { everyMs: 10 * MINUTE_MS, run: (ctx) => swept(ctx, sweepIdempotencyRecords) },
-  sweep_sessions: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepSessions) },
-  sweep_invitations: { everyMs: HOUR_MS, run: (ctx) => swept(ctx, sweepInvitations) },
-  sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => swept(ctx, sweepRateWindows) },
-  autoscale: { everyMs: LOOK_MS, run: runAutoscaler },
-  turn_observation_days: { everyMs: HOUR_MS, run: turnObservationDays },
-  schedule_backups: { everyMs: MINUTE_MS, run: (ctx) => batched(ctx, scheduleBackups) },
-  expire_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => batched(ctx, expireBackups) },
+  sweep_activity: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepActivity) },
+  sweep_idempotency_records: { everyMs: 10 * MINUTE_MS, run: (ctx) => runSweep(ctx, sweepIdempotencyRecords) },
+  sweep_sessions: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepSessions) },
+  sweep_invitations: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepInvitations) },
+  sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => runSweep(ctx, sweepRateWindows) },
+  autoscale: { everyMs: LOOK_MS, run: runAutoscalerTask },
+  turn_observation_days: { everyMs: HOUR_MS, run: rotateObservationDays },
+  schedule_backups: { everyMs: MINUTE_MS, run: (ctx) => runBatch(ctx, scheduleBackups) },
+  expire_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => runBatch(ctx, expireBackups) },
   find_orphans: { everyMs: HOUR_MS, run: findOrphans },
 };
 
@@ -65,11 +65,11 @@ async function reconcile(row: LoopRow, ctx: JobContext): Promise<Outcome> {
   const { more, report } = await task.run(ctx);
   return settled(
     { observed: { ...report, at: new Date().toISOString() } },
-    more ? BETWEEN_BATCHES_MS : around(task.everyMs),
+    more ? BETWEEN_BATCHES_MS : jittered(task.everyMs),
   );
 }
 
-async function swept(
+async function runSweep(
   ctx: JobContext,
   sweep: (sql: Session) => Promise<Swept>,
 ): Promise<{ more: boolean; report: Values }> {
@@ -78,7 +78,7 @@ async function swept(
   return { more: full, report: { rows } };
 }
 
-async function batched(
+async function runBatch(
   ctx: JobContext,
   work: (sql: Session, batch: number) => Promise<number>,
 ): Promise<{ more: boolean; report: Values }> {
@@ -87,8 +87,8 @@ async function batched(
 }
 
 /** Logs and metrics are kept by the day: a day ahead is made, one that is over goes as a whole. */
-async function turnObservationDays(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
-  const { dropped, kept } = await turnDays(ctx.sql);
+async function rotateObservationDays(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+  const { dropped, kept } = await rotateDays(ctx.sql);
   if (dropped) ctx.log.info({ partitions: dropped }, 'old logs and metrics dropped');
   return { more: false, report: { dropped, busy: kept } };
 }

@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../core/errors';
 import { DriverError } from '../drivers/driver';
 import { recordEvent } from '../models/activity';
-import type { Session } from '../db/database';
-import { purge, record, release, settle, type Claim, type WriteBack } from '../db/lease';
+import type { Session } from '../db/control_database';
+import { purgeRow, recordColumns, releaseRow, settleRow, type Claim, type WriteBack } from '../db/lease';
 import type { Breaker } from './breaker';
 import { LeaseLost, type Job, type JobContext, type LoopParts, type Outcome } from './job';
-import { judge, writeBackOf } from './verdict';
+import { failureWriteBack, writeBackOf } from './failure_policy';
 
 export interface Step {
   job: Job;
@@ -60,8 +60,8 @@ export async function runStep(
   const log = parts.log.child({ table: step.job.table, id: step.claim.row.id, fence: step.claim.lease.fence });
   try {
     const result = await attempt(parts, step, limits, log);
-    if (step.cut === 'lost' || result instanceof LeaseLost) return lost(log);
-    if (step.cut === 'stopping' && result instanceof Error) return await giveBack(parts, step);
+    if (step.cut === 'lost' || result instanceof LeaseLost) return logLeaseLost(log);
+    if (step.cut === 'stopping' && result instanceof Error) return await releaseLease(parts, step);
     return await finish(parts, step, result, log, breaker);
   } catch (error) {
     log.error(
@@ -110,7 +110,7 @@ function contextOf(parts: LoopParts, step: Step, stepMs: number, log: Log): JobC
     deadline: Date.now() + stepMs,
     gaveUp: step.claim.row.status === 'failed' && step.claim.deadlineInMs <= 0,
     async record(columns) {
-      if (!(await record(sql, step.claim.lease, columns))) throw new LeaseLost();
+      if (!(await recordColumns(sql, step.claim.lease, columns))) throw new LeaseLost();
     },
   };
 }
@@ -127,7 +127,7 @@ async function finish(
   breaker.succeeded(step.job.table, row.driver);
   try {
     if (result.kind !== 'gone') return await write(parts, step, writeBackOf(result), log);
-    await insist(step, () => purge(parts.database, step.claim.lease));
+    await retryDuringOutage(step, () => purgeRow(parts.database, step.claim.lease));
     log.info('torn down');
     return null;
   } catch (error) {
@@ -140,7 +140,10 @@ async function fail(parts: LoopParts, step: Step, error: Error, log: Log, breake
   const { claim, job } = step;
   const transient = error instanceof DriverError && error.reason === 'transient';
   if (transient) breaker.failed(job.table, claim.row.driver, claim.row.id);
-  const back = judge(error, job, { ...claim, deadlineInMs: claim.deadlineInMs - (performance.now() - step.startedAt) });
+  const back = failureWriteBack(error, job, {
+    ...claim,
+    deadlineInMs: claim.deadlineInMs - (performance.now() - step.startedAt),
+  });
   report(error, back, claim, log);
   return write(parts, step, back, log);
 }
@@ -156,23 +159,28 @@ function report(error: Error, { ending, nextMs }: WriteBack, { row }: Claim, log
 
 async function write(parts: LoopParts, step: Step, back: WriteBack, log: Log): Promise<number | null> {
   const { job } = step;
-  const written = await insist(step, () =>
-    parts.database.transaction((session) => settleAndTell(session, step, back, job)),
+  const written = await retryDuringOutage(step, () =>
+    parts.database.transaction((session) => settleAndRecord(session, step, back, job)),
   );
-  if (!written) return lost(log);
+  if (!written) return logLeaseLost(log);
   return written.changed ? 0 : back.nextMs;
 }
 
 /** Writes back and, where that moves the row to another status, tells it in the activity log of its project. */
-async function settleAndTell(session: Session, { claim }: Step, back: WriteBack, job: Job): ReturnType<typeof settle> {
-  const written = await settle(session, claim.lease, back, job.states ?? null);
+async function settleAndRecord(
+  session: Session,
+  { claim }: Step,
+  back: WriteBack,
+  job: Job,
+): ReturnType<typeof settleRow> {
+  const written = await settleRow(session, claim.lease, back, job.states ?? null);
   if (written?.status && written.status !== claim.row.status && !job.quiet)
     await recordEvent(session, claim.lease.table, claim.row, written.status);
   return written;
 }
 
 /** Tries again while the database is away, as long as the row is surely ours. */
-async function insist<T>(step: Step, work: () => Promise<T>): Promise<T> {
+async function retryDuringOutage<T>(step: Step, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await work();
@@ -183,12 +191,12 @@ async function insist<T>(step: Step, work: () => Promise<T>): Promise<T> {
   }
 }
 
-async function giveBack(parts: LoopParts, step: Step): Promise<null> {
-  await insist(step, () => release(parts.database, step.claim.lease));
+async function releaseLease(parts: LoopParts, step: Step): Promise<null> {
+  await retryDuringOutage(step, () => releaseRow(parts.database, step.claim.lease));
   return null;
 }
 
-function lost(log: Log): null {
+function logLeaseLost(log: Log): null {
   log.warn('another worker has the row; the result of this step is void');
   return null;
 }

@@ -8,7 +8,7 @@ const WITHIN_MS = 15_000;
 /** Resolves when all that the unit has written is in the log, or after a while. False where lines were left. */
 export async function shipLastLines({ shipper }: Pick<HostDrivers, 'shipper'>, unitId: string): Promise<boolean> {
   const late = new AbortController();
-  const end = shipper.finish(unitId).then(() => true);
+  const end = shipper.shipRemaining(unitId).then(() => true);
   const over = sleep(WITHIN_MS, false, { signal: late.signal, ref: false }).catch(() => false);
   try {
     return await Promise.race([end, over]);

@@ -3,7 +3,7 @@ import { driverContext, DriverError, type Desired, type ExternalRef, type Observ
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../drivers/volume';
 import type { LoopRow } from '../db/lease';
 import { Volume } from '../models/volume';
-import { around, gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from './job';
+import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from './job';
 
 interface VolumeRow extends LoopRow {
   size_gb: number;
@@ -28,7 +28,7 @@ async function ensureVolume(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
   const before = await observe(driver, row, ctx);
   if (before.state === 'present' && before.upToDate) return settledWith(row, driver, before.observed);
   // Its files may come back by themselves, for instance with the disk that they are on.
-  if (ctx.gaveUp) return progressing(around(MEASURE_MS));
+  if (ctx.gaveUp) return progressing(jittered(MEASURE_MS));
   // Before anything is made: after a crash it must be known where to look, whatever driver is the default then.
   if (row.driver === null) await ctx.record({ driver: driver.name });
   const made = await driver.ensure(desired(row), before, ctx);
@@ -59,7 +59,7 @@ function settledWith(row: VolumeRow, driver: VolumeDriver, observed: VolumeObser
     // Not measured in time: the last number stays.
     used_bytes: observed.used_bytes ?? undefined,
   };
-  return settled(columns, around(MEASURE_MS));
+  return settled(columns, jittered(MEASURE_MS));
 }
 
 // The driver that a volume was made with stays, whatever is the default of this host by now.

@@ -2,7 +2,7 @@ import type { Context } from '../core/context';
 import { defineStates } from '../core/states';
 import type { CreateApplicationInput, UpdateApplicationInput } from '../schema/types';
 import { planApplication, requireType } from './application/plan';
-import { holdVolumes, releaseDependents } from './application/release';
+import { lockVolumes, releaseDependents } from './application/release';
 import type { StoredSettings } from './application_settings';
 import { changedSource, type Source } from './application/source';
 import { Resource } from './base/resource';
@@ -75,7 +75,7 @@ export class Application extends Resource {
 
   /** The application, locked after its volumes: attaching locks in this order too, so neither waits for the other for ever. */
   static async toDestroy(ctx: Context, id: string): Promise<Application> {
-    await holdVolumes(ctx, id);
+    await lockVolumes(ctx, id);
     return Application.forUpdate(ctx, id);
   }
 

@@ -6,7 +6,7 @@ import type { AutoDeploy, UpdateAutoDeployInput } from '../schema/types';
 import { PLATFORM, recordEvent } from './activity';
 import type { Application } from './application';
 import type { Source } from './application/source';
-import type { Session } from '../db/database';
+import type { Session } from '../db/control_database';
 import { queueDeployment } from './deployment/queue';
 import type { LoopRow } from '../db/lease';
 import { named } from '../db/statement';
@@ -27,7 +27,7 @@ export interface AutoDeployRow extends LoopRow {
   observed_generation: number;
 }
 
-export interface Shown {
+export interface AutoDeployView {
   document: AutoDeploy;
   /** The application's version, then what the last look found. */
   etag: string;
@@ -48,9 +48,9 @@ type Configured = Pick<AutoDeployRow, keyof typeof DEFAULTS>;
 const SELECT = named(`select ${COLUMNS} from auto_deploys where id = $1`);
 
 /** The configuration of an application, defaults where it has none. */
-export async function autoDeployOf(ctx: Context, application: Application): Promise<Shown> {
+export async function autoDeployOf(ctx: Context, application: Application): Promise<AutoDeployView> {
   const [row] = await ctx.sql.query<Configured>(SELECT, [application.id]);
-  return shown(application, row ?? DEFAULTS);
+  return viewOf(application, row ?? DEFAULTS);
 }
 
 const SAVE =
@@ -69,7 +69,7 @@ export async function changeAutoDeploy(
   ctx: Context,
   application: Application,
   input: UpdateAutoDeployInput,
-): Promise<Shown> {
+): Promise<AutoDeployView> {
   const [row] = await ctx.sql.query<Configured>(SELECT, [application.id]);
   const { enabled, branch, wait_for_checks, paths } = merged(row ?? DEFAULTS, input);
   requireSource(application.source, input);
@@ -82,7 +82,7 @@ export async function changeAutoDeploy(
     JSON.stringify(paths),
   ]);
   await ctx.sql.query(WAKE, []);
-  return shown(changed, saved as Configured);
+  return viewOf(changed, saved as Configured);
 }
 
 function merged(
@@ -106,7 +106,7 @@ function requireSource(source: Source | null, input: UpdateAutoDeployInput): voi
   throw validationFailed([{ field: 'wait_for_checks', code: 'depends_on', detail }]);
 }
 
-function shown(application: Application, { observed_generation, ...rest }: Configured): Shown {
+function viewOf(application: Application, { observed_generation, ...rest }: Configured): AutoDeployView {
   return {
     document: { application_id: application.id, ...rest },
     etag: `"${application.version}-${observed_generation}"`,
@@ -114,7 +114,7 @@ function shown(application: Application, { observed_generation, ...rest }: Confi
 }
 
 /** What the loop needs to know of the application. */
-export interface Watched {
+export interface WatchedApplication {
   id: string;
   project_id: string;
   source: Source | null;
@@ -123,13 +123,13 @@ export interface Watched {
 const APPLICATION = named('select id, project_id, source from applications where id = $1 and deleted_at is null');
 
 /** The application of a row; null where it has gone. */
-export async function watchedApplication(sql: Session, id: string): Promise<Watched | null> {
-  const [row] = await sql.query<Watched>(APPLICATION, [id]);
+export async function findWatchedApplication(sql: Session, id: string): Promise<WatchedApplication | null> {
+  const [row] = await sql.query<WatchedApplication>(APPLICATION, [id]);
   return row ?? null;
 }
 
 /** Names what a head is of: with another repository or branch, a new head is no push. */
-export function watchedOf(address: string, branch: string | null): string {
+export function watchedSourceOf(address: string, branch: string | null): string {
   return `${address} ${branch ?? ''}`;
 }
 
@@ -147,7 +147,7 @@ const ALREADY = named(`select 1 from deployments where application_id = $1 and p
 export function deployHead(
   sql: Session,
   row: AutoDeployRow,
-  application: Watched,
+  application: WatchedApplication,
   head: { branch: string | null; sha: string },
 ): Promise<void> {
   return sql.transaction(async (session) => {

@@ -1,7 +1,7 @@
 // What the autoscaler reads and writes: the measures of all process types that it is responsible for, in one query.
 import { recordEvent } from './activity';
-import { makeApplicationDue } from './application/due';
-import type { Session } from '../db/database';
+import { wakeApplication } from './application/wake';
+import type { Session } from '../db/control_database';
 import { Process } from './process';
 import { decide, type AutoscalerState, type Decision } from './process/autoscale';
 import type { Autoscaling } from './process/scale';
@@ -24,8 +24,8 @@ interface Scaled {
 }
 
 /** How many process types one look took in, and which of them it changed. */
-export interface Looked {
-  looked: number;
+export interface AutoscalerRun {
+  checked: number;
   changed: { id: string; from: number; to: number }[];
 }
 
@@ -60,7 +60,7 @@ const SCALE =
   where id = $1 and version = $2 and autoscaling is not null returning id`);
 
 /** Looks at every process type with autoscaling and changes the number of its instances where that is due. */
-export async function autoscale(sql: Session, now = new Date()): Promise<Looked> {
+export async function autoscale(sql: Session, now = new Date()): Promise<AutoscalerRun> {
   const rows = await sql.query<Scaled>(LOOK, []);
   const decided = rows.map((row) => ({
     row,
@@ -73,12 +73,12 @@ export async function autoscale(sql: Session, now = new Date()): Promise<Looked>
       same.map(({ row }) => row.version),
       same.map(({ decision }) => JSON.stringify(decision.state)),
     ]);
-  const changed: Looked['changed'] = [];
+  const changed: AutoscalerRun['changed'] = [];
   for (const { row, decision } of decided) {
     if (decision.instances === row.instances || !(await change(sql, row, decision))) continue;
     changed.push({ id: row.id, from: row.instances, to: decision.instances });
   }
-  return { looked: rows.length, changed };
+  return { checked: rows.length, changed };
 }
 
 function valueOf({ autoscaling, instances, cpu, memory, requests_per_second }: Scaled): number | null {
@@ -93,7 +93,7 @@ function change(sql: Session, row: Scaled, { instances, state }: Decision): Prom
     const [held] = await session.query(LOCK, [row.application_id]);
     const [written] = held ? await session.query(SCALE, [row.id, row.version, instances, JSON.stringify(state)]) : [];
     if (!written) return false;
-    await makeApplicationDue(session, row.application_id);
+    await wakeApplication(session, row.application_id);
     const event = { id: row.id, project_id: row.project_id, name: row.type };
     await recordEvent(session, Process.table, event, 'autoscaled');
     return true;

@@ -15,7 +15,7 @@ import type {
   VolumeSizeLimit,
 } from '../schema/types';
 import { listing } from './base/listing';
-import { promised } from './database/capacity';
+import { promisedCapacity } from './database/capacity';
 import type { Page, PageArguments } from './base/page';
 
 export async function regions(ctx: Context, args: QueryListRegionsArgs): Promise<Page<catalogs.RegionRow>> {
@@ -59,7 +59,7 @@ export async function packageAvailability(
 ): Promise<Page<catalogs.PackageAvailabilityRow>> {
   const facts = await ctx.catalogs.facts();
   const engines = new Map(catalogs.databasePackages(facts).map((row) => [row.id, row.engines]));
-  const rows = catalogs.packageAvailability(facts, await promised(ctx), ctx.config.regionId);
+  const rows = catalogs.packageAvailability(facts, await promisedCapacity(ctx), ctx.config.regionId);
   return catalogPage(ctx, rows, args, 'database_package', {
     engine: (row, wanted) => engines.get(row.database_package)?.some((engine) => engine === wanted) ?? false,
     region: (row, wanted) => row.regions.some((region) => region === wanted),

@@ -1,7 +1,7 @@
 // Certificates of host names, and what proves to an authority that a name leads here.
 import type { SecretBox } from '../core/secrets';
 import type { Certificate } from '../schema/types';
-import type { Session } from '../db/database';
+import type { Session } from '../db/control_database';
 import { named } from '../db/statement';
 
 /** What a certificate is for, as far as its job reads it. */
@@ -24,7 +24,7 @@ const SERVED = named(
 );
 
 /** The certificate of a host name, else that of the wildcard above it, else null. */
-export async function certificateOf(
+export async function findServedCertificate(
   sql: Session,
   secrets: SecretBox,
   hostname: string,
@@ -34,7 +34,7 @@ export async function certificateOf(
     [exact, exact.replace(/^[^.]+/, '*')],
     exact,
   ]);
-  return row ? { chain: row.chain, key: secrets.open(row.key, placeOf(row.id)) } : null;
+  return row ? { chain: row.chain, key: secrets.open(row.key, sealContextOf(row.id)) } : null;
 }
 
 const CHALLENGE = named('select key_authorization from acme_challenges where token = $1');
@@ -42,7 +42,7 @@ const CHALLENGE = named('select key_authorization from acme_challenges where tok
 const TOKEN = /^[\w-]{1,256}$/;
 
 /** What GET /.well-known/acme-challenge/<token> has to answer, null for a token that is none of ours. */
-export async function challengeOf(sql: Session, token: string): Promise<string | null> {
+export async function findChallenge(sql: Session, token: string): Promise<string | null> {
   if (!TOKEN.test(token)) return null;
   const [row] = await sql.query<{ key_authorization: string }>(CHALLENGE, [token]);
   return row?.key_authorization ?? null;
@@ -54,7 +54,7 @@ export function sealedCertificate(
   hostname: string,
   { chain, key }: ServedCertificate,
 ): ServedCertificate {
-  return { chain, key: secrets.seal(key, placeOf(hostname)) };
+  return { chain, key: secrets.seal(key, sealContextOf(hostname)) };
 }
 
 const DOMAIN = named(
@@ -62,7 +62,7 @@ const DOMAIN = named(
 );
 
 /** The domain that a certificate is for; null when it has been removed. */
-export async function domainOf(sql: Session, domainId: string): Promise<CertifiedDomain | null> {
+export async function findCertifiedDomain(sql: Session, domainId: string): Promise<CertifiedDomain | null> {
   const [row] = await sql.query<CertifiedDomain>(DOMAIN, [domainId]);
   return row ?? null;
 }
@@ -73,7 +73,7 @@ const SHOW =
   where c.id = $1 and c.fence = $2 and d.id = c.domain_id and d.certificate is distinct from $3`);
 
 /** Shows in the API how far the certificate is. */
-export async function showCertificate(
+export async function saveCertificateStatus(
   sql: Session,
   row: { id: string; fence: number },
   shown: Certificate,
@@ -101,7 +101,7 @@ const NEW_ACCOUNT = named(
 );
 
 /** The one account key for an authority, PEM. @param make a new key, for the first time */
-export async function accountKeyOf(
+export async function ensureAccountKey(
   sql: Session,
   secrets: SecretBox,
   authority: string,
@@ -118,6 +118,6 @@ export async function accountKeyOf(
   return secrets.open(sealed as string, place);
 }
 
-function placeOf(hostname: string): string {
+function sealContextOf(hostname: string): string {
   return `certificates:${hostname}`;
 }

@@ -14,9 +14,9 @@ import { Resource } from './base/resource';
 import type { Values } from '../db/table';
 import type { Billing } from './billing';
 import { DatabaseEndpoint } from './database_endpoint';
-import { requireFollowing } from './database_replica/size';
+import { requireReplicasFollow } from './database_replica/size';
 import { DatabaseUser } from './database_user';
-import { requireCapacity, takePort } from './database/capacity';
+import { requireCapacity, allocatePort } from './database/capacity';
 import { credentialsOf, newPassword, sealAdminPassword } from './database/credentials';
 import { requireNewerVersion, requirePackage, requireStorage } from './database/offer';
 import { requireOwnOrigin, type Moment, type Origin, type Window } from './database/origin';
@@ -113,7 +113,7 @@ export class ManagedDatabase extends Resource {
   static async create(ctx: Context, input: CreateDatabaseInput): Promise<ManagedDatabase> {
     const plan = await planDatabase(ctx, input);
     await checkQuotas(ctx, ManagedDatabase, ctx.project?.id, plan.values);
-    await requireCapacity(ctx, promiseOf(plan.package, plan.storage_gb));
+    await requireCapacity(ctx, capacityOf(plan.package, plan.storage_gb));
     const database = await ManagedDatabase.insert(ctx, { ...plan.values, ...(await newServer(ctx)) });
     await DatabaseUser.addDefault(ctx, database);
     await DatabaseEndpoint.addDefault(ctx, database);
@@ -181,7 +181,7 @@ export class ManagedDatabase extends Resource {
   /** @throws engine_version_unsupported, engine_feature_unsupported where it has replicas and the version none, invalid_state, resource_busy */
   async upgrade(ctx: Context, input: UpgradeDatabaseInput): Promise<this> {
     const wanted_version = await requireNewerVersion(ctx, this, input.engine_version);
-    await requireFollowing(ctx, this, wanted_version);
+    await requireReplicasFollow(ctx, this, wanted_version);
     return this.move(ctx, 'upgrading', { wanted_version });
   }
 
@@ -219,8 +219,8 @@ export class ManagedDatabase extends Resource {
     const added = resized.storage_gb - this.storage_gb;
     await requireRoom(ctx, ManagedDatabase, this.project_id, STORAGE, added);
     const present = databasePackages(await ctx.catalogs.facts()).find(({ id }) => id === this.database_package);
-    const had = present ? promiseOf(present, this.storage_gb) : { memory_mb: 0, storage_gb: this.storage_gb };
-    const has = promiseOf(resized.package, resized.storage_gb);
+    const had = present ? capacityOf(present, this.storage_gb) : { memory_mb: 0, storage_gb: this.storage_gb };
+    const has = capacityOf(resized.package, resized.storage_gb);
     await requireCapacity(ctx, {
       memory_mb: has.memory_mb - had.memory_mb,
       storage_gb: has.storage_gb - had.storage_gb,
@@ -233,7 +233,7 @@ interface Resized {
   storage_gb: number;
 }
 
-function promiseOf(
+function capacityOf(
   { nodes, memory_mb }: DatabasePackageRow,
   storage_gb: number,
 ): { memory_mb: number; storage_gb: number } {
@@ -245,5 +245,5 @@ async function newServer(ctx: Context): Promise<Values> {
   const id = mintId(ManagedDatabase.idPrefix);
   const created_at = timeOfId(id).toISOString();
   const admin_password = sealAdminPassword(ctx.secrets, id, newPassword());
-  return { id, created_at, updated_at: created_at, server_id: id, admin_password, port: await takePort(ctx, id) };
+  return { id, created_at, updated_at: created_at, server_id: id, admin_password, port: await allocatePort(ctx, id) };
 }

@@ -10,16 +10,16 @@ import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
 import {
   endpointPort,
-  poolOf,
+  requirePool,
   requireEndpointRoom,
   requireSpreading,
   requireUnpooled,
   type PoolMode,
-} from './database_endpoint/place';
+} from './database_endpoint/placement';
 import { DatabaseReplica } from './database_replica';
 import type { ManagedDatabase } from './database';
-import { hostOf } from './database/credentials';
-import { makeDatabaseDue } from './database/due';
+import { endpointHost } from './database/credentials';
+import { wakeDatabase } from './database/wake';
 import { requireFeature } from './database/offer';
 
 /** Where a database is reached: by whom, at which port, and whether it leads to the primary or to replicas. */
@@ -69,7 +69,7 @@ export class DatabaseEndpoint extends Resource {
     const replica = input.replica_id
       ? await DatabaseReplica.ofDatabase(ctx, database.id, input.replica_id, 'replica_id')
       : null;
-    const pool = await poolOf(ctx, database, input.pool_mode ?? null, input.pool_size ?? null);
+    const pool = await requirePool(ctx, database, input.pool_mode ?? null, input.pool_size ?? null);
     if (target === 'replicas') await requireFeature(ctx, database, 'replicas');
     if (target === 'replicas' && !replica) await requireSpreading(ctx, database, pool.pool_mode);
     replica?.requireFollowing();
@@ -89,7 +89,7 @@ export class DatabaseEndpoint extends Resource {
       access: access ?? 'private',
       allowed_sources,
     });
-    await makeDatabaseDue(ctx.sql, database.id);
+    await wakeDatabase(ctx.sql, database.id);
     return made;
   }
 
@@ -126,7 +126,7 @@ export class DatabaseEndpoint extends Resource {
       ...(input.name != null && { name: input.name }),
       ...(acts && { status, status_reason: null }),
     });
-    if (acts) await makeDatabaseDue(ctx.sql, this.database_id);
+    if (acts) await wakeDatabase(ctx.sql, this.database_id);
     if (this.port !== port) await refreshVariables(ctx, { database_id: this.database_id, endpoint_id: this.id });
     return this;
   }
@@ -137,12 +137,12 @@ export class DatabaseEndpoint extends Resource {
       throw problem('resource_protected', 'The default endpoint belongs to its database and cannot be deleted alone.');
     await requireUnattached(ctx, 'endpoint_id', [this.id]);
     await this.remove(ctx);
-    await makeDatabaseDue(ctx.sql, this.database_id);
+    await wakeDatabase(ctx.sql, this.database_id);
   }
 
   /** Name or address to connect to. */
-  hostOf(config: Config): string {
-    return hostOf(config, this.access);
+  host(config: Config): string {
+    return endpointHost(config, this.access);
   }
 
   private sources(allowed_sources: string[]): string[] {
@@ -154,7 +154,7 @@ export class DatabaseEndpoint extends Resource {
     if (input.pool_mode === undefined && input.pool_size === undefined) return {};
     const pool_mode = input.pool_mode === undefined ? this.pool_mode : input.pool_mode;
     const kept = pool_mode === null ? null : this.pool_size;
-    const pool = await poolOf(ctx, database, pool_mode, input.pool_size === undefined ? kept : input.pool_size);
+    const pool = await requirePool(ctx, database, pool_mode, input.pool_size === undefined ? kept : input.pool_size);
     if (this.target === 'replicas' && !this.replica_id) requireUnpooled(database, pool.pool_mode);
     return { ...pool, port: await endpointPort(ctx, this.id, pool.pool_mode, await this.server(ctx, database)) };
   }

@@ -5,11 +5,11 @@ import { defineStates } from '../core/states';
 import type { CreateDatabaseReplicaInput, UpdateDatabaseReplicaInput } from '../schema/types';
 import { Resource } from './base/resource';
 import type { Billing } from './billing';
-import { packageFor, promiseMore, requireReplicaRoom } from './database_replica/size';
+import { packageFor, reserveCapacity, requireReplicaRoom } from './database_replica/size';
 import { removeEndpointsOf } from './database_replica/endpoints';
 import type { ManagedDatabase } from './database';
-import { takePort } from './database/capacity';
-import { makeDatabaseDue } from './database/due';
+import { allocatePort } from './database/capacity';
+import { wakeDatabase } from './database/wake';
 import { requireFeature } from './database/offer';
 import { requireRegion } from './region';
 import { named } from '../db/statement';
@@ -66,10 +66,10 @@ export class DatabaseReplica extends Resource {
     await requireFeature(ctx, database, 'replicas');
     database.requireStatus(['available']);
     await requireReplicaRoom(ctx, database.id);
-    await promiseMore(ctx, database, size, null);
+    await reserveCapacity(ctx, database, size, null);
     const id = mintId(DatabaseReplica.idPrefix);
     const created_at = timeOfId(id).toISOString();
-    const server = { server_id: id, port: await takePort(ctx, id), database_package: size.id, nodes: size.nodes };
+    const server = { server_id: id, port: await allocatePort(ctx, id), database_package: size.id, nodes: size.nodes };
     const made = await DatabaseReplica.insert(ctx, {
       id,
       created_at,
@@ -79,7 +79,7 @@ export class DatabaseReplica extends Resource {
       region,
       ...server,
     });
-    await makeDatabaseDue(ctx.sql, database.id);
+    await wakeDatabase(ctx.sql, database.id);
     return made;
   }
 
@@ -105,7 +105,7 @@ export class DatabaseReplica extends Resource {
       return this.update(ctx, { ...name });
     const size = await packageFor(ctx, database, input.database_package);
     this.requireStatus(['available']);
-    await promiseMore(ctx, database, size, this);
+    await reserveCapacity(ctx, database, size, this);
     return this.move(ctx, 'updating', { ...name, database_package: size.id, nodes: size.nodes });
   }
 
@@ -114,7 +114,7 @@ export class DatabaseReplica extends Resource {
     this.requireFollowing();
     await removeEndpointsOf(ctx, this);
     await this.remove(ctx);
-    await makeDatabaseDue(ctx.sql, this.database_id);
+    await wakeDatabase(ctx.sql, this.database_id);
   }
 
   /** @throws resource_busy while it becomes a database of its own */

@@ -7,7 +7,7 @@ import type { CreateDatabaseUserInput } from '../schema/types';
 import { Resource } from './base/resource';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
-import { makeDatabaseDue } from './database/due';
+import { wakeDatabase } from './database/wake';
 import { newPassword } from './database/credentials';
 import { openPassword, sealPassword } from './database_user/password';
 import { requireFeature } from './database/offer';
@@ -82,7 +82,7 @@ export class DatabaseUser extends Resource {
       access: input.access ?? 'read_write',
       is_default: false,
     });
-    await makeDatabaseDue(ctx.sql, database.id);
+    await wakeDatabase(ctx.sql, database.id);
     return user;
   }
 
@@ -108,7 +108,7 @@ export class DatabaseUser extends Resource {
     await this.update(ctx, { password: sealPassword(ctx.secrets, this.id, password) });
     this.shown = password;
     await refreshVariables(ctx, { database_id: database.id, user_id: this.id });
-    await makeDatabaseDue(ctx.sql, database.id);
+    await wakeDatabase(ctx.sql, database.id);
     return this;
   }
 
@@ -117,7 +117,7 @@ export class DatabaseUser extends Resource {
     if (this.is_default) throw problem('resource_protected', 'The default user stays as long as the database.');
     await requireUnattached(ctx, 'user_id', [this.id]);
     await this.remove(ctx);
-    await makeDatabaseDue(ctx.sql, this.database_id);
+    await wakeDatabase(ctx.sql, this.database_id);
   }
 
   /** The password in plain. */

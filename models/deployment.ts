@@ -6,11 +6,11 @@ import { actorOf } from './activity';
 import { Application } from './application';
 import type { Source } from './application/source';
 import { hydrate, Resource } from './base/resource';
-import { ask, foundOf, requireDeployable, type Asked } from './deployment/ask';
+import { probeSource, requireCommit, requireDeployable, type ProbedSource } from './deployment/source_probe';
 import { queueDeployment, type NewDeployment } from './deployment/queue';
-import { ownDeployments } from './deployment/own';
+import { ownDeployments } from './deployment/of_application';
 import { page, type Page } from './base/page';
-import type { Session } from '../db/database';
+import type { Session } from '../db/control_database';
 
 /** One attempt to bring a version of the source to run. */
 export class Deployment extends Resource {
@@ -70,8 +70,8 @@ export class Deployment extends Resource {
   }
 
   /** What the remote says to a request for a deployment, for `createDeployment`. Null where it need not be asked. */
-  static ask(ctx: Context, applicationId: string, input: CreateDeploymentInput): Promise<Asked | null> {
-    return ask(ctx, applicationId, input);
+  static ask(ctx: Context, applicationId: string, input: CreateDeploymentInput): Promise<ProbedSource | null> {
+    return probeSource(ctx, applicationId, input);
   }
 
   /**
@@ -82,12 +82,12 @@ export class Deployment extends Resource {
     ctx: Context,
     applicationId: string,
     input: CreateDeploymentInput,
-    asked: Asked | null,
+    asked: ProbedSource | null,
   ): Promise<Deployment> {
     const application = await Application.ofChild(ctx, applicationId);
     const source = asked?.source ?? application.source;
     requireDeployable(source, input);
-    const head = source.type === 'git' ? foundOf(asked?.answer, input) : { branch: null, sha: null };
+    const head = source.type === 'git' ? requireCommit(asked?.answer, input) : { branch: null, sha: null };
     return queued(ctx, application, {
       source,
       branch: head.branch,

@@ -25,11 +25,11 @@ export interface Planning {
 const FIND = named('select id, name, region, tenant, settings from applications where id = $1 and deleted_at is null');
 const PROCESSES = named('select type, command, instances from processes where application_id = $1 order by type');
 
-type Found = Pick<Application, 'id' | 'name' | 'region' | 'settings'> & { tenant: number };
+type PlannedApplication = Pick<Application, 'id' | 'name' | 'region' | 'settings'> & { tenant: number };
 
 /** null where the application has gone. */
-export async function planningOf(sql: Sql, applicationId: string): Promise<Planning | null> {
-  const [found] = await sql.query<Found>(FIND, [applicationId]);
+export async function findPlanning(sql: Sql, applicationId: string): Promise<Planning | null> {
+  const [found] = await sql.query<PlannedApplication>(FIND, [applicationId]);
   if (!found) return null;
   const { id, name, region, tenant } = found;
   return {

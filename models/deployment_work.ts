@@ -2,11 +2,11 @@
 // when it is over. Rows are locked in this order: application or preview, deployment (see migrations/0016_wakes.ts).
 import type { Sql } from '../core/context';
 import { mintId, timeOfId } from '../core/ids';
-import type { Session } from '../db/database';
+import type { Session } from '../db/control_database';
 import { wakeRow } from '../db/lease';
 import { named } from '../db/statement';
 
-export interface DeploymentPlace {
+export interface DeploymentKey {
   id: string;
   project_id: string;
   application_id: string;
@@ -36,7 +36,7 @@ const FIRST = named(
  */
 export function beginDeployment(
   sql: Session,
-  row: DeploymentPlace,
+  row: DeploymentKey,
   to: 'building' | 'deploying',
   atOnce: number,
 ): Promise<'begun' | 'wait'> {
@@ -57,7 +57,7 @@ const MISSING = named(`insert into processes (id, project_id, application_id, ty
   values ($1, $2, $3, $4, 0, $5, $5) on conflict do nothing`);
 
 /** Process types that the source names and the application does not have yet come with no instances. */
-export async function addProcessTypes(sql: Sql, row: DeploymentPlace, types: readonly string[]): Promise<void> {
+export async function addProcessTypes(sql: Sql, row: DeploymentKey, types: readonly string[]): Promise<void> {
   for (const type of types) {
     const id = mintId('prc');
     await sql.query(MISSING, [id, row.project_id, row.application_id, type, timeOfId(id).toISOString()]);
@@ -69,7 +69,7 @@ const RELEASED = named(
 );
 
 /** Remembers the release of a deployment. False where somebody else has it, or nobody wants it any more. */
-export async function keepRelease(sql: Sql, row: DeploymentPlace, releaseId: string): Promise<boolean> {
+export async function saveRelease(sql: Sql, row: DeploymentKey, releaseId: string): Promise<boolean> {
   return (await sql.query(RELEASED, [row.id, releaseId, row.fence])).length > 0;
 }
 
@@ -103,7 +103,7 @@ const SWITCH_PREVIEW =
  */
 export function activate(
   sql: Session,
-  row: DeploymentPlace,
+  row: DeploymentKey,
   releaseId: string,
   lead: (session: Session) => Promise<void>,
 ): Promise<boolean> {
@@ -136,7 +136,7 @@ const WAITING = named(`update deployments set next_at = now(), generation = gene
 const NOTIFY = named(`select pg_notify('due', 'deployments')`);
 
 /** The application or preview looks what has become of the deployment, and others may take its place. */
-export async function tellOfMove(sql: Sql, { application_id, preview_id }: DeploymentPlace): Promise<void> {
+export async function wakeStackAndQueue(sql: Sql, { application_id, preview_id }: DeploymentKey): Promise<void> {
   await wakeRow(sql, preview_id === null ? 'applications' : 'previews', preview_id ?? application_id);
   await sql.query(WAITING, []);
   await sql.query(NOTIFY, []);
@@ -145,7 +145,7 @@ export async function tellOfMove(sql: Sql, { application_id, preview_id }: Deplo
 const STILL_WANTED = named('select 1 from deployments where id = $1 and status = $2 and deleted_at is null');
 
 /** Whether the deployment is still what it was when the step began. */
-export async function isStill(sql: Sql, id: string, status: string): Promise<boolean> {
+export async function hasStatus(sql: Sql, id: string, status: string): Promise<boolean> {
   return (await sql.query(STILL_WANTED, [id, status])).length > 0;
 }
 

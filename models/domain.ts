@@ -7,7 +7,7 @@ import { defineStates } from '../core/states';
 import type { AddDomainInput, Certificate, DnsInstruction, MoveDomainInput } from '../schema/types';
 import { Application } from './application';
 import { Resource } from './base/resource';
-import { askDns, judge, nextCheckMs, type Verdict } from './domain/check';
+import { lookUpDns, evaluateDomain, nextCheckMs, type Verdict } from './domain/check';
 import { requireForeign, typeOf, type DomainType } from './domain/hostname';
 import { ingressOf, instructionsFor, type Findings } from './domain/instructions';
 import { named } from '../db/statement';
@@ -54,13 +54,13 @@ export class Domain extends Resource {
   /** What the DNS says of a domain now, for `verify`. Null where it gave no answer, or where there is no such domain. */
   static async probe(ctx: Context, applicationId: string, id: string): Promise<Findings | null> {
     const domain = await Domain.get(ctx, id, { application_id: applicationId }).catch(() => null);
-    return domain && askDns(ctx.probes.dns, domain, ingressOf(ctx.config));
+    return domain && lookUpDns(ctx.probes.dns, domain, ingressOf(ctx.config));
   }
 
   /** Takes over what a probe has found. @throws provider_error where it found out nothing */
   async verify(ctx: Context, findings: Findings | null): Promise<this> {
     if (!findings) throw problem('provider_error', 'The DNS gave no answer about the domain. Try again in a moment.');
-    const verdict = judge(this, findings, ingressOf(ctx.config), new Date());
+    const verdict = evaluateDomain(this, findings, ingressOf(ctx.config), new Date());
     ctx.activity.resource = { type: Domain.kind, id: this.id, name: this.hostname, project_id: this.project_id };
     ctx.activity.changed_fields = verdict.status === this.status ? [] : ['status'];
     return this.record(ctx, verdict);

@@ -83,7 +83,7 @@ export class EnvironmentVariable extends Resource {
 
   /** The value itself. */
   reveal(ctx: Context): string {
-    return ctx.secrets.open(this.value, placeOf(this));
+    return ctx.secrets.open(this.value, sealContextOf(this));
   }
 
   private requireUnmanaged(): void {
@@ -104,7 +104,9 @@ export async function variablesOf(
   at: 'build' | 'runtime',
 ): Promise<Record<string, string>> {
   const rows = await sql.query<{ key: string; value: string }>(AVAILABLE, [application_id, at]);
-  return Object.fromEntries(rows.map(({ key, value }) => [key, secrets.open(value, placeOf({ application_id, key }))]));
+  return Object.fromEntries(
+    rows.map(({ key, value }) => [key, secrets.open(value, sealContextOf({ application_id, key }))]),
+  );
 }
 
 interface Place {
@@ -113,13 +115,13 @@ interface Place {
 }
 
 /** Binds a sealed value to its variable: copied into another row it can't be opened. */
-function placeOf({ application_id, key }: Place): string {
+function sealContextOf({ application_id, key }: Place): string {
   return `environment_variables:${application_id}:${key}`;
 }
 
 /** A value as it is stored. The place is hashed along, else equal values of two variables would show in the table. */
 export function sealed(secrets: SecretBox, place: Place, value: string): { value: string; value_hash: string } {
-  const context = placeOf(place);
+  const context = sealContextOf(place);
   return {
     value: secrets.seal(value, context),
     value_hash: secrets.hmac(`${context}\0${value}`, 'environment_variables'),

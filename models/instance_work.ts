@@ -32,7 +32,7 @@ const LAUNCH =
   where i.id = $1`);
 
 /** null where the row has gone. */
-export async function launchOf(sql: Sql, instanceId: string): Promise<Launch | null> {
+export async function findLaunch(sql: Sql, instanceId: string): Promise<Launch | null> {
   const [found] = await sql.query<Launch>(LAUNCH, [instanceId]);
   return found ?? null;
 }
@@ -55,7 +55,7 @@ export interface AttachedVolume {
 const VOLUMES = named(`select name, mount_path, observed ->> 'path' as path from volumes
   where application_id = $1 and mount_path is not null and deleted_at is null order by mount_path`);
 
-export function volumesOf(sql: Sql, applicationId: string): Promise<AttachedVolume[]> {
+export function attachedVolumes(sql: Sql, applicationId: string): Promise<AttachedVolume[]> {
   return sql.query<AttachedVolume>(VOLUMES, [applicationId]);
 }
 
@@ -108,6 +108,6 @@ const LOOK = named(
 );
 
 /** Whatever happened while nobody looked is found soon. */
-export async function lookAtAllInstances(sql: Sql): Promise<void> {
+export async function wakeAllInstances(sql: Sql): Promise<void> {
   await sql.query(LOOK, []);
 }

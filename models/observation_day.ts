@@ -23,7 +23,7 @@ export async function ensureDays(sql: Sql, times: readonly Date[]): Promise<void
  * Makes the partitions of today and of some days ahead, and drops those that nobody keeps any more. Dropping waits
  * briefly for readers and writers, who would wait behind it; a day that is busy goes the next time.
  */
-export async function turnDays(sql: Sql, today = new Date()): Promise<{ dropped: number; kept: number }> {
+export async function rotateDays(sql: Sql, today = new Date()): Promise<{ dropped: number; kept: number }> {
   await ensureDays(
     sql,
     Array.from({ length: DAYS_AHEAD + 1 }, (_, index) => new Date(today.getTime() + index * DAY_MS)),

@@ -8,7 +8,7 @@ import { Resource } from './base/resource';
 import { sessionOf } from '../db/table';
 import { queueDeployment, type NewDeployment } from './deployment/queue';
 import { expiryOf } from './preview/expiry';
-import { headOf, type Found } from './preview/head';
+import { requireHead, type ProbedHead } from './preview/head';
 import { freeHostname } from './preview/hostname';
 
 /** An application as it is on a branch or pull request, beside the real one. */
@@ -57,11 +57,11 @@ export class Preview extends Resource {
     ctx: Context,
     application: Application,
     input: CreatePreviewInput,
-    found: Found | null,
+    found: ProbedHead | null,
   ): Promise<Preview> {
     const pull_request_number = input.pull_request_number ?? null;
     const expires_at = expiryOf(application, input.expires_at);
-    const { source, branch, sha } = headOf(found, pull_request_number);
+    const { source, branch, sha } = requireHead(found, pull_request_number);
     const hostname = await freeHostname(ctx, application, { branch, pull_request_number });
     const preview = await Preview.insert(ctx, {
       application_id: application.id,
@@ -77,8 +77,8 @@ export class Preview extends Resource {
   }
 
   /** Builds the present head of its branch. @throws source_not_configured, reference_not_found, provider_error, resource_busy */
-  async redeploy(ctx: Context, application: Application, found: Found | null): Promise<this> {
-    const { source, sha } = headOf(found, this.pull_request_number);
+  async redeploy(ctx: Context, application: Application, found: ProbedHead | null): Promise<this> {
+    const { source, sha } = requireHead(found, this.pull_request_number);
     await this.move(ctx, 'queued');
     await this.queue(ctx, application, source, sha, 'manual');
     return this;

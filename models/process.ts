@@ -3,7 +3,7 @@ import { problem } from '../core/errors';
 import { defineStates } from '../core/states';
 import type { CreateProcessInput, ScaleProcessInput, UpdateProcessInput } from '../schema/types';
 import type { Application } from './application';
-import { makeApplicationDue, stopInstancesOf } from './application/due';
+import { wakeApplication, stopInstancesOf } from './application/wake';
 import { requireType } from './application/plan';
 import { Resource } from './base/resource';
 import type { AutoscalerState } from './process/autoscale';
@@ -12,7 +12,7 @@ import {
   requireAutoscaling,
   requireProcessRoom,
   requireScale,
-  sizeOf,
+  processSizeOf,
   type Autoscaling,
 } from './process/scale';
 
@@ -69,7 +69,7 @@ export class Process extends Resource {
       : null;
     if (autoscaling) requireAutoscaling(autoscaling);
     const instances = clamped(input.instances ?? 0, autoscaling);
-    requireScale(await sizeOf(ctx, application, application_type), autoscaling?.max_instances ?? 0, instances);
+    requireScale(await processSizeOf(ctx, application, application_type), autoscaling?.max_instances ?? 0, instances);
     await requireProcessRoom(ctx, application.id);
     return Process.insert(ctx, {
       application_id: application.id,
@@ -87,7 +87,7 @@ export class Process extends Resource {
     if (application_type) await requireType(ctx, application_type, application.region);
     if (application_type !== undefined)
       requireScale(
-        await sizeOf(ctx, application, application_type),
+        await processSizeOf(ctx, application, application_type),
         this.autoscaling?.max_instances ?? 0,
         this.instances,
       );
@@ -102,10 +102,14 @@ export class Process extends Resource {
     const autoscaling = input.autoscaling ?? null;
     if (autoscaling) requireAutoscaling(autoscaling);
     const instances = clamped(input.instances ?? this.instances, autoscaling);
-    requireScale(await sizeOf(ctx, application, this.application_type), autoscaling?.max_instances ?? 0, instances);
+    requireScale(
+      await processSizeOf(ctx, application, this.application_type),
+      autoscaling?.max_instances ?? 0,
+      instances,
+    );
     const acts = this.release_id !== null && !AT_REST.has(application.status);
     await this.update(ctx, { instances, autoscaling, autoscaler: null, ...(acts && { status: 'scaling' }) });
-    if (acts) await makeApplicationDue(ctx.sql, application.id);
+    if (acts) await wakeApplication(ctx.sql, application.id);
     return this;
   }
 
@@ -118,7 +122,7 @@ export class Process extends Resource {
       );
     await this.remove(ctx);
     await stopInstancesOf(ctx.sql, this.application_id, this.id);
-    await makeApplicationDue(ctx.sql, this.application_id);
+    await wakeApplication(ctx.sql, this.application_id);
   }
 }
 

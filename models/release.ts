@@ -30,7 +30,7 @@ export interface ReleaseProcess {
   disk_mb?: number;
 }
 
-interface Found extends Pick<Application, 'id' | 'settings' | 'application_type'> {
+interface ReleaseParts extends Pick<Application, 'id' | 'settings' | 'application_type'> {
   project_id: string;
   plan: { processes: Record<string, string>; env: Record<string, string>; root_directory?: string } | null;
 }
@@ -46,7 +46,7 @@ const INSERT =
 
 /** Makes a release of what is set now. Answers its id. @throws Error where the deployment is none of the application */
 export async function createRelease(sql: Sql, secrets: SecretBox, place: ReleasePlace): Promise<string> {
-  const [found] = await sql.query<Found>(FIND, [place.application_id, place.deployment_id]);
+  const [found] = await sql.query<ReleaseParts>(FIND, [place.application_id, place.deployment_id]);
   if (!found) throw new Error('a release needs a deployment of its application');
   const id = mintId('rel');
   const variables = { ...found.plan?.env, ...(await variablesOf(sql, secrets, found.id, 'runtime')) };
@@ -84,13 +84,13 @@ export async function pruneReleases(sql: Sql, applicationId: string): Promise<vo
 }
 
 // Files that were built below one directory are not run from another.
-function settingsNow(found: Found): ReleaseSettings {
+function settingsNow(found: ReleaseParts): ReleaseSettings {
   const { run, http, health_check, build } = settingsOf(found as unknown as Application);
   return { run, http, health_check, root_directory: found.plan?.root_directory ?? build.root_directory };
 }
 
 /** Types that nobody has given a command are left out. */
-async function processesNow(sql: Sql, found: Found): Promise<Record<string, ReleaseProcess>> {
+async function processesNow(sql: Sql, found: ReleaseParts): Promise<Record<string, ReleaseProcess>> {
   const rows = await sql.query<{ type: string; command: string | null; application_type: string | null }>(PROCESSES, [
     found.id,
   ]);

@@ -17,7 +17,7 @@ const FIND = named('select id, settings, processes, variables from releases wher
 const MEMORY_MB = 512;
 
 /** null where there is none. @param planned as the source says it */
-export async function commandOf(
+export async function loadReleaseCommand(
   sql: Sql,
   secrets: SecretBox,
   releaseId: string,

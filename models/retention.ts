@@ -3,7 +3,7 @@ import type { Sql } from '../core/context';
 import { limits } from '../core/limits';
 import { named } from '../db/statement';
 
-interface Place {
+interface DeploymentKey {
   application_id: string;
   preview_id: string | null;
 }
@@ -21,7 +21,7 @@ const FORGET = named(`delete from deployments d where d.application_id = $1 and 
   and not exists (select 1 from releases r join processes p on p.release_id = r.id where r.deployment_id = d.id)`);
 
 /** Lets go of what is too much. Answers the ids of directories of files that nothing needs any more. */
-export async function keepDeployments(sql: Sql, { application_id, preview_id }: Place): Promise<string[]> {
+export async function keepDeployments(sql: Sql, { application_id, preview_id }: DeploymentKey): Promise<string[]> {
   const released = await sql.query<{ id: string }>(KEEP, [
     application_id,
     preview_id,

@@ -18,7 +18,7 @@ export interface RouteEntry {
   sticky: boolean;
 }
 
-interface Found extends Pick<Application, 'id' | 'status' | 'settings'> {
+interface RouteRow extends Pick<Application, 'id' | 'status' | 'settings'> {
   preview_id: string | null;
   hosts: string[];
   deployed: boolean;
@@ -42,11 +42,11 @@ const FIND =
   where v.deleted_at is null and a.deleted_at is null and ($1::text is null or a.id = $1)`);
 
 /** Routes of one application and its previews, or of all with null. An application that has gone has none. */
-export async function routesOf(sql: Sql, applicationId: string | null): Promise<RouteEntry[]> {
-  return (await sql.query<Found>(FIND, [applicationId])).map(routeOf);
+export async function loadRoutes(sql: Sql, applicationId: string | null): Promise<RouteEntry[]> {
+  return (await sql.query<RouteRow>(FIND, [applicationId])).map(routeOf);
 }
 
-function routeOf(found: Found): RouteEntry {
+function routeOf(found: RouteRow): RouteEntry {
   const { id, preview_id, hosts, settings } = found;
   const now = settingsOf({ id, settings } as Application);
   // As it was released; maintenance acts at once.
@@ -64,7 +64,7 @@ function routeOf(found: Found): RouteEntry {
   };
 }
 
-function stateOf({ status, deployed }: Found): RouteEntry['state'] {
+function stateOf({ status, deployed }: RouteRow): RouteEntry['state'] {
   if (!deployed) return 'new';
   if (status === 'stopping' || status === 'stopped') return 'stopped';
   return status === 'crashed' ? 'crashed' : 'running';

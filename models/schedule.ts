@@ -1,6 +1,6 @@
 // Rows of periodic work, and the SQL of what it clears away.
 import { limits } from '../core/limits';
-import type { Session } from '../db/database';
+import type { Session } from '../db/control_database';
 import { named } from '../db/statement';
 
 /** Rows that one statement deletes: short enough that nobody waits for its locks. */

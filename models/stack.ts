@@ -4,7 +4,7 @@ import { mintId, timeOfId } from '../core/ids';
 import type { Sql } from '../core/context';
 import { named } from '../db/statement';
 
-export interface StackPlace {
+export interface StackKey {
   project_id: string;
   application_id: string;
   /** null = the application itself. */
@@ -12,7 +12,7 @@ export interface StackPlace {
 }
 
 /** What should run of one process type. */
-export interface Want {
+export interface DesiredProcess {
   process_id: string;
   type: string;
   /** null before the first deployment, and for types without a command. */
@@ -22,14 +22,14 @@ export interface Want {
 }
 
 /** A process type of an application as it shows itself. */
-export interface ProcessState extends Want {
+export interface ProcessState extends DesiredProcess {
   status: 'idle' | 'scaling' | 'running' | 'crashed';
   running_instances: number;
   /** Of the row, whether the type has a command in it or not. */
   target_id: string | null;
 }
 
-export interface Present {
+export interface PresentInstance {
   id: string;
   process_id: string;
   process_type: string;
@@ -48,12 +48,12 @@ export interface Present {
 export interface ApplicationStack {
   status: string;
   processes: ProcessState[];
-  present: Present[];
+  present: PresentInstance[];
 }
 
 export interface PreviewStack {
-  wants: Want[];
-  present: Present[];
+  wants: DesiredProcess[];
+  present: PresentInstance[];
 }
 
 const listOf = (query: string): string => `coalesce((select jsonb_agg(to_jsonb(one)) from (${query}) one), '[]')`;
@@ -89,16 +89,20 @@ export async function stackOfPreview(sql: Sql, previewId: string): Promise<Previ
 const OF_RELEASE = named(`${WANTS} where r.id = $1 order by p.type`);
 
 /** What a release wants: of a preview one instance of each process type, else as many as are set. */
-export async function wantsOfRelease(sql: Sql, releaseId: string, previewId: string | null): Promise<Want[]> {
-  const rows = await sql.query<Want>(OF_RELEASE, [releaseId]);
+export async function desiredOfRelease(
+  sql: Sql,
+  releaseId: string,
+  previewId: string | null,
+): Promise<DesiredProcess[]> {
+  const rows = await sql.query<DesiredProcess>(OF_RELEASE, [releaseId]);
   return rows.map((row) => ({ ...row, instances: previewId === null ? row.instances : 1 }));
 }
 
 const OF_PLACE = named(`${PRESENT} where i.application_id = $1 and i.preview_id is not distinct from $2 order by i.id`);
 
 /** All instances of the stack, oldest first. */
-export function presentOf(sql: Sql, { application_id, preview_id }: StackPlace): Promise<Present[]> {
-  return sql.query<Present>(OF_PLACE, [application_id, preview_id]);
+export function presentInstances(sql: Sql, { application_id, preview_id }: StackKey): Promise<PresentInstance[]> {
+  return sql.query<PresentInstance>(OF_PLACE, [application_id, preview_id]);
 }
 
 const INSERT =
@@ -107,7 +111,7 @@ const INSERT =
 const NOTIFY = named(`select pg_notify('due', 'instances')`);
 
 /** Rows of new instances; their job starts them. */
-export async function addInstances(sql: Sql, place: StackPlace, want: Want, count: number): Promise<void> {
+export async function addInstances(sql: Sql, place: StackKey, want: DesiredProcess, count: number): Promise<void> {
   for (let made = 0; made < count; made += 1) {
     const id = mintId('ins');
     const { project_id, application_id, preview_id } = place;
@@ -143,7 +147,7 @@ const SHOW =
   where id = $1 and (status <> $2 or running_instances <> $3) and instances = $4 and status = $5 and release_id is not distinct from $6`);
 
 /** What a process type shows of itself, unless it was changed meanwhile: then the application is looked at again anyway. */
-export async function showProcess(
+export async function updateProcessStatus(
   sql: Sql,
   seen: ProcessState,
   status: ProcessState['status'],
@@ -157,6 +161,6 @@ const UNDER_WAY = named(`select 1 from deployments where application_id = $1 and
   and status in ('building', 'deploying') and deleted_at is null limit 1`);
 
 /** Whether a deployment of the stack is on its way. */
-export async function isDeploying(sql: Sql, { application_id, preview_id }: StackPlace): Promise<boolean> {
+export async function isDeploying(sql: Sql, { application_id, preview_id }: StackKey): Promise<boolean> {
   return (await sql.query(UNDER_WAY, [application_id, preview_id])).length > 0;
 }

@@ -1,6 +1,6 @@
 // The end of an application or a preview: what belongs to it is torn down by jobs of its own.
 import type { Sql } from '../core/context';
-import type { StackPlace } from './stack';
+import type { StackKey } from './stack';
 import { named } from '../db/statement';
 
 const TORN = 'generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null';
@@ -18,7 +18,7 @@ const NOTIFY = named(
 );
 
 /** Makes everything of it go, that of its previews too. Answers whether something is left. */
-export async function removeStack(sql: Sql, { application_id, preview_id }: StackPlace): Promise<boolean> {
+export async function removeStack(sql: Sql, { application_id, preview_id }: StackKey): Promise<boolean> {
   const values = [application_id, preview_id];
   for (const statement of [RETIRE, PREVIEWS, DEPLOYMENTS]) await sql.query(statement, values);
   await sql.query(NOTIFY, []);

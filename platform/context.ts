@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context, Sql } from '../core/context';
-import type { Session } from '../db/database';
+import type { Session } from '../db/control_database';
 import { isDeadlock } from '../db/errors';
 import { named } from '../db/statement';
 import type { Platform } from './platform';

@@ -9,7 +9,7 @@ import { loadKeyRing, secretBox, type SecretBox } from '../core/secrets';
 import { StartupError } from '../core/startup_error';
 import { hostFacts } from '../drivers/host';
 import { allJobs } from '../jobs/registry';
-import { describeTables, openDatabase, type Database } from '../db/database';
+import { describeTables, openControlDatabase, type ControlDatabase } from '../db/control_database';
 import { lagSeconds } from '../db/lease';
 import { migrate, pendingMigrations } from '../db/migrate';
 import { named } from '../db/statement';
@@ -26,7 +26,7 @@ import { openRefusalCounter, type RefusalCounter } from './refusal_counter';
 export interface Platform {
   config: Config;
   log: Logger;
-  database: Database;
+  database: ControlDatabase;
   /** Address of the database, for connections of their own (LISTEN). */
   databaseUrl: string;
   secrets: SecretBox;
@@ -91,9 +91,9 @@ async function onEngine(
   config: Config,
   log: Logger,
   engine: Engine,
-  prepare: (database: Database) => Promise<void>,
+  prepare: (database: ControlDatabase) => Promise<void>,
 ): Promise<Platform> {
-  const database = openDatabase(engine.url, { poolSize: config.databasePoolSize });
+  const database = openControlDatabase(engine.url, { poolSize: config.databasePoolSize });
   try {
     await prepare(database);
     await describeTables(database);
@@ -120,7 +120,7 @@ async function onEngine(
 function assemble(
   config: Config,
   log: Logger,
-  database: Database,
+  database: ControlDatabase,
   secrets: SecretBox,
   identities: Identities,
 ): Omit<Platform, 'close' | 'databaseUrl'> {
@@ -148,7 +148,7 @@ async function closeAll(parts: { close(): Promise<void> }[]): Promise<void> {
   for (const part of parts) await part.close();
 }
 
-function openLimiter(config: Config, database: Database): Limiter {
+function openLimiter(config: Config, database: ControlDatabase): Limiter {
   const budgets = { read: config.rateLimitRead, write: config.rateLimitWrite, deploy: config.rateLimitDeploy };
   if (config.rateLimitStore === 'memory') return memoryLimiter(budgets);
   return sharedLimiter(budgets, {
@@ -164,7 +164,7 @@ const COUNT = named(`insert into rate_windows as w (bucket, window_start, used) 
   on conflict (bucket) do update set window_start = excluded.window_start, used = case when w.window_start = excluded.window_start then w.used + excluded.used else excluded.used end
   where w.window_start <= excluded.window_start returning used`);
 
-async function requireUpToDate(database: Database): Promise<void> {
+async function requireUpToDate(database: ControlDatabase): Promise<void> {
   const pending = await pendingMigrations(database, MIGRATIONS);
   if (pending.length)
     throw new StartupError(
@@ -174,7 +174,7 @@ async function requireUpToDate(database: Database): Promise<void> {
 
 /** On connections of its own, since a migration may take longer than any request. */
 async function migrateDatabase(url: string): Promise<void> {
-  const database = openDatabase(url, { poolSize: 1, name: 'platform-api migrations', answerMs: 0 });
+  const database = openControlDatabase(url, { poolSize: 1, name: 'platform-api migrations', answerMs: 0 });
   try {
     await database.knex.raw('select 1').catch(throwStartupError('the database does not answer'));
     await migrate(database.knex, MIGRATIONS).catch(

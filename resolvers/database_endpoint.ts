@@ -29,7 +29,7 @@ export const resolvers: Resolvers = {
     },
   },
   DatabaseEndpoint: {
-    host: (endpoint, _, ctx) => endpoint.hostOf(ctx.config),
+    host: (endpoint, _, ctx) => endpoint.host(ctx.config),
     database: (endpoint, _, ctx, info) =>
       loadOne(ManagedDatabase, ctx, endpoint.project_id, endpoint.database_id, info),
   },

@@ -1,7 +1,7 @@
 import type { Prepare } from './index';
 import { Application } from '../models/application';
 import { Deployment } from '../models/deployment';
-import type { Asked } from '../models/deployment/ask';
+import type { ProbedSource } from '../models/deployment/source_probe';
 import { loadOne } from '../models/base/load';
 import type { CreateDeploymentInput, Resolvers } from '../schema/types';
 
@@ -14,7 +14,7 @@ export const resolvers: Resolvers = {
     },
   },
   Mutation: {
-    createDeployment: (_, { id, input }, ctx) => Deployment.create(ctx, id, input, ctx.probed as Asked | null),
+    createDeployment: (_, { id, input }, ctx) => Deployment.create(ctx, id, input, ctx.probed as ProbedSource | null),
     cancelDeployment: async (_, { id, deployment_id }, ctx) => {
       await Application.get(ctx, id);
       return (await Deployment.forUpdate(ctx, deployment_id, { application_id: id })).cancel(ctx);

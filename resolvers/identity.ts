@@ -1,7 +1,7 @@
 import type { Context, Identity } from '../core/context';
 import { errors, problem, type ErrorCode } from '../core/errors';
 import { listing } from '../models/base/listing';
-import { reachableProjects } from '../models/reach';
+import { reachableProjects } from '../models/reachable_projects';
 import { projectAccess } from '../models/identity';
 import type { Error as ErrorRow, Me, Resolvers } from '../schema/types';
 

@@ -5,7 +5,7 @@ import { applicationUrl } from '../models/application/url';
 import { loadOne } from '../models/base/load';
 import { page } from '../models/base/page';
 import { Preview } from '../models/preview';
-import type { Found } from '../models/preview/head';
+import type { ProbedHead } from '../models/preview/head';
 import { probeNew, probePresent } from '../models/preview/probe';
 import type { CreatePreviewInput, Resolvers } from '../schema/types';
 
@@ -19,7 +19,7 @@ export const resolvers: Resolvers = {
   },
   Mutation: {
     createPreview: async (_, { id, input }, ctx) =>
-      Preview.create(ctx, await Application.ofChild(ctx, id), input, ctx.probed as Found | null),
+      Preview.create(ctx, await Application.ofChild(ctx, id), input, ctx.probed as ProbedHead | null),
     deletePreview: async (_, { id, preview_id }, ctx) => {
       await (await Preview.forUpdate(ctx, preview_id, { application_id: id })).remove(ctx);
       return true;
@@ -29,7 +29,7 @@ export const resolvers: Resolvers = {
       return (await Preview.forUpdate(ctx, preview_id, { application_id: id })).redeploy(
         ctx,
         application,
-        ctx.probed as Found | null,
+        ctx.probed as ProbedHead | null,
       );
     },
   },

@@ -1,6 +1,6 @@
 import { Activity } from '../models/activity';
 import { Project } from '../models/project';
-import { reachableProjects } from '../models/reach';
+import { reachableProjects } from '../models/reachable_projects';
 import { projectUsage } from '../models/usage';
 import type { Resolvers } from '../schema/types';
 

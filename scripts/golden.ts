@@ -3,7 +3,7 @@
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openDatabase, type Database } from '../db/database';
+import { openControlDatabase, type ControlDatabase } from '../db/control_database';
 import { migrate } from '../db/migrate';
 import { named } from '../db/statement';
 import { buildCore } from '../resolvers';
@@ -34,7 +34,7 @@ async function main(): Promise<void> {
 }
 
 /** On a server of its own that is gone afterwards. */
-async function withDatabase<T>(work: (database: Database) => Promise<T>): Promise<T> {
+async function withDatabase<T>(work: (database: ControlDatabase) => Promise<T>): Promise<T> {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'platform-golden-'));
   chmodSync(dataDir, 0o711); // as root the server runs as another user
   try {
@@ -45,8 +45,8 @@ async function withDatabase<T>(work: (database: Database) => Promise<T>): Promis
   }
 }
 
-async function migrated<T>(url: string, work: (database: Database) => Promise<T>): Promise<T> {
-  const database = openDatabase(url, { poolSize: 2 });
+async function migrated<T>(url: string, work: (database: ControlDatabase) => Promise<T>): Promise<T> {
+  const database = openControlDatabase(url, { poolSize: 2 });
   try {
     await migrate(database.knex, path.resolve(__dirname, '../migrations'));
     return await work(database);

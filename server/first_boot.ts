@@ -6,7 +6,7 @@ import { mintId } from '../core/ids';
 import { scopes } from '../core/scopes';
 import { StartupError } from '../core/startup_error';
 import { mintToken } from '../core/tokens';
-import type { Session } from '../db/database';
+import type { Session } from '../db/control_database';
 import { named } from '../db/statement';
 import type { Platform } from '../platform/platform';
 

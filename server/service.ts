@@ -8,7 +8,7 @@ import { errors, problem } from '../core/errors';
 import { plainLines } from '../core/log';
 import { memoize } from '../core/memoize';
 import { version } from '../package.json';
-import { answers } from '../models/answers';
+import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/database_backup/download';
 import { pendingMigrations } from '../db/migrate';
 import { buildCore, type Core } from '../resolvers';
@@ -161,7 +161,7 @@ function restParts(
     prepare: core.prepare,
     confirm: core.confirm,
     handlers,
-    answers,
+    answers: idempotencyRecords,
     transitional: core.transitional,
     live: core.live,
     context: (request, requestId) => requestContext(platform, 'rest', request, requestId),

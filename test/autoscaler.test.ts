@@ -1,5 +1,5 @@
 // The autoscaler: its decision, look by look, and what one look reads and writes.
-import { decide, LOOK_MS, type AutoscalerState } from '../models/process/autoscale';
+import { decide, POLL_MS, type AutoscalerState } from '../models/process/autoscale';
 import { autoscale } from '../models/autoscaler';
 import { addMetricPoints } from '../models/metric_point';
 import { deployed, type DeployedApplication } from './support/deployed';
@@ -12,7 +12,7 @@ function run(values: (number | null)[], start = 2, policy: Parameters<typeof dec
   let state: AutoscalerState | null = null;
   let instances = start;
   return values.map((value, index) => {
-    const decision = decide(policy, state, { instances, value, now: new Date(1_800_000_000_000 + index * LOOK_MS) });
+    const decision = decide(policy, state, { instances, value, now: new Date(1_800_000_000_000 + index * POLL_MS) });
     ({ state, instances } = decision);
     return instances;
   });
@@ -86,7 +86,7 @@ describe('the decision', () => {
         ({ state, instances } = decide(POLICY, state, {
           instances,
           value: load / instances,
-          now: new Date(look * LOOK_MS),
+          now: new Date(look * POLL_MS),
         }));
         seen.push(instances);
       }

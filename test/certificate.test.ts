@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { challengeOf } from '../models/certificate';
+import { findChallenge } from '../models/certificate';
 import { openCertificateBench, type CertificateBench } from './support/certificates';
 import { domainsPath } from './support/domains';
 import { hasPebble, openPebble, type Pebble } from './support/pebble';
@@ -47,7 +47,7 @@ describe('without an authority', () => {
   test('challenges are answered for tokens alone', async () => {
     const { database } = bench.service.platform;
     for (const token of ['unknown', '\0', '../../x', 'a'.repeat(1000)])
-      expect(await challengeOf(database, token)).toBeNull();
+      expect(await findChallenge(database, token)).toBeNull();
   });
 
   test('an authority that asks to wait is heeded, and quoted', async () => {

@@ -9,7 +9,7 @@ import pg from 'pg';
 import { loadConfig } from '../core/config';
 import type { Sql } from '../core/context';
 import { limits } from '../core/limits';
-import { openDatabase } from '../db/database';
+import { openControlDatabase } from '../db/control_database';
 import { connectionFlags, poolSizeThatFits } from '../platform/connection_budget';
 import { createTestDatabase, type TestDatabase } from './support/database';
 import { processesWith, signalAll } from './support/processes';
@@ -378,7 +378,7 @@ describe('connections to PostgreSQL', () => {
 
   test('of a real server are known', async () => {
     const { url } = databases[0] as TestDatabase;
-    const database = openDatabase(url, { poolSize: 2 });
+    const database = openControlDatabase(url, { poolSize: 2 });
     await expect(poolSizeThatFits(database, { ...config, webConcurrency: 128 })).rejects.toThrow(
       /needs 408 connections at least, PostgreSQL has \d+:/,
     );

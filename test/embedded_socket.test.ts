@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import * as fs from 'node:fs';
 import { createServer } from 'node:net';
 import * as path from 'node:path';
-import { openDatabase, type Database } from '../db/database';
+import { openControlDatabase, type ControlDatabase } from '../db/control_database';
 import { named } from '../db/statement';
 import { embeddedHome } from './support/embedded';
 import { until } from './support/runtime';
@@ -53,7 +53,7 @@ it('is taken away for a server that was killed', async () => {
 
 it('that is gone is a database that does not answer', async () => {
   const { url, close } = await open();
-  const database = openDatabase(url, { poolSize: 1 });
+  const database = openControlDatabase(url, { poolSize: 1 });
   await database.query(named('select 1'), []);
   await close();
   const refusal = async (): Promise<unknown> => ask(database).catch((error: unknown) => error);
@@ -62,10 +62,10 @@ it('that is gone is a database that does not answer', async () => {
   await database.close();
 });
 
-const ask = (database: Database): Promise<unknown> => database.query(named('select 1'), []);
+const ask = (database: ControlDatabase): Promise<unknown> => database.query(named('select 1'), []);
 
 async function way(url: string): Promise<unknown> {
-  const database = openDatabase(url, { poolSize: 1 });
+  const database = openControlDatabase(url, { poolSize: 1 });
   try {
     const [row] = await database.query<{ way: string }>(
       named(`select coalesce(host(inet_server_addr()), 'socket') as way`),

@@ -3,7 +3,7 @@ import { Client } from 'pg';
 import { mintId } from '../core/ids';
 import { cleanMessage, levelOf } from '../core/log_line';
 import { appendLogLines, type LogLineInput } from '../models/log_line';
-import { turnDays } from '../models/observation_day';
+import { rotateDays } from '../models/observation_day';
 import { deployed, instanceOf, type DeployedApplication } from './support/deployed';
 import { startService, type TestService } from './support/service';
 
@@ -235,11 +235,11 @@ describe('keeping', () => {
     const name = (offset: number): string =>
       `log_lines_${new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '')}`;
     expect((await days()).map((day) => day.name)).toContain(name(-40));
-    expect(await turnDays(database)).toEqual({ dropped: 2, kept: 0 });
+    expect(await rotateDays(database)).toEqual({ dropped: 2, kept: 0 });
     const left = (await days()).map((day) => day.name);
     expect(left).not.toContain(name(-40));
     expect(left).toEqual(expect.arrayContaining([name(-8), name(0), name(1), name(3)]));
-    expect(await turnDays(database)).toEqual({ dropped: 0, kept: 0 });
+    expect(await rotateDays(database)).toEqual({ dropped: 0, kept: 0 });
   });
 
   it('does not wait for a reader of an old day', async () => {
@@ -247,9 +247,9 @@ describe('keeping', () => {
     const reader = new Client({ connectionString: service.platform.databaseUrl });
     await reader.connect();
     await reader.query(`begin; select from metric_points limit 1`);
-    expect(await turnDays(service.platform.database)).toEqual({ dropped: 1, kept: 1 });
+    expect(await rotateDays(service.platform.database)).toEqual({ dropped: 1, kept: 1 });
     await reader.end();
-    expect(await turnDays(service.platform.database)).toEqual({ dropped: 1, kept: 0 });
+    expect(await rotateDays(service.platform.database)).toEqual({ dropped: 1, kept: 0 });
   });
 
   it('two processes may miss the same day', async () => {

@@ -33,7 +33,7 @@ const ROOM = { limits: { output_bytes: 64 << 20 } };
 async function start(command: string, unitId?: string): Promise<string> {
   const id = unitId ?? (await observed.instance());
   await observed.trial.start(observed.trial.spec(id, command, ROOM));
-  shipper.noticed(id);
+  shipper.noticeUnit(id);
   return id;
 }
 
@@ -70,7 +70,7 @@ describe('lines', () => {
       await observed.trial.run(
         observed.trial.spec(id, `echo ${step}ing; printf 'no end'`, { kind: 'task', limits: { time_ms: 10_000 } }),
       );
-      await shipper.finish(id);
+      await shipper.shipRemaining(id);
     }
     const rows = await observed.sql(
       'select step, source, message, instance_id, deployment_id from log_lines where step is not null order by seq',
@@ -92,7 +92,7 @@ describe('lines', () => {
 
   it('of a unit whose row is gone are left alone', async () => {
     const id = await start('echo lost; sleep 60', mintId('ins'));
-    await shipper.finish(id);
+    await shipper.shipRemaining(id);
     expect(await observed.sql('select 1 from log_positions where unit_id = $1', [id])).toEqual([]);
     await observed.trial.runtime.destroy(id, driverContext(withinMs));
   });
@@ -101,22 +101,22 @@ describe('lines', () => {
 describe('the end of a unit', () => {
   it('is waited for: every line is there, once', async () => {
     const id = await start(count(20_000));
-    await shipper.finish(id);
+    await shipper.shipRemaining(id);
     await observed.trial.ended((await observed.trial.runtime.find(id))!);
-    await shipper.finish(id);
+    await shipper.shipRemaining(id);
     expect(await observed.shipped(id)).toEqual(counted(20_000));
-    await shipper.finish(id);
+    await shipper.shipRemaining(id);
     expect(await observed.shipped(id)).toHaveLength(20_000);
   });
 
   it('is the beginning of another log under the same id', async () => {
     const id = await start('echo first run');
     await observed.trial.ended((await observed.trial.runtime.find(id))!);
-    await shipper.finish(id);
+    await shipper.shipRemaining(id);
     await observed.trial.runtime.destroy(id, driverContext(withinMs));
     await start('echo again run', id);
     await observed.trial.ended((await observed.trial.runtime.find(id))!);
-    await shipper.finish(id);
+    await shipper.shipRemaining(id);
     expect(await observed.shipped(id)).toEqual(['first run', 'again run']);
   });
 });
@@ -137,7 +137,7 @@ it('each line comes once, however often the shipper is killed', async () => {
   expect(await known()).toBeLessThan(40_000);
   await observed.trial.ended((await observed.trial.runtime.find(id))!);
   shipper = startShipper({ database: observed.database, runtime: observed.trial.runtime, log });
-  await shipper.finish(id);
+  await shipper.shipRemaining(id);
   expect(await observed.shipped(id)).toEqual(counted(40_000));
 }, 60_000);
 
@@ -159,7 +159,7 @@ it('a database that is away is waited for', async () => {
   await admin.query(`alter database "${name}" with allow_connections false`);
   await admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name]);
   await sleep(2_500);
-  await expect(shipper.finish(id)).rejects.toBeDefined();
+  await expect(shipper.shipRemaining(id)).rejects.toBeDefined();
   await admin.query(`alter database "${name}" with allow_connections true`);
   await admin.end();
   await until(async () => (await observed.shipped(id)).length === 501, 10_000);

@@ -1,15 +1,15 @@
 // Transactions and batches of reads, on a real PostgreSQL (decision 0025).
 import { problem } from '../core/errors';
-import { openDatabase, type Database } from '../db/database';
+import { openControlDatabase, type ControlDatabase } from '../db/control_database';
 import { named, quick } from '../db/statement';
 import { createEmptyDatabase, type TestDatabase } from './support/database';
 
 let home: TestDatabase;
-let database: Database;
+let database: ControlDatabase;
 
 beforeAll(async () => {
   home = await createEmptyDatabase();
-  database = openDatabase(home.url, { poolSize: 2 });
+  database = openControlDatabase(home.url, { poolSize: 2 });
   await database.query(named('create table notes (id int primary key, text text)'), []);
 });
 afterAll(async () => {

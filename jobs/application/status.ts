@@ -1,17 +1,17 @@
 // What an application and its process types show of their instances.
 import type { Application } from '../../models/application';
-import { showProcess, type Present, type ProcessState } from '../../models/stack';
+import { updateProcessStatus, type PresentInstance, type ProcessState } from '../../models/stack';
 import type { JobContext } from '../job';
-import { healthy } from './rule';
+import { countRunning } from './stack_plan';
 
 type ApplicationStatus = Application['status'];
 
 const WEB = 'web';
 
 /** Writes the process types' own columns. */
-export async function showProcesses(
+export async function updateProcessStatuses(
   processes: readonly ProcessState[],
-  present: readonly Present[],
+  present: readonly PresentInstance[],
   atRest: ReadonlySet<string>,
   status: string,
   ctx: JobContext,
@@ -19,30 +19,33 @@ export async function showProcesses(
   for (const process of processes) {
     const all = present.filter(({ process_id, candidate }) => process_id === process.process_id && !candidate);
     const wanted = process.release_id === null || atRest.has(status) ? 0 : process.instances;
-    await showProcess(ctx.sql, process, processStatus(process, all, wanted), healthy(all));
+    await updateProcessStatus(ctx.sql, process, processStatus(process, all, wanted), countRunning(all));
   }
 }
 
-function processStatus(process: ProcessState, all: readonly Present[], wanted: number): ProcessState['status'] {
+function processStatus(process: ProcessState, all: readonly PresentInstance[], wanted: number): ProcessState['status'] {
   const ours = all.filter(({ release_id, status }) => release_id === process.release_id && status !== 'stopping');
-  const running = healthy(all);
+  const running = countRunning(all);
   if (wanted === 0) return all.length === 0 || process.release_id === null ? 'idle' : 'scaling';
-  if (healthy(ours) === wanted && all.length === wanted) return 'running';
+  if (countRunning(ours) === wanted && all.length === wanted) return 'running';
   if (running === 0 && ours.some(({ status }) => status === 'crashed')) return 'crashed';
   if (process.status === 'crashed') return running > 0 ? 'running' : 'crashed';
   return process.status === 'running' ? 'running' : 'scaling';
 }
 
-export interface Seen {
+export interface ObservedApplication {
   status: ApplicationStatus;
   current_deployment_id: string | null;
   processes: readonly ProcessState[];
-  present: readonly Present[];
+  present: readonly PresentInstance[];
   deploying: boolean;
 }
 
 /** The status that follows from what there is, and why where it is not a good one. */
-export function applicationStatus(seen: Seen): { status: ApplicationStatus; status_reason?: string | null } {
+export function applicationStatus(seen: ObservedApplication): {
+  status: ApplicationStatus;
+  status_reason?: string | null;
+} {
   switch (seen.status) {
     case 'new':
       return { status: seen.deploying ? 'deploying' : 'new' };
@@ -53,49 +56,49 @@ export function applicationStatus(seen: Seen): { status: ApplicationStatus; stat
       return { status: seen.present.every(({ candidate }) => candidate) ? 'stopped' : 'stopping' };
     case 'starting':
     case 'restarting':
-      return settledOrNot(seen);
+      return statusAfterRestart(seen);
     case 'running':
     case 'crashed':
-      return runningOrCrashed(seen);
+      return statusWhileRunning(seen);
     case 'stopped':
       return { status: 'stopped' };
   }
 }
 
-function settledOrNot({ status, processes, present }: Seen): {
+function statusAfterRestart({ status, processes, present }: ObservedApplication): {
   status: ApplicationStatus;
   status_reason?: string | null;
 } {
   const wanted = processes.filter(({ release_id, instances }) => release_id !== null && instances > 0);
-  const done = wanted.every((process) => isReplaced(process, of(process, present)));
+  const done = wanted.every((process) => isReplaced(process, instancesOf(process, present)));
   if (done) return { status: 'running', status_reason: null };
   const lost = present.find(({ status: one, candidate }) => one === 'crashed' && !candidate);
   // The old instances, where there are some, serve on.
-  return lost ? { status: 'running', status_reason: reasonOf(lost) } : { status };
+  return lost ? { status: 'running', status_reason: crashReason(lost) } : { status };
 }
 
 /** What the process type shows would not do: it goes on being `running` while its instances are replaced. */
-function isReplaced({ release_id, instances }: ProcessState, all: readonly Present[]): boolean {
+function isReplaced({ release_id, instances }: ProcessState, all: readonly PresentInstance[]): boolean {
   const alive = all.filter(({ status }) => status !== 'stopping');
   return alive.length === instances && alive.every((one) => one.release_id === release_id && one.status === 'running');
 }
 
-function runningOrCrashed({ status, processes, present }: Seen): {
+function statusWhileRunning({ status, processes, present }: ObservedApplication): {
   status: ApplicationStatus;
   status_reason?: string | null;
 } {
   const web = processes.find(({ type }) => type === WEB);
   if (!web || web.release_id === null || web.instances === 0) return { status: 'running' };
-  const ours = of(web, present);
-  if (healthy(ours) > 0) return status === 'crashed' ? { status: 'running', status_reason: null } : { status };
+  const ours = instancesOf(web, present);
+  if (countRunning(ours) > 0) return status === 'crashed' ? { status: 'running', status_reason: null } : { status };
   const lost = ours.find((one) => one.status === 'crashed');
-  return lost ? { status: 'crashed', status_reason: reasonOf(lost) } : { status };
+  return lost ? { status: 'crashed', status_reason: crashReason(lost) } : { status };
 }
 
-function of({ process_id }: ProcessState, present: readonly Present[]): Present[] {
+function instancesOf({ process_id }: ProcessState, present: readonly PresentInstance[]): PresentInstance[] {
   return present.filter((one) => one.process_id === process_id && !one.candidate);
 }
 
-function reasonOf({ process_type, status_reason }: Present): string {
+function crashReason({ process_type, status_reason }: PresentInstance): string {
   return `Process type ${process_type}: ${status_reason ?? 'it ends again and again.'}`;
 }

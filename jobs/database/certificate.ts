@@ -39,21 +39,24 @@ export function presentCertificate(
   secrets: SecretBox,
 ): KeyedCertificate | null {
   return tls_certificate && tls_key
-    ? { certificate: tls_certificate, key: secrets.open(tls_key, placeOf(server_id)) }
+    ? { certificate: tls_certificate, key: secrets.open(tls_key, sealContextOf(server_id)) }
     : null;
 }
 
 /** The certificate of a server, a new one where it has none or nears its end. It is in the row before it is used. */
-export async function certificateFor(row: Certified, ctx: JobContext): Promise<KeyedCertificate> {
+export async function ensureCertificate(row: Certified, ctx: JobContext): Promise<KeyedCertificate> {
   const authority = await databaseAuthority(ctx);
   const names = ['127.0.0.1', 'localhost', ctx.config.ingressHost];
   const present = presentCertificate(row, ctx.secrets);
   if (present && !isOutdated(present.certificate, authority.certificate, names)) return present;
   const made = await issueServerCertificate(authority, names);
-  await ctx.record({ tls_certificate: made.certificate, tls_key: ctx.secrets.seal(made.key, placeOf(row.server_id)) });
+  await ctx.record({
+    tls_certificate: made.certificate,
+    tls_key: ctx.secrets.seal(made.key, sealContextOf(row.server_id)),
+  });
   return made;
 }
 
-function placeOf(serverId: string): string {
+function sealContextOf(serverId: string): string {
   return `servers:${serverId}:tls_key`;
 }

@@ -3,9 +3,9 @@ import type { EngineDriver, ServerMetrics, ObservedServer, ServerSpec } from '..
 import type { databaseMetrics } from '../../core/metrics';
 import { addMetricPoints, type MetricPointInput } from '../../models/metric_point';
 import type { JobContext } from '../job';
-import type { Sample } from './row';
+import type { MetricsSample } from './row';
 
-export interface Measured {
+export interface MeasuredServer {
   project_id: string;
   database_id: string;
   /** The database, or the replica. */
@@ -18,14 +18,14 @@ const MIB = 2 ** 20;
 type Readings = Partial<Record<keyof typeof databaseMetrics, number | null>>;
 
 /** Measures where it is time again. @returns what to compare the next one with. Never throws for what the server did. */
-export async function measure(
+export async function measureServer(
   engine: EngineDriver,
   spec: ServerSpec,
   seen: ObservedServer,
-  place: Measured,
-  before: Sample | undefined,
+  place: MeasuredServer,
+  before: MetricsSample | undefined,
   ctx: JobContext,
-): Promise<Sample | undefined> {
+): Promise<MetricsSample | undefined> {
   const at = new Date();
   if (before && at.getTime() - Date.parse(before.at) < EVERY_MS) return before;
   const counted = await engine
@@ -54,7 +54,7 @@ function gauges(
 }
 
 /** Since the sample before. Where a counter is lower now, the server was started anew. */
-function rates(before: Sample | undefined, now: ServerMetrics, at: Date): Readings {
+function rates(before: MetricsSample | undefined, now: ServerMetrics, at: Date): Readings {
   if (!before) return {};
   const seconds = (at.getTime() - Date.parse(before.at)) / 1000;
   const rate = (was: number | null, is: number | null): number | null =>
@@ -68,7 +68,11 @@ function rates(before: Sample | undefined, now: ServerMetrics, at: Date): Readin
   };
 }
 
-function pointsOf({ project_id, database_id, part_id }: Measured, at: Date, readings: Readings): MetricPointInput[] {
+function pointsOf(
+  { project_id, database_id, part_id }: MeasuredServer,
+  at: Date,
+  readings: Readings,
+): MetricPointInput[] {
   const known = Object.entries(readings).filter(
     (entry): entry is [string, number] => typeof entry[1] === 'number' && Number.isFinite(entry[1]),
   );

@@ -2,7 +2,7 @@
 import { databasePackageDefinitions } from '../../core/catalog_definitions';
 import type { EngineDriver, EngineId, ServerSpec } from '../../drivers/database';
 import { DriverError } from '../../drivers/driver';
-import type { HostDrivers, JobContext, LoopRow } from '../job';
+import { type JobContext, type LoopRow, requireHost } from '../job';
 
 export interface DatabaseRow extends LoopRow {
   version: number;
@@ -38,11 +38,11 @@ export interface DatabaseRow extends LoopRow {
   tls_certificate: string | null;
   tls_key: string | null;
   deadline_at: string | null;
-  observed: Observed | null;
+  observed: ServerProgress | null;
 }
 
 /** What the job remembers of the server. */
-export interface Observed extends Ends {
+export interface ServerProgress extends ExitHistory {
   /** Version of the row for which it was stopped, to be restarted. */
   stopped_for?: number;
   /** Names what its data have become by a restore or an upgrade; absent = what they were from the beginning. */
@@ -53,11 +53,11 @@ export interface Observed extends Ends {
   generation?: number;
   storage_used_bytes?: number | null;
   full?: boolean;
-  sample?: Sample;
+  sample?: MetricsSample;
 }
 
 /** What was counted when it was last measured. */
-export interface Sample {
+export interface MetricsSample {
   /** RFC 3339. */
   at: string;
   cpu_seconds: number | null;
@@ -67,37 +67,28 @@ export interface Sample {
 }
 
 /** Ends that nobody asked for. */
-export interface Ends {
+export interface ExitHistory {
   /** RFC 3339. */
   exits?: string[];
   /** The last one is known, and the server not yet started again. */
   down?: boolean;
 }
 
-export function hostOf(ctx: JobContext): HostDrivers {
-  if (!ctx.drivers.host) throw new Error('this job runs only where the servers are');
-  return ctx.drivers.host;
-}
-
 /** @throws DriverError unsupported where the host has lost the engine */
-export function engineOf(ctx: JobContext, engine: EngineId): EngineDriver {
-  const driver = hostOf(ctx).databases.get(engine);
+export function requireEngineDriver(ctx: JobContext, engine: EngineId): EngineDriver {
+  const driver = requireHost(ctx).databases.get(engine);
   if (!driver) throw new DriverError('unsupported', `this host has no ${engine} server any more`);
   return driver;
 }
 
 /** @throws DriverError invalid for a package that the catalog has lost */
-export function sizeOf(id: string): ServerSpec['size'] {
+export function serverSizeOf(id: string): ServerSpec['size'] {
   const found = databasePackageDefinitions.find((one) => one.id === id);
   if (!found) throw new DriverError('invalid', `the package ${id} is not offered any more`);
   return { memory_mb: found.memory_mb, cpus: found.vcpu, max_connections: found.max_connections };
 }
 
 /** Whether the time for a change that is tried is over. */
-export function isOverdue({ deadline_at }: { deadline_at: string | null }): boolean {
+export function isPastDeadline({ deadline_at }: { deadline_at: string | null }): boolean {
   return deadline_at !== null && Date.parse(deadline_at) <= Date.now();
-}
-
-export function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }

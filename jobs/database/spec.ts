@@ -3,25 +3,25 @@ import type { ServerSpec } from '../../drivers/database';
 import { openAdminPassword } from '../../models/database/credentials';
 import {
   directEndpoints,
-  followersOf,
-  wantedUsers,
+  followingServers,
+  desiredUsers,
   type DirectEndpoint,
-  type WantedUser,
+  type DesiredUser,
 } from '../../models/database/work';
 import type { JobContext } from '../job';
-import { certificateFor } from './certificate';
-import { sizeOf, type DatabaseRow } from './row';
+import { ensureCertificate } from './certificate';
+import { serverSizeOf, type DatabaseRow } from './row';
 
 /** A spec with the rows that it was made of: these are told when the server has it. */
-export interface Wanted {
+export interface DesiredServer {
   spec: ServerSpec;
-  users: WantedUser[];
+  users: DesiredUser[];
   endpoints: DirectEndpoint[];
 }
 
-export async function wantedOf(row: DatabaseRow, ctx: JobContext): Promise<Wanted> {
-  const tls = await certificateFor(row, ctx);
-  const users = await wantedUsers(ctx.sql, ctx.secrets, row.id);
+export async function desiredServer(row: DatabaseRow, ctx: JobContext): Promise<DesiredServer> {
+  const tls = await ensureCertificate(row, ctx);
+  const users = await desiredUsers(ctx.sql, ctx.secrets, row.id);
   const endpoints = await directEndpoints(ctx.sql, row.id, row.port);
   const spec: ServerSpec = {
     id: row.server_id,
@@ -29,7 +29,7 @@ export async function wantedOf(row: DatabaseRow, ctx: JobContext): Promise<Wante
     version: row.engine_version,
     tenant: row.tenant,
     port: row.port,
-    size: sizeOf(row.database_package),
+    size: serverSizeOf(row.database_package),
     storage_gb: row.storage_gb,
     running: row.running,
     database_name: row.database_name,
@@ -38,7 +38,7 @@ export async function wantedOf(row: DatabaseRow, ctx: JobContext): Promise<Wante
     tls,
     replica_of: null,
     allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
-    replicas: await followersOf(ctx.sql, row.id),
+    replicas: await followingServers(ctx.sql, row.id),
     archive: row.engine === 'postgresql' && row.backup_schedule.enabled,
   };
   return { spec, users, endpoints };

@@ -3,22 +3,21 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError, asDriverErrors } from '../../drivers/driver';
 import { SourceError, type Commit } from '../../drivers/source';
-import { addProcessTypes, tellOfMove } from '../../models/deployment_work';
-import { planningOf, type Planning } from '../../models/deployment_plan';
-import { progressing, type JobContext, type Outcome } from '../job';
+import { addProcessTypes, wakeStackAndQueue } from '../../models/deployment_work';
+import { findPlanning, type Planning } from '../../models/deployment_plan';
+import { progressing, type JobContext, type Outcome, requireHost } from '../job';
 import {
-  cacheOf,
+  cacheDirectory,
   DeploymentFailure,
-  filesOf,
-  hostOf,
+  artifactDirectory,
   removeDirectory,
   appendDeploymentLog,
-  timeLeft,
-  whileWanted,
+  requireTimeLeft,
+  abortWhenCanceled,
   type DeploymentRow,
   type StoredPlan,
 } from './row';
-import { endTask, runTask, type Task } from './task';
+import { removeTask, runTask, type Task } from './task';
 
 /** The end of a unit is told by its watch; this is in case nobody heard it. */
 const POLL_MS = 500;
@@ -27,8 +26,8 @@ const ATTEMPTS_MAX = 8;
 /** A build that forks for ever meets this. */
 const PROCESSES_MAX = 1024;
 
-export async function build(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
-  timeLeft(row, ctx);
+export async function buildDeployment(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  requireTimeLeft(row, ctx);
   if (!row.observed?.fetched || !row.plan) return prepare(row, ctx);
   if (!row.observed.built && row.plan.steps.length) {
     if ((await runTask(row, buildTask(row, row.plan, ctx), ctx)) === 'running') return progressing(POLL_MS);
@@ -36,17 +35,17 @@ export async function build(row: DeploymentRow, ctx: JobContext): Promise<Outcom
     await ctx.record({ observed: { ...row.observed, built: true } });
     await appendDeploymentLog(row, ctx, 'build', 'The build succeeded.');
   }
-  await endTask(row, 'build', ctx);
-  await tellOfMove(ctx.sql, row);
+  await removeTask(row, 'build', ctx);
+  await wakeStackAndQueue(ctx.sql, row);
   return progressing(0, { status: 'deploying', observed: { ...row.observed, built: true } });
 }
 
 async function prepare(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
-  const planning = await planningOf(ctx.sql, row.application_id);
+  const planning = await findPlanning(ctx.sql, row.application_id);
   if (!planning) throw new DriverError('transient', 'The application was deleted.');
-  await removeDirectory(filesOf(row, ctx));
-  if (row.clear_cache) await removeDirectory(cacheOf(row, ctx));
-  await makeCache(cacheOf(row, ctx));
+  await removeDirectory(artifactDirectory(row, ctx));
+  if (row.clear_cache) await removeDirectory(cacheDirectory(row, ctx));
+  await makeCache(cacheDirectory(row, ctx));
   const commit = await fetchFiles(row, ctx);
   const plan = await detect(row, planning, ctx);
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
@@ -65,11 +64,11 @@ async function makeCache(cache: string): Promise<void> {
 
 /** Columns that tell what was fetched. */
 async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> {
-  const { source } = hostOf(ctx);
+  const { source } = requireHost(ctx);
   const { type, template, repository_url } = row.source;
   if (type === 'template' && template !== null) {
     await appendDeploymentLog(row, ctx, 'build', `-----> Template ${template}`);
-    await whileWanted(row, ctx, (inner) => source.exportTemplate(template, filesOf(row, ctx), inner));
+    await abortWhenCanceled(row, ctx, (inner) => source.exportTemplate(template, artifactDirectory(row, ctx), inner));
     return {};
   }
   if (type !== 'git' || repository_url === null)
@@ -90,16 +89,18 @@ async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> 
 }
 
 async function fetchCommit(row: DeploymentRow, address: string, ctx: JobContext): Promise<Commit> {
-  const { source } = hostOf(ctx);
+  const { source } = requireHost(ctx);
   if (row.attempts === 0)
     await appendDeploymentLog(row, ctx, 'build', `-----> Fetching the source from ${withoutUser(address)}`);
   const { branch, commit_sha: commit } = row;
   // Of a pull request the branch is a full ref.
   const wanted = branch?.startsWith('refs/') ? { ref: branch, commit } : { branch, commit };
   try {
-    const found = await whileWanted(row, ctx, (inner) => source.fetch(row.application_id, { address }, wanted, inner));
-    await whileWanted(row, ctx, (inner) =>
-      source.export(row.application_id, { address }, found.sha, filesOf(row, ctx), inner),
+    const found = await abortWhenCanceled(row, ctx, (inner) =>
+      source.fetch(row.application_id, { address }, wanted, inner),
+    );
+    await abortWhenCanceled(row, ctx, (inner) =>
+      source.export(row.application_id, { address }, found.sha, artifactDirectory(row, ctx), inner),
     );
     return found;
   } catch (error) {
@@ -109,10 +110,10 @@ async function fetchCommit(row: DeploymentRow, address: string, ctx: JobContext)
 }
 
 async function detect(row: DeploymentRow, { settings }: Planning, ctx: JobContext): Promise<StoredPlan> {
-  const { builder, facts } = hostOf(ctx);
+  const { builder, facts } = requireHost(ctx);
   const { builder: kind, root_directory, dockerfile_path, build_command = null } = settings.build;
   const plan = await builder.detect(
-    filesOf(row, ctx),
+    artifactDirectory(row, ctx),
     { builder: kind, root_directory, dockerfile_path, build_command },
     await facts(),
     ctx,
@@ -132,14 +133,14 @@ function requireCommands(plan: StoredPlan, { processes }: Planning): void {
 }
 
 function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task {
-  const { builder } = hostOf(ctx);
+  const { builder } = requireHost(ctx);
   const { buildMemoryMb, buildOutputMb, buildDiskMb } = ctx.config;
-  const place = { directory: filesOf(row, ctx), cache: cacheOf(row, ctx) };
+  const place = { directory: artifactDirectory(row, ctx), cache: cacheDirectory(row, ctx) };
   return {
     step: 'build',
     name: 'The build',
     async spec() {
-      const planning = await planningOf(ctx.sql, row.application_id);
+      const planning = await findPlanning(ctx.sql, row.application_id);
       if (!planning) throw new DriverError('transient', 'The application was deleted.');
       const variables = await planning.variables(ctx.secrets, 'build');
       return {
@@ -153,7 +154,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
           memory_mb: buildMemoryMb,
           cpus: null,
           processes: PROCESSES_MAX,
-          time_ms: timeLeft(row, ctx),
+          time_ms: requireTimeLeft(row, ctx),
           output_bytes: buildOutputMb * 2 ** 20,
           disk_mb: buildDiskMb,
         },

@@ -5,9 +5,9 @@ import type { BuildPlan } from '../../drivers/builder';
 import { DriverError, type DriverContext } from '../../drivers/driver';
 import { removeTree } from '../../drivers/remove_tree';
 import type { Source } from '../../models/application/source';
-import { isStill } from '../../models/deployment_work';
+import { hasStatus } from '../../models/deployment_work';
 import { appendLogLines } from '../../models/log_line';
-import type { HostDrivers, JobContext, LoopRow } from '../job';
+import { type JobContext, type LoopRow, requireHost } from '../job';
 
 export interface DeploymentRow extends LoopRow {
   project_id: string;
@@ -46,26 +46,21 @@ export class DeploymentFailure extends Error {
   override readonly name = 'DeploymentFailure';
 }
 
-export function hostOf(ctx: JobContext): HostDrivers {
-  if (!ctx.drivers.host) throw new Error('this job runs only where the applications are');
-  return ctx.drivers.host;
-}
-
 /** The files that the deployment runs. */
-export function filesOf(row: Pick<DeploymentRow, 'id' | 'artifact_id'>, ctx: JobContext): string {
-  return path.join(hostOf(ctx).directories.releases, row.artifact_id ?? row.id);
+export function artifactDirectory(row: Pick<DeploymentRow, 'id' | 'artifact_id'>, ctx: JobContext): string {
+  return path.join(requireHost(ctx).directories.releases, row.artifact_id ?? row.id);
 }
 
 /** Previews have one of their own: what a pull request leaves in it must not get into what the application runs. */
-export function cacheOf(row: Pick<DeploymentRow, 'application_id' | 'preview_id'>, ctx: JobContext): string {
+export function cacheDirectory(row: Pick<DeploymentRow, 'application_id' | 'preview_id'>, ctx: JobContext): string {
   return path.join(
-    hostOf(ctx).directories.caches,
+    requireHost(ctx).directories.caches,
     row.application_id,
     row.preview_id === null ? 'application' : 'previews',
   );
 }
 
-export function unitOf(row: DeploymentRow, step: 'build' | 'release'): string {
+export function taskUnitId(row: DeploymentRow, step: 'build' | 'release'): string {
   return `${row.id}.${step}`;
 }
 
@@ -89,40 +84,40 @@ export function appendDeploymentLog(
 }
 
 /** Milliseconds that the deployment may still take. @throws DeploymentFailure when there are none */
-export function timeLeft(row: DeploymentRow, ctx: JobContext): number {
+export function requireTimeLeft(row: DeploymentRow, ctx: JobContext): number {
   const seconds = ctx.config.buildTimeoutSeconds;
   const left = Date.parse(row.started_at ?? new Date().toISOString()) + seconds * 1000 - Date.now();
   if (left > 0) return left;
-  throw new DeploymentFailure(`The deployment was given up: it did not end within ${duration(seconds)}.`);
+  throw new DeploymentFailure(`The deployment was given up: it did not end within ${formatDuration(seconds)}.`);
 }
 
 /** `90 seconds`, `30 minutes`. */
-export function duration(seconds: number): string {
+export function formatDuration(seconds: number): string {
   const [count, unit] = seconds >= 120 && seconds % 60 === 0 ? [seconds / 60, 'minute'] : [seconds, 'second'];
   return `${count} ${unit}${count === 1 ? '' : 's'}`;
 }
 
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 
 /**
  * Work that may take minutes: it ends early when the deployment is canceled or its time is over.
  * @throws what `work` throws; DriverError `transient` where it was ended early
  */
-export async function whileWanted<T>(
+export async function abortWhenCanceled<T>(
   row: DeploymentRow,
   ctx: JobContext,
   work: (inner: DriverContext) => Promise<T>,
 ): Promise<T> {
-  const left = timeLeft(row, ctx);
+  const left = requireTimeLeft(row, ctx);
   const stop = new AbortController();
   const signal = AbortSignal.any([ctx.signal, stop.signal, AbortSignal.timeout(left)]);
   const look = setInterval(
     () =>
-      void isStill(ctx.sql, row.id, row.status).then(
+      void hasStatus(ctx.sql, row.id, row.status).then(
         (still) => void (still || stop.abort()),
         () => {},
       ),
-    LOOK_MS,
+    POLL_MS,
   );
   try {
     return await work({ signal, deadline: Math.min(ctx.deadline, Date.now() + left) });

@@ -1,9 +1,16 @@
 // The commands of a deployment, which run as units: the build and the release command. Started once, looked at until
 // they have ended, and found again after a crash.
 import type { UnitSpec, UnitState } from '../../drivers/runtime';
-import type { JobContext } from '../job';
+import { type JobContext, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
-import { DeploymentFailure, duration, hostOf, timeLeft, unitOf, whileWanted, type DeploymentRow } from './row';
+import {
+  DeploymentFailure,
+  formatDuration,
+  requireTimeLeft,
+  taskUnitId,
+  abortWhenCanceled,
+  type DeploymentRow,
+} from './row';
 
 export interface Task {
   step: 'build' | 'release';
@@ -16,22 +23,22 @@ type Exited = Extract<UnitState, { state: 'exited' }>;
 
 /** @throws DeploymentFailure where the command failed */
 export async function runTask(row: DeploymentRow, task: Task, ctx: JobContext): Promise<'running' | 'succeeded'> {
-  const { runtime } = hostOf(ctx);
-  const id = unitOf(row, task.step);
+  const { runtime } = requireHost(ctx);
+  const id = taskUnitId(row, task.step);
   const handle = await runtime.find(id);
   if (!handle) {
     const spec = await task.spec();
-    await whileWanted(row, ctx, (inner) => runtime.start({ ...spec, id, kind: 'task' }, inner));
+    await abortWhenCanceled(row, ctx, (inner) => runtime.start({ ...spec, id, kind: 'task' }, inner));
     return 'running';
   }
   const state = await runtime.inspect(handle);
   if (state.state !== 'exited') {
-    timeLeft(row, ctx);
+    requireTimeLeft(row, ctx);
     return 'running';
   }
-  await shipLastLines(hostOf(ctx), id);
+  await shipLastLines(requireHost(ctx), id);
   if (state.code === 0 && state.killed === null) return 'succeeded';
-  throw new DeploymentFailure(`${reasonOf(task, state, ctx)} ${HINTS[task.step]}`);
+  throw new DeploymentFailure(`${taskFailureReason(task, state, ctx)} ${HINTS[task.step]}`);
 }
 
 const HINTS = {
@@ -40,21 +47,21 @@ const HINTS = {
 };
 
 /** Takes a unit away with all that it left. */
-export async function endTask(row: DeploymentRow, step: Task['step'], ctx: JobContext): Promise<void> {
-  const { runtime } = hostOf(ctx);
-  const id = unitOf(row, step);
+export async function removeTask(row: DeploymentRow, step: Task['step'], ctx: JobContext): Promise<void> {
+  const { runtime } = requireHost(ctx);
+  const id = taskUnitId(row, step);
   const handle = await runtime.find(id);
   if (handle) {
     await runtime.stop(handle, { grace_ms: 0 }, ctx);
-    await shipLastLines(hostOf(ctx), id);
+    await shipLastLines(requireHost(ctx), id);
   }
   await runtime.destroy(id, ctx);
 }
 
-function reasonOf(task: Task, { code, signal, killed }: Exited, ctx: JobContext): string {
+function taskFailureReason(task: Task, { code, signal, killed }: Exited, ctx: JobContext): string {
   const { buildTimeoutSeconds, buildMemoryMb, buildOutputMb, buildDiskMb } = ctx.config;
   if (killed === 'time')
-    return `${task.name} was ended because the deployment took longer than ${duration(buildTimeoutSeconds)}.`;
+    return `${task.name} was ended because the deployment took longer than ${formatDuration(buildTimeoutSeconds)}.`;
   if (killed === 'memory')
     return `${task.name} was ended because it used more than ${task.step === 'build' ? `${buildMemoryMb} MB of memory` : 'the memory of its size'}.`;
   if (killed === 'output') return `${task.name} was ended because it printed more than ${buildOutputMb} MB.`;

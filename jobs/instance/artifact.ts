@@ -1,9 +1,8 @@
 import path from 'node:path';
 import type { Launch } from '../../models/instance_work';
-import type { JobContext } from '../job';
-import { hostDriversOf } from './row';
+import { type JobContext, requireHost } from '../job';
 
 /** The files that an instance gets a copy of. */
 export function artifactDirectory({ artifact_id }: Launch, ctx: JobContext): string {
-  return path.join(hostDriversOf(ctx).directories.releases, artifact_id);
+  return path.join(requireHost(ctx).directories.releases, artifact_id);
 }

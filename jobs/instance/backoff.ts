@@ -5,7 +5,7 @@ const FIRST_MS = 1_000;
 const MAX_MS = 60_000;
 
 /** The exits of the last ten minutes, this one included. */
-export function withExit(exits: readonly string[], at: Date): string[] {
+export function appendExit(exits: readonly string[], at: Date): string[] {
   return [...exits.filter((exit) => Date.parse(exit) > at.getTime() - WINDOW_MS), at.toISOString()];
 }
 
@@ -15,7 +15,10 @@ export function isCrashed(exits: readonly string[]): boolean {
 }
 
 /** Milliseconds until the next start: a second after the first exit, doubled with each further one, a minute at most. */
-export function waitMs({ exits, status }: { exits: readonly string[]; status: string }, now = Date.now()): number {
+export function restartDelayMs(
+  { exits, status }: { exits: readonly string[]; status: string },
+  now = Date.now(),
+): number {
   const last = exits[exits.length - 1];
   if (last === undefined) return 0;
   const pause = status === 'crashed' ? MAX_MS : Math.min(MAX_MS, FIRST_MS * 2 ** (exits.length - 1));

@@ -1,12 +1,12 @@
 // An instance has ended, or is ended because it is not healthy: it starts again after a while.
 import type { Handle, UnitState } from '../../drivers/runtime';
 import type { Launch } from '../../models/instance_work';
-import { progressing, type JobContext, type Outcome } from '../job';
+import { progressing, type JobContext, type Outcome, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
-import { isCrashed, waitMs, withExit } from './backoff';
-import { hostDriversOf, appendInstanceLog, type InstanceRow } from './row';
+import { isCrashed, restartDelayMs, appendExit } from './backoff';
+import { appendInstanceLog, type InstanceRow } from './row';
 
-export interface End {
+export interface ExitCause {
   /** A sentence for users. */
   reason: string;
   /** It was not the app that ended: it is to be stopped. */
@@ -20,10 +20,10 @@ export async function restartAfterEnd(
   row: InstanceRow,
   launch: Launch,
   handle: Handle,
-  { reason, fault }: End,
+  { reason, fault }: ExitCause,
   ctx: JobContext,
 ): Promise<Outcome> {
-  const { runtime } = hostDriversOf(ctx);
+  const { runtime } = requireHost(ctx);
   // No new requests from now on; open ones continue until it stops.
   if (fault && row.status === 'running') await ctx.record({ status: 'starting', status_reason: reason });
   if (fault)
@@ -32,9 +32,9 @@ export async function restartAfterEnd(
       { grace_ms: Math.min(GRACE_MS, launch.settings.run.shutdown_grace_seconds * 1000) },
       ctx,
     );
-  await shipLastLines(hostDriversOf(ctx), row.id);
+  await shipLastLines(requireHost(ctx), row.id);
   await runtime.destroy(row.id, ctx);
-  const exits = withExit(row.exits, new Date());
+  const exits = appendExit(row.exits, new Date());
   const status = isCrashed(exits) || row.status === 'crashed' ? 'crashed' : 'starting';
   await appendInstanceLog(
     row,
@@ -52,7 +52,7 @@ export async function restartAfterEnd(
     status_reason: reason,
     observed: fault ? { fault } : null,
   };
-  return progressing(waitMs({ exits, status }), { ...columns, status });
+  return progressing(restartDelayMs({ exits, status }), { ...columns, status });
 }
 
 /** There is no trace of the unit, for instance after the host has started again. It is not the app's fault. */

@@ -18,7 +18,7 @@ export function probeHealth(check: Check, port: number, host: string, signal: Ab
 }
 
 /** How `probeHealth` says that nothing listens on the port. */
-export const REFUSED = 'refused the connection';
+export const CONNECTION_REFUSED = 'refused the connection';
 
 function connect(port: number, ms: number, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
@@ -64,7 +64,7 @@ function encodePath(path: string): string {
 
 function socketFailureOf(error: Error): string {
   const { code } = error as NodeJS.ErrnoException;
-  if (code === 'ECONNREFUSED') return REFUSED;
+  if (code === 'ECONNREFUSED') return CONNECTION_REFUSED;
   return code === 'ECONNRESET' ? 'closed the connection' : `could not be reached (${code ?? error.name})`;
 }
 

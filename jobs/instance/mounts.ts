@@ -3,11 +3,11 @@ import { stat } from 'node:fs/promises';
 import type { Sql } from '../../core/context';
 import { DriverError } from '../../drivers/driver';
 import type { UnitSpec } from '../../drivers/runtime';
-import { volumesOf } from '../../models/instance_work';
+import { attachedVolumes } from '../../models/instance_work';
 
 /** @throws DriverError `transient` while one of them is not ready, for instance after the host has started again */
-export async function mountsOf(sql: Sql, applicationId: string): Promise<UnitSpec['mounts']> {
-  const volumes = await volumesOf(sql, applicationId);
+export async function requireMounts(sql: Sql, applicationId: string): Promise<UnitSpec['mounts']> {
+  const volumes = await attachedVolumes(sql, applicationId);
   return Promise.all(
     volumes.map(async ({ name, mount_path, path }) => {
       // The directory is inside of what is mounted: it is there only while the volume is.

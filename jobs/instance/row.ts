@@ -3,7 +3,7 @@ import type { LogLevel } from '../../core/log_line';
 import type { Handle } from '../../drivers/runtime';
 import type { Launch } from '../../models/instance_work';
 import { appendLogLines } from '../../models/log_line';
-import type { HostDrivers, JobContext, LoopRow } from '../job';
+import type { JobContext, LoopRow } from '../job';
 
 export interface InstanceRow extends LoopRow {
   project_id: string;
@@ -26,11 +26,6 @@ export interface InstanceRow extends LoopRow {
 /** Takes requests, so its health can be asked for. */
 export const WEB = 'web';
 
-export function hostDriversOf(ctx: JobContext): HostDrivers {
-  if (!ctx.drivers.host) throw new Error('this job runs only where the applications are');
-  return ctx.drivers.host;
-}
-
 /** A line of the platform in the log of the application. */
 export function appendInstanceLog(
   row: InstanceRow,
@@ -44,6 +39,6 @@ export function appendInstanceLog(
 }
 
 /** Whether its health is asked for over the network. */
-export function isChecked(row: InstanceRow, { settings }: Launch): boolean {
+export function hasHealthCheck(row: InstanceRow, { settings }: Launch): boolean {
   return row.process_type === WEB && settings.health_check.type !== 'none';
 }

@@ -1,16 +1,16 @@
 // running: its health check is made at its interval, where it has one.
 import type { Handle } from '../../drivers/runtime';
 import type { Launch } from '../../models/instance_work';
-import { around, progressing, settled, type JobContext, type Outcome } from '../job';
+import { jittered, progressing, settled, type JobContext, type Outcome } from '../job';
 import { restartAfterEnd } from './exit';
 import { probeHealth } from './health';
-import { isChecked, type InstanceRow } from './row';
+import { hasHealthCheck, type InstanceRow } from './row';
 
 /** The runtime notifies of the end of a unit; this is in case the notification was lost. */
 const UNCHECKED_INTERVAL_MS = 60_000;
 
 export function checkIntervalMs(row: InstanceRow, launch: Launch): number {
-  return isChecked(row, launch) ? launch.settings.health_check.interval_seconds * 1000 : UNCHECKED_INTERVAL_MS;
+  return hasHealthCheck(row, launch) ? launch.settings.health_check.interval_seconds * 1000 : UNCHECKED_INTERVAL_MS;
 }
 
 export async function checkRunning(
@@ -19,9 +19,9 @@ export async function checkRunning(
   handle: Handle,
   ctx: JobContext,
 ): Promise<Outcome> {
-  const nextMs = around(checkIntervalMs(row, launch));
+  const nextMs = jittered(checkIntervalMs(row, launch));
   const { health_check } = launch.settings;
-  const failure = isChecked(row, launch)
+  const failure = hasHealthCheck(row, launch)
     ? await probeHealth(health_check, row.port ?? 0, launch.hostname, ctx.signal)
     : null;
   if (failure === null) return settled(row.misses ? { misses: 0 } : {}, nextMs);

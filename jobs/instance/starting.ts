@@ -5,13 +5,13 @@ import { applicationUrl } from '../../models/application/url';
 import { platformVariables } from '../../models/deployment_plan';
 import { takenPorts, type Launch } from '../../models/instance_work';
 import { variablesOfRelease } from '../../models/release';
-import { around, progressing, settled, type JobContext, type Outcome } from '../job';
+import { jittered, progressing, settled, type JobContext, type Outcome, requireHost } from '../job';
 import { artifactDirectory } from './artifact';
-import { waitMs } from './backoff';
+import { restartDelayMs } from './backoff';
 import { restartAfterEnd } from './exit';
-import { probeHealth, REFUSED } from './health';
-import { mountsOf } from './mounts';
-import { hostDriversOf, isChecked, appendInstanceLog, type InstanceRow } from './row';
+import { probeHealth, CONNECTION_REFUSED } from './health';
+import { requireMounts } from './mounts';
+import { hasHealthCheck, appendInstanceLog, type InstanceRow } from './row';
 import { checkIntervalMs } from './running';
 
 /** Process types that take no requests count as running once they have stayed up so long. */
@@ -27,12 +27,12 @@ const UNIQUE = '23505';
 
 /** There is no unit: the next one is started when its time has come. */
 export async function startInstance(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<Outcome> {
-  const wait = waitMs(row);
+  const wait = restartDelayMs(row);
   if (wait > 0) return progressing(wait);
   try {
     const port = await choosePort(row, ctx);
     const spec = await specOf(row, launch, port, ctx);
-    const handle = await hostDriversOf(ctx).runtime.start(spec, ctx);
+    const handle = await requireHost(ctx).runtime.start(spec, ctx);
     // At once: after a crash the unit is also found by its id, but then without its time.
     await ctx.record({ handle, started_at: new Date().toISOString() });
   } catch (error) {
@@ -50,7 +50,7 @@ export async function checkStarting(
   ctx: JobContext,
 ): Promise<Outcome> {
   const upMs = Date.now() - Date.parse(row.started_at ?? new Date().toISOString());
-  if (!isChecked(row, launch))
+  if (!hasHealthCheck(row, launch))
     return upMs >= STAYED_UP_MS ? becomeRunning(row, launch, ctx) : progressing(STAYED_UP_MS - upMs);
   const fault = await healthFault(row, launch, handle, ctx);
   if (fault === null) return becomeRunning(row, launch, ctx);
@@ -67,13 +67,13 @@ async function healthFault(
   ctx: JobContext,
 ): Promise<{ after(seconds: number): string } | null> {
   const port = row.port ?? 0;
-  const { runtime } = hostDriversOf(ctx);
+  const { runtime } = requireHost(ctx);
   const failure = await probeHealth(settings.health_check, port, hostname, ctx.signal);
   const ports = await runtime.listening(handle);
   // Whatever answers there is somebody else: any program of the host can take a port that another one is about to take.
   const foreign = failure === null && ports !== null && !ports.includes(port);
   if (failure === null && !foreign) return null;
-  if (failure !== REFUSED && !foreign)
+  if (failure !== CONNECTION_REFUSED && !foreign)
     return { after: (seconds) => `did not become healthy within ${seconds} seconds: it ${failure}.` };
   const elsewhere = (ports ?? []).filter((one) => one !== port);
   const where = elsewhere.length
@@ -91,14 +91,14 @@ async function becomeRunning(row: InstanceRow, launch: Launch, ctx: JobContext):
   await appendInstanceLog(row, ctx, row.restart_count ? 'The instance is running again.' : 'The instance is running.');
   return settled(
     { status: 'running', status_reason: null, observed: null, misses: 0 },
-    around(checkIntervalMs(row, launch)),
+    jittered(checkIntervalMs(row, launch)),
   );
 }
 
 /** A new one for each start: what was left of the last one may still hold its port. */
 async function choosePort(row: InstanceRow, ctx: JobContext): Promise<number> {
   for (let turn = 1; ; turn += 1) {
-    const port = await hostDriversOf(ctx).runtime.freePort(await takenPorts(ctx.sql));
+    const port = await requireHost(ctx).runtime.freePort(await takenPorts(ctx.sql));
     try {
       await ctx.record({ port });
       return port;
@@ -117,7 +117,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     command,
     directory: artifactDirectory(launch, ctx),
     root_directory: launch.settings.root_directory,
-    mounts: row.preview_id === null ? await mountsOf(ctx.sql, row.application_id) : [],
+    mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
     env: variablesFor(row, launch, port, ctx),
     tenant: launch.tenant,
     limits: { memory_mb, cpus, processes: PROCESSES_MAX, time_ms: null, output_bytes: OUTPUT_BYTES, disk_mb },
@@ -125,7 +125,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
 }
 
 function variablesFor(row: InstanceRow, launch: Launch, port: number, ctx: JobContext): Record<string, string> {
-  const { http, https } = hostDriversOf(ctx).ingress.ports;
+  const { http, https } = requireHost(ctx).ingress.ports;
   return {
     ...variablesOfRelease(ctx.secrets, { id: launch.release_id, variables: launch.variables }),
     ...platformVariables({ ...launch, preview_id: row.preview_id }),

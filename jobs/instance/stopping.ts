@@ -2,11 +2,11 @@
 // beside the steps: what is going on is known here only to do it once; after a crash it begins again.
 import { driverContext } from '../../drivers/driver';
 import type { Handle } from '../../drivers/runtime';
-import { launchOf } from '../../models/instance_work';
+import { findLaunch } from '../../models/instance_work';
 import { wakeRow } from '../../db/lease';
-import { gone, progressing, type HostDrivers, type JobContext, type Outcome } from '../job';
+import { gone, progressing, type HostDrivers, type JobContext, type Outcome, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
-import { hostDriversOf, WEB, type InstanceRow } from './row';
+import { WEB, type InstanceRow } from './row';
 
 const stopsUnderWay = new Set<string>();
 
@@ -16,13 +16,13 @@ const KILL_MS = 30_000;
 const DEFAULT_GRACE_SECONDS = 10;
 
 export async function stopInstance(row: InstanceRow, ctx: JobContext): Promise<Outcome> {
-  const { runtime } = hostDriversOf(ctx);
+  const { runtime } = requireHost(ctx);
   const handle = row.handle ?? (await runtime.find(row.id));
   if (handle && (await runtime.inspect(handle)).state === 'running') {
     await beginStop(row, handle, ctx);
     return progressing(POLL_MS);
   }
-  if (handle) await shipLastLines(hostDriversOf(ctx), row.id);
+  if (handle) await shipLastLines(requireHost(ctx), row.id);
   await runtime.destroy(row.id, ctx);
   await ctx.record({ handle: null, port: null, deleted_at: new Date().toISOString() });
   return gone;
@@ -30,11 +30,11 @@ export async function stopInstance(row: InstanceRow, ctx: JobContext): Promise<O
 
 async function beginStop(row: InstanceRow, handle: Handle, ctx: JobContext): Promise<void> {
   if (stopsUnderWay.has(row.id)) return;
-  const launch = await launchOf(ctx.sql, row.id);
+  const launch = await findLaunch(ctx.sql, row.id);
   const graceMs = (launch?.settings.run.shutdown_grace_seconds ?? DEFAULT_GRACE_SECONDS) * 1000;
   stopsUnderWay.add(row.id);
   const { sql, log } = ctx;
-  void drainAndStop(row, handle, graceMs, hostDriversOf(ctx))
+  void drainAndStop(row, handle, graceMs, requireHost(ctx))
     .catch((error: unknown) => log.warn({ err: error }, 'An instance could not be stopped; the platform tries again.'))
     .finally(() => stopsUnderWay.delete(row.id))
     .then(() => wakeRow(sql, 'instances', row.id))

@@ -5,16 +5,16 @@ import type { Config } from '../../core/config';
 type GitSettings = Pick<Config, 'allowHttpGit' | 'allowLocalGit' | 'allowPrivateAddresses'>;
 
 /** What is wrong with a well-formed Git address on this installation; null if nothing. */
-export function addressMistake(address: string, settings: GitSettings): string | null {
+export function validateGitAddress(address: string, settings: GitSettings): string | null {
   const scheme = /^([a-z]+):\/\//i.exec(address)?.[1]?.toLowerCase() ?? 'ssh';
   if (scheme === 'file') return settings.allowLocalGit ? null : 'must be an https or ssh address';
   if (scheme === 'http' && !settings.allowHttpGit) return 'must be an https or ssh address';
-  if (!settings.allowPrivateAddresses && isPrivate(hostOf(address))) return 'must lead to a public address';
+  if (!settings.allowPrivateAddresses && isPrivate(gitHostOf(address))) return 'must lead to a public address';
   return null;
 }
 
 /** The host in its plain form: 0x7f.1, 2130706433 and 127.0.0.1 are the same. */
-function hostOf(address: string): string {
+function gitHostOf(address: string): string {
   const authority = /^[a-z]+:\/\//i.test(address)
     ? address.replace(/^[a-z]+:\/\//i, '').split(/[/?#]/, 1)[0]
     : address.split(':', 1)[0];

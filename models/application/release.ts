@@ -31,6 +31,6 @@ export async function releaseDependents(ctx: Context, applicationId: string): Pr
 }
 
 /** Locks the volumes that are attached to an application of the selected project. */
-export async function holdVolumes(ctx: Context, applicationId: string): Promise<void> {
+export async function lockVolumes(ctx: Context, applicationId: string): Promise<void> {
   await ctx.sql.query(HOLD_VOLUMES, [applicationId, ctx.project?.id]);
 }

@@ -12,7 +12,7 @@ import { named } from '../../db/statement';
 /** @throws invalid_state unless it is stopped, resource_busy */
 export async function startApplication(ctx: Context, application: Application): Promise<Application> {
   application.requireStatus(['stopped']);
-  await releaseAnew(ctx, application, null);
+  await createCurrentRelease(ctx, application, null);
   await ctx.sql.query(SCALING, [application.id]);
   return application.move(ctx, 'starting');
 }
@@ -33,7 +33,7 @@ export async function restartApplication(
   const processId = input.process_id ?? null;
   if (processId !== null) await requireProcess(ctx, application, processId);
   application.requireStatus(['running', 'crashed']);
-  await releaseAnew(ctx, application, processId);
+  await createCurrentRelease(ctx, application, processId);
   return application.move(ctx, 'restarting');
 }
 
@@ -46,7 +46,7 @@ const SCALING =
   where application_id = $1 and release_id is not null and status <> 'scaling' and (instances > 0 or running_instances > 0)`);
 
 /** The present deployment with the settings and variables of now. @param processId null = all process types @throws invalid_state */
-export async function releaseAnew(
+export async function createCurrentRelease(
   ctx: Pick<Context, 'sql' | 'secrets'>,
   application: Pick<Application, 'id' | 'current_deployment_id' | 'status'>,
   processId: string | null,

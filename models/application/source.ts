@@ -3,7 +3,7 @@ import { meets, presetDefinitions } from '../../core/catalogs';
 import type { Context } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
 import type { CreateApplicationSourceInput, UpdateApplicationSourceInput } from '../../schema/types';
-import { addressMistake } from './git_address';
+import { validateGitAddress } from './git_address';
 
 export interface Source {
   type: 'git' | 'image' | 'template';
@@ -108,7 +108,7 @@ function required(field: SourceField, detail: string): FieldError {
 }
 
 function addressMistakes(ctx: Context, source: Source): FieldError[] {
-  const detail = source.repository_url === null ? null : addressMistake(source.repository_url, ctx.config);
+  const detail = source.repository_url === null ? null : validateGitAddress(source.repository_url, ctx.config);
   return detail === null ? [] : [{ field: 'source.repository_url', code: 'invalid_format', detail }];
 }
 

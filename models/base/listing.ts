@@ -19,7 +19,7 @@ export function listing<Row extends object>(
   const expect = { sort, filters: hashFilters(options.filters) };
   const after = args.cursor != null ? ctx.cursors.decode(args.cursor, expect) : null;
   const order = comparator(sort);
-  const sorted = rows.map((row) => ({ row, place: placeOf(row, sort, key) })).sort((a, b) => order(a.place, b.place));
+  const sorted = rows.map((row) => ({ row, place: locate(row, sort, key) })).sort((a, b) => order(a.place, b.place));
   const rest = after ? sorted.filter(({ place }) => order(place, { value: after.key, id: after.id }) > 0) : sorted;
   const limit = args.limit ?? limits.pageSizeDefaultSmall;
   const data = rest.slice(0, limit);
@@ -35,7 +35,7 @@ interface Place {
 }
 
 // Catalog rows have no creation time: their key stands for it.
-function placeOf<Row extends object>(row: Row, sort: string, key: keyof Row & string): Place {
+function locate<Row extends object>(row: Row, sort: string, key: keyof Row & string): Place {
   const name = sort.replace(/^-/, '');
   const values = row as Record<string, unknown>;
   return { value: (values[name === 'created_at' ? key : name] ?? null) as Place['value'], id: String(row[key]) };

@@ -4,7 +4,6 @@ import { isId, mintId, timeOfId } from '../../core/ids';
 import { problem } from '../../core/errors';
 import type { StateMachine } from '../../core/states';
 import { meter } from '../billing';
-import type { Session, TableInfo } from '../../db/database';
 import { named } from '../../db/statement';
 import { columnsOf, tableOf, type Values } from '../../db/table';
 import { insertRow, updateRow } from '../../db/write';

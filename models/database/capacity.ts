@@ -17,7 +17,7 @@ const TAKE = named(`insert into database_ports (port, owner_id)
   having min(port) is not null returning port`);
 
 /** What databases, replicas and volumes have been promised, whether they use it or not. */
-export async function promised(ctx: Context): Promise<Promised> {
+export async function promisedCapacity(ctx: Context): Promise<Promised> {
   const rows = await ctx.sql.query<{ database_package: string | null; nodes: number; storage_gb: number }>(
     PROMISED,
     [],
@@ -40,7 +40,7 @@ export async function promised(ctx: Context): Promise<Promised> {
  */
 export async function requireCapacity(ctx: Context, more: Promised): Promise<void> {
   await ctx.sql.query(LOCK, []);
-  if (fits(await ctx.catalogs.facts(), await promised(ctx), more)) return;
+  if (fits(await ctx.catalogs.facts(), await promisedCapacity(ctx), more)) return;
   throw problem('capacity_unavailable', 'No host of the region has room for it now.', { regions: [] });
 }
 
@@ -49,7 +49,7 @@ export async function requireCapacity(ctx: Context, more: Promised): Promise<voi
  * @param ownerId id of a database, a replica or an endpoint
  * @throws capacity_unavailable
  */
-export async function takePort(ctx: Context, ownerId: string): Promise<number> {
+export async function allocatePort(ctx: Context, ownerId: string): Promise<number> {
   await ctx.sql.query(LOCK, []);
   const [from, to] = ctx.config.databasePorts;
   const [taken] = await ctx.sql.query<{ port: number }>(TAKE, [from, to, ownerId]);
@@ -58,6 +58,6 @@ export async function takePort(ctx: Context, ownerId: string): Promise<number> {
 }
 
 /** Leaves the port to another owner: the server behind it becomes that of another row. */
-export async function passPort(sql: Sql, from: string, to: string): Promise<void> {
+export async function transferPort(sql: Sql, from: string, to: string): Promise<void> {
   await sql.query(named('update database_ports set owner_id = $2 where owner_id = $1'), [from, to]);
 }

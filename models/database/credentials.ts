@@ -43,7 +43,7 @@ export function openAdminPassword(secrets: SecretBox, database: { id: string; ad
 }
 
 /** What clients of an endpoint connect to: servers listen on the loopback interface, public ones beside it. */
-export function hostOf(config: Config, access: Endpoint['access']): string {
+export function endpointHost(config: Config, access: Endpoint['access']): string {
   return access === 'private' ? '127.0.0.1' : config.ingressHost;
 }
 
@@ -69,7 +69,7 @@ export async function credentialsOf(
   return {
     ...{ username: login.username, password: login.password, database_name: server.database_name },
     endpoints: endpoints.map(({ id, name, access, port }) => {
-      const place = { host: hostOf(ctx.config, access), port };
+      const place = { host: endpointHost(ctx.config, access), port };
       return { endpoint_id: id, name, access, ...place, connection_string: connectionString(server, login, place) };
     }),
   };

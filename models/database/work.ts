@@ -4,7 +4,7 @@ import type { SecretBox } from '../../core/secrets';
 import { openPassword } from '../database_user/password';
 import { named } from '../../db/statement';
 
-export interface WantedUser {
+export interface DesiredUser {
   id: string;
   /** Of the row, as its password was read. */
   version: number;
@@ -18,8 +18,8 @@ const USERS = named(
 );
 
 /** Users as they should be, their passwords opened, the default one first. */
-export async function wantedUsers(sql: Sql, secrets: SecretBox, databaseId: string): Promise<WantedUser[]> {
-  const rows = await sql.query<WantedUser>(USERS, [databaseId]);
+export async function desiredUsers(sql: Sql, secrets: SecretBox, databaseId: string): Promise<DesiredUser[]> {
+  const rows = await sql.query<DesiredUser>(USERS, [databaseId]);
   return rows.map((row) => ({ ...row, password: openPassword(secrets, row) }));
 }
 
@@ -32,7 +32,7 @@ const APPLIED = named(`update database_users u set applied_version = wanted.vers
  * The server has these users with these passwords.
  * @returns ids of those whose password it had in another version before: what uses it holds an old one
  */
-export async function usersApplied(sql: Sql, users: readonly WantedUser[]): Promise<string[]> {
+export async function markUsersApplied(sql: Sql, users: readonly DesiredUser[]): Promise<string[]> {
   const rows = await sql.query<{ id: string; changed: boolean }>(APPLIED, [
     users.map(({ id }) => id),
     users.map(({ version }) => version),
@@ -59,7 +59,7 @@ export function directEndpoints(sql: Sql, databaseId: string, port: number): Pro
 }
 
 /** The server takes whom these endpoints allow. */
-export async function endpointsApplied(sql: Sql, endpoints: readonly DirectEndpoint[]): Promise<void> {
+export async function markEndpointsApplied(sql: Sql, endpoints: readonly DirectEndpoint[]): Promise<void> {
   if (endpoints.length)
     await sql.query(ACTIVE, [endpoints.map(({ id }) => id), endpoints.map(({ version }) => version)]);
 }
@@ -67,14 +67,14 @@ export async function endpointsApplied(sql: Sql, endpoints: readonly DirectEndpo
 const FOLLOWERS = named('select server_id from database_replicas where database_id = $1 order by id');
 
 /** Servers that follow the database, those in tear-down included. */
-export async function followersOf(sql: Sql, databaseId: string): Promise<string[]> {
+export async function followingServers(sql: Sql, databaseId: string): Promise<string[]> {
   return (await sql.query<{ server_id: string }>(FOLLOWERS, [databaseId])).map(({ server_id }) => server_id);
 }
 
 const SERVER = named('select server_id from databases where id = $1');
 
 /** Names the place of the backups of a database, also of one that is deleted but not yet gone; null where it is. */
-export async function serverOf(sql: Sql, databaseId: string): Promise<string | null> {
+export async function findServer(sql: Sql, databaseId: string): Promise<string | null> {
   const [row] = await sql.query<{ server_id: string }>(SERVER, [databaseId]);
   return row?.server_id ?? null;
 }
@@ -82,7 +82,7 @@ export async function serverOf(sql: Sql, databaseId: string): Promise<string | n
 const FREE_PORT = named('delete from database_ports where owner_id = $1');
 
 /** The server is gone: its port is another's, even while the row is kept for a backup. */
-export async function freePort(sql: Sql, ownerId: string): Promise<void> {
+export async function releasePort(sql: Sql, ownerId: string): Promise<void> {
   await sql.query(FREE_PORT, [ownerId]);
 }
 
@@ -112,7 +112,7 @@ const HELD =
   exists (select 1 from database_backups where database_id = $1) or exists (select 1 from database_endpoints where database_id = $1) or exists (select 1 from database_replicas where database_id = $1) as held`);
 
 /** Whether rows still hold that of a deleted database; `kept`: a backup does, for its days of grace. */
-export async function heldBy(sql: Sql, databaseId: string): Promise<{ kept: boolean; held: boolean }> {
+export async function findDependents(sql: Sql, databaseId: string): Promise<{ kept: boolean; held: boolean }> {
   const [row] = await sql.query<{ kept: boolean; held: boolean }>(HELD, [databaseId]);
   return row ?? { kept: false, held: false };
 }
@@ -127,6 +127,6 @@ const LOOK = {
 };
 
 /** After a start of the host nothing runs: whatever should is found soon. */
-export async function lookAtAllServers(sql: Pick<Sql, 'query'>, table: keyof typeof LOOK): Promise<void> {
+export async function wakeAllServers(sql: Pick<Sql, 'query'>, table: keyof typeof LOOK): Promise<void> {
   await sql.query(LOOK[table], []);
 }

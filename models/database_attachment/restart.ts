@@ -3,7 +3,7 @@ import type { Config } from '../../core/config';
 import type { Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
 import type { Application } from '../application';
-import { releaseAnew } from '../application/run';
+import { createCurrentRelease } from '../application/run';
 import { createRelease } from '../release';
 import { named } from '../../db/statement';
 import { refreshVariables } from './variables';
@@ -61,7 +61,7 @@ async function restart(parts: Parts, id: string): Promise<void> {
   const [application] = await sql.query<Held>(HOLD_APPLICATION, [id]);
   if (!application) return;
   if (application.current_deployment_id && LIVE.has(application.status)) {
-    await releaseAnew(parts, application, null);
+    await createCurrentRelease(parts, application, null);
     await sql.query(RESTART, [id]);
     await wake(sql, 'applications');
   }

@@ -5,7 +5,7 @@ import type { Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
 import { openPassword } from '../database_user/password';
 import { rewriteManaged, type Variables } from '../environment_variable/managed';
-import { connectionString, hostOf } from '../database/credentials';
+import { connectionString, endpointHost } from '../database/credentials';
 import { named } from '../../db/statement';
 
 interface Place {
@@ -43,7 +43,7 @@ export function variablesOf(
   endpoint: Endpoint,
   login: Login,
 ): Variables {
-  const place = { host: hostOf(config, endpoint.access), port: endpoint.port };
+  const place = { host: endpointHost(config, endpoint.access), port: endpoint.port };
   const values = [
     connectionString(database, login, place),
     place.host,

@@ -7,7 +7,7 @@ import { named } from '../../db/statement';
 const OWNER = named('select * from databases where id = $1');
 
 /** The database that a backup is of, with every column, in tear-down too. */
-export async function databaseOf<Row>(sql: Sql, databaseId: string): Promise<Row | null> {
+export async function findDatabase<Row>(sql: Sql, databaseId: string): Promise<Row | null> {
   const [row] = await sql.query<Row>(OWNER, [databaseId]);
   return row ?? null;
 }

@@ -28,7 +28,7 @@ const LOOK = named(`update database_endpoints set next_at = least(next_at, now()
   where deleted_at is null and status <> 'failed' and exists (select 1 from database_ports p where p.owner_id = database_endpoints.id)`);
 
 /** After a start of the host nothing listens: whatever should is found soon. */
-export async function lookAtAllEndpoints(sql: Pick<Sql, 'query'>): Promise<void> {
+export async function wakeAllEndpoints(sql: Pick<Sql, 'query'>): Promise<void> {
   await sql.query(LOOK, []);
 }
 

@@ -8,9 +8,9 @@ import type { DatabaseReplica } from '../database_replica';
 import { DatabaseUser } from '../database_user';
 import { openPassword, sealPassword } from '../database_user/password';
 import { ManagedDatabase } from '../database';
-import { passPort } from '../database/capacity';
+import { transferPort } from '../database/capacity';
 import { openAdminPassword, sealAdminPassword } from '../database/credentials';
-import { makeDatabaseDue } from '../database/due';
+import { wakeDatabase } from '../database/wake';
 import { named } from '../../db/statement';
 import { removeEndpointsOf } from './endpoints';
 
@@ -31,13 +31,13 @@ export async function promoteReplica(ctx: Context, replica: DatabaseReplica): Pr
   replica.requireStatus(['available']);
   await removeEndpointsOf(ctx, replica);
   const database = await insertDatabase(ctx, replica);
-  await passPort(ctx.sql, replica.id, database.id);
+  await transferPort(ctx.sql, replica.id, database.id);
   await copyUsers(ctx, replica.database_id, database);
   await DatabaseEndpoint.addDefault(ctx, database);
   await replica.move(ctx, 'promoting');
   // What it costs is that of the new database from now on.
   meter(ctx, replica, null);
-  await makeDatabaseDue(ctx.sql, replica.database_id);
+  await wakeDatabase(ctx.sql, replica.database_id);
   return database;
 }
 

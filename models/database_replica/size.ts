@@ -40,7 +40,7 @@ export async function packageFor(ctx: Context, primary: Primary, id: string): Pr
 }
 
 /** Promises a new replica, or the difference to its present package. @throws capacity_unavailable */
-export async function promiseMore(
+export async function reserveCapacity(
   ctx: Context,
   primary: Primary,
   size: DatabasePackageRow,
@@ -58,7 +58,7 @@ const FOLLOWED = named(
 );
 
 /** Replicas are made anew in the new version, which has to be able to. @throws engine_feature_unsupported */
-export async function requireFollowing(
+export async function requireReplicasFollow(
   ctx: Context,
   database: { id: string; engine: string },
   engine_version: string,

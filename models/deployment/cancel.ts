@@ -1,5 +1,5 @@
 // The end of deployments that nobody waits for any more. The row decides: whoever holds it canceled or activated it.
-import type { Session } from '../../db/database';
+import type { Session } from '../../db/control_database';
 import { named } from '../../db/statement';
 
 const OLDER_PUSHES = named(`update deployments set status = 'canceled', status_reason = $4, finished_at = now(),

@@ -5,7 +5,7 @@ import { limits } from '../../core/limits';
 import { named } from '../../db/statement';
 import { columnsOf, tableOf } from '../../db/table';
 import { Deployment } from '../deployment';
-import { OWN } from './own';
+import { OWN } from './of_application';
 
 /** The newest of an application, at most `limit` (1 to 100): one query for all applications of a page. */
 export function newestDeployments(

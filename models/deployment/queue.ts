@@ -2,7 +2,7 @@
 import { problem } from '../../core/errors';
 import { mintId, timeOfId } from '../../core/ids';
 import type { Source } from '../application/source';
-import type { Session } from '../../db/database';
+import type { Session } from '../../db/control_database';
 import { named } from '../../db/statement';
 import { cancelOlderPushes } from './cancel';
 

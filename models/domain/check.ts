@@ -30,11 +30,11 @@ const GIVE_UP_MS = limits.domainVerificationHours * HOUR_MS;
  * Asks the DNS for the records of a domain, 5 s at most. Changes nothing.
  * @returns null where the DNS gives no answer
  */
-export async function askDns(dns: Probes['dns'], target: Target, ingress: Ingress): Promise<Findings | null> {
+export async function lookUpDns(dns: Probes['dns'], target: Target, ingress: Ingress): Promise<Findings | null> {
   const late = new AbortController();
   const noAnswer = sleep(limits.probeTimeoutMs, null, { signal: late.signal }).catch(() => null);
   try {
-    return await Promise.race([ask(dns, target, ingress), noAnswer]);
+    return await Promise.race([lookUp(dns, target, ingress), noAnswer]);
   } catch (error) {
     if ((error as Error).name === 'DriverError') return null;
     throw error;
@@ -47,7 +47,7 @@ export async function askDns(dns: Probes['dns'], target: Target, ingress: Ingres
  * What becomes of a domain after a check: found = active; missing for 72 hours = failed; else as it was.
  * @param findings null where the DNS gave no answer: that proves nothing, so an active domain stays as it is
  */
-export function judge(domain: Checked, findings: Findings | null, ingress: Ingress, now: Date): Verdict {
+export function evaluateDomain(domain: Checked, findings: Findings | null, ingress: Ingress, now: Date): Verdict {
   if (!findings) return unanswered(domain, now);
   const at = now.toISOString();
   const status_reason = missingOf(domain, ingress, findings);
@@ -97,7 +97,7 @@ function unanswered(
 const NONE: string[] = [];
 
 // Addresses are asked for only where no CNAME settles it: the ingress' own name may be unknown to these resolvers.
-async function ask(dns: Probes['dns'], target: Target, ingress: Ingress): Promise<Findings> {
+async function lookUp(dns: Probes['dns'], target: Target, ingress: Ingress): Promise<Findings> {
   const { hostname, type } = target;
   const [txt, cname, acme] = await Promise.all([
     dns.txt(ownershipName(hostname)),

@@ -25,8 +25,8 @@ export function baseOf(hostname: string): string {
 /** Refuses names that can belong to no customer. @throws validation_failed (hostname, invalid_format) */
 export function requireForeign(config: Config, hostname: string): void {
   const base = baseOf(hostname);
-  if (getPublicSuffix(base, asGiven) === base) refuse('is a public suffix');
-  if (ownDomains(config).some((own) => covers(own, hostname))) refuse('belongs to the platform');
+  if (getPublicSuffix(base, asGiven) === base) hostnameProblem('is a public suffix');
+  if (ownDomains(config).some((own) => covers(own, hostname))) hostnameProblem('belongs to the platform');
 }
 
 function ownDomains(config: Config): string[] {
@@ -40,6 +40,6 @@ function covers(own: string, hostname: string): boolean {
   return takesOwn || base === own || base.endsWith(`.${own}`);
 }
 
-function refuse(detail: string): never {
+function hostnameProblem(detail: string): never {
   throw validationFailed([{ field: 'hostname', code: 'invalid_format', detail }]);
 }

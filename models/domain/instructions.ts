@@ -27,7 +27,7 @@ export interface Findings {
   ingress: string[];
 }
 
-type Wanted = Pick<DnsInstruction, 'purpose' | 'type' | 'name' | 'value'>;
+type RequiredRecord = Pick<DnsInstruction, 'purpose' | 'type' | 'name' | 'value'>;
 
 export function ingressOf(config: Config): Ingress {
   return { host: config.ingressHost, addresses: config.ingressIps };
@@ -45,7 +45,7 @@ export function challengeName(hostname: string): string {
 
 /** Every record to create, with its status after the last check; `findings` null = never checked. */
 export function instructionsFor(target: Target, ingress: Ingress, findings: Findings | null): DnsInstruction[] {
-  return wantedRecords(target, ingress).map((wanted) => {
+  return requiredRecords(target, ingress).map((wanted) => {
     const observed_values = findings ? observedFor(wanted, findings) : [];
     const verified = findings !== null && isThere(wanted, target, ingress, findings);
     return {
@@ -85,16 +85,16 @@ export function missingOf(target: Target, ingress: Ingress, findings: Findings):
     .join(' ');
 }
 
-function wantedRecords(target: Target, ingress: Ingress): Wanted[] {
+function requiredRecords(target: Target, ingress: Ingress): RequiredRecord[] {
   const { hostname, type, verification_token } = target;
-  const ownership: Wanted = {
+  const ownership: RequiredRecord = {
     purpose: 'ownership',
     type: 'TXT',
     name: ownershipName(hostname),
     value: verification_token,
   };
   if (type === 'apex') return [...apexRecords(hostname, ingress), ownership];
-  const routing: Wanted = { purpose: 'routing', type: 'CNAME', name: hostname, value: ingress.host };
+  const routing: RequiredRecord = { purpose: 'routing', type: 'CNAME', name: hostname, value: ingress.host };
   if (type === 'subdomain') return [routing, ownership];
   return [
     routing,
@@ -104,7 +104,7 @@ function wantedRecords(target: Target, ingress: Ingress): Wanted[] {
 }
 
 // An apex can't have a CNAME (RFC 1034 section 3.6.2). Without known addresses the provider has to follow the name.
-function apexRecords(name: string, ingress: Ingress): Wanted[] {
+function apexRecords(name: string, ingress: Ingress): RequiredRecord[] {
   if (!ingress.addresses.length) return [{ purpose: 'routing', type: 'ALIAS', name, value: ingress.host }];
   return ingress.addresses.map((value) => ({
     purpose: 'routing',
@@ -118,7 +118,7 @@ function challengeTarget({ verification_token }: Target, ingress: Ingress): stri
   return `${verification_token}.acme.${ingress.host}`;
 }
 
-function observedFor({ purpose, type }: Wanted, findings: Findings): string[] {
+function observedFor({ purpose, type }: RequiredRecord, findings: Findings): string[] {
   if (purpose === 'ownership') return findings.txt;
   if (purpose === 'certificate') return findings.acme;
   if (type === 'A') return findings.a;
@@ -126,7 +126,7 @@ function observedFor({ purpose, type }: Wanted, findings: Findings): string[] {
   return findings.cname.length ? findings.cname : [...findings.a, ...findings.aaaa];
 }
 
-function isThere(wanted: Wanted, target: Target, ingress: Ingress, findings: Findings): boolean {
+function isThere(wanted: RequiredRecord, target: Target, ingress: Ingress, findings: Findings): boolean {
   const observed = observedFor(wanted, findings);
   if (wanted.purpose !== 'routing') return observed.includes(wanted.value);
   if (wanted.type === 'CNAME' || wanted.type === 'ALIAS') return isRouted(target, ingress, findings);

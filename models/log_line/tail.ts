@@ -42,19 +42,19 @@ export async function linesAfter(
   const known = looked.get(ctx);
   const from = known?.after === after ? known.place : after;
   const { lines, until } =
-    from === null ? await newest(ctx, scope, args) : await arrived(ctx, scope, args, placeOf(from));
+    from === null ? await newest(ctx, scope, args) : await arrived(ctx, scope, args, positionOf(from));
   if (lines.length) looked.delete(ctx);
   else looked.set(ctx, { after, place: until });
   return lines;
 }
 
-interface Look {
+interface TailRead {
   lines: TailLine[];
   /** Snapshot of the look. */
   until: string;
 }
 
-async function newest(ctx: Context, scope: LogScope, args: LogPageArguments): Promise<Look> {
+async function newest(ctx: Context, scope: LogScope, args: LogPageArguments): Promise<TailRead> {
   const { rows, now } = await select(ctx, scope, args, {
     order: 'desc',
     limit: args.limit ?? limits.logPageSizeDefault,
@@ -62,7 +62,7 @@ async function newest(ctx: Context, scope: LogScope, args: LogPageArguments): Pr
   return { lines: placed(rows.reverse(), EMPTY_SNAPSHOT, now, now), until: now };
 }
 
-async function arrived(ctx: Context, scope: LogScope, args: LogPageArguments, place: ReadPosition): Promise<Look> {
+async function arrived(ctx: Context, scope: LogScope, args: LogPageArguments, place: ReadPosition): Promise<TailRead> {
   const first = await arrivedOnce(ctx, scope, args, place);
   if (!place.partly || first.lines.length === limits.logPageSizeMax) return first;
   // The rest of a batch that was broken off, and what came behind it.
@@ -70,7 +70,12 @@ async function arrived(ctx: Context, scope: LogScope, args: LogPageArguments, pl
   return { lines: [...first.lines, ...lines], until };
 }
 
-async function arrivedOnce(ctx: Context, scope: LogScope, args: LogPageArguments, place: ReadPosition): Promise<Look> {
+async function arrivedOnce(
+  ctx: Context,
+  scope: LogScope,
+  args: LogPageArguments,
+  place: ReadPosition,
+): Promise<TailRead> {
   const since = new Date(Math.max(Date.now() - ARRIVING_MS, Date.parse(args.since ?? '') || 0)).toISOString();
   const limit = limits.logPageSizeMax;
   const { rows, now } = await select(ctx, scope, { ...args, since }, { order: 'asc', limit, place });
@@ -90,7 +95,7 @@ function placed(rows: readonly Row[], seen: string, until: string, last: string 
 }
 
 /** @throws invalid_cursor */
-function placeOf(text: string): ReadPosition {
+function positionOf(text: string): ReadPosition {
   const place = parseReadPosition(text);
   if (!place) throw problem('invalid_cursor');
   return place;
@@ -139,7 +144,7 @@ function arrivedConditions({ seen, partly }: ReadPosition, values: unknown[]): s
   return conditions;
 }
 
-/** No transaction of the platform lives as long: the time-outs of db/database.ts see to it. */
+/** No transaction of the platform lives as long: the time-outs of db/control_database.ts see to it. */
 const LONGEST_MS = 60_000;
 const SAMPLE_MS = 10_000;
 const samples: { at: number; xmax: bigint }[] = [];

@@ -4,7 +4,7 @@ import { problem } from '../../core/errors';
 import type { Source } from '../application/source';
 
 /** The source as it was when the remote was asked, which ref it was asked for, and what it said. */
-export interface Found {
+export interface ProbedHead {
   source: Source;
   /** As the preview keeps it: a branch, or a full ref of a pull request. */
   branch: string;
@@ -15,7 +15,7 @@ export interface Found {
  * What to ask a remote for a preview, and for its deployments: what they keep as their branch is a full ref for a pull
  * request. No preview is made of a branch whose name begins like one.
  */
-export function questionOf(branch: string): SourceRef {
+export function sourceQuestionOf(branch: string): SourceRef {
   return branch.startsWith('refs/') ? { ref: branch } : { branch };
 }
 
@@ -24,8 +24,8 @@ export function questionOf(branch: string): SourceRef {
  * @param found null where the application had no Git source
  * @throws source_not_configured, reference_not_found with `field`, provider_error
  */
-export function headOf(
-  found: Found | null,
+export function requireHead(
+  found: ProbedHead | null,
   pullRequest: number | null,
 ): { source: Source; branch: string; sha: string } {
   if (!found)

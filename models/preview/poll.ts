@@ -2,11 +2,11 @@
 import type { Probes } from '../../core/context';
 import { PLATFORM, recordEvent } from '../activity';
 import type { Source } from '../application/source';
-import type { Session } from '../../db/database';
+import type { Session } from '../../db/control_database';
 import { queueDeployment } from '../deployment/queue';
 import { Preview } from '../preview';
 import { named } from '../../db/statement';
-import { questionOf } from './head';
+import { sourceQuestionOf } from './head';
 
 interface Polled {
   id: string;
@@ -44,7 +44,7 @@ export async function pollPreview(
   if (!preview?.source?.repository_url) return false;
   const answer = await probes.source.resolveCommit(
     { address: preview.source.repository_url },
-    questionOf(preview.branch),
+    sourceQuestionOf(preview.branch),
   );
   return answer.found && queueHead(sql, preview, preview.source, answer.sha);
 }

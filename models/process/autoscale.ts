@@ -11,7 +11,7 @@ export interface AutoscalerState {
   changed_at: string | null;
 }
 
-export interface Look {
+export interface Measurement {
   /** Wanted instances now. */
   instances: number;
   /** The measure of the average instance, in the unit of the target; null where nothing was measured. */
@@ -25,7 +25,7 @@ export interface Decision {
 }
 
 /** Time between two looks. */
-export const LOOK_MS = 30_000;
+export const POLL_MS = 30_000;
 
 /** Near the target nothing happens: as a share of it. */
 const UPPER = 1.1;
@@ -39,7 +39,11 @@ const COOL_DOWN_MS = 60_000;
 const FRESH: AutoscalerState = { above: 0, below: 0, changed_at: null };
 
 /** What follows from one look. Bounds that were changed act at once. */
-export function decide(policy: Autoscaling, before: AutoscalerState | null, { instances, value, now }: Look): Decision {
+export function decide(
+  policy: Autoscaling,
+  before: AutoscalerState | null,
+  { instances, value, now }: Measurement,
+): Decision {
   const state = before ?? FRESH;
   const bounded = clamped(instances, policy);
   if (bounded !== instances) return changed(bounded, now);

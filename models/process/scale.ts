@@ -18,7 +18,7 @@ interface Size {
  * @param own of the process type; null = the application's
  * @throws reference_not_found for a size that the catalog no longer has
  */
-export async function sizeOf(
+export async function processSizeOf(
   ctx: Context,
   application: { application_type: string; region: string },
   own: string | null | undefined,

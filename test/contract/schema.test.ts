@@ -1,7 +1,7 @@
 // The golden files are those of the sources: what changes outside shows in review.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { openDatabase, type Database } from '../../db/database';
+import { openControlDatabase, type ControlDatabase } from '../../db/control_database';
 import { named } from '../../db/statement';
 import { allKinds } from '../../models/base/registry';
 import { errors } from '../../core/errors';
@@ -10,14 +10,14 @@ import { createTestDatabase, type TestDatabase } from '../support/database';
 import { core } from '../support/world';
 
 let test: TestDatabase;
-let database: Database;
+let database: ControlDatabase;
 let files: Record<string, string>;
 
 const run = <Row = object>(text: string): Promise<Row[]> => database.query<Row>(named(text), []);
 
 beforeAll(async () => {
   test = await createTestDatabase();
-  database = openDatabase(test.url, { poolSize: 2 });
+  database = openControlDatabase(test.url, { poolSize: 2 });
   files = await goldenFiles(core, run);
 });
 

@@ -1,6 +1,6 @@
 // One row, one worker: also when workers stop, stall and come back.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { claim, purge, record, release, renew, settle } from '../../db/lease';
+import { claimRow, purgeRow, recordColumns, releaseRow, renewLeases, settleRow } from '../../db/lease';
 import { startWorkerProcess, type WorkerProcess } from '../support/worker_process';
 import { openWorkshop, until, type Workshop } from '../support/workshop';
 
@@ -126,7 +126,7 @@ test.each(['the same worker', 'another worker'])(
   'a lease that is over holds nothing, also when %s has the next one',
   async (next) => {
     const sql = workshop.database;
-    const take = (owner: string) => claim(sql, 'schedules', { owner, leaseMs: 1, deadlineMs: 60_000, avoid: [] });
+    const take = (owner: string) => claimRow(sql, 'schedules', { owner, leaseMs: 1, deadlineMs: 60_000, avoid: [] });
     await addProbes(1);
     await workshop.rows('update schedules set deleted_at = now()');
     const over = (await take('worker'))?.lease;
@@ -136,16 +136,16 @@ test.each(['the same worker', 'another worker'])(
     const before = await workshop.row('schedules', 'probe_1');
 
     expect(
-      await settle(sql, over, { ending: 'done', columns: { driver: 'x' }, nextMs: null, error: null }, null),
+      await settleRow(sql, over, { ending: 'done', columns: { driver: 'x' }, nextMs: null, error: null }, null),
     ).toBeNull();
-    expect(await record(sql, over, { driver: 'x' })).toBe(false);
-    expect(await purge(sql, over)).toBe(false);
-    await release(sql, over);
+    expect(await recordColumns(sql, over, { driver: 'x' })).toBe(false);
+    expect(await purgeRow(sql, over)).toBe(false);
+    await releaseRow(sql, over);
     expect(await workshop.row('schedules', 'probe_1')).toEqual(before);
-    expect((await renew(sql, 'schedules', over.owner, ['probe_1'], 1)).get('probe_1')).not.toBe(over.fence);
+    expect((await renewLeases(sql, 'schedules', over.owner, ['probe_1'], 1)).get('probe_1')).not.toBe(over.fence);
 
-    expect(await record(sql, current, { driver: 'x' })).toBe(true);
-    expect(await settle(sql, current, { ending: 'done', columns: {}, nextMs: null, error: null }, null)).toEqual({
+    expect(await recordColumns(sql, current, { driver: 'x' })).toBe(true);
+    expect(await settleRow(sql, current, { ending: 'done', columns: {}, nextMs: null, error: null }, null)).toEqual({
       changed: false,
       status: null,
     });
@@ -160,11 +160,12 @@ test.each(['the same worker', 'another worker'])(
 
 test('a row whose worker died has its whole time again; one that fails keeps its deadline', async () => {
   const sql = workshop.database;
-  const take = (deadlineMs: number) => claim(sql, 'schedules', { owner: 'worker', leaseMs: 1, deadlineMs, avoid: [] });
+  const take = (deadlineMs: number) =>
+    claimRow(sql, 'schedules', { owner: 'worker', leaseMs: 1, deadlineMs, avoid: [] });
   await addProbes(1);
   const first = await take(1_000);
   expect(first?.deadlineInMs).toBeGreaterThan(900);
-  await settle(sql, first?.lease as never, { ending: 'failed', columns: {}, nextMs: 0, error: 'x' }, null);
+  await settleRow(sql, first?.lease as never, { ending: 'failed', columns: {}, nextMs: 0, error: 'x' }, null);
   await sleep(20);
   const second = await take(60_000);
   expect(second?.deadlineInMs).toBeLessThan(1_000);

@@ -8,7 +8,7 @@ import type { IngressDriver } from '../../drivers/ingress';
 import { job as certificateJob } from '../../jobs/certificate';
 import { job as domainJob } from '../../jobs/domain';
 import { startLoop, type Loop } from '../../jobs/loop';
-import { certificateOf, challengeOf, type ServedCertificate } from '../../models/certificate';
+import { findServedCertificate, findChallenge, type ServedCertificate } from '../../models/certificate';
 import { listen } from '../../platform/listener';
 import { startDnsServer, type DnsServer } from './dns_server';
 import { domainsOf, INGRESS, type DomainBody, type Domains } from './domains';
@@ -98,7 +98,7 @@ export async function openCertificateBench(): Promise<CertificateBench> {
           [hostname],
         )
       )[0]?.s ?? 0,
-    served: (hostname) => certificateOf(database, secrets, hostname),
+    served: (hostname) => findServedCertificate(database, secrets, hostname),
     handshake: (servername, ca) => handshake(ingress.ports.https ?? 0, servername, ca),
     heard() {
       const names: string[] = [];
@@ -141,9 +141,10 @@ async function settled(check: () => Promise<void>): Promise<Error | null> {
 function ingressFor({ platform: { database, secrets } }: TestService, asked: string[]): Promise<IngressDriver> {
   const challenge = (token: string): Promise<string | null> => {
     asked.push(token);
-    return challengeOf(database, token);
+    return findChallenge(database, token);
   };
-  const certificate = (host: string): Promise<ServedCertificate | null> => certificateOf(database, secrets, host);
+  const certificate = (host: string): Promise<ServedCertificate | null> =>
+    findServedCertificate(database, secrets, host);
   return openIngress({ host: '127.0.0.1', port: 0, tlsPort: 0, parts: { certificate, challenge, line: () => {} } });
 }
 

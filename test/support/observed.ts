@@ -4,7 +4,7 @@ import path from 'node:path';
 import { mintId } from '../../core/ids';
 import { createLog } from '../../core/log';
 import { openLocalRuntime, type LocalRuntimeOptions } from '../../drivers/runtime/local';
-import { describeTables, openDatabase, type Database } from '../../db/database';
+import { describeTables, openControlDatabase, type ControlDatabase } from '../../db/control_database';
 import { named } from '../../db/statement';
 import { startShipper } from '../../agents/shipper';
 import { createTestDatabase } from './database';
@@ -13,7 +13,7 @@ import { openTrial, type Trial } from './runtime';
 
 export interface Observed {
   url: string;
-  database: Database;
+  database: ControlDatabase;
   trial: Trial;
   project: string;
   application: DeployedApplication;
@@ -27,7 +27,7 @@ export interface Observed {
 
 export async function openObserved(): Promise<Observed> {
   const { url, drop } = await createTestDatabase();
-  const database = openDatabase(url, { poolSize: 4 });
+  const database = openControlDatabase(url, { poolSize: 4 });
   await describeTables(database);
   const trial = await openTrial({ sandbox: 'none', limits: 'poll' });
   const sql = <Row>(text: string, values: unknown[] = []): Promise<Row[]> => database.query<Row>(named(text), values);
@@ -78,7 +78,7 @@ export async function startShipperProcess({ url, trial }: Observed): Promise<Shi
 }
 
 async function main({ url, runtime }: { url: string; runtime: LocalRuntimeOptions }): Promise<void> {
-  const database = openDatabase(url, { poolSize: 2 });
+  const database = openControlDatabase(url, { poolSize: 2 });
   startShipper({ database, runtime: await openLocalRuntime(runtime), log: createLog('warn') });
   process.stdout.write('ready\n');
 }

@@ -10,7 +10,7 @@ import { secretBox } from '../../core/secrets';
 import { directoryVolumes } from '../../drivers/volume/directory';
 import { loopImageVolumes } from '../../drivers/volume/loop_image';
 import type { LoopParts, Values } from '../../jobs/job';
-import { describeTables, openDatabase, type Database } from '../../db/database';
+import { describeTables, openControlDatabase, type ControlDatabase } from '../../db/control_database';
 import { listen } from '../../platform/listener';
 import { openProbes } from '../../platform/probes';
 import { createTestDatabase } from './database';
@@ -21,7 +21,7 @@ export const UNIT_BYTES = 1 << 20;
 export interface Workshop {
   url: string;
   directory: string;
-  database: Database;
+  database: ControlDatabase;
   parts: LoopParts;
   /** Volumes as the API inserts them. */
   addVolumes(count: number, values?: Values): Promise<string[]>;
@@ -64,7 +64,7 @@ export async function openWorkshop(): Promise<Workshop> {
 /** What a loop is given, here and in child processes. */
 export async function openParts(url: string, directory: string, level: LogLevel): Promise<LoopParts> {
   const log = createLog(level);
-  const database = openDatabase(url, { poolSize: 8 });
+  const database = openControlDatabase(url, { poolSize: 8 });
   await describeTables(database);
   const config = loadConfig({ PLATFORM_DATA_DIR: directory });
   const place = { directory, sizeUnitBytes: UNIT_BYTES };
@@ -88,7 +88,7 @@ export async function until(what: string, check: () => Promise<boolean>, withinM
   }
 }
 
-async function addVolumes(database: Database, count: number, values: Values = {}): Promise<string[]> {
+async function addVolumes(database: ControlDatabase, count: number, values: Values = {}): Promise<string[]> {
   const made = Array.from({ length: count }, () => ({
     id: mintId('vol'),
     created_at: new Date(),
@@ -103,7 +103,7 @@ async function addVolumes(database: Database, count: number, values: Values = {}
   return made.map(({ id }) => id);
 }
 
-async function change(database: Database, table: string, id: string, values: Values): Promise<void> {
+async function change(database: ControlDatabase, table: string, id: string, values: Values): Promise<void> {
   const { knex } = database;
   const bumped = { generation: knex.raw('generation + 1'), next_at: knex.raw('now()'), attempts: 0, deadline_at: null };
   await knex.transaction(async (trx) => {

@@ -13,7 +13,7 @@ const STOP =
 const WAKE = named(`select pg_notify('due', $1)`);
 
 /** The job of the application looks at it as soon as the transaction is committed. */
-export async function makeApplicationDue(sql: Sql, applicationId: string): Promise<void> {
+export async function wakeApplication(sql: Sql, applicationId: string): Promise<void> {
   await sql.query(DUE, [applicationId]);
   await sql.query(WAKE, ['applications']);
 }

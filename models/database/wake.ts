@@ -10,7 +10,7 @@ const DUE = named(
 const WAKE = named(`select pg_notify('due', 'databases')`);
 
 /** The job of the database looks at it as soon as the transaction is committed, and so do those of what listens before it. */
-export async function makeDatabaseDue(sql: Sql, databaseId: string): Promise<void> {
+export async function wakeDatabase(sql: Sql, databaseId: string): Promise<void> {
   await sql.query(DUE, [databaseId]);
   await sql.query(WAKE, []);
   await wakeEndpoints(sql, databaseId);

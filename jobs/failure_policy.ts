@@ -1,4 +1,5 @@
 // What follows from the end of a step: the failure policy of decision 3.
+import { toSentence } from '../core/sentence';
 import { DriverError, type DriverErrorReason } from '../drivers/driver';
 import type { Claim, WriteBack } from '../db/lease';
 import type { Job, Outcome } from './job';
@@ -22,7 +23,7 @@ export function writeBackOf(outcome: Exclude<Outcome, { kind: 'gone' }>): WriteB
  * Tear-down, and kinds without the status `failed`, are tried for ever.
  * @param claim as it was taken; `deadlineInMs` counted from now
  */
-export function judge(error: unknown, job: Job, claim: Claim): WriteBack {
+export function failureWriteBack(error: unknown, job: Job, claim: Claim): WriteBack {
   const known = error instanceof DriverError ? error : null;
   const internal =
     error instanceof Error ? [error.message, reasonBehind(error)].filter(Boolean).join(': ') : String(error);
@@ -48,14 +49,10 @@ function mayFail(job: Job, { row }: Claim): boolean {
 
 // Messages of drivers are made for users; those of other errors may tell of our insides.
 function reasonFor(known: DriverError | null, job: Job, when: 'at_once' | 'in_time'): string {
-  const text = sentence(known?.message ?? 'the platform met an internal error');
+  const text = toSentence(known?.message ?? 'the platform met an internal error');
   if (when === 'at_once') return text;
   const minutes = Math.max(1, Math.round((job.deadlineMs ?? DEADLINE_MS) / 60_000));
   return `Given up after ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} of tries. ${text}`;
-}
-
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }
 
 function reasonBehind(error: Error): string | null {

@@ -1,16 +1,16 @@
 // A wait that can be cut short. A ring while nobody waits is remembered.
 
-export interface Bell {
-  ring(): void;
+export interface WakeSignal {
+  notify(): void;
   /** Until the next ring, at most `ms`. */
   wait(ms: number): Promise<void>;
 }
 
-export function openBell(): Bell {
+export function openWakeSignal(): WakeSignal {
   let rung = false;
   let wake: (() => void) | null = null;
   return {
-    ring() {
+    notify() {
       rung = true;
       wake?.();
     },

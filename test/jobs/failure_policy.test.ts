@@ -1,5 +1,5 @@
 import { openBreaker } from '../../jobs/breaker';
-import { backoffMs, judge } from '../../jobs/verdict';
+import { backoffMs, failureWriteBack } from '../../jobs/failure_policy';
 import { DriverError } from '../../drivers/driver';
 import type { Claim, LoopRow } from '../../db/lease';
 
@@ -22,12 +22,15 @@ test('the pause doubles from 0.2 s to 60 s, give or take a half', () => {
 
 test('a kind without the status failed is tried for ever, at the longest pause where the values cannot work', () => {
   const job = { table: 'things', reconcile: () => Promise.reject(new Error()) };
-  expect(judge(new DriverError('transient', 'x', 90_000), job, claim)).toMatchObject({
+  expect(failureWriteBack(new DriverError('transient', 'x', 90_000), job, claim)).toMatchObject({
     ending: 'failed',
     nextMs: 90_000,
     columns: {},
   });
-  expect(judge(new DriverError('invalid', 'x'), job, claim)).toMatchObject({ ending: 'failed', nextMs: 60_000 });
+  expect(failureWriteBack(new DriverError('invalid', 'x'), job, claim)).toMatchObject({
+    ending: 'failed',
+    nextMs: 60_000,
+  });
 });
 
 test('the breaker opens when several rows in a row fail, for their driver alone, and not for one bad row', async () => {

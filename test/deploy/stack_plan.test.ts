@@ -1,8 +1,8 @@
-import { planStack } from '../../jobs/application/rule';
-import { isCrashed, waitMs, withExit } from '../../jobs/instance/backoff';
-import type { Present, Want } from '../../models/stack';
+import { planStack } from '../../jobs/application/stack_plan';
+import { isCrashed, restartDelayMs, appendExit } from '../../jobs/instance/backoff';
+import type { PresentInstance, DesiredProcess } from '../../models/stack';
 
-const want = (values: Partial<Want> = {}): Want => ({
+const want = (values: Partial<DesiredProcess> = {}): DesiredProcess => ({
   process_id: 'prc_web',
   type: 'web',
   release_id: 'rel_2',
@@ -10,7 +10,7 @@ const want = (values: Partial<Want> = {}): Want => ({
   instances: 2,
   ...values,
 });
-const present = (id: string, values: Partial<Present> = {}): Present => ({
+const present = (id: string, values: Partial<PresentInstance> = {}): PresentInstance => ({
   id,
   process_id: 'prc_web',
   process_type: 'web',
@@ -22,7 +22,7 @@ const present = (id: string, values: Partial<Present> = {}): Present => ({
   candidate: false,
   ...values,
 });
-const counts = (wants: Want[], all: Present[]): [number, string[]] => {
+const counts = (wants: DesiredProcess[], all: PresentInstance[]): [number, string[]] => {
   const { start, retire } = planStack(wants, all);
   return [start.reduce((sum, one) => sum + one.count, 0), retire];
 };
@@ -79,17 +79,19 @@ describe('an instance that ends', () => {
 
   test('is left alone for a second, doubled with each further exit up to a minute', () => {
     const exits = [at.toISOString()];
-    expect(waitMs({ exits: [], status: 'starting' }, at.getTime())).toBe(0);
-    expect(waitMs({ exits, status: 'starting' }, at.getTime())).toBe(1000);
-    expect(waitMs({ exits: [...exits, ...exits, ...exits], status: 'starting' }, at.getTime() + 500)).toBe(3500);
-    expect(waitMs({ exits, status: 'crashed' }, at.getTime())).toBe(60_000);
-    expect(waitMs({ exits, status: 'starting' }, at.getTime() + 5000)).toBe(0);
+    expect(restartDelayMs({ exits: [], status: 'starting' }, at.getTime())).toBe(0);
+    expect(restartDelayMs({ exits, status: 'starting' }, at.getTime())).toBe(1000);
+    expect(restartDelayMs({ exits: [...exits, ...exits, ...exits], status: 'starting' }, at.getTime() + 500)).toBe(
+      3500,
+    );
+    expect(restartDelayMs({ exits, status: 'crashed' }, at.getTime())).toBe(60_000);
+    expect(restartDelayMs({ exits, status: 'starting' }, at.getTime() + 5000)).toBe(0);
   });
 
   test('is crashed after five exits within ten minutes', () => {
     let exits: string[] = [];
-    for (let minute = 0; minute < 5; minute += 1) exits = withExit(exits, new Date(at.getTime() + minute * 60_000));
+    for (let minute = 0; minute < 5; minute += 1) exits = appendExit(exits, new Date(at.getTime() + minute * 60_000));
     expect(isCrashed(exits)).toBe(true);
-    expect(isCrashed(withExit(exits, new Date(at.getTime() + 14 * 60_000)))).toBe(false);
+    expect(isCrashed(appendExit(exits, new Date(at.getTime() + 14 * 60_000)))).toBe(false);
   });
 });

@@ -1,43 +1,44 @@
 // What happens to the data of a database: they come from a backup, from a replica, from a moment before; they are brought to
 // a newer version. What each begins with stands in the row until it is done, so after a crash it goes on.
+import { toSentence } from '../../core/sentence';
 import type { ServerSpec } from '../../drivers/database';
 import { DriverError } from '../../drivers/driver';
-import { endPromotion, serverOf, wakeReplicas } from '../../models/database/work';
+import { endPromotion, findServer, wakeReplicas } from '../../models/database/work';
 import { progressing, type JobContext, type Outcome } from '../job';
-import { keep } from './keep';
-import { engineOf, isOverdue, sentence, type DatabaseRow } from './row';
-import { wantedOf } from './spec';
+import { reconcileServer } from './reconcile';
+import { requireEngineDriver, isPastDeadline, type DatabaseRow } from './row';
+import { desiredServer } from './spec';
 
 /** A new database begins empty, as a copy of another one, or as what a replica was. */
-export async function provision(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  if (row.observed?.begun || (row.server_id === row.id && !row.restore_from)) return keep(row, ctx);
-  const engine = engineOf(ctx, row.engine);
-  const { spec } = await wantedOf(row, ctx);
+export async function provisionDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  if (row.observed?.begun || (row.server_id === row.id && !row.restore_from)) return reconcileServer(row, ctx);
+  const engine = requireEngineDriver(ctx, row.engine);
+  const { spec } = await desiredServer(row, ctx);
   if (row.server_id !== row.id) await promote(row, spec, ctx);
-  else await engine.restore(spec, { id: 'copy', ...(await originOf(row, ctx)) }, ctx);
+  else await engine.restore(spec, { id: 'copy', ...(await findOrigin(row, ctx)) }, ctx);
   await ctx.record({ driver: row.engine, observed: { ...row.observed, begun: true } });
   return progressing(0);
 }
 
 async function promote(row: DatabaseRow, spec: ServerSpec, ctx: JobContext): Promise<void> {
-  await engineOf(ctx, row.engine).promote(spec, ctx);
+  await requireEngineDriver(ctx, row.engine).promote(spec, ctx);
   await endPromotion(ctx.sql, row.server_id);
 }
 
-async function originOf(
+async function findOrigin(
   { restore_from }: DatabaseRow,
   ctx: JobContext,
 ): Promise<{ server_id: string; backup_id: string | null; until: string | null }> {
-  const server_id = restore_from && (await serverOf(ctx.sql, restore_from.database_id));
+  const server_id = restore_from && (await findServer(ctx.sql, restore_from.database_id));
   if (!restore_from || !server_id) throw new DriverError('invalid', 'the database to copy is gone');
   return { server_id, backup_id: restore_from.backup_id, until: restore_from.point_in_time };
 }
 
-export async function restore(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  if (!row.restoring_from) return keep(row, ctx);
+export async function restoreDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  if (!row.restoring_from) return reconcileServer(row, ctx);
   const { backup_id, point_in_time } = row.restoring_from;
-  const { spec } = await wantedOf(row, ctx);
-  await engineOf(ctx, row.engine).restore(
+  const { spec } = await desiredServer(row, ctx);
+  await requireEngineDriver(ctx, row.engine).restore(
     spec,
     { id: `v${row.version}`, server_id: row.server_id, backup_id, until: point_in_time },
     ctx,
@@ -48,19 +49,20 @@ export async function restore(row: DatabaseRow, ctx: JobContext): Promise<Outcom
 }
 
 /** A failure leaves the old version in service, and says why. */
-export async function upgrade(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+export async function upgradeDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   const { wanted_version, engine_version } = row;
-  if (!wanted_version || wanted_version === engine_version) return keep({ ...row, wanted_version: null }, ctx);
-  const { spec } = await wantedOf(row, ctx);
+  if (!wanted_version || wanted_version === engine_version)
+    return reconcileServer({ ...row, wanted_version: null }, ctx);
+  const { spec } = await desiredServer(row, ctx);
   try {
-    await engineOf(ctx, row.engine).upgrade({ ...spec, version: wanted_version }, engine_version, ctx);
+    await requireEngineDriver(ctx, row.engine).upgrade({ ...spec, version: wanted_version }, engine_version, ctx);
   } catch (error) {
     if (!(error instanceof DriverError) || ctx.signal.aborted || !isFinal(row, error)) throw error;
     ctx.log.warn({ err: error }, 'an upgrade failed');
     return progressing(0, {
       wanted_version: null,
       status: 'available',
-      status_reason: `The upgrade to ${wanted_version} failed. ${sentence(error.message)} The database runs version ${engine_version} as before.`,
+      status_reason: `The upgrade to ${wanted_version} failed. ${toSentence(error.message)} The database runs version ${engine_version} as before.`,
     });
   }
   await ctx.record({
@@ -73,14 +75,14 @@ export async function upgrade(row: DatabaseRow, ctx: JobContext): Promise<Outcom
 }
 
 function isFinal(row: DatabaseRow, { reason }: DriverError): boolean {
-  return reason === 'invalid' || reason === 'unsupported' || reason === 'conflict' || isOverdue(row);
+  return reason === 'invalid' || reason === 'unsupported' || reason === 'conflict' || isPastDeadline(row);
 }
 
 /** Stopped once for this restart, then started as always. */
-export async function restart(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  if (row.observed?.stopped_for === row.version) return keep(row, ctx);
-  const { spec } = await wantedOf(row, ctx);
-  const { requeueMs } = await engineOf(ctx, row.engine).ensure({ ...spec, running: false }, ctx);
+export async function restartDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  if (row.observed?.stopped_for === row.version) return reconcileServer(row, ctx);
+  const { spec } = await desiredServer(row, ctx);
+  const { requeueMs } = await requireEngineDriver(ctx, row.engine).ensure({ ...spec, running: false }, ctx);
   if (requeueMs !== undefined) return progressing(requeueMs);
   await ctx.record({ observed: { ...row.observed, stopped_for: row.version } });
   return progressing(0);

@@ -3,7 +3,7 @@ import type { Context } from '../core/context';
 import { limits } from '../core/limits';
 import { named } from '../db/statement';
 
-interface StoredAnswer {
+interface StoredResponse {
   status: number;
   body: string;
   headers: Record<string, string>;
@@ -16,7 +16,7 @@ const FIND = named(
 const SAVE = named(`insert into idempotency_records (scope, fingerprint, status, answer) values ($1, $2, $3, $4)
   on conflict (scope) do update set fingerprint = excluded.fingerprint, status = excluded.status, answer = excluded.answer, created_at = now()`);
 
-export const answers = {
+export const idempotencyRecords = {
   /** Holds the scope until the end of the transaction; false while another request holds it. */
   async lock(ctx: Context, scope: string): Promise<boolean> {
     const [row] = await ctx.sql.query<{ locked: boolean }>(LOCK, [scope]);
@@ -24,7 +24,7 @@ export const answers = {
   },
 
   /** The answer of the last 24 hours. */
-  async find(ctx: Context, scope: string): Promise<{ fingerprint: string; answer: StoredAnswer } | null> {
+  async find(ctx: Context, scope: string): Promise<{ fingerprint: string; answer: StoredResponse } | null> {
     const [row] = await ctx.sql.query<{ fingerprint: string; answer: string }>(FIND, [
       scope,
       limits.idempotencyTtlHours,
@@ -32,11 +32,11 @@ export const answers = {
     if (!row) return null;
     return {
       fingerprint: row.fingerprint,
-      answer: JSON.parse(ctx.secrets.open(row.answer, `idempotency:${scope}`)) as StoredAnswer,
+      answer: JSON.parse(ctx.secrets.open(row.answer, `idempotency:${scope}`)) as StoredResponse,
     };
   },
 
-  async save(ctx: Context, scope: string, fingerprint: string, answer: StoredAnswer): Promise<void> {
+  async save(ctx: Context, scope: string, fingerprint: string, answer: StoredResponse): Promise<void> {
     const sealed = ctx.secrets.seal(JSON.stringify(answer), `idempotency:${scope}`);
     await ctx.sql.query(SAVE, [scope, fingerprint, answer.status, sealed]);
   },

@@ -1,14 +1,14 @@
 // The one rule that deploying, restarting, rolling back, scaling, starting and stopping come down to: of each process
 // type as many instances of its release as are wanted; what runs an older one goes when those are healthy.
-import type { Present, Want } from '../../models/stack';
+import type { PresentInstance, DesiredProcess } from '../../models/stack';
 
 export interface StackPlan {
-  start: { want: Want; count: number }[];
+  start: { want: DesiredProcess; count: number }[];
   /** Ids of instances that are not wanted any more. */
   retire: string[];
 }
 
-export function planStack(wants: readonly Want[], present: readonly Present[]): StackPlan {
+export function planStack(wants: readonly DesiredProcess[], present: readonly PresentInstance[]): StackPlan {
   // Those of a deployment that is not active yet belong to it.
   const alive = present.filter(({ status, candidate }) => status !== 'stopping' && !candidate);
   const plan: StackPlan = { start: [], retire: [] };
@@ -21,8 +21,8 @@ export function planStack(wants: readonly Want[], present: readonly Present[]): 
     );
     const count = want.release_id === null ? 0 : want.instances;
     if (ours.length < count) plan.start.push({ want, count: count - ours.length });
-    plan.retire.push(...superfluous(ours, count));
-    if (healthy(ours) >= count) plan.retire.push(...others.map(({ id }) => id));
+    plan.retire.push(...surplusInstances(ours, count));
+    if (countRunning(ours) >= count) plan.retire.push(...others.map(({ id }) => id));
   }
   const known = new Set(wants.map(({ process_id }) => process_id));
   plan.retire.push(...alive.filter(({ process_id }) => !known.has(process_id)).map(({ id }) => id));
@@ -30,12 +30,12 @@ export function planStack(wants: readonly Want[], present: readonly Present[]): 
 }
 
 /** Of those that run. */
-export function healthy(instances: readonly Present[]): number {
+export function countRunning(instances: readonly PresentInstance[]): number {
   return instances.filter(({ status }) => status === 'running').length;
 }
 
 /** First those that don't run, then the newest. */
-function superfluous(ours: readonly Present[], count: number): string[] {
+function surplusInstances(ours: readonly PresentInstance[], count: number): string[] {
   const bestFirst = [...ours].sort(
     (a, b) => Number(b.status === 'running') - Number(a.status === 'running') || (a.id < b.id ? -1 : 1),
   );

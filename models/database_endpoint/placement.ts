@@ -2,7 +2,7 @@
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
-import { takePort } from '../database/capacity';
+import { allocatePort } from '../database/capacity';
 import { requireFeature, requirePackage } from '../database/offer';
 import { named } from '../../db/statement';
 
@@ -31,11 +31,11 @@ export async function endpointPort(
 ): Promise<number> {
   if (pool_mode === null && server) return server.port;
   const [own] = await ctx.sql.query<{ port: number }>(OWN, [id]);
-  return own?.port ?? takePort(ctx, id);
+  return own?.port ?? allocatePort(ctx, id);
 }
 
 /** A pool as it is stored. @throws validation_failed, engine_feature_unsupported */
-export async function poolOf(
+export async function requirePool(
   ctx: Context,
   database: Server,
   pool_mode: PoolMode | null,

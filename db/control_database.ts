@@ -26,7 +26,7 @@ export interface Session extends Sql {
   transaction<T>(run: (session: Session) => Promise<T>): Promise<T>;
 }
 
-export interface Database extends Session {
+export interface ControlDatabase extends Session {
   /** For migrations, on connections of its own. */
   readonly knex: Knex;
   close(): Promise<void>;
@@ -47,7 +47,10 @@ const IDLE_MS = 30_000;
  * large old project PostgreSQL would otherwise walk the primary key from its end, through all rows of the others.
  * @param options.answerMs how long an answer is waited for, where the server ends no statement itself; 0 = for ever
  */
-export function openDatabase(url: string, options: { poolSize: number; name?: string; answerMs?: number }): Database {
+export function openControlDatabase(
+  url: string,
+  options: { poolSize: number; name?: string; answerMs?: number },
+): ControlDatabase {
   const connection = {
     connectionString: url,
     application_name: options.name ?? 'platform-api',

@@ -2,44 +2,44 @@
 import { DriverError } from '../../drivers/driver';
 import type { EngineDriver, ObservedServer } from '../../drivers/database';
 import { appendDatabaseLines } from '../../models/log_line';
-import { endpointsApplied, usersApplied } from '../../models/database/work';
+import { markEndpointsApplied, markUsersApplied } from '../../models/database/work';
 import { restartForUsers } from '../../models/database_attachment/restart';
-import { waitMs, withExit } from '../instance/backoff';
-import { followInPools } from '../database_endpoint/follow';
-import { around, progressing, settled, type JobContext, type Outcome, type Values } from '../job';
-import { measure } from './measure';
-import { engineOf, isOverdue, type DatabaseRow, type Ends } from './row';
-import { wantedOf, type Wanted } from './spec';
+import { restartDelayMs, appendExit } from '../instance/backoff';
+import { refreshPools } from '../database_endpoint/refresh_pools';
+import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../job';
+import { measureServer } from './measure';
+import { requireEngineDriver, isPastDeadline, type DatabaseRow, type ExitHistory } from './row';
+import { desiredServer, type DesiredServer } from './spec';
 
-const LOOK_MS = 30_000;
+const POLL_MS = 30_000;
 const SOON_MS = 500;
 const BUSY_MS = 2_000;
 const FULL =
   'The storage is full: nothing more can be written until something is deleted, or the database gets more storage.';
 
 /** One step to what the row wants, and the outcome of it. */
-export async function keep(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  const engine = engineOf(ctx, row.engine);
-  const wanted = await wantedOf(row, ctx);
+export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  const engine = requireEngineDriver(ctx, row.engine);
+  const wanted = await desiredServer(row, ctx);
   const before = await engine.observe(wanted.spec, ctx);
   if (before.state === 'foreign') throw new DriverError('conflict', 'something else has the place of this server');
-  const pause = await pauseFor(row, before, ctx);
+  const pause = await backoffAfterExit(row, before, ctx);
   if (pause) return pause;
   // A stopped one has nothing that could drift.
-  if (!row.running && isAsWanted(before, wanted) && row.observed?.generation === row.generation)
-    return reached(row, wanted, before, engine, ctx);
-  const { requeueMs } = await bring(engine, wanted, before, ctx);
+  if (!row.running && matchesDesired(before, wanted) && row.observed?.generation === row.generation)
+    return settleServer(row, wanted, before, engine, ctx);
+  const { requeueMs } = await ensureServer(engine, wanted, before, ctx);
   if (requeueMs !== undefined) return progressing(requeueMs, { driver: row.engine });
   const after = await engine.observe(wanted.spec, ctx);
-  return isAsWanted(after, wanted)
-    ? reached(row, wanted, after, engine, ctx)
+  return matchesDesired(after, wanted)
+    ? settleServer(row, wanted, after, engine, ctx)
     : progressing(SOON_MS, { driver: row.engine });
 }
 
 /** A backup may be at work on a server that is all right: that is no failure. */
-async function bring(
+async function ensureServer(
   engine: EngineDriver,
-  { spec }: Wanted,
+  { spec }: DesiredServer,
   before: ObservedServer,
   ctx: JobContext,
 ): Promise<{ requeueMs?: number }> {
@@ -58,19 +58,19 @@ async function bring(
   }
 }
 
-export function isAsWanted({ state, differs }: ObservedServer, { spec }: Pick<Wanted, 'spec'>): boolean {
+export function matchesDesired({ state, differs }: ObservedServer, { spec }: Pick<DesiredServer, 'spec'>): boolean {
   return differs === null && state === (spec.running ? 'running' : 'stopped');
 }
 
-async function reached(
+async function settleServer(
   row: DatabaseRow,
-  { spec, users, endpoints }: Wanted,
+  { spec, users, endpoints }: DesiredServer,
   seen: ObservedServer,
   engine: EngineDriver,
   ctx: JobContext,
 ): Promise<Outcome> {
   // Before anybody is told that a password holds.
-  if (row.observed?.generation !== row.generation) await followInPools(row.id, ctx);
+  if (row.observed?.generation !== row.generation) await refreshPools(row.id, ctx);
   const { storage_used_bytes, full } = seen;
   const observed = {
     ...row.observed,
@@ -81,11 +81,8 @@ async function reached(
   };
   if (seen.state !== 'running')
     return settled({ driver: row.engine, observed, status: 'stopped', status_reason: null });
-  await ctx.sql.transaction(async (sql) => {
-    await restartForUsers({ sql, secrets: ctx.secrets, config: ctx.config }, row.id, await usersApplied(sql, users));
-    await endpointsApplied(sql, endpoints);
-  });
-  const sample = await measure(
+  await recordApplied(row, users, endpoints, ctx);
+  const sample = await measureServer(
     engine,
     spec,
     seen,
@@ -96,19 +93,33 @@ async function reached(
   const columns: Values = {
     driver: row.engine,
     observed: { ...observed, sample },
-    point_in_time_window: await windowOf(row, engine, ctx),
+    point_in_time_window: await readRestoreWindow(row, engine, ctx),
   };
-  return settled({ ...columns, status: 'available', status_reason: reasonOf(row, full) }, around(LOOK_MS));
+  return settled({ ...columns, status: 'available', status_reason: statusReasonOf(row, full) }, jittered(POLL_MS));
+}
+
+/** What the server has now: users with their passwords, and who may connect. */
+function recordApplied(
+  row: DatabaseRow,
+  users: DesiredServer['users'],
+  endpoints: DesiredServer['endpoints'],
+  { sql, secrets, config }: JobContext,
+): Promise<void> {
+  return sql.transaction(async (session) => {
+    const changed = await markUsersApplied(session, users);
+    await restartForUsers({ sql: session, secrets, config }, row.id, changed);
+    await markEndpointsApplied(session, endpoints);
+  });
 }
 
 // Why the last change failed stays until the next one.
-function reasonOf(row: DatabaseRow, full: boolean): string | null {
+function statusReasonOf(row: DatabaseRow, full: boolean): string | null {
   if (full) return FULL;
   const stays = row.status === 'available' && !row.observed?.down && row.status_reason !== FULL;
   return stays ? row.status_reason : null;
 }
 
-async function windowOf(
+async function readRestoreWindow(
   row: DatabaseRow,
   engine: EngineDriver,
   ctx: JobContext,
@@ -120,11 +131,11 @@ async function windowOf(
 }
 
 /** null: it may be started now. The end of a server that should run is told once, and each one makes the next wait longer. */
-async function pauseFor(row: DatabaseRow, seen: ObservedServer, ctx: JobContext): Promise<Outcome | null> {
+async function backoffAfterExit(row: DatabaseRow, seen: ObservedServer, ctx: JobContext): Promise<Outcome | null> {
   if (seen.state !== 'failed' || !row.running) return null;
   const reason = seen.reason ?? 'The server has ended.';
-  if (row.status === 'provisioning' && isOverdue(row)) throw new DriverError('invalid', reason);
-  const ends = afterEnd(row.observed);
+  if (row.status === 'provisioning' && isPastDeadline(row)) throw new DriverError('invalid', reason);
+  const ends = recordExit(row.observed);
   if (!row.observed?.down) {
     await appendDatabaseLines(ctx.sql, [
       {
@@ -148,7 +159,7 @@ async function pauseFor(row: DatabaseRow, seen: ObservedServer, ctx: JobContext)
 }
 
 /** What is remembered of an end, and how long to wait until the next start. */
-export function afterEnd(before: Ends | null): { known: Ends; waitMs: number } {
-  const exits = before?.down ? (before.exits ?? []) : withExit(before?.exits ?? [], new Date());
-  return { known: { exits, down: true }, waitMs: waitMs({ exits, status: 'starting' }) };
+export function recordExit(before: ExitHistory | null): { known: ExitHistory; waitMs: number } {
+  const exits = before?.down ? (before.exits ?? []) : appendExit(before?.exits ?? [], new Date());
+  return { known: { exits, down: true }, waitMs: restartDelayMs({ exits, status: 'starting' }) };
 }

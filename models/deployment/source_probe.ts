@@ -6,16 +6,20 @@ import { Application } from '../application';
 import type { Source } from '../application/source';
 
 /** The source as it was when the remote was asked, and what the remote said. */
-export interface Asked {
+export interface ProbedSource {
   source: Source;
   answer: SourceResult;
 }
 
 /** Asks the remote, at most 5 s. Null where a request can't be meant for a remote; the mutation says why. */
-export async function ask(ctx: Context, applicationId: string, input: CreateDeploymentInput): Promise<Asked | null> {
+export async function probeSource(
+  ctx: Context,
+  applicationId: string,
+  input: CreateDeploymentInput,
+): Promise<ProbedSource | null> {
   const application = await Application.get(ctx, applicationId).catch(() => null);
   const source = application?.source ?? null;
-  if (!source?.repository_url || mistakesOf(source, input).length) return null;
+  if (!source?.repository_url || validateInput(source, input).length) return null;
   const answer = await ctx.probes.source.resolveCommit(
     { address: source.repository_url },
     { branch: input.branch ?? source.branch, commit: input.commit_sha },
@@ -26,7 +30,7 @@ export async function ask(ctx: Context, applicationId: string, input: CreateDepl
 /** @throws source_not_configured, validation_failed, engine_unavailable */
 export function requireDeployable(source: Source | null, input: CreateDeploymentInput): asserts source is Source {
   if (!source) throw problem('source_not_configured', 'The application has no source. Set its source first.');
-  const mistakes = mistakesOf(source, input);
+  const mistakes = validateInput(source, input);
   if (mistakes.length) throw validationFailed(mistakes);
   if (source.type === 'image') {
     throw problem(
@@ -37,20 +41,20 @@ export function requireDeployable(source: Source | null, input: CreateDeployment
 }
 
 /** The commit that the remote has. @throws reference_not_found with `field`, provider_error */
-export function foundOf(
+export function requireCommit(
   answer: SourceResult | undefined,
   input: CreateDeploymentInput,
 ): { branch: string | null; sha: string } {
   if (!answer) throw problem('provider_error', 'The repository was not asked. Try again.');
   if (answer.found) return answer;
-  const field = fieldOf(answer.failure, input);
+  const field = failedField(answer.failure, input);
   if (field) throw problem('reference_not_found', answer.message, { field });
   throw problem('provider_error', answer.message);
 }
 
 type Failure = Extract<SourceResult, { found: false }>['failure'];
 
-function fieldOf(failure: Failure, input: CreateDeploymentInput): string | null {
+function failedField(failure: Failure, input: CreateDeploymentInput): string | null {
   if (failure === 'unknown_commit') return 'commit_sha';
   if (failure !== 'unknown_branch' && failure !== 'empty') return null;
   return input.branch == null ? 'source.branch' : 'branch';
@@ -59,7 +63,7 @@ function fieldOf(failure: Failure, input: CreateDeploymentInput): string | null 
 /** What each field is for. */
 const FOR = { branch: 'git', commit_sha: 'git', image: 'image' } as const;
 
-function mistakesOf({ type }: Source, input: CreateDeploymentInput): FieldError[] {
+function validateInput({ type }: Source, input: CreateDeploymentInput): FieldError[] {
   const wrong = (Object.keys(FOR) as (keyof typeof FOR)[]).filter(
     (field) => input[field] != null && FOR[field] !== type,
   );

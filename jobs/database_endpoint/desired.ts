@@ -2,11 +2,11 @@
 import type { PoolSpec, SpreadSpec } from '../../drivers/endpoint';
 import { DriverError } from '../../drivers/driver';
 import { limits } from '../../core/limits';
-import { databaseOf } from '../../models/database_backup/work';
+import { findDatabase } from '../../models/database_backup/work';
 import { replicaBehind, replicasBehind, type ReplicaBehind } from '../../models/database_endpoint/work';
 import type { JobContext, LoopRow } from '../job';
 import { presentCertificate } from '../database/certificate';
-import { engineOf, sizeOf, type DatabaseRow, type Ends } from '../database/row';
+import { requireEngineDriver, serverSizeOf, type DatabaseRow, type ExitHistory } from '../database/row';
 
 export interface EndpointRow extends LoopRow {
   project_id: string;
@@ -17,13 +17,13 @@ export interface EndpointRow extends LoopRow {
   pool_mode: 'session' | 'transaction' | null;
   pool_size: number | null;
   port: number;
-  observed: Ends | null;
+  observed: ExitHistory | null;
 }
 
 const NO_TLS = { certificate: '', key: '' };
 
 /** null: the server that it leads to is not there, or does not answer, at the moment. */
-export async function poolSpecOf(row: EndpointRow, ctx: JobContext): Promise<PoolSpec | null> {
+export async function desiredPool(row: EndpointRow, ctx: JobContext): Promise<PoolSpec | null> {
   const database = await requireDatabase(row, ctx);
   const behind = row.replica_id ? await replicaBehind(ctx.sql, row.replica_id) : database;
   if (!behind) return null;
@@ -41,10 +41,10 @@ export async function poolSpecOf(row: EndpointRow, ctx: JobContext): Promise<Poo
 }
 
 /** The database has a size for each of its servers; a replica has no less. */
-export async function spreadSpecOf(row: EndpointRow, ctx: JobContext): Promise<SpreadSpec> {
+export async function desiredSpread(row: EndpointRow, ctx: JobContext): Promise<SpreadSpec> {
   const database = await requireDatabase(row, ctx);
   const servers = (await replicasBehind(ctx.sql, database.id)).map(({ server_id: id, port }) => ({ id, port }));
-  const connections = sizeOf(database.database_package).max_connections * limits.replicasPerDatabase;
+  const connections = serverSizeOf(database.database_package).max_connections * limits.replicasPerDatabase;
   return { ...listenerOf(row, database), tenant: database.tenant, engine: database.engine, connections, servers };
 }
 
@@ -61,7 +61,7 @@ async function pooledServer(
   behind: DatabaseRow | ReplicaBehind,
   ctx: JobContext,
 ): Promise<PoolSpec['server']> {
-  const engine = engineOf(ctx, database.engine);
+  const engine = requireEngineDriver(ctx, database.engine);
   if (!engine.pooled) throw new DriverError('unsupported', `servers of ${database.engine} cannot be pooled`);
   try {
     const primary = await engine.pooled({ id: database.server_id, port: database.port });
@@ -76,7 +76,7 @@ async function pooledServer(
 }
 
 async function requireDatabase(row: EndpointRow, ctx: JobContext): Promise<DatabaseRow> {
-  const database = await databaseOf<DatabaseRow>(ctx.sql, row.database_id);
+  const database = await findDatabase<DatabaseRow>(ctx.sql, row.database_id);
   if (!database) throw new Error('an endpoint without its database');
   return database;
 }

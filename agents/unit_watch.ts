@@ -12,7 +12,7 @@ const SWEEP_WITHIN_MS = 600_000;
 const TELL = { times: 20, everyMs: 250 };
 
 /** Begins at once; the first sweep runs in the background. */
-export function tendHost(
+export function startUnitWatch(
   { database, log }: Pick<Platform, 'database' | 'log'>,
   host: HostDrivers,
 ): { close(): Promise<void> } {

@@ -1,0 +1,59 @@
+// The end of a deployment, good or bad: nothing of it stays that nobody needs.
+import path from 'node:path';
+import { instancesOfDeployment, wakeStackAndQueue } from '../../models/deployment_work';
+import { pruneReleases } from '../../models/release';
+import { keepDeployments, unusedArtifacts } from '../../models/retention';
+import { retireInstances } from '../../models/stack';
+import { gone, progressing, settled, type JobContext, type Outcome, requireHost } from '../job';
+import { artifactDirectory, removeDirectory, type DeploymentRow } from './row';
+import { removeTask } from './task';
+
+const STILL_STOPPING_MS = 1_000;
+
+/** active, superseded: older versions let go of their files. */
+export async function pruneOlderVersions(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  // Killed while it took them away, the control plane has left a half of them.
+  await removeTask(row, 'build', ctx);
+  await removeTask(row, 'release', ctx);
+  if (row.status === 'superseded') return settled();
+  for (const id of await keepDeployments(ctx.sql, row))
+    await removeDirectory(path.join(requireHost(ctx).directories.releases, id));
+  await pruneReleases(ctx.sql, row.application_id);
+  return settled();
+}
+
+/** failed, canceled: its commands and its instances end, its files go. */
+export async function cleanUpFailed(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  await removeTask(row, 'build', ctx);
+  await removeTask(row, 'release', ctx);
+  if (await retireInstancesOfDeployment(row, ctx)) return progressing(STILL_STOPPING_MS);
+  await removeFiles(row, ctx);
+  await wakeStackAndQueue(ctx.sql, row);
+  return settled({ finished_at: row.finished_at ?? new Date().toISOString(), observed: null });
+}
+
+/** Its application or preview has gone. */
+export async function tearDownDeployment(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  await removeTask(row, 'build', ctx);
+  await removeTask(row, 'release', ctx);
+  if (await retireInstancesOfDeployment(row, ctx)) return progressing(STILL_STOPPING_MS);
+  if (row.artifact_id === row.id) await removeDirectory(artifactDirectory(row, ctx));
+  await wakeStackAndQueue(ctx.sql, row);
+  return gone;
+}
+
+async function retireInstancesOfDeployment(row: DeploymentRow, ctx: JobContext): Promise<boolean> {
+  const left = await instancesOfDeployment(ctx.sql, row.id);
+  await retireInstances(
+    ctx.sql,
+    left.map(({ id }) => id),
+  );
+  return left.length > 0;
+}
+
+// Those of a rollback are another's.
+async function removeFiles(row: DeploymentRow, ctx: JobContext): Promise<void> {
+  if (row.artifact_id !== row.id) return;
+  for (const id of await unusedArtifacts(ctx.sql, [row.id]))
+    await removeDirectory(artifactDirectory({ id, artifact_id: id }, ctx));
+}
