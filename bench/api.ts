@@ -1,6 +1,7 @@
 // npm run bench: the API beside hand-written, generated and stock servers on the same data, in one run on one machine.
 //   npm run bench -- --help
-// Every answer is compared; a wrong one ends the run with exit code 1. docs/PERFORMANCE.md says what is measured and how.
+// Every answer is compared; a wrong one ends the run with exit code 1. docs/PERFORMANCE.md says what is measured and
+// how.
 import { spawnSync } from 'node:child_process';
 import os from 'node:os';
 import { compareCases, profileCases } from './compare';
@@ -66,7 +67,8 @@ function sayMachine({ size, rounds, milliseconds }: Plan): void {
   const load = os.loadavg()[0] as number;
   const cores = os.availableParallelism();
   say(
-    `${cores} cores (${os.cpus()[0]?.model.trim()}), ${os.platform()} ${os.release()}; ${size.projects} projects of ${size.volumes} volumes, ${CONNECTIONS} connections, ${rounds} rounds of ${milliseconds} ms`,
+    `${cores} cores (${os.cpus()[0]?.model.trim()}), ${os.platform()} ${os.release()}; ${size.projects} projects ` +
+      `of ${size.volumes} volumes, ${CONNECTIONS} connections, ${rounds} rounds of ${milliseconds} ms`,
   );
   const noise = load > cores / 4 ? ': others work here too, the numbers are NOISY' : '';
   say(`Load of the machine before: ${load.toFixed(1)}${noise}`);

@@ -2,7 +2,10 @@
 import type { Shot } from './load';
 import { VARIABLES, type Project, type Seed, type VolumeRow } from './seed';
 
-/** The service, and what it is compared with: see bench/references. `notifying` is the bare server that also wakes the loop. */
+/**
+ * The service, and what it is compared with: see bench/references. `notifying` is the bare server that also wakes the
+ * loop.
+ */
 export type Name = 'service' | 'bare' | 'notifying' | 'fastify' | 'sofa' | 'postgraphile';
 
 export type Stream = () => Shot;
@@ -24,7 +27,8 @@ export interface Case {
 
 export const PAGE = 50;
 const FIELDS =
-  'id project_id name size_gb region application_id mount_path status status_reason enforcement used_bytes over_quota created_at updated_at';
+  'id project_id name size_gb region application_id mount_path status status_reason enforcement used_bytes ' +
+  'over_quota created_at updated_at';
 
 /** Cases that are compared. */
 export function compared(seed: Seed): Case[] {
@@ -206,8 +210,10 @@ function graphqlList(seed: Seed): Stream {
   };
 }
 
-const POSTGRAPHILE_LIST = `query ($project: String!) { allVolumes(condition: { projectId: $project, deletedAt: null }, orderBy: [ROW_ID_DESC], first: ${PAGE}) {
-  nodes { rowId projectId name sizeGb region applicationId mountPath status statusReason enforcement usedBytes overQuota createdAt updatedAt applicationByApplicationId { rowId name } }
+const POSTGRAPHILE_LIST = `query ($project: String!) { allVolumes(condition: {
+  projectId: $project, deletedAt: null }, orderBy: [ROW_ID_DESC], first: ${PAGE}) {
+  nodes { rowId projectId name sizeGb region applicationId mountPath status statusReason enforcement usedBytes
+    overQuota createdAt updatedAt applicationByApplicationId { rowId name } }
   pageInfo { endCursor hasNextPage } } }`;
 
 /** The same rows in its own names, its own form of times and large numbers. */

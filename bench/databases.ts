@@ -1,7 +1,8 @@
 // npm run bench:databases: how long a database takes to be there, how fast it is backed up and restored beside the bare
 // programs of its engine, and what databases cost that do nothing.
 //   npm run bench:databases -- [--rounds=5] [--megabytes=256] [--idle=50] [--engines=postgresql,redis,mariadb]
-// The service runs as `npm start` runs it in production, with the embedded database of its own; all goes through the API.
+// The service runs as `npm start` runs it in production, with the embedded database of its own; all goes through the
+// API.
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import os from 'node:os';
@@ -35,7 +36,8 @@ interface Options {
 async function main(): Promise<void> {
   const options = await optionsGiven();
   say(
-    `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}`,
+    `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ` +
+      `${os.loadavg()[0]?.toFixed(1)}`,
   );
   const facts = await hostFacts();
   say(`${options.engines.map((engine) => `${engine} ${facts[engine][0]?.version}`).join(', ')}\n`);
@@ -68,7 +70,8 @@ async function optionsGiven(): Promise<Options> {
 async function measure(stage: Stage, { rounds, megabytes, idle, engines }: Options): Promise<void> {
   if (rounds > 0) {
     say(
-      '| From POST to `available` | s, median | least | most | memory of the idle server, MiB | its disk, MiB |\n|---|--:|--:|--:|--:|--:|',
+      '| From POST to `available` | s, median | least | most | memory of the idle server, MiB | its disk, MiB |\n' +
+        '|---|--:|--:|--:|--:|--:|',
     );
     for (const engine of engines) say(await creationRow(stage, engine, rounds));
     say('');
@@ -99,7 +102,10 @@ async function creationRow(stage: Stage, engine: EngineName, rounds: number): Pr
   }
   times.sort((a, b) => a - b);
   const [median = NaN, least = NaN, most = NaN] = [times[Math.floor(times.length / 2)], times[0], times.at(-1)];
-  return `| ${engine}, median of ${rounds} | ${median.toFixed(2)} | ${least.toFixed(2)} | ${most.toFixed(2)} | ${memory.toFixed(1)} | ${disk.toFixed(0)} |`;
+  return (
+    `| ${engine}, median of ${rounds} | ${median.toFixed(2)} | ${least.toFixed(2)} | ${most.toFixed(2)} | ` +
+    `${memory.toFixed(1)} | ${disk.toFixed(0)} |`
+  );
 }
 
 async function untilAvailable({ api }: Stage, id: string, lookMs: number): Promise<void> {

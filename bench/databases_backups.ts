@@ -23,7 +23,8 @@ export async function backupTable(
   say: (line: string) => void,
 ): Promise<void> {
   say(
-    `| ${megabytes} MB of data, median of ${ROUNDS} | backup, s | MB/s | bare, s | ratio | restore, s | MB/s | bare, s | ratio | size of the backup, MB |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|`,
+    `| ${megabytes} MB of data, median of ${ROUNDS} | backup, s | MB/s | bare, s | ratio | restore, s | MB/s | ` +
+      'bare, s | ratio | size of the backup, MB |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|',
   );
   for (const engine of engines) say(await row(stage, engine, megabytes));
   say('');
@@ -56,8 +57,12 @@ async function row(stage: Stage, engine: EngineName, megabytes: number): Promise
   bare.close();
   await stage.api.call('DELETE', `/v2/databases/${id}`);
   const pair = (ours: number[], theirs: number[]): string =>
-    `${median(ours).toFixed(2)} | ${(megabytes / median(ours)).toFixed(0)} | ${median(theirs).toFixed(2)} | ${(median(theirs) / median(ours)).toFixed(2)}`;
-  return `| ${engine} | ${pair(found.backup, found.bareBackup)} | ${pair(found.restore, found.bareRestore)} | ${(Number(last?.size_bytes) / 1e6).toFixed(0)} |`;
+    `${median(ours).toFixed(2)} | ${(megabytes / median(ours)).toFixed(0)} | ${median(theirs).toFixed(2)} | ` +
+    `${(median(theirs) / median(ours)).toFixed(2)}`;
+  return (
+    `| ${engine} | ${pair(found.backup, found.bareBackup)} | ${pair(found.restore, found.bareRestore)} | ` +
+    `${(Number(last?.size_bytes) / 1e6).toFixed(0)} |`
+  );
 }
 
 async function backUp({ api }: Stage, id: string): Promise<Resource> {

@@ -91,7 +91,9 @@ async function postgresql({ scratch, files, home, login }: Place): Promise<Omit<
       const seconds = await secondsOf(async () => {
         await done('/bin/sh', [
           '-c',
-          `tar -xzf "${files(backupId, 'base/base.tar.gz')}" -C "${data}" && tar -xzf "${files(backupId, 'base/pg_wal.tar.gz')}" -C "${data}/pg_wal" && chown -R ${OTHER.uid ?? ''}:${OTHER.gid ?? ''} "${data}"`,
+          `tar -xzf "${files(backupId, 'base/base.tar.gz')}" -C "${data}" && tar -xzf ` +
+            `"${files(backupId, 'base/pg_wal.tar.gz')}" -C "${data}/pg_wal" && chown -R ` +
+            `${OTHER.uid ?? ''}:${OTHER.gid ?? ''} "${data}"`,
         ]);
         child = serve(path.join(bin, 'postgres'), ['-D', data, '-k', scratch, '-c', 'listen_addresses='], OTHER);
         await until(() => done(path.join(bin, 'pg_isready'), ['-q', '-h', scratch]));
@@ -139,7 +141,9 @@ async function mariadb({ scratch, files, login }: Place): Promise<Omit<Bare, 'cl
     password,
     endpoints: [place],
   } = login;
-  const dump = `mariadb-dump --no-defaults --ssl --host=${place?.host} --port=${place?.port} --user=${username} --single-transaction --quick --routines --events --triggers --hex-blob --no-tablespaces app`;
+  const dump =
+    `mariadb-dump --no-defaults --ssl --host=${place?.host} --port=${place?.port} --user=${username} ` +
+    '--single-transaction --quick --routines --events --triggers --hex-blob --no-tablespaces app';
   const socket = path.join(scratch, 'mariadb');
   return {
     backup: () =>

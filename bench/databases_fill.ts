@@ -66,7 +66,8 @@ async function fillMariadb({ username: user, password, endpoints: [place] }: Log
     .join(', ');
   for (let from = 1; from <= rows; from += ROWS_A_STATEMENT)
     await client.query(
-      `insert into notes select seq, concat(${sums}) from seq_${from}_to_${Math.min(rows, from + ROWS_A_STATEMENT - 1)}`,
+      `insert into notes select seq, concat(${sums})
+        from seq_${from}_to_${Math.min(rows, from + ROWS_A_STATEMENT - 1)}`,
     );
   await client.end();
 }

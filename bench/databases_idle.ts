@@ -1,4 +1,5 @@
-// What databases cost that do nothing: memory and processor time of the service and of its own database, before and after.
+// What databases cost that do nothing: memory and processor time of the service and of its own database, before and
+// after.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Stage } from '../demo/stage';
 import { memoryOf, type EngineName } from './databases_server';
@@ -31,7 +32,8 @@ export async function idleDatabases(
   const took = (performance.now() - begin) / 1000;
   const after = await cost(stage);
   say(
-    '| Idle databases | memory of the service, MiB | its CPU, ms/s | CPU of its own database, ms/s |\n|---|--:|--:|--:|',
+    '| Idle databases | memory of the service, MiB | its CPU, ms/s | CPU of its own database, ms/s |\n' +
+      '|---|--:|--:|--:|',
   );
   for (const [name, { memory, service, database }] of [
     ['0', before],

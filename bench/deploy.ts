@@ -1,5 +1,5 @@
-// npm run bench:deploy: how long a deployment and a rollback take, what the ingress of a whole installation costs, and what
-// applications cost that do nothing.
+// npm run bench:deploy: how long a deployment and a rollback take, what the ingress of a whole installation costs, and
+// what applications cost that do nothing.
 //   npm run bench:deploy -- [--rounds=5] [--idle=100]
 // The service runs as `npm start` runs it in production, with the embedded database; deployments go through the API.
 import { once } from 'node:events';
@@ -48,7 +48,8 @@ async function main(): Promise<void> {
   });
   const [rounds, idle] = [Number(values.rounds), Number(values.idle)];
   say(
-    `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}\n`,
+    `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ` +
+      `${os.loadavg()[0]?.toFixed(1)}\n`,
   );
   const stage = await openStage(OPEN);
   const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]).then(() =>
@@ -72,7 +73,8 @@ async function measure(stage: Stage, rounds: number, idle: number): Promise<void
     warm.push(await deploy(stage, application, change(stage, repository, round)));
   const rollbacks = await rollBacks(stage, application, [cold, ...warm].slice(-2) as [Deployed, Deployed], rounds);
   say(
-    '| From POST to the first 200 of the new version | s | of it source | build | start and switch |\n|---|--:|--:|--:|--:|',
+    '| From POST to the first 200 of the new version | s | of it source | build | start and switch |\n' +
+      '|---|--:|--:|--:|--:|',
   );
   say(deployRow('first deployment of an application', [cold]));
   say(deployRow(`with warm cache, median of ${rounds}`, warm));
@@ -158,7 +160,10 @@ async function untilSeen({ port }: Stage, host: string, greeting: string): Promi
   throw new Error(`"${greeting}" was not seen within ${GIVE_UP_MS} ms`);
 }
 
-/** What an application does for an answer. A page made of a list is the small application that people deploy; one word is the least that there is. */
+/**
+ * What an application does for an answer. A page made of a list is the small application that people deploy; one word
+ * is the least that there is.
+ */
 const ANSWERS = [
   { name: 'a page made of 50 rows', path: '/shop', body: '<!doctype html>', target: true },
   { name: 'one line of JSON', path: '/about', body: '{"greeting"', target: false },
@@ -168,7 +173,8 @@ const ANSWERS = [
 async function throughIngress(stage: Stage, { host }: Application): Promise<void> {
   const { port } = JSON.parse((await visit(stage.port, host, '/about')).body) as { port: number };
   say(
-    '| Best of rounds | direct rps | ingress rps | ratio | CPU of the service, µs | target |\n|---|--:|--:|--:|--:|---|',
+    '| Best of rounds | direct rps | ingress rps | ratio | CPU of the service, µs | target |\n' +
+      '|---|--:|--:|--:|--:|---|',
   );
   for (const answer of ANSWERS) say(await compareAnswers(stage, host, port, answer));
   say('');
@@ -198,7 +204,10 @@ async function compareAnswers(
   }
   const ratio = Math.max(...through) / Math.max(...direct);
   const verdict = target ? `≥ ${RATIO_TARGET}: ${ratio >= RATIO_TARGET ? 'met' : 'MISSED'}` : '';
-  return `| ${name} | ${Math.max(...direct).toFixed(0)} | ${Math.max(...through).toFixed(0)} | ${ratio.toFixed(2)} | ${(Math.min(...cpu) * 1e6).toFixed(0)} | ${verdict} |`;
+  return (
+    `| ${name} | ${Math.max(...direct).toFixed(0)} | ${Math.max(...through).toFixed(0)} | ${ratio.toFixed(2)} | ` +
+    `${(Math.min(...cpu) * 1e6).toFixed(0)} | ${verdict} |`
+  );
 }
 
 /** Instances outlive the service: they go before it does. */

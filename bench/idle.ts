@@ -1,4 +1,5 @@
-// What applications cost that only wait: memory and processor time of the service and of its database, before and after.
+// What applications cost that only wait: memory and processor time of the service and of its database, before and
+// after.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -13,7 +14,9 @@ const MIB = 1024 * 1024;
 const TICKS_PER_SECOND = 100;
 
 /** Listens and nothing else, in 8 MB, so that a hundred fit on any machine. */
-const WAITING = `use IO::Socket::INET; my $s = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $ENV{PORT}, Listen => 5, ReuseAddr => 1) or die; while (my $c = $s->accept) { close $c }\n`;
+const WAITING =
+  "use IO::Socket::INET; my $s = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $ENV{PORT}, Listen " +
+  '=> 5, ReuseAddr => 1) or die; while (my $c = $s->accept) { close $c }\n';
 
 interface Cost {
   memory: number;

@@ -67,10 +67,13 @@ async function main(): Promise<void> {
   );
   try {
     say(
-      `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}; ${CONNECTIONS} connections, ${plan.rounds} rounds of ${plan.milliseconds} ms\n`,
+      `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ` +
+        `${os.loadavg()[0]?.toFixed(1)}; ${CONNECTIONS} connections, ${plan.rounds} rounds of ` +
+        `${plan.milliseconds} ms\n`,
     );
     say(
-      '| Case | direct rps | ingress rps | ratio | direct p99 ms | ingress p99 ms | app CPU µs | ingress CPU µs | target |',
+      '| Case | direct rps | ingress rps | ratio | direct p99 ms | ingress p99 ms | app CPU µs | ingress CPU µs ' +
+        '| target |',
     );
     say('|---|--:|--:|--:|--:|--:|--:|--:|---|');
     for (const one of CASES) say(await compare(one, app, one.crowded ? crowded : gate, plan));
@@ -99,7 +102,10 @@ async function compare(
   const [a, b] = [best(direct ?? []), best(through ?? [])];
   const ratio = b.rps / a.rps;
   const verdict = target ? `≥ ${TARGET}: ${ratio >= TARGET ? 'met' : 'MISSED'}` : '';
-  return `| ${[name, a.rps.toFixed(0), b.rps.toFixed(0), ratio.toFixed(2), a.p99.toFixed(1), b.p99.toFixed(1), a.cpuMicroseconds.toFixed(1), b.cpuMicroseconds.toFixed(1), verdict].join(' | ')} |`;
+  return (
+    '| ' +
+    `${[name, a.rps.toFixed(0), b.rps.toFixed(0), ratio.toFixed(2), a.p99.toFixed(1), b.p99.toFixed(1), a.cpuMicroseconds.toFixed(1), b.cpuMicroseconds.toFixed(1), verdict].join(' | ')} |`
+  );
 }
 
 async function measure(part: Part, next: () => Shot, milliseconds: number): Promise<Measured> {
@@ -118,7 +124,9 @@ function best(rounds: Measured[]): Measured {
 
 function shot(method: string, target: string, body: string | null, expected: string): () => Shot {
   const length = body === null ? '' : `Content-Length: ${body.length}\r\n`;
-  const request = `${method} ${target} HTTP/1.1\r\nHost: ${HOST}\r\nUser-Agent: Mozilla/5.0 (bench)\r\nAccept: */*\r\nAccept-Language: en\r\nCookie: session=0123456789abcdef\r\n${length}\r\n${body ?? ''}`;
+  const request =
+    `${method} ${target} HTTP/1.1\r\nHost: ${HOST}\r\nUser-Agent: Mozilla/5.0 (bench)\r\nAccept: */*\r\n` +
+    `Accept-Language: en\r\nCookie: session=0123456789abcdef\r\n${length}\r\n${body ?? ''}`;
   return () => ({ request, status: 200, body: expected });
 }
 

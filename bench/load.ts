@@ -59,7 +59,8 @@ function fire({ port, next }: LoadOptions, times: number[], until: number): Prom
       if (!isRight(shot, status, body))
         return end(
           new Error(
-            `wrong answer: ${status} ${body.slice(0, 500)}\nto ${shot.request.split('\r\n')[0]}\nexpected ${shot.status} ${String(shot.body).slice(0, 500)}`,
+            `wrong answer: ${status} ${body.slice(0, 500)}\nto ${shot.request.split('\r\n')[0]}\n` +
+              `expected ${shot.status} ${String(shot.body).slice(0, 500)}`,
           ),
         );
       if (now >= until) return end();

@@ -53,7 +53,9 @@ async function main(): Promise<void> {
   try {
     const ready = (await next(child)) as Ready;
     say(
-      `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ${os.loadavg()[0]?.toFixed(1)}; ${APPLICATIONS} applications of ${LINES_A_SECOND} lines/s for ${seconds} s, a request every ${PACE_MS} ms\n`,
+      `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ` +
+        `${os.loadavg()[0]?.toFixed(1)}; ${APPLICATIONS} applications of ${LINES_A_SECOND} lines/s for ${seconds} ` +
+        `s, a request every ${PACE_MS} ms\n`,
     );
     say('| | GET volumes p50 ms | p99 ms | GET logs p50 ms | p99 ms |\n|---|--:|--:|--:|--:|');
     await ask(ready, 2_000); // warm-up
@@ -63,7 +65,8 @@ async function main(): Promise<void> {
     say(row('with lines', await ask(ready, (seconds - 1) * 1000)));
     const { lines, expected, behindMs, cpuSeconds } = (await next(child)) as Report;
     say(
-      `\n${lines} of ${expected} lines are in the log, the last one ${behindMs.toFixed(0)} ms after its unit had ended; CPU of the process ${((cpuSeconds / seconds) * 100).toFixed(0)} % of a core, requests included.`,
+      `\n${lines} of ${expected} lines are in the log, the last one ${behindMs.toFixed(0)} ms after its unit had ` +
+        `ended; CPU of the process ${((cpuSeconds / seconds) * 100).toFixed(0)} % of a core, requests included.`,
     );
     if (lines !== expected) process.exitCode = 1;
   } finally {
@@ -111,7 +114,10 @@ async function ask({ port, key, project, application }: Ready, ms: number): Prom
 }
 
 function row(name: string, { volumes, logs }: Times): string {
-  return `| ${[name, ...[volumes, logs].flatMap((times) => [0.5, 0.99].map((share) => quantile(times, share).toFixed(1)))].join(' | ')} |`;
+  return (
+    '| ' +
+    `${[name, ...[volumes, logs].flatMap((times) => [0.5, 0.99].map((share) => quantile(times, share).toFixed(1)))].join(' | ')} |`
+  );
 }
 
 function quantile(times: number[], share: number): number {
@@ -190,7 +196,11 @@ async function print(
 /** Prints in fifty-millisecond portions, as late as it must to have printed them all. */
 function unit(directory: string, seconds: number): Omit<Parameters<Runtime['start']>[0], 'id'> {
   const total = seconds * LINES_A_SECOND;
-  const script = `let n=0;const t=Date.now();const f=()=>{let s='';while(n<Math.min(${total},(Date.now()-t)*${LINES_A_SECOND / 1000}))s+='2026-01-31T09:30:00.000Z INFO request '+(n++)+' took 12 ms, status 200, path /orders/items/of/somebody\\n';require('fs').writeSync(1,s);if(n<${total})setTimeout(f,50)};f()`;
+  const script =
+    "let n=0;const t=Date.now();const f=()=>{let s='';" +
+    `while(n<Math.min(${total},(Date.now()-t)*${LINES_A_SECOND / 1000}))s+='2026-01-31T09:30:00.000Z INFO request ` +
+    "'+(n++)+' took 12 ms, status 200, path /orders/items/of/somebody\\n';require('fs').writeSync(1,s);" +
+    `if(n<${total})setTimeout(f,50)};f()`;
   const limits = { memory_mb: 256, cpus: 1, processes: 64, time_ms: null, output_bytes: 1 << 30, disk_mb: null };
   return {
     kind: 'service',
@@ -214,19 +224,23 @@ async function addInstances(
     const [app, deployment, release, instance] = [mintId('app'), mintId('dep'), mintId('rel'), mintId('ins')];
     const insert = (text: string, values: unknown[]): Promise<unknown> => database.query(named(text), values);
     await insert(
-      `insert into applications (id, project_id, name, region, application_type, default_hostname, created_at, updated_at, next_at) values ($1, $2, $1, 'local', 's', $1, now(), now(), null)`,
+      `insert into applications (id, project_id, name, region, application_type, default_hostname, created_at,
+        updated_at, next_at) values ($1, $2, $1, 'local', 's', $1, now(), now(), null)`,
       [app, project],
     );
     await insert(
-      `insert into deployments (id, project_id, application_id, number, trigger, created_by, source, created_at, updated_at, next_at) values ($1, $2, $3, 1, 'manual', '{}', '{}', now(), now(), null)`,
+      `insert into deployments (id, project_id, application_id, number, trigger, created_by, source, created_at,
+        updated_at, next_at) values ($1, $2, $3, 1, 'manual', '{}', '{}', now(), now(), null)`,
       [deployment, project, app],
     );
     await insert(
-      `insert into releases (id, project_id, application_id, deployment_id, settings, processes, variables, created_at, updated_at) values ($1, $2, $3, $4, '{}', '{}', '', now(), now())`,
+      `insert into releases (id, project_id, application_id, deployment_id, settings, processes, variables,
+        created_at, updated_at) values ($1, $2, $3, $4, '{}', '{}', '', now(), now())`,
       [release, project, app, deployment],
     );
     await insert(
-      `insert into instances (id, project_id, application_id, process_id, process_type, deployment_id, release_id, created_at, updated_at, next_at) values ($1, $2, $3, $1, 'web', $4, $5, now(), now(), null)`,
+      `insert into instances (id, project_id, application_id, process_id, process_type, deployment_id, release_id,
+        created_at, updated_at, next_at) values ($1, $2, $3, $1, 'web', $4, $5, now(), now(), null)`,
       [instance, project, app, deployment, release],
     );
     instances.push(instance);

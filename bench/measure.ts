@@ -21,7 +21,10 @@ export async function measure(server: Server, next: Stream, milliseconds: number
   return { ...round, cpu: ((after.cpu - before.cpu) / round.requests) * 1e6 };
 }
 
-/** A case on each of its servers in turn, round after round, so that a disturbance meets all of them; the first round warms up. */
+/**
+ * A case on each of its servers in turn, round after round, so that a disturbance meets all of them; the first round
+ * warms up.
+ */
 export async function alternate(
   servers: Servers,
   { streams }: Case,

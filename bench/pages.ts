@@ -47,7 +47,9 @@ export async function fillTable({ dataDir, plan }: Stage, say: (line: string) =>
         'select pg_total_relation_size($1) as size, (select count(*) from volumes) as count',
         ['volumes'],
       );
-      const size = `${rows[0]?.count} rows, ${(Number(rows[0]?.size) / 1e9).toFixed(2)} GB with indexes, filled in ${seconds(started)} s`;
+      const size =
+        `${rows[0]?.count} rows, ${(Number(rows[0]?.size) / 1e9).toFixed(2)} GB with indexes, filled in ` +
+        `${seconds(started)} s`;
       return {
         project: idOf('prj', 1),
         limit: Math.min(PAGE_MAX, Math.floor((longOf(plan) - 1) / PAGES)),
@@ -67,7 +69,8 @@ async function withoutIndexes(client: pg.Client, run: () => Promise<void>): Prom
 }
 
 const INDEXES = `select indexname as name, indexdef as definition from pg_indexes
-  where schemaname = 'public' and tablename = 'volumes' and indexname not in (select conname from pg_constraint where conrelid = 'volumes'::regclass)`;
+  where schemaname = 'public' and tablename = 'volumes' and indexname not in (select conname from pg_constraint
+    where conrelid = 'volumes'::regclass)`;
 
 const longOf = ({ rows }: Plan): number => Math.max(rows / 10, LONG_MIN);
 const seconds = (started: number): string => ((performance.now() - started) / 1000).toFixed(0);
@@ -76,13 +79,20 @@ const idOf = (prefix: string, index: number): string => `${prefix}_01${index.toS
 
 const ID = (prefix: string): string => `'${prefix}_01' || lpad(to_hex(n), 24, '0')`;
 const NEW_PROJECTS = `insert into projects (id, account_id, name, default_region, created_at, updated_at)
-  select ${ID('prj')}, (select account_id from users order by id limit 1), 'Long ' || n, 'local', now(), now() from generate_series(1, $1::int) n`;
-const NEW_MEMBERS = `insert into members (project_id, user_id, role) select id, (select id from users order by id limit 1), 'owner' from projects where name like 'Long %'`;
-const NEW_VOLUMES = `insert into volumes (id, project_id, name, size_gb, region, status, enforcement, used_bytes, created_at, updated_at, next_at)
-  select ${ID('vol')}, 'prj_01' || lpad(to_hex(case when n <= $3 then 1 else 2 + n % ($4::int - 1) end), 24, '0'), 'long-' || n, 1 + n % 500, 'local', 'available', 'soft', n, now(), now(), null
+  select ${ID('prj')}, (select account_id from users order by id limit 1), 'Long ' || n, 'local', now(), now()
+    from generate_series(1, $1::int) n`;
+const NEW_MEMBERS = `insert into members (project_id, user_id, role)
+  select id, (select id from users order by id limit 1), 'owner' from projects where name like 'Long %'`;
+const NEW_VOLUMES = `insert into volumes (id, project_id, name, size_gb, region, status, enforcement, used_bytes,
+  created_at, updated_at, next_at)
+  select ${ID('vol')}, 'prj_01' || lpad(to_hex(case when n <= $3 then 1 else 2 + n % ($4::int - 1) end), 24, '0'),
+    'long-' || n, 1 + n % 500, 'local', 'available', 'soft', n, now(), now(), null
   from generate_series($1::int, $2::int) n`;
 
-/** Walks to page 10,000 through the API, which shows that no row is lost or told twice; then measures both pages in turn. */
+/**
+ * Walks to page 10,000 through the API, which shows that no row is lost or told twice; then measures both pages in
+ * turn.
+ */
 export async function pages({ dataDir, data, plan }: Stage, list: LongList, node: string): Promise<Row[]> {
   const api = await startApi({ node }, dataDir, FACES);
   try {
@@ -97,7 +107,9 @@ export async function pages({ dataDir, data, plan }: Stage, list: LongList, node
     const stream =
       (path: string, body: string): Stream =>
       () => ({
-        request: `GET ${path} HTTP/1.1\r\nHost: localhost\r\nX-Svc-Project: ${list.project}\r\nAuthorization: Bearer ${data.key}\r\n\r\n`,
+        request:
+          `GET ${path} HTTP/1.1\r\nHost: localhost\r\nX-Svc-Project: ${list.project}\r\n` +
+          `Authorization: Bearer ${data.key}\r\n\r\n`,
         status: 200,
         body,
       });

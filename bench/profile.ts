@@ -67,7 +67,10 @@ function tablesOf(profile: CpuProfile): string {
       .sort((a, b) => b[1] - a[1])
       .slice(0, TOP)
       .map(([name, time]) => [...name.split(' | '), share(time)]);
-  return `${table([['Function', 'where', 'self'], ...rows(functions)])}\n\n${table([['Package', 'self'], ...rows(packages)])}`;
+  return (
+    `${table([['Function', 'where', 'self'], ...rows(functions)])}\n\n` +
+    `${table([['Package', 'self'], ...rows(packages)])}`
+  );
 }
 
 function add(times: Map<string, number>, name: string, time: number): void {

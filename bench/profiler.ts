@@ -1,4 +1,5 @@
-// Loaded into the service before its program (node --require): at SIGUSR2 it begins to take a CPU profile, at the next one it writes it.
+// Loaded into the service before its program (node --require): at SIGUSR2 it begins to take a CPU profile, at the next
+// one it writes it.
 import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 

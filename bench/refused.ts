@@ -93,8 +93,8 @@ async function costs(url: string, { plan }: Stage, { api, next }: Target): Promi
 }
 
 /**
- * A budget of one call: from the second on, all are refused until the minute ends. It must not end while we measure. The server
- * has answered nothing yet, so it is warmed up: the others have gone through all the cases before.
+ * A budget of one call: from the second on, all are refused until the minute ends. It must not end while we measure.
+ * The server has answered nothing yet, so it is warmed up: the others have gone through all the cases before.
  */
 async function useUp(api: Server, { next }: Refusal, stage: Stage): Promise<void> {
   const warm = stage.plan.milliseconds * 2;

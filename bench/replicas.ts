@@ -1,5 +1,5 @@
-// Two replicas on one PostgreSQL beside one: single reads. Where they would compete for the cores with their database and the
-// load, each is held to a part of one.
+// Two replicas on one PostgreSQL beside one: single reads. Where they would compete for the cores with their database
+// and the load, each is held to a part of one.
 import { writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import { procsFiles, findGroups, groupOf, makeGroup, removeGroup, type Group } from '../drivers/runtime/cgroup';

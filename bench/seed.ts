@@ -35,7 +35,10 @@ export interface Seed {
   narrowKey: string;
   /** Projects that are read. */
   projects: Project[];
-  /** Empty projects that POST writes to, so that reads have answers known beforehand. So many that none nears the usual quota. */
+  /**
+   * Empty projects that POST writes to, so that reads have answers known beforehand. So many that none nears the usual
+   * quota.
+   */
   targets: string[];
   /** Projects whose volumes are renamed, and whose applications have variables VARIABLE_0 … that are set. */
   changed: Project[];
@@ -79,14 +82,18 @@ async function fullProject(
   const id = await newProject(client, owner);
   const applications = Array.from({ length: APPLICATIONS }, () => mintId('app'));
   await client.query(
-    `insert into applications (id, project_id, name, region, application_type, default_hostname, created_at, updated_at, next_at)
-     select a.id, $2, 'app-' || a.place, 'local', 'web', a.id || '.example.com', now(), now(), null from unnest($1::text[]) with ordinality as a (id, place)`,
+    `insert into applications (id, project_id, name, region, application_type, default_hostname, created_at,
+      updated_at, next_at)
+     select a.id, $2, 'app-' || a.place, 'local', 'web', a.id || '.example.com', now(), now(), null
+       from unnest($1::text[]) with ordinality as a (id, place)`,
     [applications, id],
   );
   const volumes = Array.from({ length: count }, (_, index) => volumeRow(id, index, applications));
   await client.query(
-    `insert into volumes (id, project_id, name, size_gb, region, application_id, mount_path, status, enforcement, used_bytes, over_quota, created_at, updated_at, next_at)
-     select id, project_id, name, size_gb, region, application_id, mount_path, status, enforcement, used_bytes, over_quota, created_at, updated_at, null
+    `insert into volumes (id, project_id, name, size_gb, region, application_id, mount_path, status, enforcement,
+      used_bytes, over_quota, created_at, updated_at, next_at)
+     select id, project_id, name, size_gb, region, application_id, mount_path, status, enforcement, used_bytes,
+       over_quota, created_at, updated_at, null
      from jsonb_populate_recordset(null::volumes, $1)`,
     [JSON.stringify(volumes)],
   );
@@ -103,8 +110,10 @@ async function addVariables(client: pg.Client, { id, applications }: Project): P
     })),
   );
   await client.query(
-    `insert into environment_variables (id, project_id, application_id, key, value, value_hash, created_at, updated_at)
-     select id, project_id, application_id, key, '', '', now(), now() from jsonb_populate_recordset(null::environment_variables, $1)`,
+    `insert into environment_variables (id, project_id, application_id, key, value, value_hash, created_at,
+      updated_at)
+     select id, project_id, application_id, key, '', '', now(), now()
+       from jsonb_populate_recordset(null::environment_variables, $1)`,
     [JSON.stringify(rows)],
   );
 }
@@ -122,7 +131,8 @@ function volumeRow(project_id: string, index: number, applications: string[]): V
 async function newProject(client: pg.Client, owner: { id: string; account_id: string }): Promise<string> {
   const id = mintId('prj');
   await client.query(
-    `insert into projects (id, account_id, name, default_region, created_at, updated_at) values ($1, $2, 'Benchmark', 'local', now(), now())`,
+    `insert into projects (id, account_id, name, default_region, created_at, updated_at)
+      values ($1, $2, 'Benchmark', 'local', now(), now())`,
     [id, owner.account_id],
   );
   await client.query(`insert into members (project_id, user_id, role) values ($1, $2, 'owner')`, [id, owner.id]);
@@ -132,7 +142,8 @@ async function newProject(client: pg.Client, owner: { id: string; account_id: st
 async function newKey(client: pg.Client, user: string, scopes: string[]): Promise<string> {
   const { token, prefix, hash } = mintToken('personal');
   await client.query(
-    `insert into api_keys (id, kind, name, prefix, hash, user_id, scopes) values ($1, 'personal', 'Benchmark', $2, $3, $4, $5)`,
+    `insert into api_keys (id, kind, name, prefix, hash, user_id, scopes)
+      values ($1, 'personal', 'Benchmark', $2, $3, $4, $5)`,
     [mintId('key'), prefix, hash, user, scopes],
   );
   return token;

@@ -1,4 +1,5 @@
-// Start to ready with an existing data directory and the settings of a new installation, the embedded database included.
+// Start to ready with an existing data directory and the settings of a new installation, the embedded database
+// included.
 import { median } from './measure';
 import { wanted } from './plan';
 import { startApi } from './processes';

@@ -1,5 +1,5 @@
-// npm run demo: everything that the platform does with an application, in less than a minute, on a directory and ports of
-// its own. Exit code 0 only if all that it expects was so. Ctrl-C clears up too.
+// npm run demo: everything that the platform does with an application, in less than a minute, on a directory and ports
+// of its own. Exit code 0 only if all that it expects was so. Ctrl-C clears up too.
 import { openShow } from './show';
 import { openStage } from './stage';
 import { perform, untilNothingIsLeft, type Play } from './steps';

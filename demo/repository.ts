@@ -6,7 +6,10 @@ import path from 'node:path';
 export interface Repository {
   /** A file:// address. */
   url: string;
-  /** Commits on `main` what is in the folder, with the files of a version laid over it; '' lays nothing. Answers the commit. */
+  /**
+   * Commits on `main` what is in the folder, with the files of a version laid over it; '' lays nothing. Answers the
+   * commit.
+   */
   commit(version: string, message: string): string;
 }
 

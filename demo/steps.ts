@@ -195,7 +195,9 @@ async function observe(play: Play): Promise<void> {
   const total = (metric: string): number => of(found, metric).reduce((sum, value) => sum + value, 0);
   show.expect(
     total('responses_5xx') <= 1,
-    `${total('requests')} requests, 95 of 100 within ${Math.max(...of(found, 'response_time_p95_ms')).toFixed(0)} ms, ${Math.max(...of(found, 'memory_mb')).toFixed(0)} MB an instance`,
+    `${total('requests')} requests, 95 of 100 within ` +
+      `${Math.max(...of(found, 'response_time_p95_ms')).toFixed(0)} ms, ` +
+      `${Math.max(...of(found, 'memory_mb')).toFixed(0)} MB an instance`,
   );
 }
 
@@ -281,7 +283,10 @@ export async function untilNothingIsLeft(play: Play): Promise<Traces> {
 
 function words({ processes, ports, directories }: Traces): string {
   const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
-  return `${counted(processes.length, 'process', 'processes')}, ${counted(ports.length, 'open port', 'open ports')}, ${counted(directories.length, 'directory', 'directories')}`;
+  return (
+    `${counted(processes.length, 'process', 'processes')}, ${counted(ports.length, 'open port', 'open ports')}, ` +
+    `${counted(directories.length, 'directory', 'directories')}`
+  );
 }
 
 function reason({ status_reason }: Resource): string {

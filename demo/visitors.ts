@@ -19,7 +19,10 @@ const LANES = 4;
 const PAUSE_MS = 5;
 const TIMEOUT_MS = 30_000;
 
-/** One request on a connection of its own. Browsers find *.localhost by themselves; here the address is given, and the name in the header. */
+/**
+ * One request on a connection of its own. Browsers find *.localhost by themselves; here the address is given, and the
+ * name in the header.
+ */
 export function visit(port: number, host: string, place = '/'): Promise<Visit> {
   return new Promise((resolve, reject) => {
     const request = http.get(

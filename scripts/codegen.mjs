@@ -69,8 +69,8 @@ function withoutDirectives(document) {
 }
 
 /**
- * models/dns_zone.ts exports class DnsZone and the schema has a type DnsZone: resolvers return the model. A class of another
- * name says which type it is by its kind.
+ * models/dns_zone.ts exports class DnsZone and the schema has a type DnsZone: resolvers return the model. A class of
+ * another name says which type it is by its kind.
  */
 function findMappers() {
   const types = new Set(

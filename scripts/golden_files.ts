@@ -51,18 +51,27 @@ function tableText({ name, unlogged, columns, constraints, indexes }: Table): st
 
 // Not-null constraints are rows of their own from PostgreSQL 18 on; the columns say it already.
 const TABLES = `select c.relname as name, c.relpersistence = 'u' as unlogged,
-  array(select concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), 'collate "' || nullif(l.collname, 'default') || '"', case when a.attnotnull then 'not null' end,
+  array(select concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), 'collate "' || nullif(l.collname,
+    'default') || '"', case when a.attnotnull then 'not null' end,
       'default ' || pg_get_expr(d.adbin, d.adrelid))
-    from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum left join pg_collation l on l.oid = a.attcollation
+    from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+      left join pg_collation l on l.oid = a.attcollation
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped order by a.attnum) as columns,
-  array(select 'constraint ' || conname || ' ' || pg_get_constraintdef(oid) from pg_constraint where conrelid = c.oid and contype <> 'n' order by conname collate "C") as constraints,
+  array(select 'constraint ' || conname || ' ' || pg_get_constraintdef(oid) from pg_constraint
+    where conrelid = c.oid and contype <> 'n' order by conname collate "C") as constraints,
   array(select pg_get_indexdef(x.indexrelid) from pg_index x join pg_class i on i.oid = x.indexrelid
-    where x.indrelid = c.oid and not exists (select from pg_constraint where conindid = x.indexrelid and contype in ('p', 'u', 'x')) order by i.relname collate "C") as indexes
-  from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition order by c.relname collate "C"`;
+    where x.indrelid = c.oid and not exists (select from pg_constraint
+      where conindid = x.indexrelid and contype in ('p', 'u', 'x')) order by i.relname collate "C") as indexes
+  from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+    order by c.relname collate "C"`;
 
-const OTHERS = `select pg_get_functiondef(p.oid) as definition from pg_proc p where p.pronamespace = 'public'::regnamespace
-  union all select pg_get_triggerdef(t.oid) from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = 'public'::regnamespace and not t.tgisinternal
-  union all select 'create view ' || c.relname || ' as ' || pg_get_viewdef(c.oid) from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('v', 'm')
-  union all select 'create sequence ' || c.relname from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'S'
+const OTHERS = `select pg_get_functiondef(p.oid) as definition from pg_proc p
+  where p.pronamespace = 'public'::regnamespace
+  union all select pg_get_triggerdef(t.oid) from pg_trigger t join pg_class c on c.oid = t.tgrelid
+    where c.relnamespace = 'public'::regnamespace and not t.tgisinternal
+  union all select 'create view ' || c.relname || ' as ' || pg_get_viewdef(c.oid) from pg_class c
+    where c.relnamespace = 'public'::regnamespace and c.relkind in ('v', 'm')
+  union all select 'create sequence ' || c.relname from pg_class c
+    where c.relnamespace = 'public'::regnamespace and c.relkind = 'S'
   union all select 'create extension ' || extname from pg_extension where extname <> 'plpgsql'
   order by 1`;

@@ -53,7 +53,8 @@ describe('creation', () => {
       updated_at: answer.body.created_at,
     });
     const rows = await service.sql(
-      'select id, project_id, type, command, application_type, instances, running_instances, status from processes where application_id = $1',
+      `select id, project_id, type, command, application_type, instances, running_instances, status from processes
+        where application_id = $1`,
       [answer.body.id],
     );
     expect(rows).toEqual([
@@ -383,13 +384,15 @@ describe('deletion', () => {
     });
     expect(
       await service.sql(
-        'select 1 from environment_variables where application_id = $1 union all select 1 from processes where application_id = $1',
+        `select 1 from environment_variables where application_id = $1 union all select 1 from processes
+          where application_id = $1`,
         [id],
       ),
     ).toEqual([]);
     expect(
       await service.sql(
-        'select next_at <= now() as due from applications where id = $1 and deleted_at is not null and default_hostname = $2',
+        `select next_at <= now() as due from applications where id = $1 and deleted_at is not null
+          and default_hostname = $2`,
         [id, default_hostname],
       ),
     ).toEqual([{ due: true }]);

@@ -124,9 +124,11 @@ describe('tenancy', () => {
 });
 
 const FIELDS =
-  'id project_id name description region application_type preset default_hostname status status_reason current_deployment_id auto_deploy_enabled created_at updated_at';
+  'id project_id name description region application_type preset default_hostname status status_reason ' +
+  'current_deployment_id auto_deploy_enabled created_at updated_at';
 const SOURCE =
-  'source { type git_integration_id repository_id shared_repository_id repository_url branch image registry_id template }';
+  'source { type git_integration_id repository_id shared_repository_id repository_url branch image registry_id ' +
+  'template }';
 
 describe('GraphQL', () => {
   it('says the same as REST', async () => {
@@ -137,7 +139,8 @@ describe('GraphQL', () => {
     const { id } = made.data.createApplication;
     expect(made.data.createApplication).toEqual((await service.call('GET', `/v2/applications/${id}`)).body);
     const list = await service.graphql(
-      `query ($project: ID) { listApplications(project_id: $project, sort: "name", limit: 2) { data { ${FIELDS} ${SOURCE} } next_cursor } }`,
+      `query ($project: ID) { listApplications(project_id: $project, sort: "name", limit: 2) {
+        data { ${FIELDS} ${SOURCE} } next_cursor } }`,
       { project },
     );
     expect(list.data.listApplications).toEqual(
@@ -175,7 +178,8 @@ describe('GraphQL', () => {
     const query = (
       limit: number,
     ): string => `query { listApplications(project_id: "${project}", sort: "name", limit: ${limit}) { data { name
-      volumes(limit: 50) { name application { name } } environment_variables(limit: 1) { value } domains(limit: 9) { hostname } } } }`;
+      volumes(limit: 50) { name application { name } } environment_variables(limit: 1) { value }
+        domains(limit: 9) { hostname } } } }`;
     // Now and then the caller is looked up anew, or loops are called for what was written before.
     const fewest = async (limit: number) => {
       const runs = [

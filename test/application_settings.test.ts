@@ -229,7 +229,8 @@ it('loses none of many changes at once', async () => {
 it('names the changed settings in the activity, without values', async () => {
   await patch({ build: { build_command: 'echo hidden-word' }, maintenance_mode: true });
   const rows = await service.sql(
-    `select action, changed_fields from activity where action = 'application_settings.updated' order by id desc limit 1`,
+    `select action, changed_fields from activity where action = 'application_settings.updated'
+      order by id desc limit 1`,
   );
   expect(rows).toEqual([
     { action: 'application_settings.updated', changed_fields: ['build.build_command', 'maintenance_mode'] },
@@ -242,14 +243,16 @@ it('is the same on GraphQL', async () => {
     http { port force_https request_timeout_seconds sticky_sessions } health_check { type path interval_seconds timeout_seconds failure_threshold grace_period_seconds }
     previews { auto_create expire_after_days } maintenance_mode log_retention_days`;
   const changed = await service.graphql(
-    `mutation ($id: ID!) { updateApplicationSettings(id: $id, input: { previews: { expire_after_days: null }, http: { port: 5000 } }) { ${fields} } }`,
+    `mutation ($id: ID!) { updateApplicationSettings(id: $id,
+      input: { previews: { expire_after_days: null }, http: { port: 5000 } }) { ${fields} } }`,
     { id },
   );
   const read = await service.graphql(`query ($id: ID!) { getApplicationSettings(id: $id) { ${fields} } }`, { id });
   expect(changed.data.updateApplicationSettings).toEqual(read.data.getApplicationSettings);
   expect(read.data.getApplicationSettings).toEqual((await service.call('GET', path)).body);
   const refused = await service.graphql(
-    'mutation ($id: ID!) { updateApplicationSettings(id: $id, input: { health_check: { type: http } }) { application_id } }',
+    `mutation ($id: ID!) { updateApplicationSettings(id: $id, input: { health_check: { type: http } }) {
+      application_id } }`,
     { id },
   );
   expect(refused.errors?.[0].extensions).toMatchObject({

@@ -319,7 +319,8 @@ describe('watching', () => {
       async () =>
         (
           await service.sql(
-            "select next_at - now() between interval '8 minutes' and interval '12 minutes' as long from auto_deploys where id = $1",
+            `select next_at - now() between interval '8 minutes' and interval '12 minutes' as long from auto_deploys
+              where id = $1`,
             [application],
           )
         )[0].long,

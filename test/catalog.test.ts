@@ -196,7 +196,8 @@ describe('what is offered is what is here', () => {
         .filter((row) => row.database_package === 'dev-1vcpu-256mb'),
     );
     await service.sql(
-      `insert into volumes (id, project_id, name, size_gb, region, created_at, updated_at) values ('vol_00000000000000000000000001', $1, 'huge', $2, 'fra1', now(), now())`,
+      `insert into volumes (id, project_id, name, size_gb, region, created_at, updated_at)
+        values ('vol_00000000000000000000000001', $1, 'huge', $2, 'fra1', now(), now())`,
       [service.project, Math.ceil(facts.disk_free_bytes / 2 ** 30)],
     );
     expect(await rows('database_packages/availability?database_package=dev-1vcpu-256mb')).toEqual([
@@ -210,7 +211,9 @@ describe('what is offered is what is here', () => {
 
 test('GraphQL shows the same rows', async () => {
   const { data } = await service.graphql(
-    '{ listDatabaseEngines { data { id name default_port features versions { version default status end_of_life_on } } } listDnsRecordTypes(limit: 2) { data { type fields } next_cursor } }',
+    `{ listDatabaseEngines { data { id name default_port features
+      versions { version default status end_of_life_on } } } listDnsRecordTypes(limit: 2) { data {
+      type fields } next_cursor } }`,
     {},
     { project: null },
   );

@@ -117,7 +117,8 @@ withPebble('with an authority (needs pebble and openssl)', () => {
 
   test('no private key stands in a row or in the log', async () => {
     const rows = await bench.service.sql<{ row: string }>(
-      'select c::text as row from certificates c union all select a::text from acme_accounts a union all select d::text from domains d',
+      `select c::text as row from certificates c union all select a::text from acme_accounts a union all
+        select d::text from domains d`,
     );
     expect(rows.filter(({ row }) => row.includes('CERTIFICATE'))).toHaveLength(1);
     expect(rows.filter(({ row }) => /PRIVATE KEY|MIGHAgEA/.test(row))).toEqual([]);
@@ -228,7 +229,8 @@ withPebble('with an authority (needs pebble and openssl)', () => {
 
   test('a sealed key opens at its own host name alone', async () => {
     await bench.service.sql(
-      `update certificates c set chain = o.chain, key = o.key from certificates o where c.id = 'www.none.example' and o.id = 'www.shop.example'`,
+      `update certificates c set chain = o.chain, key = o.key from certificates o
+        where c.id = 'www.none.example' and o.id = 'www.shop.example'`,
     );
     await expect(bench.served('www.none.example')).rejects.toThrow(/altered, or belongs elsewhere/);
   });
@@ -243,7 +245,8 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     const told = bench.heard();
     const { id } = await bench.find('www.shop.example');
     await bench.service.sql(
-      `insert into acme_challenges (token, key_authorization, certificate_id) values ('left', 'left.over', 'www.shop.example')`,
+      `insert into acme_challenges (token, key_authorization, certificate_id)
+        values ('left', 'left.over', 'www.shop.example')`,
     );
     bench.work(pebble);
     await bench.service.call('DELETE', domainsPath(bench.application, id));

@@ -70,18 +70,21 @@ describe('forms of a request', () => {
     const [one, two] = ['{"name": "chun', 'ked", "size_gb": 1}'];
     const chunks = [one, two].map((part) => `${part.length.toString(16)}\r\n${part}\r\n`).join('');
     const answer = await send(
-      `POST /v2/volumes HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${auth()}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
+      `POST /v2/volumes HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${auth()}Content-Type: application/json\r\n` +
+        `Transfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
     );
     expect([answer.status, answer.json?.name]).toEqual([201, 'chunked']);
     const broken = await send(
-      `POST /v2/volumes HTTP/1.1\r\nHost: x\r\n${auth()}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnothex\r\n`,
+      `POST /v2/volumes HTTP/1.1\r\nHost: x\r\n${auth()}Content-Type: application/json\r\n` +
+        'Transfer-Encoding: chunked\r\n\r\nnothex\r\n',
     );
     expectProblem(broken, 400, 'malformed_request');
   });
 
   it('tells a client that asks first whether to send its body', async () => {
     const ask = (length: number): string =>
-      `POST /v2/volumes HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${auth()}Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`;
+      `POST /v2/volumes HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${auth()}Content-Type: application/json\r\n` +
+      `Expect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`;
     const body = volume('continued');
     const { socket, answer } = dial(ask(body.length));
     socket.once('data', () => socket.write(body));
@@ -200,7 +203,8 @@ describe('slow clients', () => {
     ],
     [
       'a body that drips',
-      `POST /v2/volumes HTTP/1.1\r\nHost: x\r\nAUTH\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{`,
+      'POST /v2/volumes HTTP/1.1\r\nHost: x\r\nAUTH\r\nContent-Type: application/json\r\n' +
+        'Content-Length: 100000\r\n\r\n{',
       ' ',
     ],
     [
@@ -237,9 +241,12 @@ describe('clients that leave in the middle', () => {
     const key = /key {6}(\S+)/.exec(program.out())?.[1] ?? '';
     const starts = [
       `GET /v2/volumes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`,
-      `POST /v2/volumes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"na`,
-      `POST /graphql HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"qu`,
-      `POST /graphql HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 32\r\n\r\n{"query": "{ getMe { user } }" }`,
+      `POST /v2/volumes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n` +
+        'Content-Length: 50\r\n\r\n{"na',
+      `POST /graphql HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n` +
+        'Content-Length: 50\r\n\r\n{"qu',
+      `POST /graphql HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n` +
+        'Content-Length: 32\r\n\r\n{"query": "{ getMe { user } }" }',
       'GET /v2/me HT',
     ];
     for (let turn = 0; turn < 20; turn += 1) {

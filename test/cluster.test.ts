@@ -291,7 +291,8 @@ test('SIGTERM lets all of them finish, and leaves none', async () => {
       Number(
         (
           await sql.query(
-            `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%activity%'`,
+            `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+              and query like '%activity%'`,
           )
         ).rowCount,
       ) >= 2,

@@ -17,7 +17,8 @@ const QUERIES: [string, string, Record<string, unknown>?][] = [
   ],
   [
     'aliases and fragments',
-    'query { a: listVolumes { data { ...V } } b: listVolumes(limit: 1) { data { ... on Volume { id __typename } ...V } } } fragment V on Volume { name place: region }',
+    `query { a: listVolumes { data { ...V } } b: listVolumes(limit: 1) {
+      data { ... on Volume { id __typename } ...V } } } fragment V on Volume { name place: region }`,
   ],
   [
     'variables and their defaults',
@@ -33,11 +34,13 @@ const QUERIES: [string, string, Record<string, unknown>?][] = [
   ['a value out of bounds', '{ listVolumes(limit: 0) { data { name } } }'],
   [
     'one part that fails beside one that does not',
-    'query Two {\n  listVolumes { data { name } }\n  gone: getVolume(volume_id: "vol_01h455vb4pex5vsknk084sn02q") { name }\n}',
+    'query Two {\n  listVolumes { data { name } }\n' +
+      '  gone: getVolume(volume_id: "vol_01h455vb4pex5vsknk084sn02q") { name }\n}',
   ],
   [
     'conditions',
-    'query ($no: Boolean = false) { listVolumes { data { id @include(if: $no) name ...V @skip(if: $no) } } } fragment V on Volume { size_gb }',
+    `query ($no: Boolean = false) { listVolumes { data { id @include(if: $no) name ...V @skip(if: $no) } } } fragment
+      V on Volume { size_gb }`,
   ],
   ['a question about the schema', '{ __type(name: "Volume") { name fields { name } } listVolumes { data { id } } }'],
   ['one of several operations', 'query A { listVolumes { data { id } } } query B { listVolumes { data { name } } }'],

@@ -223,8 +223,10 @@ describe('attaching', () => {
     const { post } = await fresh();
     const app = await newApplication();
     await service.sql(
-      `insert into environment_variables (id, project_id, application_id, key, value, value_hash, created_at, updated_at)
-        select 'env_' || substr(md5(n || $1), 1, 26), $2, $1, 'KEY_' || n, '', '', now(), now() from generate_series(1, 495) as n`,
+      `insert into environment_variables (id, project_id, application_id, key, value, value_hash, created_at,
+        updated_at)
+        select 'env_' || substr(md5(n || $1), 1, 26), $2, $1, 'KEY_' || n, '', '', now(), now()
+          from generate_series(1, 495) as n`,
       [app, service.project],
     );
     expect(await post('attachments', { application_id: app })).toMatchObject({
@@ -361,7 +363,8 @@ describe('lists', () => {
     const app = await newApplication();
     await post('attachments', { application_id: app });
     const answer = await service.graphql(
-      'query ($id: ID!) { getApplication(id: $id) { attachments { env_prefix variables database { id } application { id } } } }',
+      `query ($id: ID!) { getApplication(id: $id) { attachments {
+        env_prefix variables database { id } application { id } } } }`,
       { id: app },
     );
     expect([answer.errors, answer.data.getApplication.attachments]).toEqual([

@@ -40,8 +40,10 @@ async function scheduled(databaseId: string, columns: Record<string, unknown> = 
   };
   const names = Object.keys(values);
   await service.sql(
-    `insert into database_backups (database_id, project_id, engine_version, created_at, updated_at, ${names.join(', ')})
-      select id, project_id, engine_version, now(), now(), ${names.map((_, index) => `$${index + 2}`).join(', ')} from databases where id = $1`,
+    `insert into database_backups (database_id, project_id, engine_version, created_at, updated_at,
+      ${names.join(', ')})
+      select id, project_id, engine_version, now(), now(), ${names.map((_, index) => `$${index + 2}`).join(', ')}
+        from databases where id = $1`,
     [databaseId, ...Object.values(values)],
   );
   return values.id as string;

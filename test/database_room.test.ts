@@ -108,7 +108,8 @@ it('two that fit alone but not together: one of them is made', async () => {
 it('is paid by its package, from the hour of each change on', async () => {
   const spans = (id: string): Promise<unknown[]> =>
     service.sql(
-      'select price_id, quantity::int as quantity, ended_at is null as open from usage_spans where resource_id = $1 order by started_at, ended_at',
+      `select price_id, quantity::int as quantity, ended_at is null as open from usage_spans where resource_id = $1
+        order by started_at, ended_at`,
       [id],
     );
   const { id } = await database(service);

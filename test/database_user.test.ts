@@ -168,7 +168,8 @@ it('there are at most 50', async () => {
   const { id } = await database(service);
   await service.sql(
     `insert into database_users (id, project_id, database_id, username, access, password, created_at, updated_at)
-      select 'dbu_' || lpad(n::text, 26, '0'), $2, $1, 'u' || n, 'read_only', '', now(), now() from generate_series(1, 48) as n`,
+      select 'dbu_' || lpad(n::text, 26, '0'), $2, $1, 'u' || n, 'read_only', '', now(), now()
+        from generate_series(1, 48) as n`,
     [id, service.project],
   );
   const answers = await Promise.all([post({ username: 'one' }, id), post({ username: 'two' }, id)]);
@@ -183,7 +184,8 @@ it('there are at most 50', async () => {
 
 it('GraphQL does the same, and leads to the database', async () => {
   const { data } = await service.graphql(
-    'mutation ($id: ID!) { createDatabaseUser(id: $id, input: { username: "graph" }) { username password database { id name } } }',
+    `mutation ($id: ID!) { createDatabaseUser(id: $id, input: { username: "graph" }) {
+      username password database { id name } } }`,
     { id: parent },
   );
   expect(data.createDatabaseUser).toMatchObject({

@@ -190,7 +190,8 @@ describe('lists', () => {
     const own = await deployed();
     const preview = mintId('pvw');
     await service.sql(
-      `insert into previews (id, created_at, updated_at, project_id, application_id, branch, hostname, created_by) values ($1, now(), now(), $2, $3, 'main', $1, '{}')`,
+      `insert into previews (id, created_at, updated_at, project_id, application_id, branch, hostname, created_by)
+        values ($1, now(), now(), $2, $3, 'main', $1, '{}')`,
       [preview, service.project, application],
     );
     const { id } = await deployed();

@@ -197,8 +197,10 @@ describe('an application has 100 custom domains at most', () => {
     const full = await domains.newApplication('full');
     const moving = await domains.added('www.moving.example', application);
     await service.sql(
-      `insert into domains (id, project_id, application_id, hostname, type, certificate, verification_token, created_at, updated_at)
-       select 'dom_' || lpad(n::text, 26, '0'), $1, $2, 'n' || n || '.full.example', 'subdomain', '{}', 'x', now(), now() from generate_series(1, 98) as n`,
+      `insert into domains (id, project_id, application_id, hostname, type, certificate, verification_token,
+        created_at, updated_at)
+       select 'dom_' || lpad(n::text, 26, '0'), $1, $2, 'n' || n || '.full.example', 'subdomain', '{}', 'x', now(),
+         now() from generate_series(1, 98) as n`,
       [service.project, full],
     );
     const answers = await Promise.all([
@@ -287,7 +289,8 @@ test('GraphQL does the same', async () => {
     application: { id: application, name: 'shop' },
   });
   domain.dns_instructions.forEach(domains.obey);
-  const check = `mutation ($id: ID!, $domain: ID!) { verifyApplicationDomain(id: $id, domain_id: $domain) { ${fields} } }`;
+  const check = `mutation ($id: ID!, $domain: ID!) { verifyApplicationDomain(id: $id, domain_id: $domain) {
+    ${fields} } }`;
   const checked = await service.graphql(check, { id: application, domain: domain.id });
   expect(checked.data.verifyApplicationDomain).toMatchObject({
     status: 'active',

@@ -39,7 +39,8 @@ describe('verify', () => {
     const nothing = await domains.verified(domain);
     expect(nothing).toMatchObject({ status: 'pending', last_checked_at: expect.any(String), verified_at: null });
     expect(nothing.status_reason).toBe(
-      'The CNAME record of www.both.example was not found. The TXT record of _platform-verification.www.both.example was not found.',
+      'The CNAME record of www.both.example was not found. The TXT record of ' +
+        '_platform-verification.www.both.example was not found.',
     );
     domains.obey(instruction(domain, 'ownership'));
     const owned = await domains.verified(domain);
@@ -159,7 +160,8 @@ describe('verify', () => {
     const waiting = domains.verify(domain);
     await sleep(300);
     const open = await service.sql<{ open: number }>(
-      `select count(*)::int as open from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`,
+      `select count(*)::int as open from pg_stat_activity where datname = current_database()
+        and state = 'idle in transaction'`,
     );
     expect(open).toEqual([{ open: 0 }]);
     const target = await domains.newApplication('silent-target');

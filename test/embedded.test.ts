@@ -24,7 +24,8 @@ describe('one process', () => {
     const { password, hostname } = new URL(url);
     const [row] = await query(
       url,
-      `select current_setting('listen_addresses') listen, current_setting('unix_socket_directories') sockets, current_setting('server_encoding') encoding, current_setting('timezone') zone`,
+      `select current_setting('listen_addresses') listen, current_setting('unix_socket_directories') sockets,
+        current_setting('server_encoding') encoding, current_setting('timezone') zone`,
     );
     expect(row).toEqual({ listen: '127.0.0.1', sockets: home.data(), encoding: 'UTF8', zone: 'UTC' });
     expect(hostname).toBe('127.0.0.1');

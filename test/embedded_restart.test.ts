@@ -34,7 +34,9 @@ it('an address that another program has taken meanwhile is told, and taken when 
   const { url } = await open({ restarted: (error) => void told.push(error) });
   const { port } = new URL(url);
   const before = server()!.pid;
-  const squatter = `const take = () => require('net').createServer().on('error', () => setTimeout(take, 1)).listen(${port}, '127.0.0.1', () => console.log('taken')); take()`;
+  const squatter =
+    `const take = () => require('net').createServer().on('error', () => setTimeout(take, 1)).listen(${port}, ` +
+    "'127.0.0.1', () => console.log('taken')); take()";
   const other = run(squatter);
   await sleep(500);
   signalAll([before]);

@@ -116,8 +116,10 @@ describe('PUT', () => {
 
   it('stops at 500 variables, also in a race, and still updates', async () => {
     await service.sql(
-      `insert into environment_variables (id, project_id, application_id, key, value, value_hash, created_at, updated_at)
-       select 'env_' || lpad(n::text, 26, '0'), $1, $2, 'FILL_' || n, '', '', now(), now() from generate_series(1, 499) n`,
+      `insert into environment_variables (id, project_id, application_id, key, value, value_hash, created_at,
+        updated_at)
+       select 'env_' || lpad(n::text, 26, '0'), $1, $2, 'FILL_' || n, '', '', now(), now()
+         from generate_series(1, 499) n`,
       [service.project, application],
     );
     const answers = await Promise.all(['ONE', 'TWO', 'THREE'].map((key) => put(key, { value: '' })));
@@ -241,7 +243,8 @@ describe('secrecy', () => {
     expect(rows.map((row) => row.value.startsWith('v1.'))).toEqual([true, true]);
     expect(new Set(rows.flatMap((row) => [row.value, row.value_hash])).size).toBe(4);
     const activity = await service.sql(
-      `select resource_name, changed_fields from activity where action = 'environment_variable.set' and resource_name = 'SECRET' order by id desc limit 1`,
+      `select resource_name, changed_fields from activity where action = 'environment_variable.set'
+        and resource_name = 'SECRET' order by id desc limit 1`,
     );
     expect(activity).toEqual([{ resource_name: 'SECRET', changed_fields: ['value'] }]);
   });
@@ -250,7 +253,8 @@ describe('secrecy', () => {
     await put('ONE', { value: 'first' });
     await put('TWO', { value: 'second' });
     await service.sql(
-      `update environment_variables set value = (select value from environment_variables where application_id = $1 and key = 'ONE') where application_id = $1 and key = 'TWO'`,
+      `update environment_variables set value = (select value from environment_variables
+        where application_id = $1 and key = 'ONE') where application_id = $1 and key = 'TWO'`,
       [application],
     );
     const answer = await service.call('GET', path);
@@ -286,7 +290,8 @@ describe('tenancy and GraphQL', () => {
   it('is the same on both faces', async () => {
     const fields = 'application_id key value value_hash available_at managed_by created_at updated_at';
     const set = await service.graphql(
-      `mutation ($id: ID!) { setEnvironmentVariable(id: $id, key: "KEY", input: { value: "v", available_at: runtime }) { ${fields} } }`,
+      `mutation ($id: ID!) { setEnvironmentVariable(id: $id, key: "KEY",
+        input: { value: "v", available_at: runtime }) { ${fields} } }`,
       { id: application },
     );
     expect((await service.call('GET', path)).body.data).toEqual([set.data.setEnvironmentVariable]);

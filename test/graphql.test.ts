@@ -10,8 +10,8 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 const LIST = '{ listVolumes { data { id name } next_cursor } }';
-const CREATE =
-  'mutation ($input: CreateVolumeInput!, $project: ID) { createVolume(project_id: $project, input: $input) { id project_id name size_gb mount_path } }';
+const CREATE = `mutation ($input: CreateVolumeInput!, $project: ID) {
+  createVolume(project_id: $project, input: $input) { id project_id name size_gb mount_path } }`;
 
 async function post(
   body: string,
@@ -147,7 +147,8 @@ describe('the same rules', () => {
     const made = await service.graphql(CREATE, { input: { name: 'elsewhere', size_gb: 1 }, project: other.id });
     expect(made.data.createVolume.project_id).toBe(other.id);
     const both = await service.graphql(
-      `query ($id: ID) { here: listVolumes(name: "elsewhere") { data { id } } there: listVolumes(project_id: $id, name: "elsewhere") { data { id } } }`,
+      `query ($id: ID) { here: listVolumes(name: "elsewhere") { data { id } } there:
+        listVolumes(project_id: $id, name: "elsewhere") { data { id } } }`,
       { id: other.id },
     );
     expect([both.data.here.data, both.data.there.data]).toEqual([[], [{ id: made.data.createVolume.id }]]);
@@ -171,8 +172,8 @@ describe('the same rules', () => {
     });
     const { id } = made.data.createVolume;
     await service.sql(`update volumes set status = 'in_use' where id = $1`, [id]);
-    const change =
-      'mutation ($id: ID!, $input: UpdateVolumeInput!) { updateVolume(id: $id, input: $input) { name application_id mount_path } }';
+    const change = `mutation ($id: ID!, $input: UpdateVolumeInput!) {
+      updateVolume(id: $id, input: $input) { name application_id mount_path } }`;
     const renamed = await service.graphql(change, { id, input: { name: 'couple' } });
     expect(renamed.data.updateVolume).toEqual({ name: 'couple', application_id: app, mount_path: '/data' });
     const detached = await service.graphql(change, { id, input: { application_id: null } });
@@ -378,7 +379,8 @@ test('a page of fifty with relations needs as many statements as a page of one',
       .spyOn(database, 'query')
       .mockImplementation((statement, values) => ((count += 1), query(statement, values)) as never);
     const { data } = await service.graphql(
-      'query ($n: Int) { listVolumes(limit: $n) { data { id application { name volumes(limit: 1) { id } domains(limit: 1) { id } } } } }',
+      `query ($n: Int) { listVolumes(limit: $n) { data { id application { name volumes(limit: 1) {
+        id } domains(limit: 1) { id } } } } }`,
       { n: limit },
     );
     spy.mockRestore();

@@ -86,7 +86,8 @@ const hostile: [string, string, RegExp][] = [
   ['selections beyond all reading', `{ ${repeat(2_000, (n) => `a${n}: getMe { kind }`)} }`, /selections/],
   [
     'introspection that multiplies',
-    `{ ${repeat(15, (n) => `a${n}: __schema { types { fields { type { fields { args { type { name kind description } } } } } } }`)} }`,
+    `{
+      ${repeat(15, (n) => `a${n}: __schema { types { fields { type { fields { args { type { name kind description } } } } } } }`)} }`,
     /introspection/,
   ],
 ];
@@ -115,7 +116,9 @@ test.each([
 ])('braces behind %s are', (_, text) => expect(() => requireFlat(text)).toThrow(/deep/));
 
 test('fragments that spread each other double at each step and are refused at once', async () => {
-  const bomb = `{ ...f0 } ${repeat(60, (n) => `fragment f${n} on Query { ...f${n + 1} ...f${n + 1} }`)} fragment f60 on Query { getMe { token { id } } }`;
+  const bomb =
+    `{ ...f0 } ${repeat(60, (n) => `fragment f${n} on Query { ...f${n + 1} ...f${n + 1} }`)} fragment f60 on Query ` +
+    '{ getMe { token { id } } }';
   expect((await refusal(bomb)).slice(0, 2)).toEqual([400, 'query_too_complex']);
 });
 
@@ -131,10 +134,12 @@ test('fragments in a circle are refused', async () => {
 });
 
 test('the heaviest query that passes the limits is validated in moderate time', async () => {
-  const conflicts = `{ ${repeat(7, (n) => `...f${n}`)} } ${repeat(7, (n) => `fragment f${n} on Query { ${repeat(480, () => '__typename')} }`)}`;
+  const conflicts = `{ ${repeat(7, (n) => `...f${n}`)} }
+    ${repeat(7, (n) => `fragment f${n} on Query { ${repeat(480, () => '__typename')} }`)}`;
   const begun = process.cpuUsage();
   expect((await service.graphql(conflicts)).status).toBe(400);
-  const alone = `{ getMe { token { id } } } ${repeat(7, (n) => `fragment f${n} on Query { ${repeat(480, () => '__typename')} }`)}`;
+  const alone = `{ getMe { token { id } } }
+    ${repeat(7, (n) => `fragment f${n} on Query { ${repeat(480, () => '__typename')} }`)}`;
   expect((await service.graphql(alone)).status).toBe(400);
   expect(process.cpuUsage(begun).user).toBeLessThan(2_000_000);
 });

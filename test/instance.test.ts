@@ -15,7 +15,8 @@ beforeAll(async () => {
   application = await deployed(service, body.id);
   preview = mintId('pvw');
   await service.sql(
-    `insert into previews (id, project_id, application_id, branch, hostname, created_by, created_at, updated_at) values ($1, $2, $3, 'feature', 'feature.localhost', '{}', now(), now())`,
+    `insert into previews (id, project_id, application_id, branch, hostname, created_by, created_at, updated_at)
+      values ($1, $2, $3, 'feature', 'feature.localhost', '{}', now(), now())`,
     [preview, service.project, application.id],
   );
   ids.web = await instanceOf(service, application, 'web', {

@@ -229,7 +229,8 @@ describe('keeping', () => {
     const { database } = service.platform;
     const days = (): Promise<{ name: string }[]> =>
       service.sql(
-        `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'log_lines'::regclass order by 1`,
+        `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+          where i.inhparent = 'log_lines'::regclass order by 1`,
       );
     await service.sql('select make_observation_day(current_date - 40)');
     const name = (offset: number): string =>

@@ -228,16 +228,23 @@ describe('plans', () => {
 
   beforeAll(async () => {
     await service.sql('select make_observation_day(current_date - n) from generate_series(0, 1) as n');
-    await service.sql(`insert into log_lines (at, resource_id, project_id, application_id, source, level, message, instance_id)
-      select now() - n * interval '1 second', 'app_' || n % 20, 'prj', 'app_' || n % 20, case n % 50 when 0 then 'router' else 'app' end, case n % 100 when 1 then 'error' else 'info' end, 'message ' || n, 'ins_' || n % 40 from generate_series(1, 40000) as n`);
+    await service.sql(`insert into log_lines (at, resource_id, project_id, application_id, source, level, message,
+      instance_id)
+      select now() - n * interval '1 second', 'app_' || n % 20, 'prj', 'app_' || n % 20, case n % 50
+        when 0 then 'router' else 'app' end, case n % 100 when 1 then 'error' else 'info' end, 'message ' || n,
+        'ins_' || n % 40 from generate_series(1, 40000) as n`);
     await service.sql(
       `insert into log_lines (at, resource_id, project_id, application_id, source, level, message, instance_id)
-      select now() - n * interval '1 second', $1, $2, $1, case n % 50 when 0 then 'router' else 'app' end, case n % 100 when 1 then 'error' else 'info' end, 'message ' || n, 'ins_' || n % 40 from generate_series(1, 5000) as n`,
+      select now() - n * interval '1 second', $1, $2, $1, case n % 50 when 0 then 'router' else 'app' end,
+        case n % 100 when 1 then 'error' else 'info' end, 'message ' || n, 'ins_' || n % 40
+        from generate_series(1, 5000) as n`,
       [application.id, service.project],
     );
     await service.sql(
-      `insert into log_lines (at, resource_id, project_id, application_id, deployment_id, source, step, level, message)
-      select now() - n * interval '1 second', $1, $2, $1, 'dep_' || n % 10, 'app', 'build', 'info', 'message ' || n from generate_series(1, 5000) as n`,
+      `insert into log_lines (at, resource_id, project_id, application_id, deployment_id, source, step, level,
+        message)
+      select now() - n * interval '1 second', $1, $2, $1, 'dep_' || n % 10, 'app', 'build', 'info', 'message ' || n
+        from generate_series(1, 5000) as n`,
       [application.id, service.project],
     );
     await service.sql('analyze log_lines');

@@ -260,7 +260,9 @@ describe('the span', () => {
 describe('access', () => {
   it('both faces give the same; REST takes a comma list', async () => {
     const { data, errors } = await service.graphql(
-      `query ($id: ID!, $from: DateTime, $to: DateTime) { getApplicationMetrics(id: $id, metrics: [cpu_percent, requests], from: $from, to: $to) { from to resolution_seconds series { metric unit labels { name value } points { timestamp value } } } }`,
+      `query ($id: ID!, $from: DateTime, $to: DateTime) { getApplicationMetrics(id: $id, metrics: [cpu_percent,
+        requests], from: $from, to: $to) { from to resolution_seconds
+        series { metric unit labels { name value } points { timestamp value } } } }`,
       { id: application.id, from: at(0), to: at(60) },
     );
     expect(errors).toBeUndefined();

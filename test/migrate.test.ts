@@ -103,11 +103,13 @@ it.each([
 ])('makes good a migrator that was killed %s', async (_where, config, deadLock) => {
   step(
     '0001_first',
-    `await knex.raw('create table if not exists first (a text)'); await new Promise((resolve) => setTimeout(resolve, 60000));`,
+    "await knex.raw('create table if not exists first (a text)'); await new Promise((resolve) => " +
+      'setTimeout(resolve, 60000));',
     config,
   );
   child = spawnProgram(
-    `const knex = require('knex'); require('./db/migrate.ts').migrate(knex({ client: 'pg', connection: process.argv[1] }), process.argv[2])`,
+    "const knex = require('knex'); require('./db/migrate.ts').migrate(knex({ client: 'pg', connection: " +
+      'process.argv[1] }), process.argv[2])',
     [database.url, directory],
   );
   await until(isMigrating);
@@ -148,7 +150,8 @@ async function isLocked(): Promise<boolean> {
 /** The other process has run the statement of its step, and waits. */
 async function isMigrating(): Promise<boolean> {
   const { rows } = await connect().raw<{ rows: unknown[] }>(
-    `select from pg_stat_activity where datname = current_database() and query like 'create table if not exists first%' and state like 'idle%'`,
+    `select from pg_stat_activity where datname = current_database()
+      and query like 'create table if not exists first%' and state like 'idle%'`,
   );
   return rows.length > 0;
 }

@@ -1,4 +1,5 @@
-// The database goes away in the middle: killed, stopped, frozen, locked. Requests get 503 in time, and all comes back by itself.
+// The database goes away in the middle: killed, stopped, frozen, locked. Requests get 503 in time, and all comes back
+// by itself.
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -243,7 +244,8 @@ test('deadlocks are no errors of the client nor of the server', async () => {
   // This session holds the second row and then wants the first, which a request holds that waits for the second.
   await sql.query(`set deadlock_timeout = '10s'`);
   await sql.query(`create function wait_for_other() returns trigger language plpgsql as $$ begin
-    if new.id = '${ids[0]}' then perform 1 from volumes where id = '${ids[1]}' for update; end if; return null; end $$`);
+    if new.id = '${ids[0]}' then perform 1 from volumes
+      where id = '${ids[1]}' for update; end if; return null; end $$`);
   await sql.query('create trigger deadlock after update on volumes for each row execute function wait_for_other()');
   await sql.query(`begin; select 1 from volumes where id = '${ids[1]}' for update`);
   const change = call('PATCH', `/v2/volumes/${ids[0]}`, { name: 'dead-locked' });

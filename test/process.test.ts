@@ -147,7 +147,8 @@ describe('creation', () => {
     const application = await newApplication();
     await service.sql(
       `insert into processes (id, project_id, application_id, type, created_at, updated_at)
-      select 'prc_' || lpad(n::text, 26, '0'), project_id, id, 'type-' || n, now(), now() from applications, generate_series(1, 48) n where id = $1`,
+      select 'prc_' || lpad(n::text, 26, '0'), project_id, id, 'type-' || n, now(), now()
+        from applications, generate_series(1, 48) n where id = $1`,
       [application],
     );
     const answers = await Promise.all([post(application, { type: 'one' }), post(application, { type: 'two' })]);

@@ -111,7 +111,8 @@ describe('projects', () => {
     const [account] = await service.sql<{ account_id: string }>('select account_id from projects where id = $1', [
       stranger.id,
     ]);
-    const fill = `insert into projects (id, account_id, name, default_region, created_at, updated_at) select 'prj_' || lpad(n::text, 26, '0'), $1, 'Filler', 'local', now(), now() from generate_series(1, 97) n`;
+    const fill = `insert into projects (id, account_id, name, default_region, created_at, updated_at)
+      select 'prj_' || lpad(n::text, 26, '0'), $1, 'Filler', 'local', now(), now() from generate_series(1, 97) n`;
     await service.sql(fill, [account?.account_id]);
     const answers = await Promise.all(
       Array.from({ length: 6 }, (_, index) => post({ name: `Race ${index}` }, stranger.key)),

@@ -1,4 +1,5 @@
-// Two processes on one database, as far as they must agree: keys, roles, budgets. Both run in this one, with nothing in common.
+// Two processes on one database, as far as they must agree: keys, roles, budgets. Both run in this one, with nothing in
+// common.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig } from '../core/config';
 import { limits } from '../core/limits';
@@ -82,7 +83,8 @@ async function revoke(key: string): Promise<void> {
 /** It takes them a second to come back. */
 async function cutListeners(): Promise<void> {
   const cut = await one.sql<{ pid: number }>(
-    `select pid, pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like '%listener'`,
+    `select pid, pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name like '%listener'`,
   );
   const left = async (): Promise<unknown[]> =>
     one.sql('select from pg_stat_activity where pid = any($1)', [cut.map(({ pid }) => pid)]);
@@ -99,7 +101,8 @@ async function heard(): Promise<void> {
 const listeners = async (): Promise<number> =>
   (
     await one.sql(
-      `select from pg_stat_activity where datname = current_database() and application_name like '%listener' and query like 'listen %' and state = 'idle'`,
+      `select from pg_stat_activity where datname = current_database() and application_name like '%listener'
+        and query like 'listen %' and state = 'idle'`,
     )
   ).length;
 

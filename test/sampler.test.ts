@@ -40,7 +40,8 @@ afterAll(async () => {
 
 const points = (metric: string, part = 'web'): Promise<{ samples: number; total: number }[]> =>
   observed.sql(
-    'select sum(samples)::int as samples, sum(total)::float8 as total from metric_points where resource_id = $1 and metric = $2 and part_id = $3 having count(*) > 0',
+    `select sum(samples)::int as samples, sum(total)::float8 as total from metric_points
+      where resource_id = $1 and metric = $2 and part_id = $3 having count(*) > 0`,
     [observed.application.id, metric, observed.application.processes[part]],
   );
 
@@ -55,7 +56,8 @@ it('a busy instance shows its processor time and memory, without being changed',
   const row = async (): Promise<Record<string, number>> =>
     (
       await observed.sql<Record<string, number>>(
-        'select cpu_percent, memory_mb, version, observed_generation, generation, updated_at from instances where id = $1',
+        `select cpu_percent, memory_mb, version, observed_generation, generation, updated_at from instances
+          where id = $1`,
         [id],
       )
     )[0]!;

@@ -122,7 +122,13 @@ test('variables, set on both faces, wrong and right', async () => {
   expect((await send('PUT', `${place}/DB_URL`, { value: secrets.get('variable') })).status).toBe(201);
   expect((await send('PUT', `${place}/DB_URL`, { value: secrets.get('variable') })).status).toBe(200);
   await graphql(
-    'mutation ($id: ID!, $value: String!) { setEnvironmentVariable(id: $id, key: "OTHER", input: {value: $value}) { key } }',
+    `
+      mutation ($id: ID!, $value: String!) {
+        setEnvironmentVariable(id: $id, key: "OTHER", input: { value: $value }) {
+          key
+        }
+      }
+    `,
     { id: app.id, value: secrets.get('variable of GraphQL') },
   );
   expect((await send('GET', place)).body.data.map(({ value }: { value: string }) => value).sort()).toEqual(
@@ -136,7 +142,8 @@ test('variables, set on both faces, wrong and right', async () => {
   expect(
     (
       await send('POST', '/graphql', {
-        query: `mutation { setEnvironmentVariable(id: "${app.id}", key: "A", input: {value: "${refused}", oops: 1}) { key } }`,
+        query: `mutation { setEnvironmentVariable(id: "${app.id}", key: "A", input: {value: "${refused}", oops: 1}) {
+          key } }`,
       })
     ).status,
   ).toBe(400);
@@ -148,8 +155,8 @@ test('variables, set on both faces, wrong and right', async () => {
   expect(
     (
       await send('POST', '/graphql', {
-        query:
-          'mutation ($id: ID!, $value: String!) { setEnvironmentVariable(id: $id, key: "OTHER", input: {value: $value}) { key } }',
+        query: `mutation ($id: ID!, $value: String!) { setEnvironmentVariable(id: $id, key: "OTHER",
+            input: {value: $value}) { key } }`,
         variables: { id: app.id, value: refused },
       })
     ).status,
@@ -196,7 +203,13 @@ test('log-in, keys, invitations, two-factor', async () => {
   );
   keep('project key', ofProject.createProjectKey.token);
   const invited = await graphql(
-    'mutation ($project: ID!) { inviteMember(project_id: $project, input: {email: "guest@example.com", role: viewer}) { token } }',
+    `
+      mutation ($project: ID!) {
+        inviteMember(project_id: $project, input: { email: "guest@example.com", role: viewer }) {
+          token
+        }
+      }
+    `,
     { project },
   );
   keep('invitation', invited.inviteMember.token);
@@ -277,7 +290,8 @@ describe('none of it is found', () => {
 
   it('in any table', async () => {
     const { rows } = await sql.query<{ name: string }>(
-      `select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'`,
+      `select table_name as name from information_schema.tables
+        where table_schema = 'public' and table_type = 'BASE TABLE'`,
     );
     expect(rows.length).toBeGreaterThan(15);
     let size = 0;

@@ -42,7 +42,8 @@ describe('lines', () => {
     const id = await start('echo ready; echo ERROR: no >&2; sleep 60');
     await until(async () => (await observed.shipped(id)).length === 2, 5_000);
     const rows = await observed.sql(
-      'select resource_id, project_id, application_id, preview_id, deployment_id, process_type, source, step, level, message from log_lines where instance_id = $1 order by message desc',
+      `select resource_id, project_id, application_id, preview_id, deployment_id, process_type, source, step, level,
+        message from log_lines where instance_id = $1 order by message desc`,
       [id],
     );
     const { application, project } = observed;
@@ -193,7 +194,8 @@ describe('router lines', () => {
   });
   const written = (): Promise<object[]> =>
     observed.sql(
-      `select instance_id, deployment_id, process_type, source, level, message from log_lines where source <> 'app' order by seq`,
+      `select instance_id, deployment_id, process_type, source, level, message from log_lines where source <> 'app'
+        order by seq`,
     );
   beforeEach(() => observed.sql(`delete from log_lines where source <> 'app'`));
 

@@ -1,4 +1,5 @@
-// The program as a newcomer and an operator meet it: first start, second start, kill -9, stop, and every way not to start.
+// The program as a newcomer and an operator meet it: first start, second start, kill -9, stop, and every way not to
+// start.
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, existsSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';

@@ -89,7 +89,8 @@ test('reads that leave together fail alone, and find their own rows', async () =
 });
 
 describe('the same statement again', () => {
-  const READ = `select id, text, null::int8 as nothing, 9007199254740991::int8 as large, '{"a":[1]}'::jsonb as data, true as flag, '2026-01-31 09:30:00.5+00'::timestamptz as time from notes where id = $1`;
+  const READ = `select id, text, null::int8 as nothing, 9007199254740991::int8 as large, '{"a":[1]}'::jsonb as data,
+    true as flag, '2026-01-31 09:30:00.5+00'::timestamptz as time from notes where id = $1`;
   class Note {
     declare id: number;
     get shout(): string {

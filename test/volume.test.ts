@@ -1,4 +1,5 @@
-// Volumes as rows: fields, rules, references, filters (resources.md 10). What the driver does with them: volume_states.test.ts.
+// Volumes as rows: fields, rules, references, filters (resources.md 10). What the driver does with them:
+// volume_states.test.ts.
 import { startService, type Answer, type TestService } from './support/service';
 
 let service: TestService;
@@ -303,7 +304,8 @@ describe('the list', () => {
 describe('GraphQL', () => {
   it('does the same', async () => {
     const made = await service.graphql(
-      `mutation ($input: CreateVolumeInput!) { createVolume(input: $input) { id name status application { id name } } }`,
+      `mutation ($input: CreateVolumeInput!) { createVolume(input: $input) {
+        id name status application { id name } } }`,
       { input: { name: 'graph', size_gb: 1, application_id: application, mount_path: '/graph' } },
     );
     expect(made.data.createVolume).toMatchObject({
@@ -313,7 +315,8 @@ describe('GraphQL', () => {
     });
     const { id } = made.data.createVolume;
     const grown = await service.graphql(
-      `mutation ($id: ID!) { updateVolume(id: $id, input: { size_gb: 2, application_id: null }) { size_gb application_id application { id } } }`,
+      `mutation ($id: ID!) { updateVolume(id: $id, input: { size_gb: 2, application_id: null }) {
+        size_gb application_id application { id } } }`,
       { id },
     );
     expect(grown.data.updateVolume).toEqual({ size_gb: 2, application_id: null, application: null });

@@ -1,5 +1,5 @@
-// Checks an OpenAPI file: redocly recommended-strict (warnings are errors there), spectral:oas down to hints, and TypeScript clients of two generators that must
-// pass `tsc --strict`. Any error or warning ends with exit code 1.
+// Checks an OpenAPI file: redocly recommended-strict (warnings are errors there), spectral:oas down to hints, and
+// TypeScript clients of two generators that must pass `tsc --strict`. Any error or warning ends with exit code 1.
 // Usage: node tools/check-openapi.mjs openapi.yaml
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -20,10 +20,22 @@ mkdirSync(join(here, '.cache'), { recursive: true });
 const folder = mkdtempSync(join(here, '.cache', 'clients-'));
 
 const checks = [
-  ['redocly recommended-strict', () => run('redocly', ['lint', file, '--config', rules('redocly.yaml'), '--max-problems', '50'])],
-  ['spectral spectral:oas', () => run('spectral', ['lint', file, '--ruleset', rules('spectral.yaml'), '--fail-severity', 'hint'])],
-  ['openapi-typescript, tsc --strict', () => client('openapi-typescript', (out) => run('openapi-typescript', [file, '-o', join(out, 'schema.ts')]))],
-  ['@hey-api/openapi-ts, tsc --strict', () => client('hey-api', (out) => run('openapi-ts', ['-i', file, '-o', join(out, 'client')]))],
+  [
+    'redocly recommended-strict',
+    () => run('redocly', ['lint', file, '--config', rules('redocly.yaml'), '--max-problems', '50']),
+  ],
+  [
+    'spectral spectral:oas',
+    () => run('spectral', ['lint', file, '--ruleset', rules('spectral.yaml'), '--fail-severity', 'hint']),
+  ],
+  [
+    'openapi-typescript, tsc --strict',
+    () => client('openapi-typescript', (out) => run('openapi-typescript', [file, '-o', join(out, 'schema.ts')])),
+  ],
+  [
+    '@hey-api/openapi-ts, tsc --strict',
+    () => client('hey-api', (out) => run('openapi-ts', ['-i', file, '-o', join(out, 'client')])),
+  ],
 ];
 
 let failed = 0;
@@ -49,7 +61,13 @@ async function client(name, generate) {
 }
 
 function run(name, args) {
-  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true', CI: 'true', NO_COLOR: '1' };
+  const env = {
+    ...process.env,
+    REDOCLY_TELEMETRY: 'off',
+    REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true',
+    CI: 'true',
+    NO_COLOR: '1',
+  };
   return new Promise((done) => {
     execFile(bin(name), args, { env, cwd: here, maxBuffer: 32 * 1024 * 1024 }, (error, stdout, stderr) => {
       done({ ok: !error, output: stdout + stderr });

@@ -1,5 +1,5 @@
-// Brings GraphiQL's ready-made files into rest/console/graphiql. As a dependency it would install a hundred packages that
-// nothing uses at run time. `--check` writes nothing and fails if a file differs from the packages named here.
+// Brings GraphiQL's ready-made files into rest/console/graphiql. As a dependency it would install a hundred packages
+// that nothing uses at run time. `--check` writes nothing and fails if a file differs from the packages named here.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,11 @@ const packages = [
   {
     name: 'graphiql@4.1.2',
     integrity: 'sha512-rNlzQIAzm6i2KBXmVQWBgLvt0TloxFVB2d18bukvdsvjEuFDHsKx5IVOomL1W1o5WW+tE54+ioHb2AEKzO2cUg==',
-    files: { 'graphiql.min.js': 'graphiql.min.js', 'graphiql.min.css': 'graphiql.min.css', LICENSE: 'LICENSE.graphiql.txt' },
+    files: {
+      'graphiql.min.js': 'graphiql.min.js',
+      'graphiql.min.css': 'graphiql.min.css',
+      LICENSE: 'LICENSE.graphiql.txt',
+    },
   },
   {
     name: 'react@18.3.1',
@@ -38,7 +42,10 @@ try {
 process.exit(differing ? 1 : 0);
 
 function unpack({ name, integrity, files }) {
-  const archive = join(folder, execFileSync('npm', ['pack', name, '--silent'], { cwd: folder, encoding: 'utf8' }).trim());
+  const archive = join(
+    folder,
+    execFileSync('npm', ['pack', name, '--silent'], { cwd: folder, encoding: 'utf8' }).trim(),
+  );
   const found = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`;
   if (found !== integrity) throw new Error(`${name}: integrity is ${found}`);
   for (const [inside, outside] of Object.entries(files)) place(archive, inside, outside);
@@ -47,7 +54,9 @@ function unpack({ name, integrity, files }) {
 function place(archive, inside, outside) {
   const content = execFileSync('tar', ['-xzOf', archive, `package/${inside}`], { maxBuffer: 64 * 1024 * 1024 });
   // The source maps are not shipped; a reference to them would only make a 404.
-  const text = content.toString('utf8').replace(/\n?(?:\/\/# sourceMappingURL=.*|\/\*# sourceMappingURL=.*\*\/)\s*$/, '\n');
+  const text = content
+    .toString('utf8')
+    .replace(/\n?(?:\/\/# sourceMappingURL=.*|\/\*# sourceMappingURL=.*\*\/)\s*$/, '\n');
   if (!check) return writeFileSync(join(target, outside), text);
   if (readFileSync(join(target, outside), 'utf8') === text) return;
   console.error(`${outside} differs from the package`);

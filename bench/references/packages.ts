@@ -1,4 +1,5 @@
-// Packages that only the benchmark needs. They are no dependencies of the product: tools/bench has a package.json of its own.
+// Packages that only the benchmark needs. They are no dependencies of the product: tools/bench has a package.json of
+// its own.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,4 +1,5 @@
-// What the hand-written servers share: the connection, the statements, and their port and use of the processor told to the benchmark.
+// What the hand-written servers share: the connection, the statements, and their port and use of the processor told to
+// the benchmark.
 import type { Server } from 'node:http';
 import pg from 'pg';
 import { mintId } from '../../core/ids';
@@ -7,7 +8,8 @@ const INT8 = 20;
 pg.types.setTypeParser(INT8, Number);
 
 const VOLUME =
-  'id, project_id, name, size_gb, region, application_id, mount_path, status, status_reason, enforcement, used_bytes, over_quota, created_at, updated_at';
+  'id, project_id, name, size_gb, region, application_id, mount_path, status, status_reason, enforcement, ' +
+  'used_bytes, over_quota, created_at, updated_at';
 const VARIABLE = 'application_id, key, value, value_hash, available_at, managed_by, created_at, updated_at';
 const GET = `select ${VOLUME} from volumes where id = $1 and project_id = $2 and deleted_at is null`;
 const LIST = `select ${VOLUME} from volumes where project_id = $1 and deleted_at is null order by id desc limit $2`;
@@ -33,9 +35,12 @@ export async function listVolumes(pool: pg.Pool, project: string, limit: number)
   return { data: rows.slice(0, limit), next_cursor };
 }
 
-const INSERT = `insert into volumes (id, project_id, name, size_gb, region, created_at, updated_at) values ($1, $2, $3, $4, 'local', now(), now()) returning ${VOLUME}`;
-const SPAN = `insert into usage_spans (project_id, kind, resource_id, price_id, quantity) values ($1, 'volume', $2, 'volume_gb', $3)`;
-const ENTRY = `insert into activity (id, project_id, account_id, action, actor, actor_id, key_id, resource_type, resource_id, resource_name, changed_fields, request_id, created_at)
+const INSERT = `insert into volumes (id, project_id, name, size_gb, region, created_at, updated_at)
+  values ($1, $2, $3, $4, 'local', now(), now()) returning ${VOLUME}`;
+const SPAN = `insert into usage_spans (project_id, kind, resource_id, price_id, quantity)
+  values ($1, 'volume', $2, 'volume_gb', $3)`;
+const ENTRY = `insert into activity (id, project_id, account_id, action, actor, actor_id, key_id, resource_type,
+  resource_id, resource_name, changed_fields, request_id, created_at)
   values ($1, $2, 'acc', $3, '{}', 'usr', 'key', $4, $5, $6, $7, 'req', now())`;
 
 /** The three inserts of POST /v2/volumes. @param notify also wakes the loop at the commit */
@@ -60,7 +65,8 @@ export function createVolume(
 }
 
 const HOLD = 'select * from volumes where id = $1 and project_id = $2 and deleted_at is null for update';
-const RENAME = `update volumes set name = $2, version = version + 1, updated_at = greatest(now(), updated_at), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
+const RENAME = `update volumes set name = $2, version = version + 1, updated_at = greatest(now(), updated_at),
+  generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
   where id = $1 returning ${VOLUME}`;
 
 /** PATCH /v2/volumes/{id} with a name: the row is locked, as for If-Match. */
@@ -76,7 +82,8 @@ export function renameVolume(pool: pg.Pool, project: string, id: string, name: s
 const APPLICATION =
   'select 1 from applications where id = $1 and project_id = $2 and deleted_at is null for no key update';
 const VARIABLE_HELD = 'select * from environment_variables where application_id = $1 and key = $2 for update';
-const SET = `update environment_variables set value = $2, value_hash = $2, version = version + 1, updated_at = greatest(now(), updated_at) where id = $1 returning ${VARIABLE}`;
+const SET = `update environment_variables set value = $2, value_hash = $2, version = version + 1,
+  updated_at = greatest(now(), updated_at) where id = $1 returning ${VARIABLE}`;
 
 /** PUT /v2/applications/{id}/env/{key} of a variable that is there. Its value is stored as it came, not sealed. */
 export function setVariable(

@@ -43,7 +43,9 @@ test('no port is left: a new version is refused with the reason, the old one goe
 test('an app that leaks memory is ended at the size of its process type and started again; its log says why', async () => {
   const application = await service.application(
     webCommand('node server.js', {
-      'server.js': `const all = []; require('http').createServer((q, a) => { if (q.url === '/leak') setInterval(() => all.push(Buffer.alloc(8e6, 1)), 5); a.end('well'); }).listen(process.env.PORT, '127.0.0.1')`,
+      'server.js':
+        "const all = []; require('http').createServer((q, a) => { if (q.url === '/leak') setInterval(() => " +
+        "all.push(Buffer.alloc(8e6, 1)), 5); a.end('well'); }).listen(process.env.PORT, '127.0.0.1')",
     }),
   );
   expect((await application.deploy()).status).toBe('active');
@@ -82,7 +84,8 @@ test(`${CONNECTIONS} connections to one application at once: each is answered or
   expect((await application.get('/instances')).data[0]).toMatchObject({ status: 'running', restart_count: 0 });
 }, 90_000);
 
-// A process of its own: it has as many open files as the ingress. All connections are open before the first request goes out.
+// A process of its own: it has as many open files as the ingress. All connections are open before the first request
+// goes out.
 const CLIENT = `
 const net = require('net');
 const [port, host, count] = process.argv.slice(1);

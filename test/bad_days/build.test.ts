@@ -1,4 +1,5 @@
-// Builds that want too much: each is ended at its limit and says so, the version before goes on, and nothing stays behind.
+// Builds that want too much: each is ended at its limit and says so, the version before goes on, and nothing stays
+// behind.
 import { nothingOrphaned } from '../support/bad_days';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deploy';
 import { nodeApp } from '../support/repositories';
@@ -24,11 +25,13 @@ const greedy: [string, RegExp][] = [
 ];
 
 const IN_TIME = new RegExp(
-  `^(The build was ended because the deployment took longer than|The deployment was given up: it did not end within) ${SECONDS} seconds\\.`,
+  '^(The build was ended because the deployment took longer than|The deployment was given up: it did not end ' +
+    `within) ${SECONDS} seconds\\.`,
 );
 const endless: [string, RegExp][] = [
   ['sleep 1000 & sleep 1000', IN_TIME],
-  // Up to the number of processes that a build may have; none of them is busy, and each has left the session of the build.
+  // Up to the number of processes that a build may have; none of them is busy, and each has left the session of the
+  // build.
   [
     'while :; do (setsid sleep 600 &) || sleep 1; done',
     new RegExp(`${IN_TIME.source}|^The build (failed with|was ended because it used more)`),

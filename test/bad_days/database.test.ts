@@ -54,7 +54,9 @@ test('the database restarts while versions are built, released and started; requ
   const started = await service.application(
     {
       ...webCommand('node late.js'),
-      'late.js': `${inStart.script}.then(() => require('http').createServer((q, a) => a.end('late')).listen(process.env.PORT, '127.0.0.1'))`,
+      'late.js':
+        `${inStart.script}.then(() => require('http').createServer((q, a) => ` +
+        "a.end('late')).listen(process.env.PORT, '127.0.0.1'))",
     },
     { health_check: { grace_period_seconds: 60, interval_seconds: 5, timeout_seconds: 4 } },
   );

@@ -1,4 +1,5 @@
-// The disk of the host is full: what is asked for fails and says so, what runs goes on, and with room all is well again.
+// The disk of the host is full: what is asked for fails and says so, what runs goes on, and with room all is well
+// again.
 import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, unlinkSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -47,7 +47,8 @@ interface Instance {
 }
 const instancesOf = ({ id }: TestApplication): Promise<Instance[]> =>
   plant.sql<Instance>(
-    `select id, port, restart_count, (handle ->> 'pid')::int as pid from instances where application_id = $1 and status = 'running'`,
+    `select id, port, restart_count, (handle ->> 'pid')::int as pid from instances
+      where application_id = $1 and status = 'running'`,
     [id],
   );
 const active = async (application: TestApplication): Promise<void> => {

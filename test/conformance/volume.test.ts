@@ -75,7 +75,8 @@ describe('directory volumes', () => {
     const r = { id: 'vol_deep', spec: { size_gb: 1 } };
     const { path: data } = await ensured(fixture.driver, r);
     const dive =
-      'd=$(printf "%0200d" 0); for i in $(seq 30); do mkdir $d && cd -P $d || exit 1; done; head -c 100000 /dev/zero > bottom';
+      'd=$(printf "%0200d" 0); for i in $(seq 30); do mkdir $d && cd -P $d || exit 1; done; head -c 100000 ' +
+      '/dev/zero > bottom';
     await execute('sh', ['-c', dive], { cwd: data });
     expect((await observed(fixture.driver, r)).used_bytes).toBeGreaterThan(100_000);
     await remove(fixture.driver, r);
@@ -139,7 +140,8 @@ if (loop.healthy) {
       const { path: data } = await ensured(fixture.driver, r);
       const image = path.join(fixture.directory, r.id, 'volume.ext4');
       await execute('umount', [path.dirname(data)]);
-      // A sandbox that another test starts has a copy of all mounts for a moment, and the file system writes to its image until then.
+      // A sandbox that another test starts has a copy of all mounts for a moment, and the file system writes to its
+      // image until then.
       await until(
         async () => (await execute('losetup', ['--list', '--noheadings', '--associated', image])).stdout === '',
       );

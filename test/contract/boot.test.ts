@@ -8,7 +8,8 @@ const directives = readFileSync(path.resolve(__dirname, '../../schema/_directive
 
 function read(fields: string, more = ''): () => unknown {
   const query =
-    'extend type Query { "Gets." getThing(id: ID!): String @rest(path: "/v2/things/{id}", group: "Volumes", summary: "Get") }';
+    'extend type Query { "Gets." getThing(id: ID!): String @rest(path: "/v2/things/{id}", group: "Volumes", ' +
+    'summary: "Get") }';
   return () => readOperations(makeExecutableSchema({ typeDefs: [directives, query, fields, more] }));
 }
 

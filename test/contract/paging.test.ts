@@ -1,4 +1,5 @@
-// Every list, page by page: complete while rows come and go, in every order, with an index and a constant number of queries.
+// Every list, page by page: complete while rows come and go, in every order, with an index and a constant number of
+// queries.
 import { Client } from 'pg';
 import type { Statement } from '../../core/context';
 import type { Operation } from '../../contract/operations';
@@ -228,8 +229,10 @@ describe('indexes', () => {
     await client.connect();
     await client.query('set enable_seqscan = off; set enable_sort = off; set timezone = utc');
     const { rows } = await client.query<{ name: string; columns: string[]; unique: boolean }>(
-      `select i.relname as name, x.indisunique as unique, array_agg(a.attname::text order by k.n) as columns from pg_index x join pg_class i on i.oid = x.indexrelid
-       cross join lateral unnest(x.indkey) with ordinality as k (attnum, n) join pg_attribute a on a.attrelid = x.indrelid and a.attnum = k.attnum
+      `select i.relname as name, x.indisunique as unique, array_agg(a.attname::text order by k.n) as columns
+        from pg_index x join pg_class i on i.oid = x.indexrelid
+       cross join lateral unnest(x.indkey) with ordinality as k (attnum, n)
+         join pg_attribute a on a.attrelid = x.indrelid and a.attnum = k.attnum
        where i.relnamespace = 'public'::regnamespace group by i.relname, x.indisunique`,
     );
     columns = new Map(rows.map((row) => [row.name, row.columns]));

@@ -399,7 +399,9 @@ test('half a request is given up and the server goes on', async () => {
   const socket = connect(Number(port), '127.0.0.1');
   socket.on('error', () => {});
   socket.write(
-    `POST /v2/volumes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${service.key}\r\nX-Svc-Project: ${service.project}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"name": "half`,
+    `POST /v2/volumes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${service.key}\r\n` +
+      `X-Svc-Project: ${service.project}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n` +
+      '{"name": "half',
   );
   await new Promise((resolve) => setTimeout(resolve, 50));
   socket.destroy();

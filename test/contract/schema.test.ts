@@ -40,7 +40,8 @@ describe('the database', () => {
 
   it('has a table for each kind, with the columns that every kind has', async () => {
     const rows = await run<{ table_name: string; columns: string[] }>(
-      `select table_name, array_agg(column_name::text) as columns from information_schema.columns where table_schema = 'public' group by table_name`,
+      `select table_name, array_agg(column_name::text) as columns from information_schema.columns
+        where table_schema = 'public' group by table_name`,
     );
     const tables = new Map(rows.map((row) => [row.table_name, row.columns]));
     for (const { kind, table } of allKinds()) {
@@ -63,8 +64,10 @@ describe('the database', () => {
   it('compares ids and names by bytes', async () => {
     const rows = await run<{
       place: string;
-    }>(`select c.relname || '.' || a.attname as place from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_collation l on l.oid = a.attcollation
-      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and a.attname = 'id' and a.attnum > 0 and l.collname <> 'C'`);
+    }>(`select c.relname || '.' || a.attname as place from pg_attribute a join pg_class c on c.oid = a.attrelid
+      join pg_collation l on l.oid = a.attcollation
+      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and a.attname = 'id' and a.attnum > 0
+        and l.collname <> 'C'`);
     expect(rows).toEqual([]);
   });
 
@@ -72,7 +75,8 @@ describe('the database', () => {
     const rows = await run<{
       place: string;
     }>(`select table_name || '.' || column_name as place from information_schema.columns
-      where table_schema = 'public' and table_name <> 'knex_migrations' and data_type like 'timestamp%' and (data_type <> 'timestamp with time zone' or datetime_precision <> 3)`);
+      where table_schema = 'public' and table_name <> 'knex_migrations' and data_type like 'timestamp%'
+        and (data_type <> 'timestamp with time zone' or datetime_precision <> 3)`);
     expect(rows).toEqual([]);
   });
 });

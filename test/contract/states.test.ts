@@ -22,7 +22,10 @@ function shown(kind: string): string[] {
   return status.getValues().map(({ name }) => name);
 }
 
-/** resources.md 0.5: an action meets these with resource_busy, everything else with invalid_state. What is queued goes on by itself too. */
+/**
+ * resources.md 0.5: an action meets these with resource_busy, everything else with invalid_state. What is queued goes
+ * on by itself too.
+ */
 const TRANSITIONAL = [
   'queued',
   'provisioning',

@@ -1,5 +1,5 @@
-// Two accounts and a second project of the first, with rows of every kind in each: nobody reaches, names or hears of what
-// belongs to another project, in paths, bodies, filters, cursors and relations, on both faces.
+// Two accounts and a second project of the first, with rows of every kind in each: nobody reaches, names or hears of
+// what belongs to another project, in paths, bodies, filters, cursors and relations, on both faces.
 import type { Operation } from '../../contract/operations';
 import { appendDatabaseLines, appendLogLines } from '../../models/log_line';
 import { startDnsServer, type DnsServer } from '../support/dns_server';

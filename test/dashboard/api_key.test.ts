@@ -17,10 +17,11 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 const CREATE = `mutation ($input: CreatePersonalKeyInput!) {
-  createPersonalKey(input: $input) { key { id kind name prefix scopes project_ids project_id created_by expires_at last_used_at } token } }`;
+  createPersonalKey(input: $input) { key { id kind name prefix scopes project_ids project_id created_by expires_at
+    last_used_at } token } }`;
 const REVOKE = 'mutation ($id: ID!) { revokePersonalKey(id: $id) }';
-const CREATE_PROJECT =
-  'mutation ($id: ID!, $input: CreateProjectKeyInput!) { createProjectKey(project_id: $id, input: $input) { key { id kind project_id scopes created_by prefix } token } }';
+const CREATE_PROJECT = `mutation ($id: ID!, $input: CreateProjectKeyInput!) {
+  createProjectKey(project_id: $id, input: $input) { key { id kind project_id scopes created_by prefix } token } }`;
 const REVOKE_PROJECT = 'mutation ($project: ID!, $id: ID!) { revokeProjectKey(project_id: $project, id: $id) }';
 const LIST = '{ listPersonalKeys { data { id name last_used_at } next_cursor } }';
 const LIST_PROJECT = 'query ($id: ID!) { listProjectKeys(project_id: $id) { data { id } next_cursor } }';
@@ -178,7 +179,8 @@ test('a project key survives the departure of its maker', async () => {
 test('the number of keys is limited', async () => {
   const full = await newBrowser(service, 'full@example.com');
   await service.sql(
-    `insert into api_keys (id, kind, name, prefix, hash, user_id, scopes) select 'key_' || n, 'personal', 'x', 'x', 'hash ' || n, $1, '{read}' from generate_series(1, 99) n`,
+    `insert into api_keys (id, kind, name, prefix, hash, user_id, scopes)
+      select 'key_' || n, 'personal', 'x', 'x', 'hash ' || n, $1, '{read}' from generate_series(1, 99) n`,
     [full.user.id],
   );
   const { key } = await create(full);

@@ -76,11 +76,14 @@ test('hours count in the month in which they were, of deleted rows too, of other
   const begin = `date_trunc('month', now())`;
   const insert = (project: string, id: string, quantity: number, from: string, to: string): Promise<unknown> =>
     service.sql(
-      `insert into usage_spans (project_id, kind, resource_id, price_id, quantity, started_at, ended_at) values ($1, 'volume', $2, 'volume_gb', ${quantity}, ${from}, ${to})`,
+      `insert into usage_spans (project_id, kind, resource_id, price_id, quantity, started_at, ended_at)
+        values ($1, 'volume', $2, 'volume_gb', ${quantity}, ${from}, ${to})`,
       [project, id],
     );
-  await insert(service.project, 'vol_gone', 10, `${begin} - interval '5 hours'`, `${begin} - interval '3 hours'`); // 20 gigabyte hours
-  await insert(service.project, 'vol_over', 4, `${begin} - interval '30 minutes'`, `${begin} + interval '15 minutes'`); // 2 and 1
+  // 20 gigabyte hours
+  await insert(service.project, 'vol_gone', 10, `${begin} - interval '5 hours'`, `${begin} - interval '3 hours'`);
+  // 2 and 1
+  await insert(service.project, 'vol_over', 4, `${begin} - interval '30 minutes'`, `${begin} + interval '15 minutes'`);
   await insert(service.project, 'vol_long_ago', 99, `${begin} - interval '90 days'`, `${begin} - interval '89 days'`);
   await insert(foreign.id, 'vol_foreign', 99, `${begin} - interval '5 hours'`, 'null');
   const { currency, current_month, last_month } = await summary();
@@ -101,7 +104,9 @@ test('hours count in the month in which they were, of deleted rows too, of other
 test('what runs now counts until now', async () => {
   await service.sql('delete from usage_spans');
   await service.sql(
-    `insert into usage_spans (project_id, kind, resource_id, price_id, quantity, started_at) values ($1, 'volume', 'vol_now', 'volume_gb', 1000, greatest(now() - interval '1 hour', date_trunc('month', now())))`,
+    `insert into usage_spans (project_id, kind, resource_id, price_id, quantity, started_at)
+      values ($1, 'volume', 'vol_now', 'volume_gb', 1000, greatest(now() - interval '1 hour', date_trunc('month',
+      now())))`,
     [service.project],
   );
   const [{ ms }] = await service.sql(`select extract(epoch from now() - started_at) * 1000 as ms from usage_spans`);

@@ -29,7 +29,8 @@ export interface Refusal {
   extensions: Record<string, unknown>;
 }
 
-export const LOGIN = `mutation ($input: LoginInput!) { login(input: $input) { user { id name email } account { id } session { id current } two_factor_enabled recovery_codes_left } }`;
+export const LOGIN = `mutation ($input: LoginInput!) { login(input: $input) {
+  user { id name email } account { id } session { id current } two_factor_enabled recovery_codes_left } }`;
 
 export function browser(service: TestService): Browser {
   let cookie = '';
@@ -68,7 +69,10 @@ function keep(setCookie: string): string {
   return /Max-Age=0\b/.test(setCookie) ? '' : (setCookie.split(';')[0] as string);
 }
 
-/** A user with an account of their own and the password PASSWORD, made in the database; a member of the project where a role is given. */
+/**
+ * A user with an account of their own and the password PASSWORD, made in the database; a member of the project where a
+ * role is given.
+ */
 export async function newUser(
   service: TestService,
   email: string,

@@ -14,14 +14,14 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 const LIST = 'query ($id: ID!) { listMembers(project_id: $id) { data { user_id email role } next_cursor } }';
-const INVITE =
-  'mutation ($id: ID!, $input: InviteMemberInput!) { inviteMember(project_id: $id, input: $input) { invitation { id project_id email role invited_by expires_at } token } }';
+const INVITE = `mutation ($id: ID!, $input: InviteMemberInput!) { inviteMember(project_id: $id, input: $input) {
+  invitation { id project_id email role invited_by expires_at } token } }`;
 const INVITATIONS = 'query ($id: ID!) { listInvitations(project_id: $id) { data { id email } next_cursor } }';
 const WITHDRAW = 'mutation ($project: ID!, $id: ID!) { revokeInvitation(project_id: $project, id: $id) }';
-const ACCEPT =
-  'mutation ($input: AcceptInvitationInput!) { acceptInvitation(input: $input) { user { id email name } account { id } } }';
-const ROLE =
-  'mutation ($project: ID!, $user: ID!, $role: Role!) { changeMemberRole(project_id: $project, user_id: $user, role: $role) { user_id role } }';
+const ACCEPT = `mutation ($input: AcceptInvitationInput!) { acceptInvitation(input: $input) {
+  user { id email name } account { id } } }`;
+const ROLE = `mutation ($project: ID!, $user: ID!, $role: Role!) {
+  changeMemberRole(project_id: $project, user_id: $user, role: $role) { user_id role } }`;
 const REMOVE = 'mutation ($project: ID!, $user: ID!) { removeMember(project_id: $project, user_id: $user) }';
 
 const members = async (): Promise<Record<string, string>> => {
@@ -190,7 +190,8 @@ test('the number of members and invitations is limited', async () => {
   await service.sql(`insert into members (project_id, user_id, role) values ($1, $2, 'owner')`, [id, owner.user.id]);
   await service.sql(
     `insert into invitations (id, project_id, email, role, hash, invited_by, expires_at)
-     select 'inv_' || n, $1, n || '@example.com', 'viewer', 'hash ' || n, $2, now() + interval '1 day' from generate_series(1, 198) n`,
+     select 'inv_' || n, $1, n || '@example.com', 'viewer', 'hash ' || n, $2, now() + interval '1 day'
+       from generate_series(1, 198) n`,
     [id, owner.user.id],
   );
   const refused = await owner.refused(INVITE, { id, input: { email: 'many@example.com', role: 'viewer' } });

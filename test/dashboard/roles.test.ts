@@ -9,8 +9,8 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 const LIST = 'query ($project: ID) { listVolumes(project_id: $project) { data { id } } }';
-const CREATE =
-  'mutation ($project: ID, $name: String!) { createVolume(project_id: $project, input: { name: $name, size_gb: 1 }) { id project_id } }';
+const CREATE = `mutation ($project: ID, $name: String!) { createVolume(project_id: $project,
+  input: { name: $name, size_gb: 1 }) { id project_id } }`;
 const RENAME = 'mutation ($project: ID!) { updateProject(id: $project, input: { name: "Renamed" }) { name } }';
 
 const expected = {

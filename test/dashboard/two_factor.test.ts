@@ -64,7 +64,8 @@ test('a login then needs a code, each one once', async () => {
   expect(missing.errors?.[0].extensions).toMatchObject({ code: 'two_factor_required', status: 401 });
   expect(missing.headers.get('set-cookie')).toBeNull();
   expect(codeOfRefusal(await one.logIn(email, 'wrong password', codeOf(secret)))).toBe('credentials_invalid');
-  expect(codeOfRefusal(await one.logIn(email, PASSWORD, codeOf(secret)))).toBe('two_factor_required'); // used by the confirmation
+  // used by the confirmation
+  expect(codeOfRefusal(await one.logIn(email, PASSWORD, codeOf(secret)))).toBe('two_factor_required');
   await passTime(email);
   const code = codeOf(secret);
   expect((await one.logIn(email, PASSWORD, `${code.slice(0, 3)} ${code.slice(3)}`)).data.login.two_factor_enabled).toBe(

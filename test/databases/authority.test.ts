@@ -90,7 +90,9 @@ describeEngine('postgresql', () => {
 
   /** The name of the endpoint is verified; the way to it is that of this host. */
   function ask(address: URL, file: string, host = address.hostname): Promise<string> {
-    const words = `host=${host} hostaddr=127.0.0.1 port=${address.port} dbname=app user=${address.username} sslmode=verify-full sslrootcert=${file}`;
+    const words =
+      `host=${host} hostaddr=127.0.0.1 port=${address.port} dbname=app user=${address.username} ` +
+      `sslmode=verify-full sslrootcert=${file}`;
     return say('psql', ['-XAtc', 'select ssl from pg_stat_ssl where pid = pg_backend_pid()', words], {
       PGPASSWORD: address.password,
     });

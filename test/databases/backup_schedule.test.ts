@@ -14,7 +14,8 @@ afterAll(() => service?.close());
 const HOUR = new Date().getUTCHours();
 const backups = (id: string): Promise<{ type: string; status: string; days: number }[]> =>
   service.sql(
-    `select type, status, round(extract(epoch from expires_at - created_at) / 86400)::int as days from database_backups where database_id = $1 and deleted_at is null`,
+    `select type, status, round(extract(epoch from expires_at - created_at) / 86400)::int as days
+      from database_backups where database_id = $1 and deleted_at is null`,
     [id],
   );
 const age = (id: string, interval: string): Promise<unknown> =>

@@ -105,7 +105,8 @@ describeEngine('postgresql', () =>
         (
           await one(
             await addressOf(),
-            `select count(*)::int as count from pg_stat_activity where usename = 'app' and pid <> pg_backend_pid() and backend_type = 'client backend'`,
+            `select count(*)::int as count from pg_stat_activity
+              where usename = 'app' and pid <> pg_backend_pid() and backend_type = 'client backend'`,
           )
         ).count,
       ).toBeLessThanOrEqual(2);
@@ -127,7 +128,8 @@ describeEngine('postgresql', () =>
       const readers = (await addressOf(pooled.port)).replace(/\/\/[^@]+@/, `//reader:${user.body.password}@`);
       await hall.settled(id);
       expect(await eventually('the user in the pool', async () => (await verdict(readers)) ?? 'in')).toBe('in');
-      // The server drops the user first; then the pooler is told, and ends all sessions, since it can't tell them apart.
+      // The server drops the user first; then the pooler is told, and ends all sessions, since it can't tell them
+      // apart.
       const witness = new pg.Client({
         connectionString: (await addressOf(pooled.port)).replace(/\?.*$/, ''),
         ssl: { rejectUnauthorized: false },

@@ -1,4 +1,5 @@
-// What happens around a PostgreSQL server: networks that may come in, its log, its metrics, a newer version, its last backup.
+// What happens around a PostgreSQL server: networks that may come in, its log, its metrics, a newer version, its last
+// backup.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
@@ -200,7 +201,8 @@ describePostgresqlWithTools(() => {
     expect(readdirSync(path.join(hall.databaseDir, 'backups', id))).toHaveLength(1);
     expect(
       await hall.service.sql(
-        `select round(extract(epoch from expires_at - now()) / 86400)::int as days from database_backups where database_id = $1`,
+        `select round(extract(epoch from expires_at - now()) / 86400)::int as days from database_backups
+          where database_id = $1`,
         [id],
       ),
     ).toEqual([{ days: 7 }]);

@@ -103,7 +103,9 @@ const reaches = (made: Made, wanted: string): Promise<unknown> =>
   eventually(`${made.name} is ${wanted}`, async () => (await statusOf(made)) === wanted, 40_000);
 const visit = (made: Made, place = '/'): ReturnType<typeof visitHost> => visitHost(ingressPort, made.host, place);
 
-const PID = `require('http').createServer((q, a) => a.end(String(process.pid) + ' ' + process.env.SVC_INSTANCE_ID)).listen(process.env.PORT, '127.0.0.1');`;
+const PID =
+  "require('http').createServer((q, a) => a.end(String(process.pid) + ' ' + " +
+  "process.env.SVC_INSTANCE_ID)).listen(process.env.PORT, '127.0.0.1');";
 const built = (seconds: number) => ({
   ...nodeApp('built'),
   'package.json': JSON.stringify({

@@ -18,7 +18,8 @@ beforeAll(async () => {
 afterAll(() => service?.close(), 60_000);
 
 const web = async (application: TestApplication): Promise<any> =>
-  (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'web'); // eslint-disable-line @typescript-eslint/no-explicit-any
+  // eslint-disable-line @typescript-eslint/no-explicit-any
+  (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'web');
 const running = (application: TestApplication): Promise<unknown> =>
   eventually(
     `${application.name} runs`,
@@ -33,7 +34,8 @@ const only = (application: TestApplication, count: number): Promise<unknown> =>
 /** Commits of activations take a second, as on a slow disk. */
 const SLOW_COMMIT = [
   `create function slow_commit() returns trigger language plpgsql as 'begin perform pg_sleep(1); return null; end'`,
-  `create constraint trigger slow_commit after update of status on deployments deferrable initially deferred for each row when (new.status = 'active') execute function slow_commit()`,
+  `create constraint trigger slow_commit after update of status on deployments deferrable initially deferred for each
+    row when (new.status = 'active') execute function slow_commit()`,
 ];
 
 test('whoever sees that a deployment is active is served by it', async () => {
@@ -136,7 +138,8 @@ test('what crashes is started again; what ends again and again is crashed, and s
   expect((await application.visit()).body).toBe('v1');
   // As if it had ended four times more in the last minutes.
   await service.sql(
-    `update instances set exits = (select jsonb_agg(to_char(now() at time zone 'utc' - interval '5 minutes', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) from generate_series(1, 4)) where application_id = $1`,
+    `update instances set exits = (select jsonb_agg(to_char(now() at time zone 'utc' - interval '5 minutes',
+      'YYYY-MM-DD"T"HH24:MI:SS"Z"')) from generate_series(1, 4)) where application_id = $1`,
     [application.id],
   );
   await application.visit('/crash').catch(() => null);
@@ -194,7 +197,9 @@ test('deleted in the middle of a build: nothing stays', async () => {
 test('an app that ignores SIGTERM is ended after its grace time', async () => {
   const stubborn = await service.application(
     webCommand('node server.js', {
-      'server.js': `process.on('SIGTERM', () => {}); require('http').createServer((q, a) => a.end('stubborn')).listen(process.env.PORT, '127.0.0.1')`,
+      'server.js':
+        "process.on('SIGTERM', () => {}); require('http').createServer((q, a) => " +
+        "a.end('stubborn')).listen(process.env.PORT, '127.0.0.1')",
     }),
   );
   await stubborn.deploy();

@@ -16,7 +16,10 @@ const answering = (text: string) =>
 /** A package with a program, as pip takes it without asking anyone else (the wheel format, PEP 427). */
 function makeWheel(directory: string): void {
   const module =
-    'import http.server, os, sys\n\n\nclass Handler(http.server.BaseHTTPRequestHandler):\n    def do_GET(self):\n        self.send_response(200)\n        self.end_headers()\n        self.wfile.write(sys.prefix.encode())\n\n    do_HEAD = do_GET\n\n\ndef serve():\n    http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()\n';
+    'import http.server, os, sys\n\n\nclass Handler(http.server.BaseHTTPRequestHandler):\n    def do_GET(self):\n' +
+    '        self.send_response(200)\n        self.end_headers()\n' +
+    '        self.wfile.write(sys.prefix.encode())\n\n    do_HEAD = do_GET\n\n\ndef serve():\n' +
+    '    http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()\n';
   const files = {
     'shelf.py': module,
     'shelf-1.dist-info/METADATA': 'Metadata-Version: 2.1\nName: shelf\nVersion: 1\n',
@@ -25,7 +28,8 @@ function makeWheel(directory: string): void {
     'shelf-1.dist-info/RECORD': '',
   };
   const program =
-    'import json, sys, zipfile\nwith zipfile.ZipFile(sys.argv[1], "w") as wheel:\n    for name, text in json.load(sys.stdin).items():\n        wheel.writestr(name, text)\n';
+    'import json, sys, zipfile\nwith zipfile.ZipFile(sys.argv[1], "w") as wheel:\n' +
+    '    for name, text in json.load(sys.stdin).items():\n        wheel.writestr(name, text)\n';
   execFileSync('python3', ['-c', program, path.join(directory, 'shelf-1-py3-none-any.whl')], {
     input: JSON.stringify(files),
   });
@@ -65,7 +69,8 @@ describe('builds', () => {
         'plain/index.js': 'module.exports = "plain"',
         'tool/package.json': { name: 'tool', version: '1.0.0', bin: { tool: 'tool.js' } },
         'tool/tool.js':
-          '#!/usr/bin/env node\nrequire("fs").writeFileSync("made.txt", "made in " + process.env.NODE_ENV + ", CI " + process.env.CI)',
+          '#!/usr/bin/env node\nrequire("fs").writeFileSync("made.txt", "made in " + process.env.NODE_ENV + ", ' +
+          'CI " + process.env.CI)',
         'server.js': answering('require("plain") + ": " + require("fs").readFileSync("made.txt")'),
       }),
     );
@@ -149,7 +154,9 @@ describe('builds', () => {
         workshop.source({
           'go.mod': 'module example.com/shop\n\ngo 1.19\n',
           'main.go':
-            'package main\n\nimport ("net/http"; "os")\n\nfunc main() {\n\thttp.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("go")) }))\n}\n',
+            'package main\n\nimport ("net/http"; "os")\n\nfunc main() {\n' +
+            '\thttp.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), http.HandlerFunc(func(w http.ResponseWriter, ' +
+            '_ *http.Request) { w.Write([]byte("go")) }))\n}\n',
         }),
       );
       expect(built.code).toBe(0);

@@ -17,7 +17,8 @@ const hasBubblewrap = spawnSync('bwrap', ['--version']).status === 0;
 const ctx = () => driverContext(withinMs);
 // Swaps a directory and a link by renameat2(RENAME_EXCHANGE), as fast as it can: $1 and $2.
 const swapper =
-  'import ctypes,sys\nc=ctypes.CDLL(None)\na,b=[s.encode() for s in sys.argv[1:]]\nwhile True: c.renameat2(-100,a,-100,b,2)';
+  'import ctypes,sys\nc=ctypes.CDLL(None)\na,b=[s.encode() for s in sys.argv[1:]]\n' +
+  'while True: c.renameat2(-100,a,-100,b,2)';
 const variants: [string, Variant][] = [
   ['bubblewrap', { sandbox: 'bubblewrap' }],
   ['no sandbox', { sandbox: 'none' }],

@@ -121,7 +121,8 @@ describe('streams', () => {
 
   test('an answer in single bytes, and one that ends with its connection', async () => {
     const text =
-      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n3;x=y\r\nabc\r\n0a\r\n0123456789\r\n0\r\nX-T: 2\r\n\r\n';
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n3;x=y\r\nabc\r\n0a\r\n0123456789\r\n0\r\n' +
+      'X-T: 2\r\n\r\n';
     const app = await startRawApp(
       (socket) =>
         void socket.setNoDelay(true).on('data', async (head) => {
@@ -270,7 +271,8 @@ describe('requests that mean to be read twice', () => {
     ['no host', 'GET / HTTP/1.1', ''],
     [
       'a body behind an upgrade',
-      `POST / HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade\r\nUpgrade: x\r\nContent-Length: ${smuggled.length}`,
+      'POST / HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade\r\nUpgrade: x\r\n' +
+        `Content-Length: ${smuggled.length}`,
       smuggled,
     ],
     ['a target that is no path', 'GET app.example.com:80 HTTP/1.1\r\nHost: app.example.com', ''],
@@ -293,7 +295,8 @@ describe('requests that mean to be read twice', () => {
     const front = await openFront([routeOf([app])]);
     const answer = await raw(
       front.port,
-      'GET / HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n',
+      'GET / HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n' +
+        'HTTP2-Settings: AAMAAABk\r\n\r\n',
     );
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
     expect(answer).not.toMatch(/h2c|http2-settings/i);
@@ -303,7 +306,8 @@ describe('requests that mean to be read twice', () => {
 
 describe('WebSockets', () => {
   const hello =
-    'GET /ws HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n';
+    'GET /ws HTTP/1.1\r\nHost: app.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n';
   const echo = async () => {
     const app = await startApp((_, response) => response.writeHead(426).end('upgrade'));
     app.server.on('upgrade', (request: http.IncomingMessage, socket: Socket, head: Buffer) => {
@@ -311,7 +315,8 @@ describe('WebSockets', () => {
         return socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
       socket.on('error', () => undefined);
       socket.write(
-        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-For: ${String(request.headers['x-forwarded-for'])}\r\n\r\nwelcome`,
+        'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+          `X-For: ${String(request.headers['x-forwarded-for'])}\r\n\r\nwelcome`,
       );
       if (head.length > 0) socket.write(head);
       socket.pipe(socket);

@@ -76,7 +76,8 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
     const seen = await settle(driver, spec);
     const { memory_bytes } = await driver.metrics(spec, ctx());
     console.info(
-      `mariadb: made and started in ${Date.now() - begin} ms, ${Math.round(memory_bytes! / 1e6)} MB, ${Math.round(seen.storage_used_bytes! / 1e6)} MB of disk`,
+      `mariadb: made and started in ${Date.now() - begin} ms, ${Math.round(memory_bytes! / 1e6)} MB, ` +
+        `${Math.round(seen.storage_used_bytes! / 1e6)} MB of disk`,
     );
     expect(seen).toMatchObject({ state: 'running', differs: null, full: false, reason: null });
     expect(

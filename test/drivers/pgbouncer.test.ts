@@ -102,7 +102,8 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     expect(new Set(seen).size).toBeLessThanOrEqual(2);
     const [{ count } = { count: 0 }] = await rows(
       server,
-      "select count(*)::int as count from pg_stat_activity where backend_type = 'client backend' and client_addr is null and usename = 'app'",
+      `select count(*)::int as count from pg_stat_activity where backend_type = 'client backend'
+        and client_addr is null and usename = 'app'`,
     );
     expect(count).toBeLessThanOrEqual(2);
     await Promise.all(clients.map((client) => client.end()));
@@ -134,12 +135,16 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     expect(pids()).toEqual([before]);
     const first = await rows(
       pool(),
-      "set role none; set work_mem = '1MB'; create temp table left_over (); prepare one as select 1; select pg_advisory_lock(7)",
+      `set role none; set work_mem = '1MB'; create temp table left_over (); prepare one as select 1;
+        select pg_advisory_lock(7)`,
     ).catch((error: unknown) => error);
     expect(first).not.toBeInstanceOf(Error);
     const [seen] = await rows(
       pool(),
-      "select current_user::text as who, current_setting('work_mem') <> '1MB' as reset, to_regclass('left_over')::text as left_over, (select count(*)::int from pg_prepared_statements) as prepared, (select count(*)::int from pg_locks where locktype = 'advisory') as locks",
+      `select current_user::text as who, current_setting('work_mem') <> '1MB' as reset,
+        to_regclass('left_over')::text as left_over, (select count(*)::int
+        from pg_prepared_statements) as prepared, (select count(*)::int from pg_locks
+        where locktype = 'advisory') as locks`,
     );
     expect(seen).toEqual({ who: 'platform_owner', reset: true, left_over: null, prepared: 0, locks: 0 });
   });

@@ -67,7 +67,8 @@ describe.each(offered)('PostgreSQL %s', (version) => {
     expect(
       await rows(
         spec,
-        "select current_setting('data_checksums') as sums, current_setting('max_connections') as connections, current_setting('server_encoding') as encoding, current_setting('password_encryption') as word",
+        `select current_setting('data_checksums') as sums, current_setting('max_connections') as connections,
+          current_setting('server_encoding') as encoding, current_setting('password_encryption') as word`,
       ),
     ).toEqual([{ sums: 'on', connections: '23', encoding: 'UTF8', word: 'scram-sha-256' }]);
   });
@@ -82,12 +83,14 @@ describe.each(offered)('PostgreSQL %s', (version) => {
   test('users may what their access says, also with tables that others make later', async () => {
     await rows(
       spec,
-      'create schema shop; create table shop.one (id int primary key, note text); create table two (id serial primary key, note text)',
+      `create schema shop; create table shop.one (id int primary key,
+        note text); create table two (id serial primary key, note text)`,
       as(second),
     );
     await rows(
       spec,
-      "alter table shop.one add column more int; insert into shop.one values (1, 'a', 2); insert into two (note) values ('b')",
+      `alter table shop.one add column more int; insert into shop.one values (1, 'a', 2); insert into two (note)
+        values ('b')`,
     );
     expect(await rows(spec, 'select id from shop.one', as(reader))).toEqual([{ id: 1 }]);
     expect(await refusal(spec, as(reader), 'insert into two (note) values (1)')).toBe('42501');

@@ -1,4 +1,5 @@
-// Allowed sources: who may come from elsewhere than this host. Other addresses of the loopback interface stand for elsewhere.
+// Allowed sources: who may come from elsewhere than this host. Other addresses of the loopback interface stand for
+// elsewhere.
 import { spawnSync } from 'node:child_process';
 import { connect as connectPlain } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

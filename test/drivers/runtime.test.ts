@@ -10,7 +10,8 @@ import { openTrial, until, withinMs, type Trial, type Variant } from '../support
 const isRoot = process.getuid?.() === 0;
 const hasBubblewrap = spawnSync('bwrap', ['--version']).status === 0;
 const ctx = () => driverContext(withinMs);
-// How units are kept apart and how they are limited does not depend on each other; runtime_limits.test.ts has all four pairs.
+// How units are kept apart and how they are limited does not depend on each other; runtime_limits.test.ts has all four
+// pairs.
 const variants: [string, Variant][] = [
   ['bubblewrap', { sandbox: 'bubblewrap' }],
   ['no sandbox, no control groups', { sandbox: 'none', limits: 'poll' }],
@@ -48,7 +49,8 @@ describe.each(possible)('units in %s', (_name, variant) => {
     const end = await trial.run(
       trial.spec(
         'ins_env',
-        'cat hello.txt; printf "%s|" "$QUOTES" "$LINES_OF" "$PORT"; echo; env | cut -d= -f1 | sort | tr "\\n" " "; echo; cat /proc/$$/environ | tr "\\0" "\\n"',
+        'cat hello.txt; printf "%s|" "$QUOTES" "$LINES_OF" "$PORT"; echo; env | cut -d= -f1 | sort | tr "\\n" " ' +
+          '"; echo; cat /proc/$$/environ | tr "\\0" "\\n"',
         { env },
       ),
     );
@@ -140,7 +142,8 @@ describe.each(possible)('units in %s', (_name, variant) => {
     await trial.run(
       trial.spec(
         'ins_user',
-        `id -u; id -G; cat ${secret}; cat ${private8}; ls ${trial.options.directory} /root; cat /etc/shadow; grep -E 'CapEff|NoNewPrivs' /proc/self/status`,
+        `id -u; id -G; cat ${secret}; cat ${private8}; ls ${trial.options.directory} /root; cat /etc/shadow; ` +
+          "grep -E 'CapEff|NoNewPrivs' /proc/self/status",
       ),
     );
     const text = (await trial.lines('ins_user')).join('\n');
@@ -151,7 +154,10 @@ describe.each(possible)('units in %s', (_name, variant) => {
   });
 
   test('the program behind the shell gets SIGTERM, and time to finish', async () => {
-    const command = `node -e 'process.on("SIGTERM", () => { console.log("closing"); setTimeout(() => { console.log("closed"); process.exit(0) }, 300) }); console.log("up"); setInterval(() => {}, 1000)'; code=$?; echo after $code; exit $code`;
+    const command =
+      `node -e 'process.on("SIGTERM", () => { console.log("closing"); setTimeout(() => { console.log("closed"); ` +
+      `process.exit(0) }, 300) }); console.log("up"); setInterval(() => {}, 1000)'; code=$?; echo after $code; ` +
+      'exit $code';
     const handle = await trial.start(trial.spec('ins_term', command));
     await trial.printed('ins_term', 'up');
     await trial.runtime.stop(handle, { grace_ms: 10_000 }, ctx());
@@ -291,7 +297,9 @@ describe.each(possible)('units in %s', (_name, variant) => {
 
   test('usage and ports', async () => {
     const port = await trial.runtime.freePort(new Set());
-    const command = `node -e 'require("http").createServer().listen(process.env.PORT, "127.0.0.1", () => { while (process.cpuUsage().user < 300000); console.log("up") })'`;
+    const command =
+      `node -e 'require("http").createServer().listen(process.env.PORT, "127.0.0.1", () => { while ` +
+      `(process.cpuUsage().user < 300000); console.log("up") })'`;
     const handle = await trial.start(trial.spec('ins_port', command, { env: { PORT: String(port) } }));
     await trial.printed('ins_port', 'up');
     expect(await trial.runtime.listening(handle)).toEqual([port]);

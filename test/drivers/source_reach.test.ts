@@ -193,10 +193,11 @@ describe('credentials', () => {
 
 const hasSsh = spawnSync('ssh', ['-V']).error === undefined;
 
-// There need not be a server for ssh: what git calls is the question. This program writes down how it was called, lets the
-// real ssh read its options, and then does what the far end would do.
+// There need not be a server for ssh: what git calls is the question. This program writes down how it was called, lets
+// the real ssh read its options, and then does what the far end would do.
 (hasSsh || process.env.CI ? test : test.skip)(
-  'over ssh (needs the program ssh): the checked address, our own known hosts, the key in a file of its own that is gone afterwards',
+  'over ssh (needs the program ssh): the checked address, our own known hosts, the key in a file of its own that ' +
+    'is gone afterwards',
   async () => {
     const id = bench.fresh('app');
     const sha = server.makeRepository(id, { 'a.txt': 'a' });
@@ -250,7 +251,8 @@ test('hooks, filters and settings of whoever runs the platform have no say', asy
   execFileSync('mkdir', ['-p', path.join(home, 'template/hooks')]);
   writeFileSync(
     path.join(home, '.gitconfig'),
-    `[filter "evil"]\n\tsmudge = touch ${home}/was-here\n[init]\n\ttemplateDir = ${home}/template\n[url "http://127.0.0.1:1/"]\n\tinsteadOf = ${server.url(id).slice(0, -5 - id.length)}\n`,
+    `[filter "evil"]\n\tsmudge = touch ${home}/was-here\n[init]\n\ttemplateDir = ${home}/template\n` +
+      `[url "http://127.0.0.1:1/"]\n\tinsteadOf = ${server.url(id).slice(0, -5 - id.length)}\n`,
   );
   const before = { ...process.env };
   Object.assign(process.env, {

@@ -114,7 +114,8 @@ describePostgresqlWithTools(() => {
       PATIENCE_MS,
     );
 
-    // One goes back, one grows, one becomes newer, and a replica becomes one of its own: all at once, and killed in the middle, twice.
+    // One goes back, one grows, one becomes newer, and a replica becomes one of its own: all at once, and killed in the
+    // middle, twice.
     const before = (await plant.call('GET', `/v2/databases/${older}`)).body.engine_version;
     await ask(first, 'truncate notes');
     const asked = [

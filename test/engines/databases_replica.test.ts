@@ -54,7 +54,8 @@ describePostgresqlWithTools(() => {
       async (client) => void (await expect(client.query('insert into notes values (6)')).rejects.toThrow(/read-only/)),
     );
 
-    // The database grows before its replica does; then the replica; then the data of the database become others, which it can't follow.
+    // The database grows before its replica does; then the replica; then the data of the database become others, which
+    // it can't follow.
     const available = (): Promise<unknown> =>
       eventually(
         'the replica',
@@ -73,7 +74,8 @@ describePostgresqlWithTools(() => {
         async (client) =>
           void (seen = (
             await client.query(
-              "select concat_ws(' ', (select count(*) from notes), current_setting('max_connections'), current_setting('shared_buffers')) as seen",
+              `select concat_ws(' ', (select count(*) from notes), current_setting('max_connections'),
+                current_setting('shared_buffers')) as seen`,
             )
           ).rows[0].seen),
       );

@@ -100,7 +100,10 @@ describePostgresqlWithTools(() => {
     await switchSchedule(id);
   }, 240_000);
 
-  /** Without backups nothing is kept for points in time, at once and without a restart; with them again, from the next backup on. */
+  /**
+   * Without backups nothing is kept for points in time, at once and without a restart; with them again, from the next
+   * backup on.
+   */
   async function switchSchedule(id: string): Promise<void> {
     const pid = await hall.serverPid(id);
     const window = async (): Promise<{ earliest: string; latest: string } | null> =>

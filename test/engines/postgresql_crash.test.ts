@@ -100,7 +100,9 @@ const port = 18_340;
     await rows(spec, "delete from notes; insert into notes values ('kept')");
     const until = await at();
     await rows(spec, 'delete from notes');
-    const call = `restore(spec, { id: 'rst_killed', server_id: spec.id, backup_id: null, until: '${until}' }, driverContext(30000))`;
+    const call =
+      `restore(spec, { id: 'rst_killed', server_id: spec.id, backup_id: null, until: '${until}' }, ` +
+      'driverContext(30000))';
     for (const ms of [200, 700, 1_300, 1_900]) {
       await killedAfter(call, spec, ms);
       for (const { pid } of processesWith(`${one.directory}/${spec.id}/data`)) spawnSync('kill', ['-9', String(pid)]);

@@ -73,7 +73,8 @@ const port = 18_320;
     await ensure(other);
     await rows(
       other,
-      "create table notes (note text primary key, n serial); insert into notes select 'n' || g from generate_series(1, 1000) g",
+      `create table notes (note text primary key, n serial); insert into notes select 'n' || g
+        from generate_series(1, 1000) g`,
     );
     await rows(other, "set role none; alter role app set work_mem = '3MB'");
     const newer = { ...other, version: '18' };
@@ -82,7 +83,8 @@ const port = 18_320;
     expect(
       await rows(
         newer,
-        "select count(*)::int as n, split_part(version(), ' ', 2)::float::int as major, current_setting('work_mem') as memory from notes",
+        `select count(*)::int as n, split_part(version(), ' ', 2)::float::int as major,
+          current_setting('work_mem') as memory from notes`,
       ),
     ).toEqual([{ n: 1000, major: 18, memory: '3MB' }]);
     expect(

@@ -1,4 +1,5 @@
-// What happens to units that want too much. With real processes, by control groups where the host has them, and without.
+// What happens to units that want too much. With real processes, by control groups where the host has them, and
+// without.
 import { spawnSync } from 'node:child_process';
 import { chownSync, mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -14,7 +14,8 @@ afterAll(() => workshop.close());
 test('volumes are made and grown, and taken away, by workers that are killed all the time', async () => {
   const interrupted = await underFire(async () => {
     await workshop.addVolumes(6);
-    await workshop.rows(`update volumes set size_gb = size_gb + 1, status = 'resizing', generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
+    await workshop.rows(`update volumes set size_gb = size_gb + 1, status = 'resizing', generation = generation + 1,
+      next_at = now(), attempts = 0, deadline_at = null
       where id in (select id from volumes where status = 'available' order by random() limit 4)`);
   }, 10);
   await withWorker(() => until('all volumes are available', async () => (await unsettled()) === 0));
@@ -27,7 +28,8 @@ test('volumes are made and grown, and taken away, by workers that are killed all
   expect((await owned()).sort()).toEqual(volumes.map(({ id }) => id).sort());
 
   const interruptedRemovals = await underFire(async () => {
-    await workshop.rows(`update volumes set deleted_at = now(), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
+    await workshop.rows(`update volumes set deleted_at = now(), generation = generation + 1, next_at = now(),
+      attempts = 0, deadline_at = null
       where id in (select id from volumes where deleted_at is null order by random() limit 12)`);
   }, 6);
   // Else the kills came at moments when nothing was at work, and this test proves nothing.

@@ -54,7 +54,8 @@ test('two workers share the rows and never work on one at the same time', async 
     await sleep(15);
   }
   await until('all are settled', async () => (await finished()) === 12);
-  const overlaps = `select a.id from probe_log a join probe_log b on a.id = b.id and a.fence < b.fence where b.began_at < coalesce(a.ended_at, 'infinity')`;
+  const overlaps = `select a.id from probe_log a join probe_log b on a.id = b.id and a.fence < b.fence
+    where b.began_at < coalesce(a.ended_at, 'infinity')`;
   expect(await workshop.rows(overlaps)).toEqual([]);
   const work = await workshop.rows<{ worker: string; steps: string }>(
     'select worker, count(*) as steps from probe_log group by worker',

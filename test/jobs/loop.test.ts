@@ -223,7 +223,8 @@ test('when every connection is cut, the loop comes back and goes on', async () =
     await workshop.addVolumes(4);
     await sleep(60);
     await workshop.rows(
-      'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()`,
     );
     // The pool of this test must have seen it too.
     await sleep(50);

@@ -13,19 +13,24 @@ let loop: Loop;
 beforeAll(async () => {
   workshop = await openWorkshop();
   await workshop.rows(`insert into activity (id, account_id, action, actor, resource_type, resource_id, created_at)
-    select 'act_' || n, 'acc_1', 'volume.created', '{}', 'volume', 'vol_1', now() - interval '80 days' - n * interval '1 day' / 100 from generate_series(1, 3500) as n`);
+    select 'act_' || n, 'acc_1', 'volume.created', '{}', 'volume', 'vol_1',
+      now() - interval '80 days' - n * interval '1 day' / 100 from generate_series(1, 3500) as n`);
   await workshop.rows(
-    `insert into idempotency_records (scope, fingerprint, created_at) values ('old', 'f', now() - interval '25 hours'), ('new', 'f', now() - interval '23 hours')`,
+    `insert into idempotency_records (scope, fingerprint, created_at)
+      values ('old', 'f', now() - interval '25 hours'), ('new', 'f', now() - interval '23 hours')`,
   );
   await workshop.rows(
     `insert into users (id, account_id, email, name) values ('usr_1', 'acc_1', 'owner@example.com', 'Owner')`,
   );
   await workshop.rows(`insert into sessions (id, hash, user_id, address, user_agent, expires_at)
-    values ('ses_old', 'a', 'usr_1', '127.0.0.1', 'x', now() - interval '1 minute'), ('ses_new', 'b', 'usr_1', '127.0.0.1', 'x', now() + interval '1 minute')`);
-  await workshop.rows(`insert into invitations (id, project_id, email, role, hash, invited_by, expires_at) select 'inv_' || name, (select min(id) from projects), name || '@example.com', 'viewer', name, 'usr_1', ends
+    values ('ses_old', 'a', 'usr_1', '127.0.0.1', 'x', now() - interval '1 minute'),
+      ('ses_new', 'b', 'usr_1', '127.0.0.1', 'x', now() + interval '1 minute')`);
+  await workshop.rows(`insert into invitations (id, project_id, email, role, hash, invited_by, expires_at)
+    select 'inv_' || name, (select min(id) from projects), name || '@example.com', 'viewer', name, 'usr_1', ends
     from (values ('old', now() - interval '1 minute'), ('new', now() + interval '1 minute')) as row (name, ends)`);
   await workshop.rows(`insert into rate_windows (bucket, window_start, used)
-    values ('old', (extract(epoch from now()) * 1000)::bigint - 3600000, 1), ('new', (extract(epoch from now()) * 1000)::bigint, 1)`);
+    values ('old', (extract(epoch from now()) * 1000)::bigint - 3600000, 1), ('new', (extract(epoch
+      from now()) * 1000)::bigint, 1)`);
 });
 afterAll(async () => {
   await loop.stop();

@@ -85,7 +85,8 @@ test('a volume is made, and its use is measured about every minute', async () =>
 test('a larger size is made real; an attached volume ends as in_use', async () => {
   const id = await make();
   writeFileSync(path.join(dataOf(id), 'file'), Buffer.alloc(3 * UNIT_BYTES, 1));
-  await workshop.rows(`insert into applications (id, project_id, name, region, application_type, default_hostname, created_at, updated_at)
+  await workshop.rows(`insert into applications (id, project_id, name, region, application_type, default_hostname,
+    created_at, updated_at)
     values ('app_1', 'prj_1', 'a', 'local', 'small', 'a.localhost', now(), now())`);
   await workshop.change('volumes', id, {
     size_gb: 5,

@@ -68,7 +68,8 @@ async function whatIsKnown({ sql }: Patient): Promise<Known> {
       `select id from instances union select id from deployments where status in ('building', 'deploying')`,
     ),
     files: await ids(
-      `select coalesce(artifact_id, id) as id from deployments where artifact_kept or status in ('building', 'deploying', 'active')`,
+      `select coalesce(artifact_id, id) as id from deployments
+        where artifact_kept or status in ('building', 'deploying', 'active')`,
     ),
     applications: await ids('select id from applications'),
   };
@@ -77,11 +78,16 @@ async function whatIsKnown({ sql }: Patient): Promise<Known> {
 /** Rows that would wait for ever, or that stand for something that is not there. */
 async function strayRows({ sql, runtimeDir }: Patient): Promise<string[]> {
   const rows = await sql<{ line: string }>(`
-    select 'deployment ' || id || ' is ' || status || ' and nobody looks at it' as line from deployments where status in ('queued', 'building', 'deploying') and next_at is null
-    union all select 'instance ' || i.id || ' of a ' || d.status || ' deployment' from instances i join deployments d on d.id = i.deployment_id where d.status in ('failed', 'canceled')
-    union all select 'instance ' || i.id || ' of no application' from instances i where not exists (select 1 from applications a where a.id = i.application_id)
-    union all select 'instance ' || id || ' has a port and no unit' from instances where port is not null and handle is null and status = 'running'
-    union all select 'release ' || r.id || ' of nothing' from releases r where not exists (select 1 from deployments d where d.id = r.deployment_id)`);
+    select 'deployment ' || id || ' is ' || status || ' and nobody looks at it' as line from deployments
+      where status in ('queued', 'building', 'deploying') and next_at is null
+    union all select 'instance ' || i.id || ' of a ' || d.status || ' deployment' from instances i
+      join deployments d on d.id = i.deployment_id where d.status in ('failed', 'canceled')
+    union all select 'instance ' || i.id || ' of no application' from instances i
+      where not exists (select 1 from applications a where a.id = i.application_id)
+    union all select 'instance ' || id || ' has a port and no unit' from instances
+      where port is not null and handle is null and status = 'running'
+    union all select 'release ' || r.id || ' of nothing' from releases r
+      where not exists (select 1 from deployments d where d.id = r.deployment_id)`);
   const running = await sql<{ id: string }>(`select id from instances where status = 'running'`);
   const lost = running
     .filter(({ id }) => !existsSync(path.join(runtimeDir, 'units', id)))
@@ -120,7 +126,8 @@ async function groupsOf({ sql }: Patient): Promise<string[]> {
   const ours = new Set(
     (
       await sql<{ id: string }>(
-        `select resource_id as id from activity union select distinct instance_id from log_lines where instance_id is not null`,
+        `select resource_id as id from activity union select distinct instance_id from log_lines
+          where instance_id is not null`,
       )
     ).map(({ id }) => id),
   );
@@ -153,7 +160,9 @@ export async function makeDoor(): Promise<Door> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  const script = `new Promise((resolve, reject) => require('http').get('http://127.0.0.1:${port}', (answer) => answer.resume().on('end', resolve)).on('error', reject))`;
+  const script =
+    `new Promise((resolve, reject) => require('http').get('http://127.0.0.1:${port}', (answer) => ` +
+    "answer.resume().on('end', resolve)).on('error', reject))";
   const open = (): void => {
     isOpen = true;
     for (const response of held.splice(0)) response.end('open');

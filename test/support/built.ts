@@ -1,4 +1,5 @@
-// Builds a source with the script of the builder, and runs what comes of it: what a deployment does, without the runtime around it.
+// Builds a source with the script of the builder, and runs what comes of it: what a deployment does, without the
+// runtime around it.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -86,7 +87,9 @@ async function startOne(
   env: Record<string, string>,
 ): Promise<Running> {
   const port = await freePort();
-  const script = `[ ! -r .platform/profile ] || . ./.platform/profile\nexec /bin/sh -c '${plan.processes[type]!.replaceAll("'", String.raw`'\''`)}'`;
+  const script =
+    '[ ! -r .platform/profile ] || . ./.platform/profile\n' +
+    `exec /bin/sh -c '${plan.processes[type]!.replaceAll("'", String.raw`'\''`)}'`;
   const child = spawn('/bin/sh', ['-c', script], {
     cwd: directory,
     detached: true,

@@ -23,7 +23,9 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** An empty database with the current schema, in about 20 ms. Needs openTestServer() in this process or a parent of it. */
+/**
+ * An empty database with the current schema, in about 20 ms. Needs openTestServer() in this process or a parent of it.
+ */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const { TEST_ADMIN_URL: admin, TEST_TEMPLATE: template } = process.env;
   if (!admin || !template)
@@ -39,8 +41,8 @@ export async function createEmptyDatabase(): Promise<TestDatabase> {
 }
 
 /**
- * Starts the server of the tests, or takes that of TEST_DATABASE_URL (its user must be allowed to create databases), and
- * makes the template. The server stops when the processes that opened it have ended.
+ * Starts the server of the tests, or takes that of TEST_DATABASE_URL (its user must be allowed to create databases),
+ * and makes the template. The server stops when the processes that opened it have ended.
  */
 export async function openTestServer(): Promise<void> {
   const url = process.env.TEST_DATABASE_URL ?? (await openEmbedded({ dataDir: scratch(), flags: FLAGS })).url;

@@ -100,7 +100,8 @@ export async function openHall(settings: Record<string, string> = {}): Promise<H
       if (['available', 'stopped', 'failed'].includes(body.status)) return body;
       if (performance.now() > until)
         throw new Error(
-          `the database is still ${body.status}: ${JSON.stringify(await service.sql('select status, status_reason, last_error, attempts from databases where id = $1', [id]))}`,
+          `the database is still ${body.status}: ` +
+            `${JSON.stringify(await service.sql('select status, status_reason, last_error, attempts from databases where id = $1', [id]))}`,
         );
       await sleep(100);
     }
@@ -161,7 +162,8 @@ async function goneFrom(service: TestService, query: string, id: string): Promis
   while ((await service.sql(query, [id])).length) {
     if (performance.now() > until)
       throw new Error(
-        `${id} is not gone: ${JSON.stringify(await service.sql('select last_error, attempts, next_at from databases where id = $1', [id]))}`,
+        `${id} is not gone: ` +
+          `${JSON.stringify(await service.sql('select last_error, attempts, next_at from databases where id = $1', [id]))}`,
       );
     await sleep(100);
   }

@@ -69,8 +69,10 @@ export async function setStatus(service: TestService, id: string, status: string
 /** A backup as the job leaves it. */
 export async function backup(service: TestService, databaseId: string, status = 'completed'): Promise<string> {
   const [row] = await service.sql<{ id: string }>(
-    `insert into database_backups (id, project_id, database_id, type, engine_version, status, next_at, created_at, updated_at)
-      select 'bkp_' || substr(md5(random()::text), 1, 26), project_id, id, 'scheduled', engine_version, $2, null, now(), now() from databases where id = $1 returning id`,
+    `insert into database_backups (id, project_id, database_id, type, engine_version, status, next_at, created_at,
+      updated_at)
+      select 'bkp_' || substr(md5(random()::text), 1, 26), project_id, id, 'scheduled', engine_version, $2, null,
+        now(), now() from databases where id = $1 returning id`,
     [databaseId, status],
   );
   return row?.id ?? '';

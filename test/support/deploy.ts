@@ -12,7 +12,10 @@ import { startService, type TestService } from './service';
 export interface DeployService extends TestService {
   git: GitServer;
   runtimeDir: string;
-  /** An application whose source is a new repository with these files. Settings are those of the API, quicker where it matters. */
+  /**
+   * An application whose source is a new repository with these files. Settings are those of the API, quicker where it
+   * matters.
+   */
   application(files: GitFiles, settings?: object): Promise<TestApplication>;
   /** Deletes every application, and what they left would be found. */
   clear(): Promise<void>;
@@ -47,7 +50,10 @@ export interface Traffic {
   stop(): Promise<{ total: number; lost: string[]; seen: Set<string> }>;
 }
 
-/** Short enough for a test: looks every 5 s, and a stop waits for 3 s. How long a good app may take is not cut: the machine may be busy. */
+/**
+ * Short enough for a test: looks every 5 s, and a stop waits for 3 s. How long a good app may take is not cut: the
+ * machine may be busy.
+ */
 export const QUICK = { health_check: { interval_seconds: 5, timeout_seconds: 4 }, run: { shutdown_grace_seconds: 3 } };
 /** For what never gets healthy. Long enough for it to come up and be bad on a busy machine. */
 export const GIVEN_UP_SOON = { health_check: { interval_seconds: 5, timeout_seconds: 4, grace_period_seconds: 8 } };

@@ -12,22 +12,32 @@ export interface DeployedApplication {
 
 type Sql = Pick<TestService, 'sql'>;
 
-/** Makes the application one with an active deployment, in a status. Its process types have the release, and are `running`. */
+/**
+ * Makes the application one with an active deployment, in a status. Its process types have the release, and are
+ * `running`.
+ */
 export async function deployed(service: Sql, id: string, status = 'running'): Promise<DeployedApplication> {
   const deployment = mintId('dep');
   const release = mintId('rel');
   const [{ project_id, number }] = (await service.sql(
-    'update applications set deployment_count = deployment_count + 1 where id = $1 returning project_id, deployment_count as number',
+    `update applications set deployment_count = deployment_count + 1 where id = $1
+      returning project_id, deployment_count as number`,
     [id],
   )) as [{ project_id: string; number: number }];
   await service.sql(
-    `insert into deployments (id, project_id, application_id, number, trigger, status, created_by, source, plan, artifact_id, artifact_kept, release_id, activated_at, created_at, updated_at)
-     values ($1, $2, $3, $4, 'manual', 'active', '{"type": "system", "id": null, "name": "Platform"}', '{"type": "template", "template": "static-site"}', '{"processes": {"web": "node server.js"}, "release_command": null}', $1, true, $5, now(), now(), now())`,
+    `insert into deployments (id, project_id, application_id, number, trigger, status, created_by, source, plan,
+      artifact_id, artifact_kept, release_id, activated_at, created_at, updated_at)
+     values ($1, $2, $3, $4, 'manual', 'active', '{"type": "system", "id": null, "name": "Platform"}',
+       '{"type": "template", "template": "static-site"}',
+       '{"processes": {"web": "node server.js"}, "release_command": null}', $1, true, $5, now(), now(), now())`,
     [deployment, project_id, id, number, release],
   );
   await service.sql(
-    `insert into releases (id, project_id, application_id, deployment_id, settings, processes, variables, created_at, updated_at)
-     select $1, $2, $3, $4, '{}', jsonb_object_agg(type, '{"command": "serve", "memory_mb": 512, "cpus": 0.5}'::jsonb), '', now(), now() from processes where application_id = $3`,
+    `insert into releases (id, project_id, application_id, deployment_id, settings, processes, variables, created_at,
+      updated_at)
+     select $1, $2, $3, $4, '{}',
+       jsonb_object_agg(type, '{"command": "serve", "memory_mb": 512, "cpus": 0.5}'::jsonb), '', now(), now()
+       from processes where application_id = $3`,
     [release, project_id, id, deployment],
   );
   await service.sql(`update applications set status = $2, current_deployment_id = $3 where id = $1`, [
@@ -36,7 +46,8 @@ export async function deployed(service: Sql, id: string, status = 'running'): Pr
     deployment,
   ]);
   await service.sql(
-    `update processes set release_id = $2, status = case when instances > 0 then 'running' else 'idle' end where application_id = $1`,
+    `update processes set release_id = $2, status = case when instances > 0 then 'running' else 'idle' end
+      where application_id = $1`,
     [id, release],
   );
   const rows = await service.sql<{ id: string; type: string }>(
@@ -66,7 +77,9 @@ export async function instanceOf(
   };
   const names = Object.keys(values);
   await service.sql(
-    `insert into instances (project_id, created_at, updated_at, ${names.join(', ')}) select project_id, now(), now(), ${names.map((_, index) => `$${index + 2}`).join(', ')} from applications where id = $1`,
+    `insert into instances (project_id, created_at, updated_at, ${names.join(', ')})
+      select project_id, now(), now(), ${names.map((_, index) => `$${index + 2}`).join(', ')} from applications
+      where id = $1`,
     [application.id, ...Object.values(values)],
   );
   return id;

@@ -1,4 +1,5 @@
-// Deployments as rows and requests, for tests that run no job: a service, a Git server, and an application for each test.
+// Deployments as rows and requests, for tests that run no job: a service, a Git server, and an application for each
+// test.
 import { startGitServer, type GitServer } from './git_server';
 import { startService, type Answer, type CallOptions, type TestService } from './service';
 
@@ -73,7 +74,8 @@ export const become = (id: string, columns: string): Promise<unknown> =>
 export const wasActive = (id: string): Promise<unknown> =>
   become(
     id,
-    `status = 'superseded', activated_at = now(), finished_at = now(), artifact_kept = true, commit_message = 'Two', commit_author = 'Ada', plan = '{"processes": {}, "release_command": null}'`,
+    "status = 'superseded', activated_at = now(), finished_at = now(), artifact_kept = true, commit_message = " +
+      `'Two', commit_author = 'Ada', plan = '{"processes": {}, "release_command": null}'`,
   );
 
 export async function expectProblem(

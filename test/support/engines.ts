@@ -1,4 +1,5 @@
-// PostgreSQL servers of this host for tests of their driver. An engine that is not there is skipped by name; under CI nothing is.
+// PostgreSQL servers of this host for tests of their driver. An engine that is not there is skipped by name; under CI
+// nothing is.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { Client, type ClientConfig } from 'pg';

@@ -6,7 +6,10 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 
-/** Text of a plain file, null takes the file away; else with its mode: 100755, 120000 (link), 160000 (submodule, content is its commit). */
+/**
+ * Text of a plain file, null takes the file away; else with its mode: 100755, 120000 (link), 160000 (submodule, content
+ * is its commit).
+ */
 export type GitFile =
   string | Buffer | null | { mode: '100644' | '100755' | '120000' | '160000'; content: string | Buffer };
 export type GitFiles = Record<string, GitFile>;
@@ -30,7 +33,10 @@ export interface GitServer {
   folder(name: string): string;
   /** A repository with one commit, or an empty one for no files. Answers the commit. */
   makeRepository(name: string, files: GitFiles, options?: { branch?: string }): string;
-  /** One more commit; a new branch goes out from the default one. `parent`: another commit to build on, as a force push does; null has none. */
+  /**
+   * One more commit; a new branch goes out from the default one. `parent`: another commit to build on, as a force push
+   * does; null has none.
+   */
   commit(
     name: string,
     files: GitFiles,
@@ -40,7 +46,10 @@ export interface GitServer {
   setRef(name: string, ref: string, commit: string | null): void;
   remove(name: string): void;
   requests: GitRequest[];
-  /** Called for each request; what it answers is sent in place of the repository: a status and headers, or 'hang' to leave it open. */
+  /**
+   * Called for each request; what it answers is sent in place of the repository: a status and headers, or 'hang' to
+   * leave it open.
+   */
   intercept:
     ((request: http.IncomingMessage) => { status: number; headers?: Record<string, string> } | 'hang' | null) | null;
   close(): Promise<void>;
@@ -98,7 +107,8 @@ function addCommit(
   const from = parent === undefined ? (headOf(folder, `refs/heads/${branch}`) ?? headOf(folder, 'HEAD')) : parent;
   const stream = Buffer.concat([
     Buffer.from(
-      `${from === null ? `reset refs/heads/${branch}\n\n` : ''}commit refs/heads/${branch}\ncommitter Ada Example <ada@example.com> ${Math.floor(Date.now() / 1000)} +0000\n`,
+      `${from === null ? `reset refs/heads/${branch}\n\n` : ''}commit refs/heads/${branch}\n` +
+        `committer Ada Example <ada@example.com> ${Math.floor(Date.now() / 1000)} +0000\n`,
     ),
     data(message),
     Buffer.from(from === null ? '' : `from ${from}\n`),

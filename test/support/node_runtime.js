@@ -1,5 +1,6 @@
-// How a test file is loaded: by Node itself, and what it needs once for each worker. The module system of jest would read and
-// run every package and every source anew for every file, behind a proxy of the globals: half of the time of a run.
+// How a test file is loaded: by Node itself, and what it needs once for each worker. The module system of jest would
+// read and run every package and every source anew for every file, behind a proxy of the globals: half of the time of a
+// run.
 const asyncHooks = require('node:async_hooks');
 const { createRequire } = require('node:module');
 const { default: Runtime } = require('jest-runtime');
@@ -42,7 +43,8 @@ class RunningTest {
   }
 }
 
-// Before Node 24 one AsyncLocalStorage makes every promise of the process dearer: a tenth of a run. Nothing else here uses one.
+// Before Node 24 one AsyncLocalStorage makes every promise of the process dearer: a tenth of a run. Nothing else here
+// uses one.
 if (Number(process.versions.node.split('.')[0]) < 24) asyncHooks.AsyncLocalStorage = RunningTest;
 
 module.exports = class NodeRuntime extends Runtime {

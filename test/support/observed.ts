@@ -34,15 +34,18 @@ export async function openObserved(): Promise<Observed> {
   const [project, id] = [mintId('prj'), mintId('app')];
   await sql(`insert into accounts (id, name) values ('acc_1', 'tests')`);
   await sql(
-    `insert into projects (id, account_id, name, default_region, created_at, updated_at) values ($1, 'acc_1', 'tests', 'local', now(), now())`,
+    `insert into projects (id, account_id, name, default_region, created_at, updated_at)
+      values ($1, 'acc_1', 'tests', 'local', now(), now())`,
     [project],
   );
   await sql(
-    `insert into applications (id, project_id, name, region, application_type, default_hostname, created_at, updated_at) values ($1, $2, 'observed', 'local', 's', 'observed.localhost', now(), now())`,
+    `insert into applications (id, project_id, name, region, application_type, default_hostname, created_at,
+      updated_at) values ($1, $2, 'observed', 'local', 's', 'observed.localhost', now(), now())`,
     [id, project],
   );
   await sql(
-    `insert into processes (id, project_id, application_id, type, instances, created_at, updated_at) values ($1, $3, $4, 'web', 1, now(), now()), ($2, $3, $4, 'worker', 1, now(), now())`,
+    `insert into processes (id, project_id, application_id, type, instances, created_at, updated_at)
+      values ($1, $3, $4, 'web', 1, now(), now()), ($2, $3, $4, 'worker', 1, now(), now())`,
     [mintId('prc'), mintId('prc'), project, id],
   );
   const application = await deployed({ sql: sql as never }, id);

@@ -1,4 +1,5 @@
-// The hash of a password as it is stored, made with little work: the real amount is the matter of test/core/passwords.test.ts.
+// The hash of a password as it is stored, made with little work: the real amount is the matter of
+// test/core/passwords.test.ts.
 import { scryptSync } from 'node:crypto';
 
 export function storedPassword(password: string): string {

@@ -2,8 +2,8 @@
 const { writeSync } = require('node:fs');
 
 module.exports = function closingReporter() {
-  // Jest puts its own summary after all reporters, so these lines wait for the end of the process. By then a forced exit has
-  // closed the streams of Node, so they go to the descriptor.
+  // Jest puts its own summary after all reporters, so these lines wait for the end of the process. By then a forced
+  // exit has closed the streams of Node, so they go to the descriptor.
   const write = (results) => process.once('exit', () => writeSync(1, closingLines(results).join('\n')));
   return { onRunComplete: (_, results) => void write(results) };
 };

@@ -1,4 +1,5 @@
-// Repositories that tests deploy, as files. All programs answer with their version, so that a test sees which one it met.
+// Repositories that tests deploy, as files. All programs answer with their version, so that a test sees which one it
+// met.
 import type { GitFiles } from './git_server';
 
 const lock = (name: string): string =>
@@ -46,7 +47,10 @@ export function nodeBuild(version: string): GitFiles {
       scripts: { build: 'node build.js', start: 'node dist/server.js' },
     }),
     'package-lock.json': lock('built'),
-    'build.js': `require('fs').mkdirSync('dist'); require('fs').writeFileSync('dist/server.js', ${JSON.stringify(SERVER(version))}.replaceAll('${version}', '${version} ' + (process.env.BUILD_WORD || 'none'))); console.log('built')`,
+    'build.js':
+      "require('fs').mkdirSync('dist'); require('fs').writeFileSync('dist/server.js', " +
+      `${JSON.stringify(SERVER(version))}.replaceAll('${version}', '${version} ' + (process.env.BUILD_WORD || ` +
+      "'none'))); console.log('built')",
   };
 }
 

@@ -28,7 +28,8 @@ function make(): string {
   git(
     folder,
     ['fast-import', '--quiet'],
-    `commit refs/heads/main\ncommitter Ada Example <ada@example.com> 1767225600 +0000\ndata 5\nFirst\nM 100644 inline index.html\ndata ${content.length}\n${content}\n`,
+    'commit refs/heads/main\ncommitter Ada Example <ada@example.com> 1767225600 +0000\ndata 5\nFirst\n' +
+      `M 100644 inline index.html\ndata ${content.length}\n${content}\n`,
   );
   const head = git(folder, ['rev-parse', 'refs/heads/main']);
   const refs = Array.from({ length: SAMPLE_BRANCHES }, (_, index) => [

@@ -1,5 +1,5 @@
-// The order of the test files. Those that take longest come first, so that no worker is left with one of them at the end.
-// Jest knows how long files took only where it has run them before, which a fresh clone has not.
+// The order of the test files. Those that take longest come first, so that no worker is left with one of them at the
+// end. Jest knows how long files took only where it has run them before, which a fresh clone has not.
 const { default: Sequencer } = require('@jest/test-sequencer');
 
 const LONG = [

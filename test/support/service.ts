@@ -209,7 +209,8 @@ function caller(known: Known, check: ResponseChecker): TestService['call'] {
     const mistakes = check(method, place, answer);
     if (mistakes.length)
       throw new Error(
-        `${method} ${place} answered ${answer.status} against the OpenAPI document:\n${mistakes.join('\n')}\n${text.slice(0, 2000)}`,
+        `${method} ${place} answered ${answer.status} against the OpenAPI document:\n${mistakes.join('\n')}\n` +
+          `${text.slice(0, 2000)}`,
       );
     return answer;
   };
@@ -244,7 +245,8 @@ async function mintKey(sql: Run, known: Known, options: KeyOptions = {}): Promis
   const user =
     kind === 'project' ? null : options.role ? await newUser(sql, known, options.role) : (await owner(sql, known)).id;
   await sql(
-    `insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, expires_at) values ($1, $2, 'Test key', $3, $4, $5, $6, $7, $8, $9)`,
+    `insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, expires_at)
+      values ($1, $2, 'Test key', $3, $4, $5, $6, $7, $8, $9)`,
     [
       mintId('key'),
       kind,
@@ -262,7 +264,8 @@ async function mintKey(sql: Run, known: Known, options: KeyOptions = {}): Promis
 
 async function owner(sql: Run, known: Known): Promise<{ id: string; account_id: string }> {
   const [row] = await sql<{ id: string; account_id: string }>(
-    `select u.id, u.account_id from users u join members m on m.user_id = u.id where m.project_id = $1 and m.role = 'owner' order by u.id limit 1`,
+    `select u.id, u.account_id from users u join members m on m.user_id = u.id
+      where m.project_id = $1 and m.role = 'owner' order by u.id limit 1`,
     [known.project],
   );
   return row as { id: string; account_id: string };
@@ -295,13 +298,15 @@ async function newProject(sql: Run, known: Known, stranger: boolean): Promise<{ 
   }
   const id = mintId('prj');
   await sql(
-    `insert into projects (id, account_id, name, default_region, created_at, updated_at) values ($1, $2, 'Other project', 'local', now(), now())`,
+    `insert into projects (id, account_id, name, default_region, created_at, updated_at)
+      values ($1, $2, 'Other project', 'local', now(), now())`,
     [id, user.account_id],
   );
   await sql(`insert into members (project_id, user_id, role) values ($1, $2, 'owner')`, [id, user.id]);
   const { token, prefix, hash } = mintToken('personal');
   await sql(
-    `insert into api_keys (id, kind, name, prefix, hash, user_id, scopes) values ($1, 'personal', 'Other key', $2, $3, $4, $5)`,
+    `insert into api_keys (id, kind, name, prefix, hash, user_id, scopes)
+      values ($1, 'personal', 'Other key', $2, $3, $4, $5)`,
     [mintId('key'), prefix, hash, user.id, Object.keys(allScopes)],
   );
   return { id, key: token };

@@ -8,7 +8,10 @@ import { fastDirectory } from './database';
 const ROOT = path.resolve(__dirname, '../..');
 
 export interface Tour {
-  /** Runs the blocks marked `sh tour` of a document, and gives what each printed. @throws Error with all output where one fails */
+  /**
+   * Runs the blocks marked `sh tour` of a document, and gives what each printed. @throws Error with all output where
+   * one fails
+   */
   run(file: string): Promise<string[]>;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// A project with rows in it. Requests are derived: the path from the operation, the body from its documented example, so
-// that a kind which is added later has its rows here without a line of its own.
+// A project with rows in it. Requests are derived: the path from the operation, the body from its documented example,
+// so that a kind which is added later has its rows here without a line of its own.
 import { getNamedType, getNullableType, isInputObjectType, type GraphQLInputObjectType } from 'graphql';
 import type { Operation } from '../../contract/operations';
 import { allKinds } from '../../models/base/registry';
@@ -164,7 +164,8 @@ const running = new Map<string, Promise<DeployedApplication>>();
 const referable: Record<string, (world: World, id: string) => Promise<unknown>> = {
   deployment: (world, id) =>
     world.service.sql(
-      `update deployments set status = 'superseded', activated_at = now(), artifact_kept = true where id = $1 and activated_at is null`,
+      `update deployments set status = 'superseded', activated_at = now(), artifact_kept = true
+        where id = $1 and activated_at is null`,
       [id],
     ),
 };

@@ -6,9 +6,15 @@ const { PORT, SVC_INSTANCE_ID: instance } = process.env;
 const page = readFileSync('public/index.html', 'utf8');
 const greeting = readFileSync('greeting.txt', 'utf8').trim();
 
-const items = Array.from({ length: 50 }, (_, index) => ({ name: `Item ${index + 1}`, note: 'Made of wood & glue', cents: 100 * index + 99 }));
+const items = Array.from({ length: 50 }, (_, index) => ({
+  name: `Item ${index + 1}`,
+  note: 'Made of wood & glue',
+  cents: 100 * index + 99,
+}));
 const escaped = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-const shop = () => `<!doctype html>\n<title>${escaped(greeting)}</title>\n<table>${items.map(({ name, note, cents }) => `<tr><td>${escaped(name)}</td><td>${escaped(note)}</td><td>${(cents / 100).toFixed(2)}</td></tr>`).join('\n')}</table>\n`;
+const shop = () =>
+  `<!doctype html>\n<title>${escaped(greeting)}</title>\n` +
+  `<table>${items.map(({ name, note, cents }) => `<tr><td>${escaped(name)}</td><td>${escaped(note)}</td><td>${(cents / 100).toFixed(2)}</td></tr>`).join('\n')}</table>\n`;
 
 const server = createServer((request, response) => {
   if (request.url === '/about') return response.end(JSON.stringify({ greeting, instance, port: Number(PORT) }));
