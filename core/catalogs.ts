@@ -3,15 +3,20 @@ import {
   applicationTypeDefinitions,
   builderDefinitions,
   builtFeatures,
-  databasePackageDefinitions,
   defaultApplicationType,
-  dnsRecordTypeRows,
-  engineDefinitions,
   languageDefinitions,
-  presetDefinitions,
   prices as listPrices,
+  type Prices,
 } from './catalog_definitions';
-import type { EngineDefinition, FeatureDefinition, Needs, PresetDefinition, Prices } from './catalog_definitions';
+import {
+  databasePackageDefinitions,
+  engineDefinitions,
+  type EngineDefinition,
+  type FeatureDefinition,
+} from './catalog_definitions/databases';
+import { dnsRecordTypeRows } from './catalog_definitions/dns_record_types';
+import type { Needs } from './catalog_definitions/needs';
+import { presetDefinitions, type PresetDefinition } from './catalog_definitions/presets';
 import type {
   ApplicationTypeRow,
   BuildpackBuilderRow,

@@ -66,7 +66,7 @@ export interface ProblemDocument {
 
 /**
  * A problem, to be thrown.
- * @param detail default: the first sentence of the code's description
+ * @param detail default: the meaning of the code
  * @param members shown in the document and in GraphQL extensions, as the description of the code names them
  * @param headers sent with the answer, e.g. Retry-After (seconds) or Allow
  */
@@ -76,11 +76,11 @@ export function problem(
   members: Members = {},
   headers: Record<string, string> = {},
 ): Problem {
-  // It goes to the client, who gets no stack; to write one down is most of the cost of a refusal. Mistakes of ours keep theirs.
+  // The client gets no stack, and capturing one is most of the cost of a refusal. Errors of our own keep theirs.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   try {
-    return new Problem(code, detail ?? firstSentence(errors[code].description), members, headers);
+    return new Problem(code, detail ?? errors[code].meaning, members, headers);
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
@@ -117,9 +117,4 @@ export function toDocument(
   };
   // Twice: first for the order of the members, last so that no extra member replaces a standard one.
   return { ...standard, ...p.members, ...standard };
-}
-
-function firstSentence(text: string): string {
-  const end = text.indexOf('. ');
-  return end === -1 ? text : text.slice(0, end + 1);
 }

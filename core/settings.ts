@@ -26,264 +26,278 @@ export const settings = {
   PLATFORM_DATA_DIR: path({
     default: './data',
     defaultAsRoot: '/var/lib/platform-api',
-    description: 'Where the embedded database, the secret key and the first key are kept.',
+    description: 'Directory of the embedded database, the secret key and the first API key.',
   }),
 
   DATABASE_URL: postgresUrl({
     default: null,
     secret: true,
-    description: 'The PostgreSQL server to use. Not set: an embedded one runs in the data directory.',
+    description: 'URL of the PostgreSQL database to use. If not set, an embedded server runs in the data directory.',
   }),
   DATABASE_POOL_SIZE: integer({
     default: '10',
     min: 2,
     max: 200,
-    description: 'Connections to PostgreSQL that a process keeps at most.',
+    description: 'Maximum number of PostgreSQL connections per process.',
   }),
   PLATFORM_POSTGRES_USER: text({
     default: 'nobody',
-    description: 'User of the operating system that the embedded database runs as when the program runs as root.',
+    description: 'Operating system user of the embedded database when the service runs as root.',
   }),
-  PG_BIN: path({ default: null, description: 'Folder of the PostgreSQL programs to use for the embedded database.' }),
+  PG_BIN: path({ default: null, description: 'Directory of the PostgreSQL programs for the embedded database.' }),
 
-  HOST: listenHost({ default: '127.0.0.1', description: 'Address that the API listens on.' }),
+  HOST: listenHost({ default: '127.0.0.1', description: 'Address on which the API listens.' }),
   PORT: integer({
     default: '8080',
     min: 0,
     max: 65535,
-    description: 'Port that the API listens on; 0 takes a free one.',
+    description: 'Port on which the API listens. 0 selects a free port.',
   }),
   BASE_URL: httpUrl({
     default: null,
     derived: 'http://HOST:PORT',
-    description: 'Address under which clients reach the API. Problem documents and the OpenAPI description carry it.',
+    description: 'URL at which clients reach the API. It is used in problem documents and in the OpenAPI document.',
   }),
-  ADMIN_HOST: listenHost({ default: '127.0.0.1', description: 'Address that the metrics listen on.' }),
+  ADMIN_HOST: listenHost({ default: '127.0.0.1', description: 'Address on which the metrics listen.' }),
   ADMIN_PORT: integer({
     default: '9090',
     min: 0,
     max: 65535,
-    description: 'Port that the metrics listen on; 0 takes a free one.',
+    description: 'Port on which the metrics listen. 0 selects a free port.',
   }),
   TRUST_PROXY: integer({
     default: '0',
     min: 0,
     max: 10,
-    description: 'Number of reverse proxies in front whose X-Forwarded-For is believed.',
+    description: 'Number of reverse proxies in front of the service whose X-Forwarded-For header is trusted.',
   }),
   SHUTDOWN_GRACE_SECONDS: integer({
     default: '25',
     min: 0,
     max: 600,
-    description: 'How long a stopping process lets open requests finish.',
+    description: 'Seconds that open requests have to finish when the service stops.',
   }),
   LOG_LEVEL: oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
     default: 'info',
-    description: 'Least level that is logged.',
+    description: 'Lowest level that is logged.',
   }),
   WEB_CONCURRENCY: processCount({
     default: '1',
     max: 128,
     description:
-      'Processes of `npm start` that serve the API; auto = one for each core. With more than one, a further one does everything else.',
+      'Number of processes that serve the API with `npm start`. auto is one per core. With more than one, an additional process does all other work.',
   }),
   WORKER: oneOf(['in_process', 'separate'], {
     default: 'in_process',
-    description: 'Where the work behind the answers is done: in this process, or in those of `npm run worker`.',
+    description: 'Where background work is done: in this process, or in the processes of `npm run worker`.',
   }),
 
   WORKER_CONCURRENCY: integer({
     default: '4',
     min: 1,
     max: 100,
-    description: 'Pieces of work that one process does at a time.',
+    description: 'Number of background jobs that a process runs at the same time.',
   }),
 
   PLATFORM_SECRET_KEY: secretKeys({
     default: null,
     secret: true,
     description:
-      'Key that seals secrets in the database: 32 bytes in base64 or hex, or a list id:key,id:key whose first one seals. Not set: made in the data directory.',
+      'Key that encrypts the secrets in the database: 32 bytes in base64 or hex, or a list id:key,id:key of which the first key encrypts. If not set, a key is created in the data directory.',
   }),
 
   RATE_LIMIT_READ: integer({
     default: String(rates.read),
     min: 1,
     max: 10_000_000,
-    description: 'Reads of one account a minute.',
+    description: 'Reads per account and minute.',
   }),
   RATE_LIMIT_WRITE: integer({
     default: String(rates.write),
     min: 1,
     max: 10_000_000,
-    description: 'Writes of one account a minute.',
+    description: 'Writes per account and minute.',
   }),
   RATE_LIMIT_DEPLOY: integer({
     default: String(rates.deploy),
     min: 1,
     max: 10_000_000,
-    description: 'Deployments of one account a minute.',
+    description: 'Deployments per account and minute.',
   }),
   RATE_LIMIT_FAILED_AUTH: integer({
     default: String(limits.failedAuthPerMinute),
     min: 1,
     max: 10_000_000,
-    description: 'Failed authentications of one address a minute.',
+    description: 'Failed authentications per IP address and minute.',
   }),
   RATE_LIMIT_STORE: oneOf(['memory', 'postgres'], {
     default: null,
     derived: 'memory; postgres where WEB_CONCURRENCY is above 1',
-    description: 'Where calls are counted: memory for one process, postgres for several.',
+    description: 'Where calls are counted: memory for a single process, postgres for several processes.',
   }),
   QUOTAS: amounts(Object.keys(projectQuotas) as QuotaName[], {
     default: '{}',
     description:
-      'Limits of a project that differ from the built-in ones, {"volumes": 10, "databases": null}; null = none.',
+      'Quotas of a project that differ from the defaults, as JSON: {"volumes": 10, "databases": null}. null is no limit.',
   }),
 
   OWNER_EMAIL: email({
     default: 'owner@example.com',
-    description: 'E-mail address of the owner account that the first start makes.',
+    description: 'E-mail address of the owner, who is created at the first start.',
   }),
-  REGION_ID: slug({ default: 'local', description: 'Id of the one region that this installation is.' }),
-  REGION_NAME: text({ default: 'Local', description: 'Its name.' }),
-  REGION_COUNTRY: text({ default: null, description: 'Its country, as shown in the catalog of regions.' }),
-  REGION_CITY: text({ default: null, description: 'Its city, as shown in the catalog of regions.' }),
+  REGION_ID: slug({ default: 'local', description: 'Id of the region of this installation.' }),
+  REGION_NAME: text({ default: 'Local', description: 'Name of the region.' }),
+  REGION_COUNTRY: text({ default: null, description: 'Country of the region.' }),
+  REGION_CITY: text({ default: null, description: 'City of the region.' }),
 
   APPS_DOMAIN: hostname({
     default: 'localhost',
-    description: 'Domain below which every application gets its default host name.',
+    description: 'Domain below which applications get their default host names.',
   }),
   INGRESS_HOST: hostname({
     default: null,
     derived: 'ingress. and APPS_DOMAIN',
-    description: 'Name that custom domains point to with a CNAME.',
+    description: 'Host name to which the CNAME records of custom domains point.',
   }),
   INGRESS_LISTEN: listenHost({
     default: '127.0.0.1',
-    description: 'Address that the ingress, the listener in front of the applications, listens on.',
+    description: 'Address on which the ingress, the router in front of the applications, listens.',
   }),
   INGRESS_PORT: integer({
     default: '8000',
     min: 0,
     max: 65535,
     description:
-      'Port that the ingress listens on; 0 takes a free one. The process that has it runs the applications, others stand by.',
+      'Port on which the ingress listens. 0 selects a free port. The process that holds the port runs the applications, all others stand by.',
   }),
   INGRESS_TLS_PORT: integer({
     default: null,
     min: 0,
     max: 65535,
-    description: 'Port that the ingress listens on with TLS; 0 takes a free one. Not set: no TLS.',
+    description:
+      'Port on which the ingress listens with TLS. 0 selects a free port. If not set, the ingress has no TLS.',
   }),
   INGRESS_IPS: addresses({
     default: '',
     derived: 'those of INGRESS_HOST',
-    description: 'Addresses that custom domains at an apex point to with A and AAAA.',
+    description: 'IP addresses to which the A and AAAA records of custom domains at an apex point.',
   }),
   DNS_RESOLVERS: resolvers({
     default: '',
     derived: "the system's",
-    description: 'Resolvers that are asked when a domain is verified.',
+    description: 'DNS resolvers for the verification of domains.',
   }),
 
   VOLUME_DRIVER: oneOf(['auto', 'directory', 'loop_image'], {
     default: 'auto',
     description:
-      'How volumes are kept: directories (soft limit) or mounted images (hard limit). auto takes images where the process may mount.',
+      'How volumes are stored: in directories (soft limit) or in mounted images (hard limit). auto selects images if the service may mount them.',
   }),
-  VOLUME_DIR: path({ default: null, derived: 'volumes in the data directory', description: 'Where volumes are kept.' }),
+  VOLUME_DIR: path({
+    default: null,
+    derived: 'volumes in the data directory',
+    description: 'Directory of the volumes.',
+  }),
 
   RUNTIME_DIR: path({
     default: null,
     derived: 'runtime in the data directory',
-    description: 'Where sources, builds and running instances are kept.',
+    description: 'Directory of sources, builds and running instances.',
   }),
   APP_PORTS: portRange({
     default: '20000-29999',
-    description: 'Ports of the loopback interface that instances get as PORT.',
+    description: 'Ports of the loopback interface that are assigned to instances as PORT.',
   }),
   SANDBOX: oneOf(['auto', 'bubblewrap', 'none'], {
     default: 'auto',
-    description:
-      'What separates builds and instances from the files of the host. auto takes bubblewrap where it works.',
+    description: 'What isolates builds and instances from the files of the host. auto selects bubblewrap if it works.',
   }),
   TENANT_UID_BASE: integer({
     default: '700000',
     min: 1000,
     max: 2_000_000_000,
-    description: 'As root, each application runs as a user of its own: this number and the number of the application.',
+    description:
+      'When the service runs as root, the first of the user ids as which applications run. Each application has its own.',
   }),
   BUILD_CONCURRENCY: integer({
     default: '2',
     min: 1,
     max: 64,
-    description: 'Builds and releases at a time on this host.',
+    description: 'Number of builds and releases that run at the same time.',
   }),
   BUILD_TIMEOUT_SECONDS: integer({
     default: '1800',
     min: 1,
     max: 86_400,
-    description: 'Time for a deployment from its start to its first healthy instance.',
+    description: 'Seconds that a deployment may take from its start until its instances are healthy.',
   }),
-  BUILD_MEMORY_MB: integer({ default: '2048', min: 64, max: 1_048_576, description: 'Memory that a build may take.' }),
+  BUILD_MEMORY_MB: integer({
+    default: '2048',
+    min: 64,
+    max: 1_048_576,
+    description: 'Memory limit of a build in megabytes.',
+  }),
   BUILD_DISK_MB: integer({
     default: '4096',
     min: 16,
     max: 1_048_576,
-    description: 'Size that the files of a build may reach.',
+    description: 'Disk limit of a build in megabytes.',
   }),
   BUILD_OUTPUT_MB: integer({
     default: '16',
     min: 1,
     max: 1024,
-    description: 'Output of a build after which it is ended.',
+    description: 'Output in megabytes after which a build is stopped.',
   }),
-  SOURCE_SIZE_MB: integer({ default: '1024', min: 1, max: 1_048_576, description: 'Size that a repository may have.' }),
+  SOURCE_SIZE_MB: integer({
+    default: '1024',
+    min: 1,
+    max: 1_048_576,
+    description: 'Maximum size of a repository in megabytes.',
+  }),
   GIT_POLL_SECONDS: integer({
     default: '60',
     min: 1,
     max: 86_400,
-    description: 'How often the branch of an application with auto-deploy is asked for its head.',
+    description: 'Seconds between two checks of the branch of an application with auto-deploy.',
   }),
   ACME_DIRECTORY: httpUrl({
     default: null,
     description:
-      'Directory of the certificate authority (RFC 8555) that certificates of custom domains come from; setting it accepts its terms of service. Not set: no certificates.',
+      'ACME directory (RFC 8555) of the certificate authority for custom domains. By setting it, you accept its terms of service. If not set, no certificates are requested.',
   }),
-  ACME_EMAIL: email({ default: null, description: 'Address that the certificate authority writes to.' }),
+  ACME_EMAIL: email({ default: null, description: 'E-mail address for messages of the certificate authority.' }),
   ACME_CA_FILE: path({
     default: null,
     description:
-      'File with roots (PEM) to trust at ACME_DIRECTORY besides the usual ones, for an authority of your own.',
+      'File with additional root certificates (PEM) to trust at ACME_DIRECTORY, for a private certificate authority.',
   }),
   INGRESS_CERT_FILE: path({
     default: null,
-    description:
-      'Certificate chain (PEM) of *.APPS_DOMAIN that the ingress serves for default host names. Read again when it changes.',
+    description: 'File with the certificate chain (PEM) for *.APPS_DOMAIN. It is reloaded when it changes.',
   }),
-  INGRESS_KEY_FILE: path({ default: null, description: 'Its private key (PEM).' }),
+  INGRESS_KEY_FILE: path({ default: null, description: 'File with the private key (PEM) of INGRESS_CERT_FILE.' }),
 
   DATABASE_DIR: path({
     default: null,
     derived: 'databases in the data directory',
-    description: 'Where the data of managed databases and their backups are kept.',
+    description: 'Directory of managed databases and their backups.',
   }),
   DATABASE_PORTS: portRange({
     default: '30000-30999',
-    description: 'Ports that databases, their replicas and their pooled endpoints get.',
+    description: 'Ports for databases, replicas and pooled endpoints.',
   }),
   OPERATION_WAIT_SECONDS: integer({
     default: String(limits.operationWaitMs / 1000),
     min: 0,
     max: 60,
-    description: 'How long the answer to a new password waits for the server to have it.',
+    description: 'Seconds that the response to a password rotation waits for the database server to apply it.',
   }),
 
-  ALLOW_HTTP_GIT: flag({ default: '0', description: 'Git addresses may be http without TLS.' }),
-  ALLOW_LOCAL_GIT: flag({ default: '0', description: 'Git addresses may be folders of this machine (file).' }),
+  ALLOW_HTTP_GIT: flag({ default: '0', description: 'Allows Git URLs with http.' }),
+  ALLOW_LOCAL_GIT: flag({ default: '0', description: 'Allows Git URLs of directories on this machine (file).' }),
   ALLOW_PRIVATE_ADDRESSES: flag({
     default: '0',
-    description: 'Addresses that users give may lead into private networks.',
+    description: 'Allows users to enter addresses in private networks.',
   }),
 };

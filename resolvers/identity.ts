@@ -18,8 +18,8 @@ export const resolvers: Resolvers = {
 };
 
 const catalog: ErrorRow[] = (Object.keys(errors) as ErrorCode[]).map((code) => {
-  const { status, title, description, retryable } = errors[code];
-  return { code, status, title, description, retryable };
+  const { status, title, meaning, remedy, retryable } = errors[code];
+  return { code, status, title, description: `${meaning} ${remedy}`, retryable };
 });
 
 function refuse(): never {

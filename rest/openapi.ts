@@ -69,21 +69,41 @@ function sorted(builder: DocumentBuilder): OpenApiDocument['components'] {
 }
 
 function infoOf(baseUrl: string, version: string): OpenApiDocument['info'] {
-  const { rateBudgetsPerMinute: budgets } = limits;
   return {
     title: 'Platform API',
     version,
     summary: 'The control plane of a hosting platform.',
-    description: [
-      'One JSON-over-HTTP API for projects, applications and the other resources of the platform.',
-      '**Keys.** Every request carries `Authorization: Bearer <key>`. A personal key acts as a person and has scopes; `x-required-scope` of an operation names the one it needs. A project key may do everything inside its project.',
-      '**Projects.** Paths below `/v2/projects/{id}` name the project. The other paths act on the project in the header `X-Svc-Project`.',
-      '**Lists** answer with `data` and `next_cursor`. Send `next_cursor` as `cursor` to get the next page; it is null on the last one.',
-      '**Errors** are problem documents (RFC 9457) with a stable `code`. `GET /v2/errors` lists all codes.',
-      '**Changes.** Absent fields stay as they are, null clears, lists are replaced whole. Unknown fields are refused.',
-      `**Rate limits** hold per account and minute: ${budgets.read} reads, ${budgets.write} writes and ${budgets.deploy} deploys unless the operator set others. Every answer to a key shows what is left in \`RateLimit-Remaining\`.`,
-    ].join('\n\n'),
+    description: introduction(),
     contact: { name: 'Operator of this installation', url: baseUrl },
     license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
   };
+}
+
+function introduction(): string {
+  const { rateBudgetsPerMinute: budgets } = limits;
+  const paragraphs = [
+    ['A JSON-over-HTTP API for projects, applications, databases and all other resources of the platform.'],
+    [
+      '**Keys.** Every request needs the header `Authorization: Bearer <key>`. A personal key acts as a user and has',
+      'scopes. `x-required-scope` is the scope that an operation requires. A project key has full access to its project.',
+    ],
+    [
+      '**Projects.** Paths below `/v2/projects/{id}` contain the id of the project. All other paths use the project in',
+      'the header `X-Svc-Project`.',
+    ],
+    [
+      '**Lists** return `data` and `next_cursor`. To get the next page, send `next_cursor` as `cursor`. It is null on',
+      'the last page.',
+    ],
+    ['**Errors** are problem documents (RFC 9457) with a stable `code`. `GET /v2/errors` lists all codes.'],
+    [
+      '**Updates.** Fields that are left out keep their values, null removes a value, and lists are replaced as a whole.',
+      'Unknown fields are rejected.',
+    ],
+    [
+      `**Rate limits** apply per account and minute: ${budgets.read} reads, ${budgets.write} writes and`,
+      `${budgets.deploy} deployments, unless the operator has set others. \`RateLimit-Remaining\` is the number of calls left.`,
+    ],
+  ];
+  return paragraphs.map((lines) => lines.join(' ')).join('\n\n');
 }

@@ -107,8 +107,10 @@ describe('error codes', () => {
     const { body } = await get('/v2/errors');
     expect(body.next_cursor).toBeNull();
     expect(body.data.map(({ code }: { code: string }) => code)).toEqual(Object.keys(errors).sort());
-    for (const entry of body.data)
-      expect(entry).toEqual({ code: entry.code, ...errors[entry.code as keyof typeof errors] });
+    for (const entry of body.data) {
+      const { meaning, remedy, ...rest } = errors[entry.code as keyof typeof errors];
+      expect(entry).toEqual({ code: entry.code, ...rest, description: `${meaning} ${remedy}` });
+    }
   });
 
   it('are filtered and sorted by status', async () => {

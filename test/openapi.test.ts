@@ -36,6 +36,11 @@ function resolved<Part>(part: Part | Ref): Part {
     .reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], document) as Part;
 }
 
+/** Members of a schema and the values of an enum. */
+function namesOf(schema: Schema): string[] {
+  return [...Object.keys(schema.properties ?? {}), ...(schema.enum ?? []).map(String)];
+}
+
 /** Every object inside a value, with the path to it. */
 function* objectsIn(value: unknown, at = ''): Generator<[string, Record<string, unknown>]> {
   if (typeof value !== 'object' || value === null) return;
@@ -97,11 +102,11 @@ describe('the OpenAPI document', () => {
   });
 
   it('knows every member that the error table names', () => {
-    const members = Object.keys(document.components.schemas.Problem?.properties ?? {});
-    for (const [code, { description }] of Object.entries(errors)) {
-      const text = /[Mm]embers? ([a-z_, ]+?) (?:say|name|list|show|give|count|which)s?\b/.exec(description)?.[1] ?? '';
-      const named = text.split(/, | and /).filter((word) => /^[a-z_]+$/.test(word));
-      expect({ code, unknown: named.filter((name) => !members.includes(name)) }).toEqual({ code, unknown: [] });
+    const { schemas } = document.components;
+    const known = new Set(Object.values(schemas).flatMap(namesOf));
+    for (const [code, { meaning, remedy }] of Object.entries(errors)) {
+      const named = [...`${meaning} ${remedy}`.matchAll(/`([a-z_]+)`/g)].map((match) => match[1] as string);
+      expect({ code, unknown: named.filter((name) => !known.has(name)) }).toEqual({ code, unknown: [] });
     }
   });
 

@@ -1,5 +1,5 @@
 // What the jobs of databases share.
-import { databasePackageDefinitions } from '../../core/catalog_definitions';
+import { databasePackageDefinitions } from '../../core/catalog_definitions/databases';
 import type { EngineDriver, EngineId, ServerSpec } from '../../drivers/database';
 import { DriverError } from '../../drivers/driver';
 import { type JobContext, type LoopRow, requireHost } from '../job';

@@ -10,35 +10,35 @@ import { idSchema } from './id_schemas';
 const integer = (description: string): Header => ({ description, schema: { type: 'integer', minimum: 0 } });
 
 const RATE_HEADERS: Record<string, Header> = {
-  'RateLimit-Limit': integer('Calls a window that the budget of this operation has.'),
-  'RateLimit-Remaining': integer('Calls left in this window.'),
-  'RateLimit-Reset': integer('Seconds until the window ends.'),
+  'RateLimit-Limit': integer('Number of calls per window in the rate limit budget of this operation.'),
+  'RateLimit-Remaining': integer('Number of calls left in the current window.'),
+  'RateLimit-Reset': integer('Seconds until the current window ends.'),
   'RateLimit-Policy': {
-    description: 'Calls and seconds of the window.',
+    description: 'Number of calls and length of the window in seconds.',
     schema: { type: 'string', examples: ['"read";q=1200;w=60'] },
   },
 };
 
 const REQUEST_ID: Header = {
-  description: 'Id of the request; problem documents carry the same.',
+  description: 'Id of the request. It is also in problem documents.',
   required: true,
   schema: { type: 'string', pattern: '^req_[0-9a-hjkmnp-tv-z]{26}$' },
 };
 const ETAG: Header = {
-  description: 'Version of what was answered, for If-None-Match and If-Match.',
+  description: 'Version of the resource, for `If-None-Match` and `If-Match`.',
   schema: { type: 'string', pattern: '^"[\\x21\\x23-\\x7e]*"$' },
 };
-const LOCATION: Header = { description: 'Address of the new record.', schema: { type: 'string', format: 'uri' } };
+const LOCATION: Header = { description: 'URL of the new resource.', schema: { type: 'string', format: 'uri' } };
 const REPLAYED: Header = {
-  description: '`true` where the answer of an earlier request with the same Idempotency-Key is repeated.',
+  description: '`true` if this is the response to an earlier request with the same Idempotency-Key.',
   schema: { type: 'string', enum: ['true'] },
 };
 const PREFERENCE_APPLIED: Header = {
-  description: 'The preference that was followed, `wait=30`.',
+  description: 'The preference that was applied, for example `wait=30`.',
   schema: { type: 'string', pattern: '^wait=[0-9]+$' },
 };
 const RETRY_AFTER: Header = {
-  description: 'Seconds to wait before the next try.',
+  description: 'Seconds to wait before trying again.',
   required: true,
   schema: { type: 'integer', minimum: 0 },
 };
@@ -87,7 +87,7 @@ function projectHeader(builder: DocumentBuilder): Parameter {
   return {
     name: 'X-Svc-Project',
     in: 'header',
-    description: 'Id of the project to act on. Required with a personal key; a project key may leave it out.',
+    description: 'Id of the project. Required with a personal key, optional with a project key.',
     required: false,
     schema: form?.schema ?? { type: 'string' },
     ...(form && { example: form.example }),
@@ -97,7 +97,10 @@ function projectHeader(builder: DocumentBuilder): Parameter {
 const IDEMPOTENCY_KEY: Parameter = {
   name: 'Idempotency-Key',
   in: 'header',
-  description: `Makes a repetition safe: for ${limits.idempotencyTtlHours} hours the same key gets the same answer, and nothing is done twice.`,
+  description: [
+    `Key that makes it safe to retry the request. For ${limits.idempotencyTtlHours} hours, requests with the same key`,
+    'get the same response, and nothing is done twice.',
+  ].join(' '),
   required: false,
   schema: {
     type: 'string',
@@ -110,7 +113,10 @@ const IDEMPOTENCY_KEY: Parameter = {
 const PREFER: Parameter = {
   name: 'Prefer',
   in: 'header',
-  description: `\`wait=N\` (RFC 7240) holds the answer back until the resource has settled, at most N seconds, and never more than ${limits.preferWaitSecondsMax}.`,
+  description: [
+    'With `wait=N` (RFC 7240), the response waits until the resource has settled: at most N seconds, and never more than',
+    `${limits.preferWaitSecondsMax}.`,
+  ].join(' '),
   required: false,
   // No example: the console would prefill it, and make each call wait.
   schema: { type: 'string', pattern: '^.*wait=[0-9]+.*$' },
@@ -120,7 +126,7 @@ const LAST_EVENT_ID: Parameter = {
   name: 'Last-Event-ID',
   in: 'header',
   description:
-    'With `Accept: text/event-stream`: the id of the last event that the client has; the stream goes on after it.',
+    'With `Accept: text/event-stream`, the id of the last event that the client received. The stream resumes after it.',
   required: false,
   schema: { type: 'string' },
 };
@@ -128,7 +134,8 @@ const LAST_EVENT_ID: Parameter = {
 const IF_MATCH: Parameter = {
   name: 'If-Match',
   in: 'header',
-  description: 'ETag of the version that is to be changed; refused with `precondition_failed` if it has changed since.',
+  description:
+    'ETag of the version to change. If the resource has changed since, the request fails with `precondition_failed`.',
   required: false,
   schema: { type: 'string' },
 };
@@ -136,8 +143,10 @@ const IF_MATCH: Parameter = {
 const IF_NONE_MATCH: Parameter = {
   name: 'If-None-Match',
   in: 'header',
-  description:
-    'ETag of the version that the client has; answered with 304 if it is still the present one. A 304 costs nothing of the rate limit.',
+  description: [
+    'ETag of the version that the client has. If it is still current, the response is 304, which does not count toward',
+    'the rate limit.',
+  ].join(' '),
   required: false,
   schema: { type: 'string' },
 };

@@ -1,4 +1,4 @@
-// Links from the operation that creates a record to those that get, update and delete it.
+// Links from the operation that creates a resource to those that get, update and delete it.
 import type { Operation } from '../../contract/operations';
 import { readerOf } from './response_type';
 import type { DocumentBuilder } from './builder';
@@ -7,7 +7,7 @@ import type { Link } from './document';
 
 const VERBS: Record<string, string> = { GET: 'Reads', PATCH: 'Updates', PUT: 'Replaces', DELETE: 'Deletes' };
 
-/** The links of a 201, undefined where the new record has no path of its own. */
+/** The links of a 201, undefined where the new resource has no path of its own. */
 export function linksOf(builder: DocumentBuilder, operation: Operation): Record<string, Link> | undefined {
   const path = itemPath(builder, operation);
   if (!path || operation.method !== 'POST') return undefined;
@@ -18,7 +18,7 @@ export function linksOf(builder: DocumentBuilder, operation: Operation): Record<
       ? [
           [
             target.id,
-            { operationId: target.id, description: `${VERBS[target.method]} the new record.`, parameters },
+            { operationId: target.id, description: `${VERBS[target.method]} the new resource.`, parameters },
           ] as const,
         ]
       : [];
@@ -26,7 +26,7 @@ export function linksOf(builder: DocumentBuilder, operation: Operation): Record<
   return links.length ? Object.fromEntries(links) : undefined;
 }
 
-// Where no operation reads a single record (custom domains), the path below the collection is its own.
+// Where no operation reads a single resource (custom domains), the path below the collection is its own.
 function itemPath(builder: DocumentBuilder, operation: Operation): string | undefined {
   const reader = readerOf(operation, builder.table.operations);
   if (reader) return reader.path;

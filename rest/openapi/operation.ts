@@ -12,6 +12,11 @@ import { parametersOf } from './parameters';
 import { problemResponse } from './problems';
 import { answerSchema, inputRef } from './schemas';
 
+const EVENT_STREAM = [
+  'Server-sent events. `data` is an entry of the list as JSON, and `id` is the position from which the stream can be',
+  'resumed. Entries are sent as they are written.',
+].join(' ');
+
 export function operationObject(builder: DocumentBuilder, operation: Operation): OperationObject {
   const { field } = operation;
   const parameters = parametersOf(builder, operation);
@@ -42,7 +47,7 @@ function responsesOf(builder: DocumentBuilder, operation: Operation): Record<str
   for (const status of [...operation.statuses].sort()) responses[status] = success(builder, operation, status);
   if (isTagged(operation))
     responses[304] = {
-      description: 'Not modified: the version in If-None-Match is the present one.',
+      description: 'Not modified: the version in `If-None-Match` is current.',
       headers: successHeaders(builder, operation, 304),
     };
   for (const [status, codes] of codesOf(builder, operation))
@@ -60,20 +65,25 @@ function success(builder: DocumentBuilder, operation: Operation, status: number)
     content['text/event-stream'] = {
       schema: {
         type: 'string',
-        description:
-          'Server-sent events: `data` is a row of the list as JSON, `id` the place to go on from. Rows come as they are written.',
+        description: EVENT_STREAM,
       },
     };
   return withoutUndefined({ ...bare, content, links: status === 201 ? linksOf(builder, operation) : undefined });
 }
 
 function describe(operation: Operation, status: number): string {
-  if (status === 201) return 'Created: the new record.';
-  if (status === 202)
-    return 'Accepted: the change goes on in the background. The body shows the resource with its transitional status.';
-  if (status === 204) return 'Deleted. No content.';
-  return (
-    responseType(operation)?.description ??
-    (operation.method === 'GET' ? 'What was asked for.' : 'The resource after the change.')
-  );
+  const noun = nounOf(operation);
+  if (status === 201) return `The created ${noun}.`;
+  if (status === 202) return `The ${noun} with its transitional status. The change continues in the background.`;
+  if (status === 204) return 'The resource was deleted. The response has no body.';
+  if (operation.method !== 'GET') return `The ${noun} after the change.`;
+  return operation.path.endsWith('}')
+    ? `The requested ${noun}.`
+    : (responseType(operation)?.description ?? `The ${noun}.`);
+}
+
+/** `DatabaseEndpoint` -> "database endpoint". */
+function nounOf(operation: Operation): string {
+  const name = responseType(operation)?.name ?? 'resource';
+  return name.replace(/(?<=[a-z])[A-Z]/g, ' $&').toLowerCase();
 }

@@ -45,7 +45,7 @@ function pathParameter(
 function pathWords({ path }: Operation, name: string, argument: GraphQLArgument): string {
   if (argument.description && isNonNullType(argument.type)) return argument.description;
   const thing = partBefore(path, name);
-  return /^id$|Id$/.test(name) ? `The ${thing} to act on.` : `The ${name} of the ${thing}.`;
+  return /^id$|Id$/.test(name) ? `Id of the ${thing}.` : `The ${name} of the ${thing}.`;
 }
 
 /** `/v2/applications/{id}` -> "application". */
@@ -82,14 +82,14 @@ function makeQuery(builder: DocumentBuilder, operation: Operation, argument: Gra
 }
 
 const PAGING: Record<string, string> = {
-  limit: 'Rows on a page. A larger number is taken as the largest.',
-  cursor: '`next_cursor` of the page before; it carries sort order and filters.',
-  sort: 'Sort key, with `-` in front for descending.',
+  limit: 'Number of entries per page. A larger number than the maximum is treated as the maximum.',
+  cursor: '`next_cursor` of the previous page. It includes the sort order and the filters.',
+  sort: 'Sort key. Prefix it with `-` for descending order.',
 };
 
 function wordsFor(operation: Operation, name: string, list: boolean): string {
   const known = operation.field.list ? PAGING[name] : undefined;
   if (known) return known;
-  if (list) return `Comma list of \`${name}\`.`;
-  return operation.field.list ? `Only rows with this \`${name}\`.` : `Value of \`${name}\`.`;
+  if (list) return `Comma-separated list of \`${name}\`.`;
+  return operation.field.list ? `Returns only entries with this \`${name}\`.` : `Value of \`${name}\`.`;
 }

@@ -8,21 +8,21 @@ const REQUEST_ID = '^req_[0-9a-hjkmnp-tv-z]{26}$';
 
 // Its keys are checked against the type, so that a new code can't be forgotten here.
 const fieldErrorCodes: Record<FieldErrorCode, string> = {
-  required: 'missing, or null where null is not allowed',
-  unknown_field: 'not a field of this body',
-  immutable: 'exists but cannot be changed',
-  invalid_type: 'wrong JSON type',
-  invalid_format: 'does not match the pattern or format',
-  too_short: 'too few characters',
-  too_long: 'too many characters',
-  too_small: 'number below its bound',
-  too_large: 'number above its bound',
-  too_few: 'too few list entries',
-  too_many: 'too many list entries',
-  not_in_enum: 'not one of the allowed values',
-  duplicate: 'twice in the same list',
-  mutually_exclusive: 'only one of several fields may be given',
-  depends_on: 'needs another field, or another value of one',
+  required: 'The field is missing, or it is null and must not be.',
+  unknown_field: 'The body has no field of this name.',
+  immutable: 'The field cannot be changed.',
+  invalid_type: 'The value has the wrong JSON type.',
+  invalid_format: 'The value does not match the pattern or format.',
+  too_short: 'The text is too short.',
+  too_long: 'The text is too long.',
+  too_small: 'The number is below the minimum.',
+  too_large: 'The number is above the maximum.',
+  too_few: 'The list has too few entries.',
+  too_many: 'The list has too many entries.',
+  not_in_enum: 'The value is not one of the allowed values.',
+  duplicate: 'The list contains the value twice.',
+  mutually_exclusive: 'Only one of several fields may be given.',
+  depends_on: 'The field requires another field, or another value of it.',
 };
 
 const text = (description: string): Schema => ({ type: 'string', description });
@@ -36,45 +36,52 @@ function extraMembers(builder: DocumentBuilder): Record<string, Schema> {
     errors: {
       type: 'array',
       items: fieldErrorRef(builder),
-      description: '`validation_failed`: every mistake of the body.',
+      description: '`validation_failed`: all errors in the body.',
     },
-    parameter: text('`invalid_query_parameter`: its name.'),
-    required_scope: text('`insufficient_scope`: the scope that the operation needs.'),
-    token_scopes: words('`insufficient_scope`: the scopes of the key.'),
-    required_role: text('`role_not_permitted`: the least role that may do this.'),
-    resource: text('`quota_exceeded`: what is limited.'),
-    used: count('`quota_exceeded`: how much is in use.'),
-    limit: count('`quota_exceeded`: how much is allowed.'),
-    field: text('`name_taken`, `reference_not_found`: the field of the body.'),
-    resource_id: text('`already_exists`: the id of what exists.'),
-    resource_status: text('`invalid_state`, `resource_busy`: the present status of the resource.'),
-    allowed_statuses: words('`invalid_state`: statuses in which this is possible.'),
+    parameter: text('`invalid_query_parameter`: name of the query parameter.'),
+    required_scope: text('`insufficient_scope`: scope that the operation requires.'),
+    token_scopes: words('`insufficient_scope`: scopes of the key.'),
+    required_role: text('`role_not_permitted`: lowest role that may call the operation.'),
+    resource: text('`quota_exceeded`: name of the quota.'),
+    used: count('`quota_exceeded`: current usage.'),
+    limit: count('`quota_exceeded`: limit.'),
+    field: text('`name_taken`, `reference_not_found`: path of the field in the body.'),
+    resource_id: text('`already_exists`: id of the existing resource.'),
+    resource_status: text('`invalid_state`, `resource_busy`: current status of the resource.'),
+    allowed_statuses: words('`invalid_state`: statuses that allow the operation.'),
     dependents: {
       type: 'array',
       items: dependentRef(builder, 'ProblemDependent'),
-      description: '`resource_in_use`: what depends on the resource.',
+      description: '`resource_in_use`: resources that depend on the resource.',
     },
     resources: {
       type: 'array',
       items: countRef(builder),
-      description: '`project_not_empty`: what the project still holds.',
+      description: '`project_not_empty`: resources that the project still contains.',
     },
-    keys: words('`env_key_conflict`: the variables that are set already.'),
-    managed_by: text('`env_key_managed`: the id of the attachment.'),
-    regions: words('`capacity_unavailable`: regions where it fits.'),
-    limit_bytes: count('`payload_too_large`: largest body in bytes.'),
-    current_size_gb: count('`volume_size_must_increase`: the present size.'),
-    requested_size_gb: count('`volume_size_must_increase`: the size asked for.'),
-    min_gb: count('`volume_size_out_of_range`: smallest size.'),
-    max_gb: count('`volume_size_out_of_range`: largest size.'),
-    max_instances: count('`scale_out_of_range`: most instances.'),
-    engine: text('`engine_feature_unsupported`: the engine.'),
-    feature: text('`engine_feature_unsupported`: what it lacks.'),
-    available_versions: words('`engine_version_unsupported`: versions that can be reached.'),
-    earliest: moment('`point_in_time_unavailable`: start of the window.'),
-    latest: moment('`point_in_time_unavailable`: end of the window.'),
-    record_errors: words('`record_invalid`: what is wrong with the record.'),
-    line: count('`zone_file_invalid`: the line that cannot be read.'),
+    keys: words('`env_key_conflict`: variables that are already set.'),
+    managed_by: text('`env_key_managed`: id of the attachment.'),
+    regions: words('`capacity_unavailable`: regions that have capacity.'),
+    ...detailMembers(),
+  };
+}
+
+/** Members that say what would have been possible. */
+function detailMembers(): Record<string, Schema> {
+  return {
+    limit_bytes: count('`payload_too_large`: maximum size of the body in bytes.'),
+    current_size_gb: count('`volume_size_must_increase`: current size.'),
+    requested_size_gb: count('`volume_size_must_increase`: requested size.'),
+    min_gb: count('`volume_size_out_of_range`: minimum size.'),
+    max_gb: count('`volume_size_out_of_range`: maximum size.'),
+    max_instances: count('`scale_out_of_range`: maximum number of instances.'),
+    engine: text('`engine_feature_unsupported`: name of the engine.'),
+    feature: text('`engine_feature_unsupported`: name of the feature.'),
+    available_versions: words('`engine_version_unsupported`: possible versions.'),
+    earliest: moment('`point_in_time_unavailable`: earliest possible point in time.'),
+    latest: moment('`point_in_time_unavailable`: latest possible point in time.'),
+    record_errors: words('`record_invalid`: errors in the record.'),
+    line: count('`zone_file_invalid`: number of the line that cannot be parsed.'),
   };
 }
 
@@ -99,30 +106,34 @@ function makeResponse(builder: DocumentBuilder, status: number, codes: ErrorCode
   return {
     description:
       codes.length === 1
-        ? errors[codes[0] as ErrorCode].description
+        ? describeError(codes[0] as ErrorCode)
         : codes.map((code) => `* \`${code}\`: ${errors[code].title}`).join('\n'),
     headers: commonHeaders(builder, status),
     content: { 'application/problem+json': { schema } },
   };
 }
 
+function describeError(code: ErrorCode): string {
+  return `${errors[code].meaning} ${errors[code].remedy}`;
+}
+
 function problemRef(builder: DocumentBuilder): Schema {
   return builder.use('schemas', 'Problem', () => ({
     type: 'object',
-    description: 'A problem document (RFC 9457). `code` is stable; which further members it brings depends on it.',
+    description: 'A problem document (RFC 9457). `code` is stable and determines which additional members are present.',
     properties: {
-      type: { type: 'string', format: 'uri', description: 'Address that describes the code.' },
-      title: text('The code in words.'),
-      status: count('The HTTP status.'),
-      detail: text('What is wrong in this case.'),
+      type: { type: 'string', format: 'uri', description: 'URL that describes the code.' },
+      title: text('Title of the error.'),
+      status: count('HTTP status.'),
+      detail: text('Explanation of this occurrence of the error.'),
       instance: text('Path of the request.'),
-      code: text('Stable code, listed at /v2/errors.'),
+      code: text('Stable error code. /v2/errors lists all codes.'),
       request_id: {
         type: 'string',
         pattern: REQUEST_ID,
-        description: 'The X-Request-Id of the answer; quote it to support.',
+        description: 'Id of the request, as in the header X-Request-Id. Include it when you contact the operator.',
       },
-      retryable: { type: 'boolean', description: 'The same request may succeed later without a change.' },
+      retryable: { type: 'boolean', description: 'Whether the same request may succeed later without a change.' },
       ...extraMembers(builder),
     },
     required: ['type', 'title', 'status', 'detail', 'instance', 'code', 'request_id', 'retryable'],
@@ -132,15 +143,15 @@ function problemRef(builder: DocumentBuilder): Schema {
 function fieldErrorRef(builder: DocumentBuilder): Schema {
   return builder.use('schemas', 'FieldError', () => ({
     type: 'object',
-    description: 'One mistake of a body.',
+    description: 'An error in a body.',
     properties: {
       field: {
         type: 'string',
-        description: 'Dotted path of the field, empty for the body itself.',
+        description: 'Dotted path of the field, or empty for the body itself.',
         examples: ['source.branch'],
       },
       code: fieldErrorCodeRef(builder),
-      detail: text('The mistake in words.'),
+      detail: text('Explanation of the error.'),
     },
     required: ['field', 'code', 'detail'],
   }));
@@ -159,11 +170,11 @@ function fieldErrorCodeRef(builder: DocumentBuilder): Schema {
 function dependentRef(builder: DocumentBuilder, name: string): Schema {
   return builder.use('schemas', name, () => ({
     type: 'object',
-    description: 'Something that depends on the resource.',
+    description: 'A resource that depends on the resource.',
     properties: {
-      type: text('Kind of the dependent, lower case.'),
-      id: text('Its id.'),
-      name: { type: ['string', 'null'], description: 'Its name, where it has one.' },
+      type: text('Kind of the resource, in lower case.'),
+      id: text('Id of the resource.'),
+      name: { type: ['string', 'null'], description: 'Name of the resource, or null if it has none.' },
     },
     required: ['type', 'id'],
   }));
@@ -172,10 +183,10 @@ function dependentRef(builder: DocumentBuilder, name: string): Schema {
 function countRef(builder: DocumentBuilder): Schema {
   return builder.use('schemas', 'ProblemResourceCount', () => ({
     type: 'object',
-    description: 'Resources of one kind.',
+    description: 'Number of resources of one kind.',
     properties: {
-      resource: text('What is counted, as in the usage of a project.'),
-      count: count('How many there are.'),
+      resource: text('Kind of resource, as in the usage of a project.'),
+      count: count('Number of resources.'),
     },
     required: ['resource', 'count'],
   }));

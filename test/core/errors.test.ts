@@ -21,7 +21,9 @@ test.each(table)('%s is complete', (code, entry) => {
   expect(entry.status).toBeGreaterThanOrEqual(400);
   expect(entry.status).toBeLessThan(600);
   expect(entry.title).toMatch(/^[A-Z].*[^.]$/);
-  expect(entry.description).toMatch(/^\S.*\.$/);
+  // One sentence that stands alone as the detail, and one or two that say what to do.
+  expect(entry.meaning).toMatch(/^[A-Z`](?!.*\. [A-Z`]).*\.$/);
+  expect(entry.remedy).toMatch(/^\S.*\.$/);
 });
 
 test('the table is in the order of status', () => {
@@ -43,12 +45,12 @@ test('what the contract calls retryable is', () => {
   expect(errors.validation_failed.retryable).toBe(false);
 });
 
-test('a problem carries status, members and headers, and speaks the first sentence by default', () => {
+test('a problem carries status, members and headers, and has the meaning of its code as detail by default', () => {
   const thrown = problem('method_not_allowed', undefined, {}, { Allow: 'GET' });
   expect(thrown).toBeInstanceOf(Problem);
   expect(thrown).toBeInstanceOf(Error);
   expect(thrown).toMatchObject({ code: 'method_not_allowed', status: 405, headers: { Allow: 'GET' } });
-  expect(thrown.detail).toBe('The path exists, but not with this method.');
+  expect(thrown.detail).toBe(errors.method_not_allowed.meaning);
   expect(thrown.message).toBe(thrown.detail);
 });
 

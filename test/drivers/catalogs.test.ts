@@ -12,7 +12,7 @@ import {
   regions,
 } from '../../core/catalogs';
 import type { HostFacts } from '../../core/catalogs';
-import { engineDefinitions } from '../../core/catalog_definitions';
+import { engineDefinitions } from '../../core/catalog_definitions/databases';
 
 const gigabyte = 2 ** 30;
 const slug = /^[a-z](?!.*--)[a-z0-9-]{1,38}[a-z0-9]$/;
