@@ -1,12 +1,14 @@
 // What builds and runs applications on this machine, opened as one: the ingress first, because who has its port has the
 // applications.
 import { join } from 'node:path';
+import type { Config } from '../core/config';
 import { makeDirectory } from '../core/directory';
 import { StartupError } from '../core/startup_error';
 import { openBuilder } from '../drivers/builder/buildpack';
 import { operatorCertificate } from '../drivers/certificates/operator';
 import { openIngress } from '../drivers/ingress/http';
 import type { Certificate, IngressDriver } from '../drivers/ingress';
+import type { RuntimeDriver } from '../drivers/runtime';
 import { openLocalRuntime } from '../drivers/runtime/local';
 import { openSource } from '../drivers/source/git';
 import type { HostDrivers } from '../jobs/job';
@@ -52,6 +54,31 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const ingress = await bind(platform, lines, opened);
   const directories = { releases: join(config.runtimeDir, 'releases'), caches: join(config.runtimeDir, 'caches') };
   for (const directory of [config.runtimeDir, ...Object.values(directories)]) makeDirectory(directory, 0o711);
+  const runtime = await openRuntime(platform, opened);
+  const source = await openSource(sourceOptions(config));
+  const shipper = startShipper({ database, runtime, log });
+  opened.push(() => shipper.stop());
+  const sampler = startSampler({ database, runtime, ingress, log });
+  opened.push(() => sampler.stop());
+  const feed = await startRouteFeed({ database, databaseUrl, ingress, log });
+  opened.push(() => feed.close());
+  const { facts } = platform;
+  const databases = openEngines(config, runtime, await facts());
+  const endpoints = openEndpoints(config, runtime, facts);
+  const databaseShipper = startDatabaseShipper({ database, engines: databases, endpoints, log });
+  opened.push(() => databaseShipper.stop());
+  const builder = openBuilder();
+  const drivers = { source, builder, runtime, ingress, databases, endpoints, directories, shipper, facts };
+  const tending = tendHost(platform, drivers);
+  opened.push(() => tending.close());
+  return drivers;
+}
+
+function sourceOptions({ allowHttpGit, allowLocalGit, allowPrivateAddresses, runtimeDir, sourceSizeMb }: Config) {
+  return { directory: runtimeDir, sizeMb: sourceSizeMb, allowHttpGit, allowLocalGit, allowPrivateAddresses };
+}
+
+async function openRuntime({ config, log }: Platform, opened: Closing[]): Promise<RuntimeDriver> {
   const runtime = await openLocalRuntime({
     directory: join(config.runtimeDir, 'units'),
     ports: config.appPorts,
@@ -60,6 +87,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
     log: (message, error) => log.warn({ err: error }, message),
   });
   opened.push(() => runtime.close());
+<<<<<<< HEAD
   const { allowHttpGit, allowLocalGit, allowPrivateAddresses, sourceSizeMb } = config;
   const source = await openSource({
     directory: config.runtimeDir,
@@ -92,6 +120,9 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   return drivers;
+=======
+  return runtime;
+>>>>>>> f361305 (Shorten functions and lines of the host's drivers)
 }
 
 async function bind(

@@ -1,5 +1,5 @@
-// Keeps the routes of the ingress as they are in the database: routes of an application are read again when NOTIFY tells of a change, all of
-// them at the start, after a lost connection, and now and then.
+// Keeps the routes of the ingress as they are in the database: routes of an application are read again when NOTIFY
+// tells of a change, all of them at the start, after a lost connection, and now and then.
 import type { Logger } from '../core/log';
 import type { IngressDriver } from '../drivers/ingress';
 import type { ControlDatabase } from '../db/control_database';

@@ -14,7 +14,10 @@ export interface RouterLines {
 }
 
 const WRITE_EVERY_MS = 400;
-/** Of one application between two batches, a thousand a second: a line costs as much as forwarding the request. Failures count extra. */
+/**
+ * Of one application between two batches, a thousand a second: a line costs as much as forwarding the request. Failures
+ * count extra.
+ */
 const LINES_PER_BATCH_MAX = 400;
 const BATCH = 2_000;
 const WAITING_MAX = 20_000;
@@ -145,6 +148,7 @@ function messageOf(line: AccessLine): string {
 
 function lossLine({ origins }: State, applicationId: string, count: number): LogLineInput | null {
   const origin = origins.get(applicationId);
-  const message = `${count} router ${count === 1 ? 'line was' : 'lines were'} left out, because requests arrived faster than their lines could be stored.`;
+  const lines = count === 1 ? 'line was' : 'lines were';
+  const message = `${count} router ${lines} left out: requests arrived faster than lines could be stored.`;
   return origin ? { ...origin, source: 'system', level: 'warning', message } : null;
 }

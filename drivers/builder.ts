@@ -41,7 +41,10 @@ export interface BuildDriver {
    * @throws BuildError where nothing fits, or the host lacks what is needed; the message says what to do
    */
   detect(directory: string, settings: BuildSettings, facts: HostFacts, ctx: DriverContext): Promise<BuildPlan>;
-  /** One POSIX shell script that runs all steps, prints `-----> name` before each and ends at the first failure. Written for `sh`. */
+  /**
+   * One POSIX shell script that runs all steps, prints `-----> name` before each and ends at the first failure. Written
+   * for `sh`.
+   */
   script(plan: BuildPlan): string;
   /** Variables that a build needs beside those of the plan: caches of the package managers, HOME. */
   environment(place: BuildDirectories): Record<string, string>;

@@ -22,7 +22,10 @@ export interface IssuedCertificate {
   expiresAt: Date;
 }
 
-/** Makes GET http://<hostname>/.well-known/acme-challenge/<token> answer the text (RFC 8555 section 8.3). Returns when it does. */
+/**
+ * Makes GET http://<hostname>/.well-known/acme-challenge/<token> answer the text (RFC 8555 section 8.3). Returns when
+ * it does.
+ */
 export type PublishChallenge = (token: string, text: string) => Promise<void>;
 
 export interface CertificateDriver {

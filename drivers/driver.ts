@@ -71,7 +71,9 @@ export interface ResourceDriver<S, O> {
    */
   remove(r: Desired<S>, obs: Observation<O>, ctx: DriverContext): Promise<void>;
 
-  /** Everything that bears our mark, left-overs of interrupted calls included. Orphans go by `remove` of their owner_id. */
+  /**
+   * Everything that bears our mark, left-overs of interrupted calls included. Orphans go by `remove` of their owner_id.
+   */
   list(ctx: DriverContext): AsyncIterable<Owned>;
 }
 
@@ -106,7 +108,8 @@ export function checkpoint(ctx: DriverContext): void {
 }
 
 /**
- * Waits for `work`, but no longer than until the signal is aborted: then it throws DriverError `transient`, and the work
+ * Waits for `work`, but no longer than until the signal is aborted: then it throws DriverError `transient`, and the
+ * work
  * goes on in the background. No listener stays behind on a signal that outlives many of these calls.
  */
 export function untilAborted<T>(

@@ -1,6 +1,6 @@
 // What listens for an endpoint of a database at a port of its own: a pooler in front of one server, or what spreads
-// connections over several. One engine a file: drivers/endpoint/pgbouncer.ts, haproxy.ts. Each endpoint is a unit of the
-// runtime; all that it has is made of its spec, so it may be taken away and made anew at any time.
+// connections over several. One engine a file: drivers/endpoint/pgbouncer.ts, haproxy.ts. Each endpoint is a unit of
+// the runtime; all that it has is made of its spec, so it may be taken away and made anew at any time.
 import type { EngineId, PooledServer } from './database';
 import type { DriverContext, ResourceDriver } from './driver';
 import type { LogChunk } from './runtime';

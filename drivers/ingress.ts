@@ -1,5 +1,5 @@
-// The reverse proxy in front of applications: forwards requests by their host name to instances. It stores nothing: routes
-// are given to it.
+// The reverse proxy in front of applications: forwards requests by their host name to instances. It stores nothing:
+// routes are given to it.
 
 export interface Route {
   application_id: string;
@@ -66,7 +66,10 @@ export interface Certificate {
 
 /** What the ingress calls while it serves. */
 export interface IngressCallbacks {
-  /** Certificate for a host name, null where there is none. Asked once per name and remembered until `forgetCertificate`. */
+  /**
+   * Certificate for a host name, null where there is none. Asked once per name and remembered until
+   * `forgetCertificate`.
+   */
   certificate(host: string): Promise<Certificate | null>;
   /** Answer to an ACME HTTP-01 challenge (RFC 8555 section 8.3), null for an unknown token. */
   challenge(token: string): Promise<string | null>;
@@ -77,7 +80,8 @@ export interface IngressDriver {
   /** As bound: the plain port, and the one with TLS where it is configured. */
   readonly ports: { http: number; https: number | null };
   /**
-   * To be called before routes are read, for `replaceRoutes` and `replaceApplicationRoutes`: of two reads that overlap, the
+   * To be called before routes are read, for `replaceRoutes` and `replaceApplicationRoutes`: of two reads that overlap,
+   * the
    * one that began first may end last, and must not bring back old routes.
    */
   beginRead(): number;
@@ -85,9 +89,15 @@ export interface IngressDriver {
   replaceRoutes(routes: Route[], read?: number): void;
   /** Replaces the routes of one application, previews included; none removes them. */
   replaceApplicationRoutes(applicationId: string, routes: Route[], read?: number): void;
-  /** Routes that are about to become true: no read replaces them until the returned function is called. Then they should be read again. */
+  /**
+   * Routes that are about to become true: no read replaces them until the returned function is called. Then they should
+   * be read again.
+   */
   pinRoutes(applicationId: string, routes: Route[]): () => void;
-  /** No new requests to the instance from now on; resolves when its open ones have ended, or after `ms`. WebSockets do not hold it longer than 5 s. */
+  /**
+   * No new requests to the instance from now on; resolves when its open ones have ended, or after `ms`. WebSockets do
+   * not hold it longer than 5 s.
+   */
   drain(instanceId: string, ms: number): Promise<void>;
   /** Counters since the last call. */
   takeTraffic(): Traffic[];

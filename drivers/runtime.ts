@@ -3,22 +3,36 @@
 import type { DriverContext, Fingerprint } from './driver';
 
 export interface UnitSpec {
-  /** `ins_…` of an instance, `dep_….build` and `dep_….release` of a deployment. Names the run directory: starting twice meets the same unit. */
+  /**
+   * `ins_…` of an instance, `dep_….build` and `dep_….release` of a deployment. Names the run directory: starting twice
+   * meets the same unit.
+   */
   id: string;
   kind: 'service' | 'task';
   /** Run by `sh -c` in `directory`, after `.platform/profile` where a build has left one. */
   command: string;
-  /** Host path of the files. A service gets a copy of its own, which goes with it; a task works in the directory itself. */
+  /**
+   * Host path of the files. A service gets a copy of its own, which goes with it; a task works in the directory itself.
+   */
   directory: string;
   /** Below `directory`, where the command starts; '.' is the directory itself. */
   root_directory: string;
-  /** Further directories of the host that the unit may write: the build cache (same path inside), volumes at their mount path. */
+  /**
+   * Further directories of the host that the unit may write: the build cache (same path inside), volumes at their mount
+   * path.
+   */
   mounts: { source: string; target: string }[];
   /** Directories of the host that the unit may read, seen at the same path: programs that lie outside of the system. */
   readable?: string[];
-  /** All variables that the unit sees, apart from PATH, HOME, LANG and TMPDIR, which the runtime gives where they are absent. */
+  /**
+   * All variables that the unit sees, apart from PATH, HOME, LANG and TMPDIR, which the runtime gives where they are
+   * absent.
+   */
   env: Record<string, string>;
-  /** Number of the tenant: units of one application share a user of the operating system, where the host has users to give. */
+  /**
+   * Number of the tenant: units of one application share a user of the operating system, where the host has users to
+   * give.
+   */
   tenant: number;
   limits: UnitLimits;
 }
@@ -32,7 +46,10 @@ export interface UnitLimits {
   time_ms: number | null;
   /** A task that prints more is killed; of a service the oldest lines go. */
   output_bytes: number;
-  /** A unit whose files grow beyond this is killed; null = not watched. Measured every few seconds, of a service every half minute. */
+  /**
+   * A unit whose files grow beyond this is killed; null = not watched. Measured every few seconds, of a service every
+   * half minute.
+   */
   disk_mb: number | null;
 }
 
@@ -79,25 +96,43 @@ export interface LogChunk {
 
 export interface RuntimeDriver {
   readonly name: string;
-  /** facts: sandbox (bubblewrap | namespaces | none), limits (cgroup2 | cgroup1 | poll), users (one_each | shared | own). */
+  /**
+   * facts: sandbox (bubblewrap | namespaces | none), limits (cgroup2 | cgroup1 | poll), users (one_each | shared |
+   * own).
+   */
   fingerprint(ctx: DriverContext): Promise<Fingerprint>;
 
-  /** Starts the unit, or finds it where it was started before (also by a control plane that died in the middle). @throws DriverError */
+  /**
+   * Starts the unit, or finds it where it was started before (also by a control plane that died in the middle). @throws
+   * DriverError
+   */
   start(spec: UnitSpec, ctx: DriverContext): Promise<Handle>;
-  /** Never modifies anything. A unit that was started without its handle having been stored is found by its id: see `find`. */
+  /**
+   * Never modifies anything. A unit that was started without its handle having been stored is found by its id: see
+   * `find`.
+   */
   inspect(handle: Handle): Promise<UnitState>;
   /** The handle of a unit that was started under this id, null where there is none. */
   find(unitId: string): Promise<Handle | null>;
-  /** `signal` (SIGTERM) to the innermost processes, SIGKILL to all that is left after the grace time. Stopped is success. */
+  /**
+   * `signal` (SIGTERM) to the innermost processes, SIGKILL to all that is left after the grace time. Stopped is
+   * success.
+   */
   stop(handle: Handle, options: StopOptions, ctx: DriverContext): Promise<void>;
   /** Kills what is left and removes run directory, copies and control groups of the id. Absent is success. */
   destroy(unitId: string, ctx: DriverContext): Promise<void>;
 
   /** Those of the handles that run. */
   usage(handles: readonly Handle[]): Promise<Map<string, UnitUsage>>;
-  /** TCP ports on which processes of the unit listen: what answers on another one is somebody else. null where the host doesn't tell. */
+  /**
+   * TCP ports on which processes of the unit listen: what answers on another one is somebody else. null where the host
+   * doesn't tell.
+   */
   listening(handle: Handle): Promise<number[] | null>;
-  /** Lines after `position`, null = from the beginning. At most 256 KiB at a time. A unit that is gone has none. A position names its run: of an earlier unit of the same id it means the beginning. */
+  /**
+   * Lines after `position`, null = from the beginning. At most 256 KiB at a time. A unit that is gone has none. A
+   * position names its run: of an earlier unit of the same id it means the beginning.
+   */
   readLog(unitId: string, position: string | null): Promise<LogChunk>;
   /** Discards the part of the log before `position`, so that the file of a chatty unit does not fill the disk. */
   trimLog(unitId: string, position: string): Promise<void>;

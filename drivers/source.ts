@@ -1,7 +1,9 @@
 // Where the code of an application comes from: a Git repository at an address, or a template that the platform ships.
 import type { DriverContext } from './driver';
 
-/** How to reach a repository. `credential` never gets into arguments, addresses, files of the repository or messages. */
+/**
+ * How to reach a repository. `credential` never gets into arguments, addresses, files of the repository or messages.
+ */
 export interface GitRemote {
   /** https, http, ssh, scp-like, or file where the operator allows it; already checked against the settings. */
   address: string;
@@ -51,7 +53,10 @@ export interface SourceDriver {
   fetch(id: string, remote: GitRemote, wanted: Revision, ctx: DriverContext): Promise<Commit>;
   /** Paths that differ between two commits of the mirror; null where one of them is not in it. */
   changedPaths(id: string, from: string, to: string, ctx: DriverContext): Promise<string[] | null>;
-  /** Writes the files of a commit of the mirror into an empty or absent directory, submodules included. May be repeated after a crash. @throws SourceError */
+  /**
+   * Writes the files of a commit of the mirror into an empty or absent directory, submodules included. May be repeated
+   * after a crash. @throws SourceError
+   */
   export(id: string, remote: GitRemote, sha: string, directory: string, ctx: DriverContext): Promise<void>;
   /** Writes the files of a shipped template. @throws SourceError no_repository */
   exportTemplate(name: string, directory: string, ctx: DriverContext): Promise<void>;

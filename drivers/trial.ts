@@ -1,5 +1,5 @@
-// A directory in which a driver tries what the host can do. A trial of a process that was killed leaves it behind, for the
-// next one to remove.
+// A directory in which a driver tries what the host can do. A trial of a process that was killed leaves it behind, for
+// the next one to remove.
 import { mkdtempSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 

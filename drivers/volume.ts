@@ -43,7 +43,8 @@ export interface VolumeDrivers {
 }
 
 /**
- * The drivers of this host. `default` is for new volumes; an existing one keeps the driver it was made with, so both are
+ * The drivers of this host. `default` is for new volumes; an existing one keeps the driver it was made with, so both
+ * are
  * in `byName`. `auto` takes the loop image where a trial mount works, else the directory.
  * Throws DriverError `unsupported` when the chosen one cannot work here.
  */

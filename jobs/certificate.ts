@@ -35,7 +35,8 @@ const RENEW_BEFORE_MS = 30 * DAY_MS;
 
 const NONE: Certificate = { status: 'none', issuer: null, expires_at: null, error: null };
 const NO_WILDCARDS =
-  'A certificate for a wildcard needs a DNS challenge, which the platform does not support yet. Add the host names that you need one by one.';
+  'A certificate for a wildcard needs a DNS challenge, which the platform does not support yet. ' +
+  'Add the host names that you need one by one.';
 
 // No `states`: an order is tried for ever, in growing pauses.
 export const job: Job<CertificateRow> = { table: 'certificates', stepMs: 3 * MINUTE_MS, reconcile };

@@ -1,4 +1,5 @@
-// The installation's own certificate authority. Servers that only clients of the platform reach have certificates of it.
+// The installation's own certificate authority. Servers that only clients of the platform reach have certificates of
+// it.
 import { X509Certificate, randomBytes, webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
 import type * as x509Library from '@peculiar/x509';
@@ -36,7 +37,10 @@ export async function newAuthority(name: string): Promise<KeyedCertificate> {
   return { certificate: made.toString('pem'), key: await keyText(keys) };
 }
 
-/** A certificate for a server under these host names and addresses, the authority's own behind it. @param names at least one */
+/**
+ * A certificate for a server under these host names and addresses, the authority's own behind it. @param names at least
+ * one
+ */
 export async function issueServerCertificate(
   authority: KeyedCertificate,
   names: readonly string[],
@@ -98,7 +102,8 @@ function lifetime(days: number): { serialNumber: string; notBefore: Date; notAft
 
 async function keyText({ privateKey }: CryptoKeyPair): Promise<string> {
   const bytes = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', privateKey as webcrypto.CryptoKey));
-  return `-----BEGIN PRIVATE KEY-----\n${(bytes.toString('base64').match(/.{1,64}/g) ?? []).join('\n')}\n-----END PRIVATE KEY-----\n`;
+  const lines = bytes.toString('base64').match(/.{1,64}/g) ?? [];
+  return ['-----BEGIN PRIVATE KEY-----', ...lines, '-----END PRIVATE KEY-----', ''].join('\n');
 }
 
 async function signingKey(pem: string): Promise<CryptoKey> {

@@ -84,7 +84,9 @@ export function forwardedHead(request: IncomingMessage, options: ForwardOptions)
     const name = raw[index] as string;
     if (passes(name.toLowerCase(), options.trustProxy)) head += `${name}: ${raw[index + 1]}\r\n`;
   }
-  head += `X-Forwarded-For: ${caller.chain}\r\nX-Forwarded-Proto: ${caller.scheme}\r\nX-Forwarded-Host: ${caller.host}\r\nX-Forwarded-Port: ${caller.port}\r\nX-Request-Id: ${caller.requestId}\r\n`;
+  head += `X-Forwarded-For: ${caller.chain}\r\nX-Forwarded-Proto: ${caller.scheme}\r\n`;
+  head += `X-Forwarded-Host: ${caller.host}\r\nX-Forwarded-Port: ${caller.port}\r\n`;
+  head += `X-Request-Id: ${caller.requestId}\r\n`;
   if (options.expects) head += 'Expect: 100-continue\r\n';
   if (isChunked(request)) head += 'Transfer-Encoding: chunked\r\n';
   if (options.protocol !== null) head += `Connection: Upgrade\r\nUpgrade: ${options.protocol}\r\n`;

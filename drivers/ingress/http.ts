@@ -45,7 +45,9 @@ type Scheme = 'http' | 'https';
 const IPV4_LOOPBACK = '127.0.0.1';
 const IPV6_LOOPBACK = '::1';
 
-/** Opens the ingress, without routes. Rejects with the error of `listen`, e.g. EADDRINUSE, when a port cannot be had. */
+/**
+ * Opens the ingress, without routes. Rejects with the error of `listen`, e.g. EADDRINUSE, when a port cannot be had.
+ */
 export async function openIngress(options: IngressOptions): Promise<IngressDriver> {
   const ingress = newIngressState(options);
   const plain = http.createServer(serverOptions(ingress.limits));
@@ -225,7 +227,8 @@ function bind(server: net.Server, port: number, host: string): Promise<void> {
     server.once('error', reject);
     server.listen({ port, host, backlog: 4_096 }, () => {
       server.off('error', reject);
-      server.on('error', () => undefined); // an accept that fails, e.g. for want of descriptors, is not the end of the listener
+      // An accept that fails, e.g. for want of descriptors, is not the end of the listener.
+      server.on('error', () => undefined);
       resolve();
     });
   });

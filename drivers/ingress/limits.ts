@@ -16,7 +16,10 @@ export interface IngressLimits {
   clientIdleMs: number;
   /** An idle connection of a client. */
   keepAliveMs: number;
-  /** For an instance to accept a connection. The kernel does that for it unless hundreds wait; then it tries again after 1, 3, 7 s. */
+  /**
+   * For an instance to accept a connection. The kernel does that for it unless hundreds wait; then it tries again after
+   * 1, 3, 7 s.
+   */
   connectMs: number;
   /** A WebSocket without bytes in either direction. */
   tunnelIdleMs: number;

@@ -5,7 +5,9 @@ import type { Upstream } from './upstream';
 const COOKIE = 'platform_instance';
 const COOKIE_VALUE = /(?:^|;\s*)platform_instance=([A-Za-z0-9_-]{22})(?:;|$)/;
 
-/** The one with the fewest open requests, in turn among equals; null where none is left. `tried` are those that refused. */
+/**
+ * The one with the fewest open requests, in turn among equals; null where none is left. `tried` are those that refused.
+ */
 export function chooseUpstream(
   site: Site,
   tried: Upstream[],

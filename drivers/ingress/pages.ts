@@ -122,13 +122,18 @@ function problemOf(page: Page, requestId: string): string {
 }
 
 const STYLE =
-  'body{margin:0;min-height:100vh;display:grid;place-items:center;font:16px/1.5 system-ui,sans-serif;background:#f6f7f9;color:#1c2430}' +
+  'body{margin:0;min-height:100vh;display:grid;place-items:center;' +
+  'font:16px/1.5 system-ui,sans-serif;background:#f6f7f9;color:#1c2430}' +
   'main{padding:2rem;max-width:32rem}h1{margin:.2rem 0;font-size:1.6rem}p{margin:.4rem 0}small{color:#6b7686}' +
   '@media(prefers-color-scheme:dark){body{background:#14181f;color:#e8ebf0}}';
 
 function htmlOf(page: Page, requestId: string): string {
   return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${page.title}</title><style>${STYLE}</style></head>
-<body><main><small>${page.status}</small><h1>${page.title}</h1><p>${page.detail}</p><small>${requestId}</small></main></body></html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>${page.title}</title><style>${STYLE}</style></head>
+<body><main><small>${page.status}</small><h1>${page.title}</h1><p>${page.detail}</p>
+<small>${requestId}</small></main></body>
+</html>
 `;
 }

@@ -68,56 +68,63 @@ const ATTEMPTS = 4;
 const SMALL_BYTES = 4_096;
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
 
+/** Of every request at its beginning. */
+const NOT_SENT = {
+  upstream: null,
+  connection: null,
+  attempts: 0,
+  pending: null,
+  answered: false,
+  ended: false,
+  closed: false,
+  receivedBytes: 0,
+  sentBytes: 0,
+  status: 0,
+  reason: null,
+  onConnected,
+  onInformational,
+  onSwitchingProtocols,
+  onHead,
+  onBodyChunk,
+  onReadDelivered,
+  onComplete,
+  onDrained,
+  onBroken,
+};
+
 /** Counts the request in; `finishProxying` counts it out when the response is closed. */
 export function beginProxying(
   ingress: IngressState,
   inbound: InboundRequest,
-  route: Pick<ProxiedRequest, 'site' | 'caller' | 'host' | 'authority' | 'target'>,
+  { site, caller, host, authority, target }: Pick<ProxiedRequest, 'site' | 'caller' | 'host' | 'authority' | 'target'>,
 ): ProxiedRequest {
+  const { request, response, listener, expects, upgrade } = inbound;
+  const { application_id, preview_id } = site.route;
   const now = performance.now();
-  const { application_id, preview_id } = route.site.route;
+  // NOT_SENT first: V8 copies a leading spread as a whole.
   const proxied: ProxiedRequest = {
-    request: inbound.request,
-    response: inbound.response,
-    listener: inbound.listener,
-    expects: inbound.expects,
-    upgrade: inbound.upgrade,
+    ...NOT_SENT,
+    request,
+    response,
+    listener,
+    expects,
+    upgrade,
     ingress,
-    site: route.site,
-    caller: route.caller,
-    host: route.host,
-    authority: route.authority,
-    target: route.target,
+    site,
+    caller,
+    host,
+    authority,
+    target,
     at: new Date(),
     startedMs: now,
     touchedMs: now,
     owner: { application_id, preview_id, instance_id: null },
-    upstream: null,
-    connection: null,
     tried: [],
-    attempts: 0,
-    body: bodyOf(inbound.request),
-    pending: null,
-    answered: false,
-    ended: false,
-    closed: false,
-    receivedBytes: 0,
-    sentBytes: 0,
-    status: 0,
-    reason: null,
-    onConnected: onConnected,
-    onInformational: onInformed,
-    onSwitchingProtocols: onSwitched,
-    onHead: onAnswered,
-    onBodyChunk: onReceived,
-    onReadDelivered: onSettled,
-    onComplete: onFinished,
-    onDrained: onDrained,
-    onBroken: onBroken,
+    body: bodyOf(request),
   };
   ingress.running.add(proxied);
-  proxied.site.application.open += 1;
-  inbound.response.on('close', () => finishProxying(proxied));
+  site.application.open += 1;
+  response.on('close', () => finishProxying(proxied));
   return proxied;
 }
 
@@ -176,7 +183,7 @@ function onConnected(this: ProxiedRequest): void {
   startSendingBody(this);
 }
 
-function onInformed(this: ProxiedRequest, head: ResponseHead): void {
+function onInformational(this: ProxiedRequest, head: ResponseHead): void {
   if (head.status === 100 && this.expects) return startSendingBody(this, 'invited');
   if (head.status !== 103 || this.request.httpVersionMinor === 0) return;
   const links = head.headers.filter(
@@ -189,12 +196,12 @@ function onInformed(this: ProxiedRequest, head: ResponseHead): void {
   }
 }
 
-function onSwitched(this: ProxiedRequest, head: ResponseHead, rest: Buffer): void {
+function onSwitchingProtocols(this: ProxiedRequest, head: ResponseHead, rest: Buffer): void {
   if (this.upgrade === null || this.upgrade.protocol === null) throw new Error('the protocol was switched unasked');
   openTunnel(this, head, rest);
 }
 
-function onAnswered(this: ProxiedRequest, head: ResponseHead): void {
+function onHead(this: ProxiedRequest, head: ResponseHead): void {
   const { response, upstream, site, ingress } = this;
   const cookie = upstream && stickyCookie(site, upstream, this.request.headers.cookie, this.caller.scheme);
   if (cookie !== null) head.headers.push('Set-Cookie', cookie);
@@ -204,13 +211,13 @@ function onAnswered(this: ProxiedRequest, head: ResponseHead): void {
   this.status = head.status;
 }
 
-function onReceived(this: ProxiedRequest, chunk: Buffer): void {
+function onBodyChunk(this: ProxiedRequest, chunk: Buffer): void {
   this.sentBytes += chunk.length;
   if (this.pending !== null) this.response.write(this.pending);
   this.pending = chunk;
 }
 
-function onSettled(this: ProxiedRequest): void {
+function onReadDelivered(this: ProxiedRequest): void {
   this.touchedMs = performance.now();
   const { pending, connection, response } = this;
   if (this.ended || connection === null || !this.answered) return;
@@ -224,7 +231,7 @@ function onSettled(this: ProxiedRequest): void {
   });
 }
 
-function onFinished(this: ProxiedRequest, trailers: string[]): void {
+function onComplete(this: ProxiedRequest, trailers: string[]): void {
   const { pending, connection, response } = this;
   this.ended = true;
   this.pending = null;

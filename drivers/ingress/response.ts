@@ -12,7 +12,10 @@ const PATH_LENGTH = 2_048;
 const CLIENT_GONE = 499;
 const ending = new WeakSet<object>();
 
-/** This answer is the last one of its connection: what comes after the request is not served, also if it is there already. */
+/**
+ * This answer is the last one of its connection: what comes after the request is not served, also if it is there
+ * already.
+ */
 export function closeAfterResponse(response: ServerResponse): void {
   response.shouldKeepAlive = false;
   if (response.socket !== null) ending.add(response.socket);
@@ -73,7 +76,8 @@ export function endResponse(proxied: ProxiedRequest, last: Buffer | string | nul
 
 /**
  * Ends a response before its request. A connection that is closed while bytes come in is reset, and with it goes the
- * answer that the client has not read yet (RFC 9112 section 9.6). So what still arrives is discarded for a while, as a lingering close.
+ * answer that the client has not read yet (RFC 9112 section 9.6). So what still arrives is discarded for a while, as a
+ * lingering close.
  */
 export function endAfterRequest(request: IncomingMessage, response: ServerResponse): void {
   closeAfterResponse(response);

@@ -71,7 +71,9 @@ export function expectResponse(parser: ResponseParser, method: string): void {
   parser.bodyless = method === 'HEAD';
 }
 
-/** Reads bytes as they came. Throws an Error for an answer that breaks the protocol; the connection is of no use then. */
+/**
+ * Reads bytes as they came. Throws an Error for an answer that breaks the protocol; the connection is of no use then.
+ */
 export function parseResponse(parser: ResponseParser, sink: ResponseSink, bytes: Buffer, headBytes: number): void {
   let rest: Buffer | null = parser.buffered === null ? bytes : Buffer.concat([parser.buffered, bytes]);
   parser.buffered = null;

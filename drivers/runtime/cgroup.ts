@@ -10,7 +10,10 @@ import { signalProcess } from './processes';
 
 export type Controller = 'memory' | 'cpu' | 'cpuacct' | 'pids' | 'freezer';
 
-/** Directories by controller; in version 2 all the same. Of the place for units, or of one unit: `groupOf` makes the one of the other. */
+/**
+ * Directories by controller; in version 2 all the same. Of the place for units, or of one unit: `groupOf` makes the one
+ * of the other.
+ */
 export interface Group {
   version: 1 | 2;
   directories: Record<Controller, string>;

@@ -44,6 +44,8 @@ export interface ProbeOptions {
 // Not `nobody`, whom the embedded database and others run as, unless there is no other.
 const fallbackUser: User = { uid: 65533, gid: 65533 };
 const nobody: User = { uid: 65534, gid: 65534 };
+const NO_BUBBLEWRAP =
+  'SANDBOX is bubblewrap, but bubblewrap does not work on this host. Install it, or allow it to create namespaces.';
 const trialWithinMs = 5_000;
 
 export async function probeHost({ directory, sandbox, tenantUidBase, limits }: ProbeOptions): Promise<RuntimeHost> {
@@ -79,8 +81,7 @@ export function isPassable(directory: string): boolean {
 }
 
 function sandboxUnsupportedReason(host: RuntimeHost, sandbox: ProbeOptions['sandbox']): string | null {
-  if (sandbox === 'bubblewrap' && host.bubblewrap === null)
-    return 'SANDBOX is bubblewrap, but bubblewrap does not work on this host. Install it, or allow it to make namespaces.';
+  if (sandbox === 'bubblewrap' && host.bubblewrap === null) return NO_BUBBLEWRAP;
   return null;
 }
 
@@ -96,7 +97,7 @@ async function findUsers(host: RuntimeHost, base: number): Promise<void> {
   host.userOf = () => user;
   if (user === nobody && !(await canSwitchTo(host, nobody)))
     host.unsupportedReason =
-      'This host runs as root and cannot switch to another user. Install util-linux, or run the platform as a user of its own.';
+      'The platform runs as root and cannot switch to another user. Install util-linux, or run it as an ordinary user.';
 }
 
 async function canSwitchTo(host: RuntimeHost, user: User): Promise<boolean> {

@@ -15,10 +15,11 @@ import type { RuntimeHost } from './host_probe';
 import type { Unit } from './run_directory';
 import { cleanEnvironment, dropTo, sandboxed } from './sandbox';
 
-// $1 run directory, $2 file with oom_kill or '', $3 number of cgroup.procs files, these files, command. It may run as root: only
-// builtins and programs of the system, and no variable of a tenant. Foreground, because shells let background commands
-// ignore SIGINT; signals to the shim itself wait until the command has ended, its traps are not inherited. `handle` gets its
-// name when it is whole: on a full disk an empty one would stay, and no later shim could become the unit.
+// $1 run directory, $2 file with oom_kill or '', $3 number of cgroup.procs files, these files, command. It may run as
+// root: only builtins and programs of the system, and no variable of a tenant. Foreground, because shells let
+// background commands ignore SIGINT; signals to the shim itself wait until the command has ended, its traps are not
+// inherited. `handle` gets its name when it is whole: on a full disk an empty one would stay, and no later shim could
+// become the unit.
 const shim = `
 trap : TERM INT HUP QUIT
 dir=$1 oom=$2 count=$3; shift 3
@@ -116,11 +117,12 @@ function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: U
       `The environment variable ${JSON.stringify(bad[0])} cannot be given to a program.`,
     );
   const directory = path.posix.join(files, spec.root_directory);
+  const missing = `The directory ${spec.root_directory} does not exist.`;
   return [
     'exec 3<&-',
     'umask 022',
     ...(unit.group === null ? [processLimit(host, spec)] : []),
-    `cd ${quoted(directory)} || { echo ${quoted(`The directory ${spec.root_directory} does not exist.`)} >&2; exit 126; }`,
+    `cd ${quoted(directory)} || { echo ${quoted(missing)} >&2; exit 126; }`,
     // Variables of the shells around it.
     'unset LC_ALL OLDPWD',
     // `command`: where sh is bash, names like UID are read-only, and the shell would end.

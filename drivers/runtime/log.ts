@@ -1,9 +1,8 @@
 // What a unit printed: two files that only grow, `out` and `err`, opened for appending by the programs themselves, so
 // that nothing is lost when the control plane is away. A position is an offset in each, behind the name of the
-// run: a unit that is started again under its id begins a log of its own. To discard a part, its blocks are punched out of
-// the file (fallocate(2)): offsets stay as they are, and no writer notices.
-// Within one chunk stdout comes before stderr: the files know no times. A reader that polls every second merges them as
-// they arrived, to the second.
+// run: a unit that is started again under its id begins a log of its own. To discard a part, its blocks are punched out
+// of the file (fallocate(2)): offsets stay as they are, and no writer notices. Within one chunk stdout comes before
+// stderr: the files know no times. A reader that polls every second merges them as they arrived, to the second.
 import { statSync } from 'node:fs';
 import { open, truncate } from 'node:fs/promises';
 import path from 'node:path';

@@ -43,7 +43,10 @@ const checkTasksEveryMs = 250;
 // A process id may be another process's by now; and units may have been started by another control plane.
 const scanEvery = 10;
 const logEvery = 4;
-/** How often files are measured, and how many times longer than the measuring the pause is: a large tree is measured less often. */
+/**
+ * How often files are measured, and how many times longer than the measuring the pause is: a large tree is measured
+ * less often.
+ */
 const measuring = { task: { everyMs: 3_000, pauses: 10 }, service: { everyMs: 30_000, pauses: 100 } };
 const measureWithinMs = 120_000;
 

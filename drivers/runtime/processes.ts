@@ -9,7 +9,10 @@ export interface Proc {
   group: number;
   /** 0 where the host doesn't tell. */
   session: number;
-  /** Makes a process id unique as long as the host is up. Clock ticks since its boot, or what `ps` calls lstart with _ for spaces. */
+  /**
+   * Makes a process id unique as long as the host is up. Clock ticks since its boot, or what `ps` calls lstart with _
+   * for spaces.
+   */
   start: string;
   zombie: boolean;
   name: string;

@@ -69,7 +69,10 @@ export function isRunning(handle: Handle): boolean {
   return boot === bootId() && isAlive(handle.pid, start);
 }
 
-/** How it ended, null while it runs. A unit without a record was killed together with its shim, or by the end of the host. */
+/**
+ * How it ended, null while it runs. A unit without a record was killed together with its shim, or by the end of the
+ * host.
+ */
 export async function exitOf(runDirectory: string, handle: Handle): Promise<Exited | null> {
   // In this order: the record is there before the process ends.
   const running = isRunning(handle);
@@ -114,13 +117,15 @@ export function bootId(): string {
 
 let knownBoot: string | undefined;
 
-// Shells say 128 + number for a program that a signal ended. So do programs that end themselves in the name of a signal.
+// Shells say 128 + number for a program that a signal ended. So do programs that end themselves in the name of a
+// signal.
 function outcome(code: number): { code: number | null; signal: string | null } {
   const signal = Object.entries(os.constants.signals).find(([, number]) => number === code - 128)?.[0];
   return signal === undefined ? { code: Number.isNaN(code) ? null : code, signal: null } : { code: null, signal };
 }
 
-// The kernel may have killed one process of many, long ago: a unit that ended well, or because it was told to, did not die of it.
+// The kernel may have killed one process of many, long ago: a unit that ended well, or because it was told to, did not
+// die of it.
 function byMemory(kills: number, end: { code: number | null; signal: string | null }): Killed | null {
   return kills > 0 && end.code !== 0 && end.signal !== 'SIGTERM' ? 'memory' : null;
 }

@@ -1,5 +1,5 @@
-// What a unit sees of the host. With bubblewrap: the system and the languages read-only, its own files at /app, a /tmp of
-// its own, its mounts; no other unit, no data of the platform, no home of anyone; the network of the host. Without
+// What a unit sees of the host. With bubblewrap: the system and the languages read-only, its own files at /app, a /tmp
+// of its own, its mounts; no other unit, no data of the platform, no home of anyone; the network of the host. Without
 // bubblewrap it sees what its user may read.
 import { lstatSync, readlinkSync, readdirSync } from 'node:fs';
 import path from 'node:path';
@@ -75,69 +75,60 @@ export function dropTo(host: RuntimeHost, { uid, gid }: User): string[] {
 /** /etc/passwd and /etc/group of a sandbox. */
 export function accountFiles(user: User): { passwd: string; group: string } {
   return {
-    passwd: `root:x:0:0:root:/root:/usr/sbin/nologin\n${user.uid === 0 ? '' : `app:x:${user.uid}:${user.gid}:app:/app:/bin/sh\n`}nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n`,
+    passwd: [
+      'root:x:0:0:root:/root:/usr/sbin/nologin\n',
+      user.uid === 0 ? '' : `app:x:${user.uid}:${user.gid}:app:/app:/bin/sh\n`,
+      'nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n',
+    ].join(''),
     group: `root:x:0:\n${user.gid === 0 ? '' : `app:x:${user.gid}:\n`}nogroup:x:65534:\n`,
   };
 }
 
-function bubblewrapArguments(host: RuntimeHost, { runDirectory, files, mounts, readable = [] }: Inside): string[] {
+function bubblewrapArguments(host: RuntimeHost, inside: Inside): string[] {
+  const { files, mounts, readable = [] } = inside;
   return [
-    '--die-with-parent',
-    '--unshare-pid',
-    '--unshare-ipc',
-    '--unshare-uts',
-    '--hostname',
-    'app',
-    ...(host.isRoot ? [] : ['--unshare-user']),
-    '--ro-bind',
-    '/usr',
-    '/usr',
-    ...rootLinks(),
-    '--perms',
-    '0755',
-    '--dir',
-    '/etc',
-    ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
-    '--ro-bind',
-    path.join(runDirectory, 'etc/passwd'),
-    '/etc/passwd',
-    '--ro-bind',
-    path.join(runDirectory, 'etc/group'),
-    '/etc/group',
-    ...host.toolchains.flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
-    '--proc',
-    '/proc',
-    '--dev',
-    '/dev',
-    '--perms',
-    '1777',
-    '--tmpfs',
-    '/dev/shm',
-    '--perms',
-    '0755',
-    '--dir',
-    '/run',
-    '--perms',
-    '0755',
-    '--dir',
-    '/var',
-    '--symlink',
-    '/tmp',
-    '/var/tmp',
-    '--bind',
-    path.join(runDirectory, 'tmp'),
-    '/tmp',
-    '--bind',
-    files,
-    '/app',
-    ...readable.flatMap((directory) => [...passable(directory), '--ro-bind', directory, directory]),
+    ...namespaceArguments(host),
+    ...systemArguments(inside),
+    ...[...host.toolchains, ...readable].flatMap((directory) => readOnly(directory)),
+    ...scratchArguments(inside),
+    ...['--bind', files, '/app'],
     ...mounts.flatMap(({ source, target }) => [...passable(target), '--bind', source, target]),
     // Last: root of the sandbox is memory, and not limited where there are no control groups.
-    '--remount-ro',
-    '/',
-    '--chdir',
-    '/app',
+    ...['--remount-ro', '/'],
+    ...['--chdir', '/app'],
   ];
+}
+
+function namespaceArguments({ isRoot }: RuntimeHost): string[] {
+  const namespaces = ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--hostname', 'app'];
+  return ['--die-with-parent', ...namespaces, ...(isRoot ? [] : ['--unshare-user'])];
+}
+
+function systemArguments({ runDirectory }: Inside): string[] {
+  return [
+    ...['--ro-bind', '/usr', '/usr'],
+    ...rootLinks(),
+    ...['--perms', '0755', '--dir', '/etc'],
+    ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
+    ...['--ro-bind', path.join(runDirectory, 'etc/passwd'), '/etc/passwd'],
+    ...['--ro-bind', path.join(runDirectory, 'etc/group'), '/etc/group'],
+  ];
+}
+
+function scratchArguments({ runDirectory }: Inside): string[] {
+  return [
+    ...['--proc', '/proc'],
+    ...['--dev', '/dev'],
+    ...['--perms', '1777', '--tmpfs', '/dev/shm'],
+    ...['--perms', '0755', '--dir', '/run'],
+    ...['--perms', '0755', '--dir', '/var'],
+    ...['--symlink', '/tmp', '/var/tmp'],
+    ...['--bind', path.join(runDirectory, 'tmp'), '/tmp'],
+  ];
+}
+
+function readOnly(directory: string): string[] {
+  return [...passable(directory), '--ro-bind', directory, directory];
 }
 
 // bwrap makes missing parents for their owner alone; the tenant must get through.
@@ -166,13 +157,17 @@ function etcEntries(): string[] {
   return [...etc, ...readdirSync('/etc').filter((name) => /^python\d/.test(name))];
 }
 
+const bindAll = `
+n=$1; shift
+while [ "$n" -gt 0 ]; do mkdir -p -- "$2" && mount --bind -- "$1" "$2" || exit 125; shift 2; n=$((n - 1)); done
+exec "$@"
+`;
+
 // mount(8) by root in a mount namespace of its own, which goes with the last process in it.
 function inOwnMounts(host: RuntimeHost, mounts: Inside['mounts']): string[] {
   if (host.unshare === null)
     throw new DriverError('unsupported', 'This host cannot show a volume at its mount path. Install bubblewrap.');
   const pairs = mounts.flatMap(({ source, target }) => [source, target]);
-  const script =
-    'n=$1; shift; while [ "$n" -gt 0 ]; do mkdir -p -- "$2" && mount --bind -- "$1" "$2" || exit 125; shift 2; n=$((n - 1)); done; exec "$@"';
   return [
     host.unshare,
     '--mount',
@@ -180,14 +175,15 @@ function inOwnMounts(host: RuntimeHost, mounts: Inside['mounts']): string[] {
     'private',
     '/bin/sh',
     '-c',
-    script,
+    bindAll,
     'platform-mounts',
     String(mounts.length),
     ...pairs,
   ];
 }
 
-// A volume over the system would leave a unit without a shell; a link in the files of a user must not lead a mount astray.
+// A volume over the system would leave a unit without a shell; a link in the files of a user must not lead a mount
+// astray.
 function requireTargets({ files, mounts }: Inside): void {
   for (const { target } of mounts) {
     const whole = path.posix.normalize(target) === target && target.startsWith('/');
@@ -198,7 +194,7 @@ function requireTargets({ files, mounts }: Inside): void {
     ) {
       throw new DriverError(
         'invalid',
-        `A volume cannot be mounted at ${target}: the system of the unit is there. Use another path, for example /data.`,
+        `A volume cannot be mounted at ${target}: the system lies there. Use another path, for example /data.`,
       );
     }
     if (within('/app', target)) requireNoLinks(files, target);

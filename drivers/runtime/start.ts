@@ -1,5 +1,6 @@
-// Starts units. Whatever is killed in the middle leaves either a staging directory, which the next call removes, or a whole run
-// directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the unit.
+// Starts units. Whatever is killed in the middle leaves either a staging directory, which the next call removes, or a
+// whole run directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the
+// unit.
 import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -167,6 +168,7 @@ function requireReachable(directory: string): void {
   if (isPassable(path.dirname(directory))) return;
   throw new DriverError(
     'unsupported',
-    'The users of applications cannot reach the runtime directory. Let others pass through its parent directories (chmod o+x), or install bubblewrap.',
+    'Applications cannot reach the runtime directory. Allow others to enter its parent directories (chmod o+x), ' +
+      'or install bubblewrap.',
   );
 }

@@ -56,7 +56,8 @@ function languagePrograms(): { directory: string; file: string }[] {
   return found;
 }
 
-// The directory that holds bin/ and lib/ of a language: all of a version manager, since its shims lead to its other parts.
+// The directory that holds bin/ and lib/ of a language: all of a version manager, since its shims lead to its other
+// parts.
 function languageRoot(bin: string): string {
   const parts = bin.split('/');
   const manager = parts.findIndex((part) => versionManagers.test(part));

@@ -56,8 +56,8 @@ export async function killUnit(runDirectory: string, unit: Unit, handle: Handle)
     const left = remainingProcesses(runDirectory, unit, handle);
     if (left.length === 0 && !isRunning(handle)) return;
     if (unit.group !== null) await killGroup(unit.group);
-    // The sandbox takes all inside along. Where there is none, they are stopped first, so that they do not make new ones
-    // while they are signalled one by one.
+    // The sandbox takes all inside along. Where there is none, they are stopped first, so that they do not make new
+    // ones while they are signalled one by one.
     const sandboxes = left.filter(({ name }) => name === 'bwrap');
     sandboxes.forEach(({ pid }) => signalProcess(pid, 'SIGKILL'));
     if (unit.group === null && sandboxes.length === 0) left.forEach(({ pid }) => signalProcess(pid, 'SIGSTOP'));
@@ -135,8 +135,8 @@ const wrappers = new Set([
   'corepack',
 ]);
 
-// bwrap and shells pass no signals on, npm would pass it on a second time. Behind them is the program that is meant; its
-// own children (workers of a cluster) are its own business.
+// bwrap and shells pass no signals on, npm would pass it on a second time. Behind them is the program that is meant;
+// its own children (workers of a cluster) are its own business.
 function innermostProcesses(unit: Unit, handle: Handle): Proc[] {
   if (!isRunning(handle)) return [];
   const all = allProcesses();
@@ -161,8 +161,8 @@ function isWrapper(one: Proc): boolean {
   );
 }
 
-// The fork of the shim before it became the command, and bwrap while it sets up: ending these would leave no trace of the
-// program that is about to start; the next poll finds it.
+// The fork of the shim before it became the command, and bwrap while it sets up: ending these would leave no trace of
+// the program that is about to start; the next poll finds it.
 function isSandbox(one: Proc): boolean {
   return one.name === 'bwrap' || argumentsOf(one.pid).includes('platform-unit');
 }

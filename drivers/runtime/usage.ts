@@ -8,7 +8,10 @@ import { processesOfUnit } from './unit_processes';
 import type { Proc } from './processes';
 import type { Unit } from './run_directory';
 
-/** By the counters of the control group, else by the processes that are there. Units share the network of the host: nobody counts theirs. */
+/**
+ * By the counters of the control group, else by the processes that are there. Units share the network of the host:
+ * nobody counts theirs.
+ */
 export async function usageOf(unit: Unit, handle: Handle, all: () => Map<number, Proc>): Promise<UnitUsage> {
   const counted = unit.group && (await groupUsage(unit.group));
   if (counted !== null) return { ...counted, network: null };
@@ -17,7 +20,10 @@ export async function usageOf(unit: Unit, handle: Handle, all: () => Map<number,
   return { cpu_seconds: sum((one) => one.cpuSeconds), memory_bytes: sum((one) => one.memoryBytes), network: null };
 }
 
-/** TCP ports on which the processes listen, ascending; null where the host doesn't tell: no /proc, or a container without the right to look (CAP_SYS_PTRACE). */
+/**
+ * TCP ports on which the processes listen, ascending; null where the host doesn't tell: no /proc, or a container
+ * without the right to look (CAP_SYS_PTRACE).
+ */
 export async function listeningPorts(pids: number[]): Promise<number[] | null> {
   const [listeners, ...sockets] = await Promise.all([listenersOfHost(), ...pids.map(socketsOf)]);
   if (listeners.size === 0 || (pids.length > 0 && sockets.every((one) => one === null))) return null;

@@ -1,4 +1,5 @@
-// A volume as a plain directory. Works everywhere; the limit is soft: use is measured and shown, nothing stops a writer.
+// A volume as a plain directory. Works everywhere; the limit is soft: use is measured and shown, nothing stops a
+// writer.
 import { lstat, mkdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { CommandFailed, run } from '../command';
@@ -110,8 +111,8 @@ async function makeData(home: string): Promise<void> {
     throw new DriverError('conflict', 'Something else is where the files of this volume belong.');
 }
 
-// du counts the blocks that files take, follows no link, counts a hard link once and stays on one file system (POSIX du,
-// -s -k -x). It is its own process, so a tree of millions of files holds up nothing here.
+// du counts the blocks that files take, follows no link, counts a hard link once and stays on one file system (POSIX
+// du, -s -k -x). It is its own process, so a tree of millions of files holds up nothing here.
 async function usedBytes(data: string, ctx: DriverContext): Promise<number | null> {
   const within = AbortSignal.timeout(measureWithinMs);
   try {

@@ -49,7 +49,10 @@ export async function loopsOf(file: string, ctx: DriverContext): Promise<string[
     .filter(Boolean);
 }
 
-/** The device that is mounted for this image, or null. Throws DriverError `conflict` when something else is mounted there. */
+/**
+ * The device that is mounted for this image, or null. Throws DriverError `conflict` when something else is mounted
+ * there.
+ */
 export async function deviceAt(image: Image, ctx: DriverContext): Promise<string | null> {
   const mounted = await mountAt(image.point);
   if (mounted === null) return null;
@@ -57,7 +60,9 @@ export async function deviceAt(image: Image, ctx: DriverContext): Promise<string
   throw new DriverError('conflict', 'Something else is mounted where this volume belongs.');
 }
 
-/** Waits until a program that outlived an interrupted call has ended. Throws DriverError `transient` if it takes long. */
+/**
+ * Waits until a program that outlived an interrupted call has ended. Throws DriverError `transient` if it takes long.
+ */
 export async function waitForEarlierStep(image: Image, ctx: DriverContext): Promise<void> {
   await locked(image, ['true'], ctx).catch((error: unknown) => {
     if (error instanceof CommandFailed)

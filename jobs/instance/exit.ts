@@ -75,9 +75,15 @@ const SOON_MS = 5_000;
 /** `The app exited with code 1 right after its start.` */
 export function exitReasonOf(row: InstanceRow, { process }: Launch, { code, signal, killed, at }: Exited): string {
   if (killed === 'memory')
-    return `The app was ended because it used more than ${process?.memory_mb ?? 0} MB of memory. Choose a larger size, or reduce the memory that it uses.`;
+    return (
+      `The app was ended because it used more than ${process?.memory_mb ?? 0} MB of memory. ` +
+      'Choose a larger size, or reduce the memory that it uses.'
+    );
   if (killed === 'disk')
-    return `The app was ended because its files grew beyond ${process?.disk_mb ?? 0} MB. Keep lasting files on a volume, choose a larger size, or delete files that are not needed.`;
+    return (
+      `The app was ended because its files grew beyond ${process?.disk_mb ?? 0} MB. ` +
+      'Keep lasting files on a volume, choose a larger size, or delete files that are not needed.'
+    );
   if (killed !== null) return `The app was ended by the platform (${killed}).`;
   if (code === null) return `The app was ended by ${signal ?? 'a signal'}${sinceStart(row, at)}.`;
   const hint = code === 127 ? ' A program in its command was not found.' : '';
