@@ -69,7 +69,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => databaseShipper.stop());
   const builder = openBuilder();
   const drivers = { source, builder, runtime, ingress, databases, endpoints, directories, shipper, facts };
-  const tending = tendHost(platform, drivers);
+  const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   return drivers;
 }
@@ -87,42 +87,7 @@ async function openRuntime({ config, log }: Platform, opened: Closing[]): Promis
     log: (message, error) => log.warn({ err: error }, message),
   });
   opened.push(() => runtime.close());
-<<<<<<< HEAD
-  const { allowHttpGit, allowLocalGit, allowPrivateAddresses, sourceSizeMb } = config;
-  const source = await openSource({
-    directory: config.runtimeDir,
-    sizeMb: sourceSizeMb,
-    allowHttpGit,
-    allowLocalGit,
-    allowPrivateAddresses,
-  });
-  const shipper = startShipper({ database, runtime, log });
-  opened.push(() => shipper.stop());
-  const sampler = startSampler({ database, runtime, ingress, log });
-  opened.push(() => sampler.stop());
-  const feed = await startRouteFeed({ database, databaseUrl, ingress, log });
-  opened.push(() => feed.close());
-  const databases = openEngines(config, runtime, await platform.facts());
-  const endpoints = openEndpoints(config, runtime, platform.facts);
-  const databaseShipper = startDatabaseShipper({ database, engines: databases, endpoints, log });
-  opened.push(() => databaseShipper.stop());
-  const drivers: HostDrivers = {
-    source,
-    builder: openBuilder(),
-    runtime,
-    ingress,
-    databases,
-    endpoints,
-    directories,
-    shipper,
-    facts: platform.facts,
-  };
-  const tending = startUnitWatch(platform, drivers);
-  opened.push(() => tending.close());
-  return drivers;
-=======
   return runtime;
->>>>>>> f361305 (Shorten functions and lines of the host's drivers)
 }
 
 async function bind(
