@@ -25,7 +25,7 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
   const pollMs = ctx.config.gitPollSeconds * 1000;
   const last_checked_at = new Date().toISOString();
   if (!application.source?.repository_url)
-    return settled({ status_reason: 'The source of the application is no Git repository.' }, jittered(pollMs));
+    return settled({ status_reason: 'The source of the application is not a Git repository.' }, jittered(pollMs));
   try {
     const columns = await checkHead(row, application, application.source.repository_url, ctx);
     return settled({ ...columns, last_checked_at, failures: 0, status_reason: null }, jittered(pollMs));

@@ -34,7 +34,7 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   const database = await findDatabase<DatabaseRow>(ctx.sql, row.database_id);
   if (!database || database.deleted_at) return failed('The database is being deleted.', { finished_at: now() });
   if (BUSY.has(database.status)) return progressing(WAIT_MS);
-  if (database.status !== 'available') return failed('The database does not run.', { finished_at: now() });
+  if (database.status !== 'available') return failed('The database is not running.', { finished_at: now() });
   if (row.status === 'pending')
     return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
   const { spec } = await desiredServer(database, { ...ctx, record: refuseToRecord });

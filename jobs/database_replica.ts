@@ -39,8 +39,7 @@ const MINUTE_MS = 60_000;
 const POLL_MS = 15_000;
 const SOON_MS = 500;
 const WAIT_MS = 2_000;
-const ANEW =
-  'The data of the database were restored, or brought to another version: the replica is made anew from them.';
+const ANEW = 'The data of the database were restored or upgraded. The replica is being created again from them.';
 
 export const job: Job<ReplicaRow> = {
   table: DatabaseReplica.table,
@@ -75,7 +74,8 @@ async function reconcileReplica(row: ReplicaRow, primary: DatabaseRow, ctx: JobC
   const endpoints = await directEndpoints(ctx.sql, row.database_id, row.port);
   const spec = await desiredReplica(row, primary, endpoints, ctx);
   const before = await engine.observe(spec, ctx);
-  if (before.state === 'foreign') throw new DriverError('conflict', 'something else has the place of this server');
+  if (before.state === 'foreign')
+    throw new DriverError('conflict', 'Another server uses the data directory of this database.');
   const pause = await backoffAfterExit(row, before, ctx);
   if (pause) return pause;
   if (primary.status === 'stopped' && matchesDesired(before))
@@ -171,7 +171,7 @@ function matchesDesired({ state, differs }: ObservedServer): boolean {
 
 async function backoffAfterExit(row: ReplicaRow, seen: ObservedServer, ctx: JobContext): Promise<Outcome | null> {
   if (seen.state !== 'failed') return null;
-  const reason = `${seen.reason ?? 'The server has ended.'} It is started again.`;
+  const reason = `${seen.reason ?? 'The server has stopped unexpectedly.'} The server is being restarted.`;
   const ends = recordExit(row.observed);
   if (!row.observed?.down) {
     await appendDatabaseLines(ctx.sql, [

@@ -1,6 +1,7 @@
 // Deployments: a version of the source is built, released, and put into service beside the one before, which serves until
 // the new one is healthy. Each step is short, or ends early when nobody wants it any more; the row and the units of the
 // runtime say where it stands after a crash.
+import { toSentence } from '../core/sentence';
 import { BuildError } from '../drivers/builder';
 import { DriverError } from '../drivers/driver';
 import { SourceError } from '../drivers/source';
@@ -66,7 +67,7 @@ function failureReason(error: unknown): string | null {
   if (error instanceof DeploymentFailure || error instanceof BuildError || error instanceof SourceError)
     return error.message;
   if (!(error instanceof DriverError) || !FINAL.has(error.reason)) return null;
-  return `The host cannot run the deployment: ${error.message.replace(/\.$/, '')}.`;
+  return `The host cannot run the deployment. ${toSentence(error.message)}`;
 }
 
 const FINAL: ReadonlySet<string> = new Set(['invalid', 'unsupported', 'conflict', 'capacity']);

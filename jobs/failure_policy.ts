@@ -49,10 +49,10 @@ function mayFail(job: Job, { row }: Claim): boolean {
 
 // Messages of drivers are made for users; those of other errors may tell of our insides.
 function reasonFor(known: DriverError | null, job: Job, when: 'at_once' | 'in_time'): string {
-  const text = toSentence(known?.message ?? 'the platform met an internal error');
+  const text = toSentence(known?.message ?? 'The platform met an internal error.');
   if (when === 'at_once') return text;
   const minutes = Math.max(1, Math.round((job.deadlineMs ?? DEADLINE_MS) / 60_000));
-  return `Given up after ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} of tries. ${text}`;
+  return `The platform gave up after ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} of retries. ${text}`;
 }
 
 function reasonBehind(error: Error): string | null {

@@ -94,7 +94,7 @@ function hanging(step: Step, { leaseMs, marginMs }: StepLimits): { error: Promis
   const error = new Promise<Error>((resolve) => {
     const later = (): void =>
       void (timer = setTimeout(
-        () => resolve(new DriverError('transient', 'the host did not answer in time', leaseMs)),
+        () => resolve(new DriverError('transient', 'The host did not respond in time.', leaseMs)),
         marginMs,
       ));
     step.abort.signal.addEventListener('abort', later, { once: true });

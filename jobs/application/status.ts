@@ -100,5 +100,5 @@ function instancesOf({ process_id }: ProcessState, present: readonly PresentInst
 }
 
 function crashReason({ process_type, status_reason }: PresentInstance): string {
-  return `Process type ${process_type}: ${status_reason ?? 'it ends again and again.'}`;
+  return `Process type ${process_type}: ${status_reason ?? 'It stops again and again.'}`;
 }

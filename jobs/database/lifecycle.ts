@@ -30,7 +30,7 @@ async function findOrigin(
   ctx: JobContext,
 ): Promise<{ server_id: string; backup_id: string | null; until: string | null }> {
   const server_id = restore_from && (await findServer(ctx.sql, restore_from.database_id));
-  if (!restore_from || !server_id) throw new DriverError('invalid', 'the database to copy is gone');
+  if (!restore_from || !server_id) throw new DriverError('invalid', 'The database to restore from no longer exists.');
   return { server_id, backup_id: restore_from.backup_id, until: restore_from.point_in_time };
 }
 
@@ -62,7 +62,7 @@ export async function upgradeDatabase(row: DatabaseRow, ctx: JobContext): Promis
     return progressing(0, {
       wanted_version: null,
       status: 'available',
-      status_reason: `The upgrade to ${wanted_version} failed. ${toSentence(error.message)} The database runs version ${engine_version} as before.`,
+      status_reason: `The upgrade to ${wanted_version} failed. ${toSentence(error.message)} The database still runs version ${engine_version}.`,
     });
   }
   await ctx.record({

@@ -14,15 +14,15 @@ import { desiredServer, type DesiredServer } from './spec';
 const POLL_MS = 30_000;
 const SOON_MS = 500;
 const BUSY_MS = 2_000;
-const FULL =
-  'The storage is full: nothing more can be written until something is deleted, or the database gets more storage.';
+const FULL = 'The storage is full. Delete data or increase `storage_gb`; until then, writes fail.';
 
 /** One step to what the row wants, and the outcome of it. */
 export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   const engine = requireEngineDriver(ctx, row.engine);
   const wanted = await desiredServer(row, ctx);
   const before = await engine.observe(wanted.spec, ctx);
-  if (before.state === 'foreign') throw new DriverError('conflict', 'something else has the place of this server');
+  if (before.state === 'foreign')
+    throw new DriverError('conflict', 'Another server uses the data directory of this database.');
   const pause = await backoffAfterExit(row, before, ctx);
   if (pause) return pause;
   // A stopped one has nothing that could drift.
@@ -133,7 +133,7 @@ async function readRestoreWindow(
 /** null: it may be started now. The end of a server that should run is told once, and each one makes the next wait longer. */
 async function backoffAfterExit(row: DatabaseRow, seen: ObservedServer, ctx: JobContext): Promise<Outcome | null> {
   if (seen.state !== 'failed' || !row.running) return null;
-  const reason = seen.reason ?? 'The server has ended.';
+  const reason = seen.reason ?? 'The server has stopped unexpectedly.';
   if (row.status === 'provisioning' && isPastDeadline(row)) throw new DriverError('invalid', reason);
   const ends = recordExit(row.observed);
   if (!row.observed?.down) {
@@ -144,12 +144,12 @@ async function backoffAfterExit(row: DatabaseRow, seen: ObservedServer, ctx: Job
         replica_id: null,
         source: 'server',
         level: 'error',
-        message: `${reason} It is started again.`,
+        message: `${reason} The server is being restarted.`,
       },
     ]);
     return progressing(ends.waitMs, {
       observed: { ...row.observed, ...ends.known },
-      status_reason: `${reason} It is started again.`,
+      status_reason: `${reason} The server is being restarted.`,
     });
   }
   if (ends.waitMs > 0) return progressing(ends.waitMs);

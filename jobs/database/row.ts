@@ -77,14 +77,14 @@ export interface ExitHistory {
 /** @throws DriverError unsupported where the host has lost the engine */
 export function requireEngineDriver(ctx: JobContext, engine: EngineId): EngineDriver {
   const driver = requireHost(ctx).databases.get(engine);
-  if (!driver) throw new DriverError('unsupported', `this host has no ${engine} server any more`);
+  if (!driver) throw new DriverError('unsupported', `This host no longer has the server programs of ${engine}.`);
   return driver;
 }
 
 /** @throws DriverError invalid for a package that the catalog has lost */
 export function serverSizeOf(id: string): ServerSpec['size'] {
   const found = databasePackageDefinitions.find((one) => one.id === id);
-  if (!found) throw new DriverError('invalid', `the package ${id} is not offered any more`);
+  if (!found) throw new DriverError('invalid', `The package ${id} is no longer offered.`);
   return { memory_mb: found.memory_mb, cpus: found.vcpu, max_connections: found.max_connections };
 }
 

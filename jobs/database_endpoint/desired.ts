@@ -62,7 +62,8 @@ async function pooledServer(
   ctx: JobContext,
 ): Promise<PoolSpec['server']> {
   const engine = requireEngineDriver(ctx, database.engine);
-  if (!engine.pooled) throw new DriverError('unsupported', `servers of ${database.engine} cannot be pooled`);
+  if (!engine.pooled)
+    throw new DriverError('unsupported', `Endpoints of a ${database.engine} database cannot be pooled.`);
   try {
     const primary = await engine.pooled({ id: database.server_id, port: database.port });
     return behind === database

@@ -41,7 +41,7 @@ export async function deployRelease(row: DeploymentRow, ctx: JobContext): Promis
 
 async function makeRelease(row: DeploymentRow, ctx: JobContext): Promise<string> {
   if (!(await stat(artifactDirectory(row, ctx)).catch(() => null)))
-    throw new DeploymentFailure('The files of this version are no longer kept. Deploy its commit again.');
+    throw new DeploymentFailure('The build of this version is no longer kept. Deploy its commit again.');
   const { application_id, preview_id } = row;
   return ctx.sql.transaction(async (session) => {
     const id = await createRelease(session, ctx.secrets, { application_id, preview_id, deployment_id: row.id });
@@ -71,7 +71,7 @@ function releaseTask(row: DeploymentRow, found: ReleaseCommand, ctx: JobContext)
     name: 'The release command',
     async spec() {
       const planning = await findPlanning(ctx.sql, row.application_id);
-      if (!planning) throw new DriverError('transient', 'the application has gone');
+      if (!planning) throw new DriverError('transient', 'The application was deleted.');
       return {
         command: found.command,
         directory: artifactDirectory(row, ctx),
@@ -113,7 +113,7 @@ function requireHealthy(candidates: PresentInstance[]): void {
   );
   if (!lost) return;
   throw new DeploymentFailure(
-    `The new version does not stay up, so it was not put into service. Process type ${lost.process_type}: ${lost.status_reason ?? 'it ends again and again.'}`,
+    `The new version does not stay up, so the previous version stays in service. Process type ${lost.process_type}: ${lost.status_reason ?? 'It stops again and again.'}`,
   );
 }
 
@@ -123,7 +123,7 @@ async function activateRelease(row: DeploymentRow, releaseId: string, ctx: JobCo
     ended = await publishRoutesBeforeCommit(row.application_id, ctx, sql);
   };
   const switched = await activate(ctx.sql, row, releaseId, publish).finally(() => ended());
-  if (!switched) throw new DriverError('transient', 'the deployment was changed');
+  if (!switched) throw new DriverError('transient', 'The deployment was changed while it was activated.');
   await publishRoutes(row.application_id, ctx);
   await appendDeploymentLog(row, ctx, 'deploy', `Deployment ${row.number} is active.`);
   await wakeStackAndQueue(ctx.sql, row);

@@ -88,7 +88,7 @@ export function requireTimeLeft(row: DeploymentRow, ctx: JobContext): number {
   const seconds = ctx.config.buildTimeoutSeconds;
   const left = Date.parse(row.started_at ?? new Date().toISOString()) + seconds * 1000 - Date.now();
   if (left > 0) return left;
-  throw new DeploymentFailure(`The deployment was given up: it did not end within ${formatDuration(seconds)}.`);
+  throw new DeploymentFailure(`The deployment did not finish within ${formatDuration(seconds)}, so it was stopped.`);
 }
 
 /** `90 seconds`, `30 minutes`. */
@@ -122,7 +122,7 @@ export async function abortWhenCanceled<T>(
   try {
     return await work({ signal, deadline: Math.min(ctx.deadline, Date.now() + left) });
   } catch (error) {
-    if (signal.aborted) throw new DriverError('transient', 'the step was ended');
+    if (signal.aborted) throw new DriverError('transient', 'The step was stopped.');
     throw error;
   } finally {
     clearInterval(look);

@@ -42,8 +42,8 @@ export async function runTask(row: DeploymentRow, task: Task, ctx: JobContext): 
 }
 
 const HINTS = {
-  build: 'The last lines of the log of the deployment say more.',
-  release: 'The version before goes on. The log of the deployment says more.',
+  build: 'See the last lines of the deployment log.',
+  release: 'The previous version stays in service. See the deployment log.',
 };
 
 /** Takes a unit away with all that it left. */

@@ -25,8 +25,8 @@ const greedy: [string, RegExp][] = [
 ];
 
 const IN_TIME = new RegExp(
-  '^(The build was ended because the deployment took longer than|The deployment was given up: it did not end ' +
-    `within) ${SECONDS} seconds\\.`,
+  `^(The build was ended because the deployment took longer than|The deployment did not finish within) ` +
+    `${SECONDS} seconds\\.`,
 );
 const endless: [string, RegExp][] = [
   ['sleep 1000 & sleep 1000', IN_TIME],

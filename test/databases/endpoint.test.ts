@@ -167,7 +167,7 @@ describeEngine('postgresql', () =>
           },
           60_000,
         );
-      expect(await logged(/SIGKILL.*started again/)).toMatchObject({ level: 'error', source: 'pooler' });
+      expect(await logged(/SIGKILL.*being restarted/)).toMatchObject({ level: 'error', source: 'pooler' });
       expect(await verdict(address.replace('//app:', '//app:not'))).not.toBeNull();
       expect((await logged(/^ERROR: .*password authentication failed/)).message).not.toContain('0x');
     }, 120_000);

@@ -110,7 +110,7 @@ describePostgresqlWithTools(() => {
       const { body } = await hall.call('GET', place);
       return body.status === 'provisioning' ? body : null;
     });
-    expect(anew.status_reason).toMatch(/^The data of the database were restored.* made anew/);
+    expect(anew.status_reason).toMatch(/^The data of the database were restored.* created again/);
     await available();
     expect((await hall.call('GET', place)).body).toMatchObject({
       status_reason: null,

@@ -150,7 +150,7 @@ describePostgresqlWithTools(() => {
       'the reason',
       async () => (await hall.call('GET', `/v2/databases/${id}`)).body.status_reason,
     );
-    expect(told).toMatch(/started again/);
+    expect(told).toMatch(/being restarted/);
     await eventually(
       'the new server',
       async () => (await hall.call('GET', `/v2/databases/${id}`)).body.status_reason === null || null,

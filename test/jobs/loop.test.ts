@@ -124,7 +124,7 @@ test('transient errors are tried again with growing pauses until the deadline, t
   await until('it has failed', async () => (await statusOf(id)) === 'failed');
   expect(tries.length).toBeGreaterThanOrEqual(3);
   expect(await workshop.row('volumes', id)).toMatchObject({
-    status_reason: 'Given up after 1 minute of tries. The disk did not answer.',
+    status_reason: 'The platform gave up after 1 minute of retries. The disk did not answer.',
     next_at: null,
     last_error: 'the disk did not answer',
   });

@@ -142,7 +142,7 @@ test('a host that does not answer fails the volume at its deadline; a change sta
   writeFileSync(place, 'no directory');
   const [id = ''] = await workshop.addVolumes(1);
   const row = await reach(id, 'failed');
-  expect(row.status_reason).toMatch(/^Given up after/);
+  expect(row.status_reason).toMatch(/^The platform gave up after/);
   expect(row.status_reason).not.toContain(place);
   // Known before anything was made.
   expect(row.driver).toBe('directory');
