@@ -19,7 +19,6 @@ export async function inDatabase<T>(run: (ctx: Context) => Promise<T>): Promise<
   const platform = await openPlatform(loadConfig(process.env), createLog('silent'));
   try {
     const ctx = makeContext(platform, {
-      face: 'system',
       request_id: mintRequestId(),
       address: 'operator',
       user_agent: 'operator',

@@ -10,8 +10,7 @@ import {
   type GraphQLFieldConfig,
 } from 'graphql';
 import type { Context, Topic } from '../core/context';
-import type { FieldValidator } from './field_validator';
-import { refusalOf } from './guard';
+import { admit, projectArgumentOf, type RootOperation } from './admission';
 import { limits } from '../core/limits';
 import type { RootField } from './operations';
 
@@ -62,19 +61,16 @@ const PAGE_ARGUMENTS = new Set(['limit', 'cursor', 'sort', 'order', 'until']);
 /** The schema with a root of subscriptions: `listXLogs` marked @live becomes `followXLogs`, whose events are single rows. */
 export function withSubscriptions(
   schema: GraphQLSchema,
-  fields: Iterable<RootField>,
+  operations: Iterable<RootOperation>,
   live: ReadonlyMap<string, LiveReader>,
-  validators: ReadonlyMap<string, FieldValidator>,
 ): GraphQLSchema {
   const query = schema.getQueryType()?.toConfig().fields ?? {};
-  const followed = [...fields]
-    .filter((field) => field.live)
-    .map((field) => {
-      const config = query[field.name] as GraphQLFieldConfig<unknown, Context>;
-      return [
-        field.name.replace(/^list/, 'follow'),
-        subscription(field, config, live.get(field.name) as LiveReader, validators.get(field.name) as FieldValidator),
-      ] as const;
+  const followed = [...operations]
+    .filter(({ field }) => field.live)
+    .map((operation) => {
+      const { name } = operation.field;
+      const config = query[name] as GraphQLFieldConfig<unknown, Context>;
+      return [name.replace(/^list/, 'follow'), subscription(operation, config, live.get(name) as LiveReader)] as const;
     });
   if (!followed.length) return schema;
   return new GraphQLSchema({
@@ -84,11 +80,11 @@ export function withSubscriptions(
 }
 
 function subscription(
-  field: RootField,
+  operation: RootOperation,
   config: GraphQLFieldConfig<unknown, Context>,
   reader: LiveReader,
-  validate: FieldValidator,
 ): GraphQLFieldConfig<unknown, Context> {
+  const { field } = operation;
   const args = Object.fromEntries(Object.entries(config.args ?? {}).filter(([name]) => !PAGE_ARGUMENTS.has(name)));
   return {
     type: new GraphQLNonNull(rowOf(field, config)),
@@ -97,13 +93,11 @@ function subscription(
     resolve: (row) => row,
     async subscribe(_, given: Record<string, unknown>, ctx) {
       const inner: Context = { ...ctx };
-      const refusal = await refusalOf(
-        inner,
-        field,
-        field.projectArgument ? (given[field.projectArgument] as string | undefined) : undefined,
-      );
-      if (refusal) throw refusal;
-      const following = { reader, ctx: inner, args: validate(given), after: null, signal: ctx.signal };
+      const valid = await admit(inner, operation, {
+        projectId: projectArgumentOf(field, given),
+        readArguments: () => given,
+      });
+      const following = { reader, ctx: inner, args: valid, after: null, signal: ctx.signal };
       // What is wrong with the request shows before the stream begins.
       await reader.read(following.args, inner, null);
       return rowsFrom(following);

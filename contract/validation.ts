@@ -15,6 +15,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import type { FieldError } from '../core/errors';
+import { kindOfType } from './input_types';
 import { listCheck, numberCheck, specOf, stringCheck, type Check, type Spec } from './spec';
 
 export interface Validated {
@@ -89,7 +90,7 @@ function compileObject(schema: GraphQLSchema, type: GraphQLInputObjectType): Obj
 
 /** Fields of the kind, or of its create input, that this input does not take: they are immutable, not unknown. */
 function readOnlyFields(schema: GraphQLSchema, type: GraphQLInputObjectType): Set<string> {
-  const kind = /^(?:Create|Add|Update|Set|Move|Scale)?(\w+?)Input$/.exec(type.name)?.[1] ?? '';
+  const kind = kindOfType(type.name);
   const sources = [schema.getType(kind), schema.getType(`Create${kind}Input`), schema.getType(`Add${kind}Input`)];
   const names = sources.flatMap((source) =>
     isObjectType(source) || isInputObjectType(source) ? Object.keys(source.getFields()) : [],

@@ -120,7 +120,6 @@ export interface Reply {
 }
 
 export interface Context {
-  face: 'rest' | 'graphql' | 'system';
   request_id: string;
   /** Address of the caller after TRUST_PROXY. */
   address: string;

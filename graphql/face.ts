@@ -14,7 +14,7 @@ import type { Context, Identity, ProjectAccess, Reply } from '../core/context';
 import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 import { limits } from '../core/limits';
 import { readSessionCookie } from '../core/session_cookie';
-import type { RestEntry } from '../rest/app';
+import type { RestEntry } from '../rest/exchange';
 import { acceptable } from '../rest/conditional';
 import { acceptsEventStream } from '../rest/event_stream';
 import { asProblem } from '../rest/problem';
@@ -127,9 +127,7 @@ function gate(platform: Platform, { apollo, walk, done }: GateParts, behind: Req
   const handle = async (request: Posted, response: ServerResponse): Promise<void> => {
     const ctx = contextOf(platform, request, response, done);
     try {
-      const caller = await identify(platform, request, ctx.address);
-      if (caller instanceof Problem) return refuseError(platform, caller, request, response);
-      ctx.identity = caller;
+      ctx.identity = await identify(platform, request, ctx.address);
       requireJson(request);
       const { accept } = request.headers;
       const type = acceptsEventStream(accept) ? null : acceptable(accept, 'application/graphql-response+json');
@@ -180,7 +178,7 @@ function contextOf(
   response: ServerResponse,
   done: (entry: RestEntry) => void,
 ): Context {
-  const ctx = requestContext(platform, 'graphql', request, String(response.getHeader('X-Request-Id')));
+  const ctx = requestContext(platform, request, String(response.getHeader('X-Request-Id')));
   const started = performance.now();
   localsOf(response).ctx = ctx;
   response.once('close', () => done(entryOf(request, response, ctx, started)));
@@ -204,11 +202,7 @@ function entryOf(request: IncomingMessage, response: ServerResponse, ctx: Contex
 }
 
 /** Who is calling, before anything of the body is read; null for a stranger. */
-async function identify(
-  platform: Platform,
-  request: IncomingMessage,
-  address: string,
-): Promise<Identity | Problem | null> {
+async function identify(platform: Platform, request: IncomingMessage, address: string): Promise<Identity | null> {
   const { authorization, cookie } = request.headers;
   if (authorization !== undefined) return authenticate(platform, authorization, address);
   const secret = readSessionCookie(platform.config, cookie);

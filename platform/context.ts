@@ -11,15 +11,9 @@ const NOTIFY = named(`select pg_notify('forget', $1)`);
 const RETRY_PAUSE_MS = 50;
 
 /** The context of one HTTP request before anybody is known. */
-export function requestContext(
-  platform: Platform,
-  face: 'rest' | 'graphql',
-  request: IncomingMessage,
-  requestId: string,
-): Context {
+export function requestContext(platform: Platform, request: IncomingMessage, requestId: string): Context {
   const header = request.headers['x-svc-project'];
   return makeContext(platform, {
-    face,
     request_id: requestId,
     address: clientAddress(request, platform.config.trustProxy),
     user_agent: String(request.headers['user-agent'] ?? '').slice(0, 200),
@@ -27,14 +21,13 @@ export function requestContext(
   });
 }
 
-type Origin = Pick<Context, 'face' | 'request_id' | 'address' | 'user_agent' | 'project_header'>;
+type Origin = Pick<Context, 'request_id' | 'address' | 'user_agent' | 'project_header'>;
 type Verbs = Pick<Context, 'access' | 'transact' | 'due' | 'forget' | 'attempt' | 'catalogs'>;
 
 /** A context over the pool; `transact` derives those of transactions. Made for every request: one literal, nothing spread. */
 export function makeContext(platform: Platform, origin: Origin): Context {
   const { access, transact, due, forget, attempt, catalogs } = verbsOf(platform);
   return {
-    face: origin.face,
     request_id: origin.request_id,
     address: origin.address,
     user_agent: origin.user_agent,

@@ -1,32 +1,47 @@
 // `Prefer: wait=N` (RFC 7240 section 4.3): the answer of an operation that starts work is held back until the resource
 // has settled, or N seconds are over. It is then what a GET would answer at that moment.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getNullableType } from 'graphql';
-import { limits } from '../core/limits';
 import type { Operation } from '../contract/operations';
+import { answerTypeOf, readerParams } from '../contract/readers';
+import type { Context } from '../core/context';
+import { limits } from '../core/limits';
+import { abortOnDisconnect } from './disconnect';
+import type { Exchange } from './exchange';
+import type { Handler } from './facade';
 import type { RestResponse } from './idempotency';
+import { asProblem } from './problem';
+import type { Match } from './router';
 
 /** States that end by themselves, by the GraphQL type that has them. */
 export type Transitional = ReadonlyMap<string, readonly string[]>;
 
-/** Reads a resource once more: body and ETag as its GET would answer. Null where it is gone. */
-export type Reread = (
-  getter: Operation,
-  params: Record<string, string>,
-) => Promise<{ body: string; etag: string | null } | null>;
-
-export interface Waiting {
-  seconds: number;
-  /** The operation that reads what `operation` answers with. */
-  getter: Operation;
-  params: Record<string, string>;
-  transitional: readonly string[];
-  /** Aborted when the client is gone or the process stops. */
-  signal: AbortSignal;
-}
-
 const FIRST_POLL_MS = 100;
 const LAST_POLL_MS = 500;
+
+/** Where the client prefers to wait, the answer as it is once the resource has settled or the time is over. */
+export async function waitIfPreferred(
+  exchange: Exchange,
+  { operation, params }: Match,
+  answer: RestResponse,
+): Promise<RestResponse> {
+  const { parts, readers, request, response, ctx } = exchange;
+  const seconds = preferredWait(request.headers.prefer);
+  const reader = readers.get(operation.id);
+  if (seconds === null || !reader || answer.status === 204 || !canWait(operation, parts.transitional)) return answer;
+  const transitional = parts.transitional.get(answerTypeOf(operation)) ?? [];
+  ctx.signal = abortOnDisconnect(response, ctx.signal);
+  const inPath = readerParams(reader, params, answer.body);
+  const handler = parts.handlers.get(reader.operation.id) as Handler;
+  const settled = await waitUntilSettled(answer, { seconds, transitional, signal: ctx.signal }, () =>
+    readAgain(ctx, handler, reader.operation, inPath),
+  );
+  return { ...settled, headers: { ...settled.headers, 'Preference-Applied': `wait=${seconds}` } };
+}
+
+/** Whether an operation starts work that a client can wait for. */
+export function canWait(operation: Operation, transitional: Transitional): boolean {
+  return operation.method !== 'GET' && Boolean(transitional.get(answerTypeOf(operation))?.length);
+}
 
 /** Seconds that the client prefers to wait, at most 60; null without a well-formed preference. */
 export function preferredWait(header: string | string[] | undefined): number | null {
@@ -34,51 +49,31 @@ export function preferredWait(header: string | string[] | undefined): number | n
   return found ? Math.min(Number(found[1]), limits.preferWaitSecondsMax) : null;
 }
 
-/** Prepares, for each mutation whose answer has transitional states, how to read that resource again. */
-export function rereaders(
-  operations: Operation[],
-  transitional: Transitional,
-): Map<string, { getter: Operation; ownId: boolean }> {
-  const getters = operations.filter((operation) => operation.method === 'GET' && !operation.field.list);
-  const found = new Map<string, { getter: Operation; ownId: boolean }>();
-  for (const operation of operations) {
-    const type = typeOf(operation);
-    if (operation.method === 'GET' || !transitional.get(type)?.length) continue;
-    const of = getters.filter((getter) => typeOf(getter) === type);
-    const same = of.find(
-      ({ path }) => path === operation.path || path === operation.path.slice(0, operation.path.lastIndexOf('/')),
-    );
-    const created = of.find(({ path }) => path.endsWith('}'));
-    if (same) found.set(operation.id, { getter: same, ownId: false });
-    else if (created && operation.statuses.includes(201)) found.set(operation.id, { getter: created, ownId: true });
-  }
-  return found;
+interface Wait {
+  seconds: number;
+  transitional: readonly string[];
+  /** Aborted when the client is gone or the process stops. */
+  signal: AbortSignal;
 }
 
-/** Path parameters of the reader: those of the request, and the id of a record that was made. */
-export function paramsFor(
-  { getter, ownId }: { getter: Operation; ownId: boolean },
-  params: Record<string, string>,
-  body: string,
-): Record<string, string> {
-  if (!ownId) return params;
-  const last = getter.params[getter.params.length - 1]?.name as string;
-  return { ...params, [last]: (JSON.parse(body) as { id: string }).id };
-}
+type Reading = { body: string; etag: string | null } | null;
 
-/** The answer once the resource has settled, or the time is over. */
-export async function waitUntilSettled(answer: RestResponse, waiting: Waiting, reread: Reread): Promise<RestResponse> {
-  const end = performance.now() + waiting.seconds * 1000;
+async function waitUntilSettled(
+  answer: RestResponse,
+  { seconds, transitional, signal }: Wait,
+  read: () => Promise<Reading>,
+): Promise<RestResponse> {
+  const end = performance.now() + seconds * 1000;
   let latest = answer;
   let pauseMs = FIRST_POLL_MS;
-  while (isTransitional(latest.body, waiting.transitional) && performance.now() < end && !waiting.signal.aborted) {
-    await sleep(Math.min(pauseMs, end - performance.now()), undefined, { signal: waiting.signal }).catch(() => {});
+  while (isTransitional(latest.body, transitional) && performance.now() < end && !signal.aborted) {
+    await sleep(Math.min(pauseMs, end - performance.now()), undefined, { signal }).catch(() => {});
     pauseMs = Math.min(pauseMs * 1.5, LAST_POLL_MS);
-    const found = await reread(waiting.getter, waiting.params);
+    const found = await read();
     if (!found) break;
     latest = { ...answer, body: found.body, headers: { ...answer.headers, ...(found.etag && { ETag: found.etag }) } };
   }
-  return { ...latest, headers: { ...latest.headers, 'Preference-Applied': `wait=${waiting.seconds}` } };
+  return latest;
 }
 
 function isTransitional(body: string, transitional: readonly string[]): boolean {
@@ -86,4 +81,19 @@ function isTransitional(body: string, transitional: readonly string[]): boolean 
   return status !== undefined && transitional.includes(status);
 }
 
-export const typeOf = (operation: Operation): string => String(getNullableType(operation.field.definition.type));
+/** Body and ETag as the GET would answer; null where the resource is gone. */
+async function readAgain(
+  ctx: Context,
+  handler: Handler,
+  { params }: Operation,
+  inPath: Record<string, string>,
+): Promise<Reading> {
+  const fresh: Context = { ...ctx, loaders: new Map(), reply: { status: null, etag: null, headers: {} } };
+  const args = Object.fromEntries(params.map(({ name, argument }) => [argument, inPath[name]]));
+  try {
+    return { body: await handler(fresh, args), etag: fresh.reply.etag };
+  } catch (error) {
+    if (asProblem(error).code === 'not_found') return null;
+    throw error;
+  }
+}

@@ -1,6 +1,6 @@
 // Finds the operation of a method and path in constant time, and distinguishes 404 from 405.
 import findMyWay, { type HTTPMethod } from 'find-my-way';
-import { problem, type Problem } from '../core/errors';
+import { problem } from '../core/errors';
 import { limits } from '../core/limits';
 import type { Method, Operation } from '../contract/operations';
 
@@ -10,11 +10,8 @@ export interface Match {
 }
 
 export interface Router {
-  /**
-   * Or why there is none: route_not_found, method_not_allowed (with Allow).
-   * @throws malformed_request for bad percent-encoding
-   */
-  match(method: string, path: string): Match | Problem;
+  /** @throws route_not_found, method_not_allowed (with Allow), malformed_request for bad percent-encoding */
+  match(method: string, path: string): Match;
   /** Methods of a path, HEAD and OPTIONS included; empty where there is no such path. */
   allowed(path: string): string[];
 }
@@ -40,11 +37,11 @@ export function buildRouter(operations: Operation[]): Router {
   };
   return {
     allowed,
-    match: (method, path) => find(method === 'HEAD' ? 'GET' : method, path) ?? whyNone(path, allowed(path)),
+    match: (method, path) => find(method === 'HEAD' ? 'GET' : method, path) ?? throwUnmatched(path, allowed(path)),
   };
 }
 
-function whyNone(path: string, allowed: string[]): Problem {
-  if (!allowed.length) return problem('route_not_found', `No operation has the path ${path.slice(0, 200)}.`);
-  return problem('method_not_allowed', undefined, {}, { Allow: allowed.join(', ') });
+function throwUnmatched(path: string, allowed: string[]): never {
+  if (!allowed.length) throw problem('route_not_found', `No operation has the path ${path.slice(0, 200)}.`);
+  throw problem('method_not_allowed', undefined, {}, { Allow: allowed.join(', ') });
 }

@@ -12,9 +12,10 @@ import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/database_backup/download';
 import { pendingMigrations } from '../db/migrate';
 import { buildCore, type Core } from '../resolvers';
-import { restHandler, type RestEntry, type RestHandler, type RestParts } from '../rest/app';
+import { restHandler } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
 import { buildFacade } from '../rest/facade';
+import type { RestEntry, RestHandler, RestParts } from '../rest/exchange';
 import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
 import { addWorkerLag, listenAdmin, openMetrics, type Metrics } from './admin';
@@ -113,7 +114,7 @@ export async function openWeb(
   const config = withPort(platform.config, http.port);
   platform.config = config;
   const done = requestLogger(platform, metrics);
-  const graphql = await graphqlFace(platform, core.schema, graphiqlPage, done);
+  const graphql = await graphqlFace(platform, core.graphqlSchema, graphiqlPage, done);
   opened.splice(-1, 0, () => graphql.stop());
   faces.rest = restHandler(restParts(platform, core, handlers, done));
   faces.express = graphql.gate(expressApp(platform, graphql.router, state));
@@ -157,14 +158,12 @@ function restParts(
   return {
     config,
     table: core.table,
-    validators: core.validators,
-    prepare: core.prepare,
-    confirm: core.confirm,
+    operations: core.operations,
     handlers,
     answers: idempotencyRecords,
     transitional: core.transitional,
     live: core.live,
-    context: (request, requestId) => requestContext(platform, 'rest', request, requestId),
+    context: (request, requestId) => requestContext(platform, request, requestId),
     authenticate: (header, address) => authenticate(platform, header, address),
     document(path) {
       if (path === '/v2/openapi.json') return { type: 'application/json', body: openapi().json };

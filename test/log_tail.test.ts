@@ -34,7 +34,6 @@ const write = (lines: Partial<LogLineInput>[], of: DeployedApplication): Promise
 /** A context as models get it, and the scope of one application. */
 function reader(): Context {
   const ctx = makeContext(service.platform, {
-    face: 'system',
     request_id: 'req',
     address: '',
     user_agent: '',

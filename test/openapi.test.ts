@@ -118,7 +118,9 @@ describe('the OpenAPI document', () => {
       const args = Object.fromEntries(
         operation.params.map(({ name, argument }) => [argument, pathExample(operation, name)]),
       );
-      expect(() => core.validators.get(operation.field.name)?.({ ...args, [body.argument]: example })).not.toThrow();
+      expect(() =>
+        core.operations.get(operation.field.name)?.validate({ ...args, [body.argument]: example }),
+      ).not.toThrow();
     }
   });
 

@@ -41,7 +41,6 @@ it('nothing is made in a project that has just gone, whatever the cache of acces
 
 it('a second try after a deadlock answers for itself', async () => {
   const ctx = makeContext(service.platform, {
-    face: 'rest',
     request_id: mintRequestId(),
     address: '',
     user_agent: '',

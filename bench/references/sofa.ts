@@ -5,7 +5,6 @@ import express from 'express';
 import { useSofa } from 'sofa-api';
 import { loadConfig } from '../../core/config';
 import type { Context } from '../../core/context';
-import { Problem } from '../../core/errors';
 import { mintRequestId } from '../../core/ids';
 import type { Operation } from '../../contract/operations';
 import { buildCore } from '../../resolvers';
@@ -17,7 +16,7 @@ import { announce, usage } from './tables';
 
 async function main(): Promise<void> {
   const platform = await openPlatform(loadConfig(process.env));
-  const { schema, table } = buildCore();
+  const { graphqlSchema: schema, table } = buildCore();
   const app = express();
   app.get('/usage', (_, response) => void response.json(usage()));
   app.use(
@@ -48,10 +47,8 @@ function route({ method, path, params, status }: Operation): {
 
 /** On this face the resolvers check limit, scope, project and arguments. */
 async function context(platform: Platform, request: IncomingMessage): Promise<Context> {
-  const ctx = requestContext(platform, 'graphql', request, mintRequestId());
-  const found = await authenticate(platform, request.headers.authorization, ctx.address);
-  if (found instanceof Problem) throw found;
-  ctx.identity = found;
+  const ctx = requestContext(platform, request, mintRequestId());
+  ctx.identity = await authenticate(platform, request.headers.authorization, ctx.address);
   return ctx;
 }
 

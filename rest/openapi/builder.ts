@@ -1,13 +1,16 @@
 // The components of the document under work. A component is made when something first refers to it, so none is unused.
 import type { GraphQLSchema } from 'graphql';
 import type { OperationTable } from '../../contract/operations';
-import { rereaders, type Transitional } from '../prefer_wait';
+import { readersOf, type Reader } from '../../contract/readers';
+import { canWait, type Transitional } from '../prefer_wait';
 import type { Components, Ref } from './document';
 
 export interface DocumentBuilder {
   schema: GraphQLSchema;
   table: OperationTable;
   components: Components;
+  /** The operation that reads the answer of another one, by its id. */
+  readers: ReadonlyMap<string, Reader>;
   /** Operations whose answer can be held back until the resource has settled. */
   waits: ReadonlySet<string>;
   /** Refers to a component, made once. */
@@ -21,11 +24,14 @@ export function createDocumentBuilder(
 ): DocumentBuilder {
   const components: Components = { schemas: {}, parameters: {}, headers: {}, responses: {}, securitySchemes: {} };
   const begun = new Set<string>();
+  const readers = readersOf(table.operations);
+  const waits = table.operations.filter((operation) => readers.has(operation.id) && canWait(operation, transitional));
   return {
     schema,
     table,
+    readers,
     components,
-    waits: new Set(rereaders(table.operations, transitional).keys()),
+    waits: new Set(waits.map(({ id }) => id)),
     use(kind, name, make) {
       const $ref = `#/components/${kind}/${name}`;
       if (begun.has($ref)) return { $ref };

@@ -1,7 +1,7 @@
 // Headers of answers and requests.
 import { limits } from '../../core/limits';
 import type { Operation } from '../../contract/operations';
-import { isTagged, readerOf } from './response_type';
+import { isTagged } from './response_type';
 import type { DocumentBuilder } from './builder';
 import { usesProjectHeader } from './error_codes';
 import type { Header, Parameter, Ref } from './document';
@@ -58,7 +58,7 @@ export function successHeaders(builder: DocumentBuilder, operation: Operation, s
   const headers: Record<string, Header> = { 'X-Request-Id': REQUEST_ID };
   if (operation.field.scope !== 'none') Object.assign(headers, RATE_HEADERS);
   if (isTagged(operation) || (operation.method !== 'GET' && status !== 204)) headers.ETag = ETAG;
-  if (status === 201 && readerOf(operation, builder.table.operations)) headers.Location = LOCATION;
+  if (status === 201 && builder.readers.has(operation.id)) headers.Location = LOCATION;
   if (operation.method === 'POST') headers['Idempotent-Replayed'] = REPLAYED;
   if (builder.waits.has(operation.id)) headers['Preference-Applied'] = PREFERENCE_APPLIED;
   return refer(builder, headers);

@@ -1,5 +1,6 @@
 // The form of ids: <prefix>_<26 characters>, the prefix learned from the example of the kind's own `id` field.
 import { isObjectType, type GraphQLObjectType } from 'graphql';
+import { kindOfType } from '../../contract/input_types';
 import type { Operation } from '../../contract/operations';
 import { specOf } from '../../contract/spec';
 import type { DocumentBuilder } from './builder';
@@ -22,7 +23,7 @@ export function idSchema(builder: DocumentBuilder, owner: string, field: string)
 
 /** `user_id` of an attachment of a database is that of a user of the database: relatives come before strangers. */
 function familyOf(owner: string): string {
-  return /^(?:Create|Update|Add|Set|Move)?([A-Z][a-z]+)/.exec(owner)?.[1] ?? '';
+  return /^[A-Z][a-z]+/.exec(kindOfType(owner))?.[0] ?? '';
 }
 
 /** The schema of a path parameter: that of the id which operations at that path answer with. */

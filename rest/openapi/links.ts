@@ -1,6 +1,5 @@
 // Links from the operation that creates a resource to those that get, update and delete it.
 import type { Operation } from '../../contract/operations';
-import { readerOf } from './response_type';
 import type { DocumentBuilder } from './builder';
 import { usesProjectHeader } from './error_codes';
 import type { Link } from './document';
@@ -28,8 +27,8 @@ export function linksOf(builder: DocumentBuilder, operation: Operation): Record<
 
 // Where no operation reads a single resource (custom domains), the path below the collection is its own.
 function itemPath(builder: DocumentBuilder, operation: Operation): string | undefined {
-  const reader = readerOf(operation, builder.table.operations);
-  if (reader) return reader.path;
+  const reader = builder.readers.get(operation.id);
+  if (reader) return reader.operation.path;
   const below = builder.table.operations.find(
     (other) => other.path.startsWith(`${operation.path}/{`) && other.path.endsWith('}'),
   );

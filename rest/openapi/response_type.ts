@@ -19,15 +19,3 @@ export function rowType(operation: Operation): GraphQLObjectType | null {
 export function isTagged(operation: Operation): boolean {
   return operation.method === 'GET' && (!operation.field.list || operation.field.global);
 }
-
-/** The operation that reads the resource which this operation creates; null where there is none. */
-export function readerOf(operation: Operation, operations: Operation[]): Operation | null {
-  const type = responseType(operation);
-  if (!type || !operation.statuses.includes(201)) return null;
-  return (
-    operations.find(
-      (other) =>
-        other.method === 'GET' && !other.field.list && other.path.endsWith('}') && responseType(other) === type,
-    ) ?? null
-  );
-}

@@ -1,0 +1,72 @@
+// The one way into the core. REST, GraphQL and subscriptions admit a caller and execute an operation by these two functions,
+// so no face can forget a check or change their order (decision 6). A face itself only finds out which operation is called
+// and who calls.
+import type { Context } from '../core/context';
+import type { FieldValidator } from './field_validator';
+import { requireAllowed } from './guard';
+import type { RootField } from './operations';
+
+export type Arguments = Record<string, unknown>;
+
+/**
+ * A question to the outside world that a mutation needs answered (decision 2). It runs after validation and before the
+ * transaction; the resolver finds the result in `ctx.probed`. A resolver file exports `prepare: { verifyX: hook }`.
+ */
+export type Prepare = (args: Arguments, ctx: Context) => Promise<unknown>;
+
+/**
+ * Waits, after the commit and for a bounded time, until the loop has done what a mutation asked for (decision 2). It changes
+ * nothing of the answer. A resolver file exports `confirm: { rotateX: hook }`.
+ */
+export type Confirm = (args: Arguments, ctx: Context) => Promise<void>;
+
+/** A root field with all that a call of it needs. */
+export interface RootOperation {
+  field: RootField;
+  validate: FieldValidator;
+  prepare?: Prepare;
+  confirm?: Confirm;
+}
+
+export interface CallRequest {
+  /** The project that the call names in its path or arguments, if the operation takes it from there. */
+  projectId: string | undefined;
+  /** The arguments as they were sent. Called once the caller is admitted, since a stranger's body is not read. */
+  readArguments(): Arguments | Promise<Arguments>;
+}
+
+/**
+ * Checks the caller, then the request. Sets the context's project.
+ * @returns the arguments in their normal form
+ * @throws what guard.ts, `readArguments` and the validator throw, in this order
+ */
+export async function admit(
+  ctx: Context,
+  { field, validate }: RootOperation,
+  request: CallRequest,
+): Promise<Arguments> {
+  await requireAllowed(ctx, field, request.projectId);
+  return validate(await request.readArguments());
+}
+
+/**
+ * Runs an admitted operation: a query at once, a mutation between its hooks and in one transaction.
+ * @param run replays, or finds the resource and checks If-Match, references, state, uniqueness and quotas
+ */
+export async function execute<Result>(
+  ctx: Context,
+  { field, prepare, confirm }: RootOperation,
+  args: Arguments,
+  run: (inner: Context) => Promise<Result>,
+): Promise<Result> {
+  if (field.kind === 'query') return run(ctx);
+  ctx.probed = await prepare?.(args, ctx);
+  const result = await ctx.transact(run);
+  await confirm?.(args, ctx);
+  return result;
+}
+
+/** The value of a field's project argument, where GraphQL arguments have it. */
+export function projectArgumentOf({ projectArgument }: RootField, args: Arguments): string | undefined {
+  return projectArgument ? (args[projectArgument] as string | undefined) : undefined;
+}
