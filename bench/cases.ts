@@ -221,7 +221,8 @@ function postgraphileList(seed: Seed): Stream {
   const answers = new Map(
     seed.projects.map((project) => [
       project,
-      `{"data":{"allVolumes":{"nodes":${JSON.stringify(withApplications(project).map(inItsNames))},"pageInfo":{"endCursor":"`,
+      '{"data":{"allVolumes":{"nodes":' +
+        `${JSON.stringify(withApplications(project).map(inItsNames))},"pageInfo":{"endCursor":"`,
     ]),
   );
   return () => {

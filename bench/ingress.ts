@@ -102,10 +102,13 @@ async function compare(
   const [a, b] = [best(direct ?? []), best(through ?? [])];
   const ratio = b.rps / a.rps;
   const verdict = target ? `≥ ${TARGET}: ${ratio >= TARGET ? 'met' : 'MISSED'}` : '';
-  return (
-    '| ' +
-    `${[name, a.rps.toFixed(0), b.rps.toFixed(0), ratio.toFixed(2), a.p99.toFixed(1), b.p99.toFixed(1), a.cpuMicroseconds.toFixed(1), b.cpuMicroseconds.toFixed(1), verdict].join(' | ')} |`
-  );
+  const figures = [
+    a.rps.toFixed(0),
+    b.rps.toFixed(0),
+    ratio.toFixed(2),
+    ...[a.p99, b.p99, a.cpuMicroseconds, b.cpuMicroseconds].map((value) => value.toFixed(1)),
+  ];
+  return `| ${[name, ...figures, verdict].join(' | ')} |`;
 }
 
 async function measure(part: Part, next: () => Shot, milliseconds: number): Promise<Measured> {

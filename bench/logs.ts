@@ -114,10 +114,8 @@ async function ask({ port, key, project, application }: Ready, ms: number): Prom
 }
 
 function row(name: string, { volumes, logs }: Times): string {
-  return (
-    '| ' +
-    `${[name, ...[volumes, logs].flatMap((times) => [0.5, 0.99].map((share) => quantile(times, share).toFixed(1)))].join(' | ')} |`
-  );
+  const figures = [volumes, logs].flatMap((times) => [0.5, 0.99].map((share) => quantile(times, share).toFixed(1)));
+  return `| ${[name, ...figures].join(' | ')} |`;
 }
 
 function quantile(times: number[], share: number): number {

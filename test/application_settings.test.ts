@@ -239,8 +239,11 @@ it('names the changed settings in the activity, without values', async () => {
 
 it('is the same on GraphQL', async () => {
   const id = path.split('/')[3];
-  const fields = `application_id build { builder buildpack_builder buildpacks dockerfile_path root_directory build_command } run { release_command shutdown_grace_seconds }
-    http { port force_https request_timeout_seconds sticky_sessions } health_check { type path interval_seconds timeout_seconds failure_threshold grace_period_seconds }
+  const fields = `application_id
+      build { builder buildpack_builder buildpacks dockerfile_path root_directory build_command }
+      run { release_command shutdown_grace_seconds }
+    http { port force_https request_timeout_seconds sticky_sessions }
+      health_check { type path interval_seconds timeout_seconds failure_threshold grace_period_seconds }
     previews { auto_create expire_after_days } maintenance_mode log_retention_days`;
   const changed = await service.graphql(
     `mutation ($id: ID!) { updateApplicationSettings(id: $id,

@@ -360,7 +360,7 @@ describe('connections to PostgreSQL', () => {
   const server = (room: number): Sql => ({ query: async () => [{ room }] }) as unknown as Sql;
   const config = { webConcurrency: 8, databasePoolSize: 10 };
 
-  test('are as many as the setting says where all fit, fewer where they do not, and refused where two each do not', async () => {
+  test('are as many as the setting says, fewer where not all fit, and refused where two each do not fit', async () => {
     expect(await poolSizeThatFits(server(297), config)).toBe(10);
     // 24 are the first process's and spare ones; each of the eight has one beside its pool.
     expect(await poolSizeThatFits(server(97), config)).toBe(8);

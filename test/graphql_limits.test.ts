@@ -44,6 +44,7 @@ const repeat = (count: number, make: (index: number) => string, between = ' '): 
 const nest = (levels: number, open: string, core: string): string =>
   `${repeat(levels, () => `${open} {`)} ${core} ${repeat(levels, () => '}')}`;
 
+const TYPES_OF_TYPES = 'types { fields { type { fields { args { type { name kind description } } } } } }';
 const hostile: [string, string, RegExp][] = [
   [
     'too deep by relations',
@@ -86,8 +87,7 @@ const hostile: [string, string, RegExp][] = [
   ['selections beyond all reading', `{ ${repeat(2_000, (n) => `a${n}: getMe { kind }`)} }`, /selections/],
   [
     'introspection that multiplies',
-    `{
-      ${repeat(15, (n) => `a${n}: __schema { types { fields { type { fields { args { type { name kind description } } } } } } }`)} }`,
+    `{ ${repeat(15, (n) => `a${n}: __schema { ${TYPES_OF_TYPES} }`)} }`,
     /introspection/,
   ],
 ];

@@ -20,7 +20,7 @@ const running = (application: TestApplication, count: number): Promise<unknown> 
     return data.length === count && data.every(({ status }: { status: string }) => status === 'running');
   });
 
-test('no port is left: a new version is refused with the reason, the old one goes on; with a port again all is well', async () => {
+test('without a free port a new version is refused with the reason, and the old one goes on', async () => {
   const [one, two] = [await service.application(nodeApp('one')), await service.application(nodeApp('two'))];
   for (const application of [one, two]) expect((await application.deploy()).status).toBe('active');
   const { id } = (await two.get('/processes')).data[0];
@@ -40,7 +40,7 @@ test('no port is left: a new version is refused with the reason, the old one goe
   await nothingOrphaned(service);
 }, 60_000);
 
-test('an app that leaks memory is ended at the size of its process type and started again; its log says why', async () => {
+test('an app that leaks memory is ended at the size of its process type and restarted; its log says why', async () => {
   const application = await service.application(
     webCommand('node server.js', {
       'server.js':
@@ -54,12 +54,15 @@ test('an app that leaks memory is ended at the size of its process type and star
   await eventually('an answer', async () => (await application.visit()).body === 'well');
   const lines = (await application.get('/logs?source=system')).data.map(({ message }: { message: string }) => message);
   expect(lines.join('\n')).toMatch(
-    /web: The app was ended because it used more than \d+ MB of memory\. Choose a larger size, or reduce the memory that it uses\./,
+    new RegExp(
+      'web: The app was ended because it used more than \\d+ MB of memory\\. ' +
+        'Choose a larger size, or reduce the memory that it uses\\.',
+    ),
   );
   await nothingOrphaned(service);
 }, 60_000);
 
-test(`${CONNECTIONS} connections to one application at once: each is answered or told to come again, and others notice nothing`, async () => {
+test(`${CONNECTIONS} connections to one application: each is answered or refused, others notice nothing`, async () => {
   const [application, neighbour] = [
     await service.application(nodeApp('busy')),
     await service.application(nodeApp('quiet')),
@@ -95,7 +98,8 @@ let ended = 0;
 const sockets = Array.from({ length: Number(count) }, () => {
   const socket = net.connect({ port: Number(port), host: '127.0.0.1' });
   let text = '';
-  const go = () => (connected += 1) === sockets.length && sockets.forEach((one) => one.write('GET /slow HTTP/1.1\\r\\nHost: ' + host + '\\r\\nConnection: close\\r\\n\\r\\n'));
+  const request = 'GET /slow HTTP/1.1\\r\\nHost: ' + host + '\\r\\nConnection: close\\r\\n\\r\\n';
+  const go = () => (connected += 1) === sockets.length && sockets.forEach((one) => one.write(request));
   const end = (error) => {
     if (text.startsWith('HTTP/1.1 200') && text.includes('slow busy')) counts.answered += 1;
     else if (text.startsWith('HTTP/1.1 503') && text.includes('too many open requests')) counts.busy += 1;

@@ -37,7 +37,7 @@ async function door(): Promise<Door> {
   return made;
 }
 
-test('the database restarts while versions are built, released and started; requests to applications are answered all the time', async () => {
+test('the database restarts during deployments: they finish, and applications answer all the time', async () => {
   const [inBuild, inRelease, inStart] = await Promise.all([door(), door(), door()]);
   const serving = await service.application(nodeApp('serving'));
   expect((await serving.deploy()).status).toBe('active');

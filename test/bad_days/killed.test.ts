@@ -61,7 +61,7 @@ const queuedAs = (application: TestApplication, id: string, status: string): Pro
     async () => (await application.get(`/deployments/${id}`)).status === status,
   );
 
-test('killed while deployments wait, fetch, build, release and come up, and while applications run, crash, stop and go', async () => {
+test('killed at any stage of a deployment, and while applications run, crash, stop and are deleted', async () => {
   const held = await Promise.all([door(), door(), door()]);
   const [inBuild, inRelease, inStart] = held as [Door, Door, Door];
   const long = { health_check: { grace_period_seconds: 90, interval_seconds: 5, timeout_seconds: 4 } };

@@ -158,7 +158,10 @@ describe('the key file', () => {
       program,
       `
       const { loadKeyRing } = require('./secrets');
-      process.once('message', () => process.send(loadKeyRing({ setting: null, dataDir: process.argv[2] })[0].id, () => process.disconnect()));
+      process.once('message', () => {
+        const [first] = loadKeyRing({ setting: null, dataDir: process.argv[2] });
+        process.send(first.id, () => process.disconnect());
+      });
       process.send('ready');`,
     );
     const ids = await race(program, join(directory, 'data'));

@@ -4,7 +4,8 @@ import { describeEngine, eventually, inDatabasePlace, type Place } from '../supp
 
 const SERVER = `
 const http = require('http');
-http.createServer((request, response) => response.end(new URL(process.env.DATABASE_URL).password)).listen(process.env.PORT);
+const password = new URL(process.env.DATABASE_URL).password;
+http.createServer((request, response) => response.end(password)).listen(process.env.PORT);
 `;
 
 describeEngine('postgresql', () => {

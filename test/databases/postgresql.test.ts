@@ -27,7 +27,7 @@ describeEngine('postgresql', () => {
     return Object.fromEntries(rows.map(({ name, setting }) => [name, setting]));
   };
 
-  test('a database is made, used, given a new password, stopped, started, made larger and deleted without a trace', async () => {
+  test('a database is created, used, rotated, stopped, started, resized and deleted without a trace', async () => {
     const database = await hall.create({ name: 'orders', engine: 'postgresql' });
     expect([database.status, database.status_reason]).toEqual(['available', null]);
     const { body: login } = await hall.call('GET', `/v2/databases/${database.id}/credentials`);

@@ -27,7 +27,7 @@ describeEngine('redis', () => {
   const as = (address: string, user: { username: string; password: string }): string =>
     address.replace(/\/\/[^@]*@/, `//${user.username}:${user.password}@`);
 
-  test('a database keeps its keys through a new password, a backup, stops, restarts and a restore; its replica follows', async () => {
+  test('a database keeps its keys through rotation, stop, restart and restore; its replica follows', async () => {
     const database = await hall.create({ name: 'cache', engine: 'redis' });
     expect([database.status, database.status_reason, database.database_name]).toEqual(['available', null, null]);
     const { body: login } = await hall.call('GET', `/v2/databases/${database.id}/credentials`);

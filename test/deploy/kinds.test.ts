@@ -77,7 +77,7 @@ test('Node.js with a build step, static files, Python, all at once', async () =>
   expect((await python.visit()).body).toBe('p1');
 }, 60_000);
 
-test('a Procfile with web, worker and release: the release command runs before, the worker when it is scaled', async () => {
+test('a Procfile with web, worker and release: the release command first, the worker once scaled', async () => {
   const application = await service.application(procfileApp('f1'));
   const deployment = await deployed(application);
   expect((await application.visit()).body).toBe('f1 released');

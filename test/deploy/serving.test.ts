@@ -114,7 +114,8 @@ test('a version that does not become healthy never gets a request, and the old o
   const traffic = application.traffic('/', 2);
   application.push({
     ...nodeApp('bad'),
-    'server.js': `require('http').createServer((q, a) => a.writeHead(500).end('bad')).listen(process.env.PORT, '127.0.0.1')`,
+    'server.js': `require('http').createServer((q, a) => a.writeHead(500).end('bad'))
+      .listen(process.env.PORT, '127.0.0.1')`,
   });
   const failed = await application.deploy();
   expect(failed.status).toBe('failed');

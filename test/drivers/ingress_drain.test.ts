@@ -64,7 +64,7 @@ test('drained before the routes change, with others left', async () => {
   expect(late).toBe(0);
 });
 
-test('an open request holds a drain until it ends, a slow one until its time; an unknown instance holds nothing', async () => {
+test('a drain waits for open requests until its deadline, for an unknown instance not at all', async () => {
   const held: (() => void)[] = [];
   const app = await startApp((_, response) => void held.push(() => response.end('done')));
   const front = await openFront([routeOf([app])]);

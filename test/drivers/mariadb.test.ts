@@ -198,7 +198,7 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
     expect((await trial.runtime.find(`${spec.id}.server`))!.pid).toBe(before);
   });
 
-  test('a backup, rows lost, the backup restored: the rows are back; the same restore again finds that it is done', async () => {
+  test('a restored backup brings lost rows back; the same restore again finds that it is done', async () => {
     await app('CREATE PROCEDURE two() SELECT 2 AS two', 'CREATE VIEW v AS SELECT id FROM t');
     const made = await driver.backup(spec, 'bkp_one', ctx());
     expect(made.manifest).toMatchObject({ engine: 'mariadb', server_id: spec.id, series: spec.version });
@@ -340,7 +340,8 @@ const killedProgram = `
     console.log('ready');
     while (true) {
       await driver.ensure(spec, driverContext(20000));
-      await driver.restore(spec, { id: 'killed' + Math.random(), server_id: backupOf, backup_id: 'bkp_one', until: null }, driverContext(20000));
+      const source = { id: 'killed' + Math.random(), server_id: backupOf, backup_id: 'bkp_one', until: null };
+      await driver.restore(spec, source, driverContext(20000));
     }
   })().catch((error) => { console.error(error); process.exit(1); });
 `;

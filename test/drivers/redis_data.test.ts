@@ -269,7 +269,8 @@ const killedProgram = `
     console.log('ready');
     while (true) {
       await driver.ensure(spec, driverContext(20000));
-      await driver.restore(spec, { id: restoreId + Math.random(), server_id: backupOf, backup_id: 'bkp_one', until: null }, driverContext(20000));
+      const source = { id: restoreId + Math.random(), server_id: backupOf, backup_id: 'bkp_one', until: null };
+      await driver.restore(spec, source, driverContext(20000));
     }
   })().catch((error) => { console.error(error); process.exit(1); });
 `;

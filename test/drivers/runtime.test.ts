@@ -195,7 +195,9 @@ describe.each(possible)('units in %s', (_name, variant) => {
     );
     const program = `
       const [options, spec] = JSON.parse(process.argv[1]);
-      require('./drivers/runtime/local').openLocalRuntime(options).then((runtime) => runtime.start(spec, { deadline: Infinity, signal: AbortSignal.timeout(20000) })).then((handle) => console.log(JSON.stringify(handle)));
+      const ctx = { deadline: Infinity, signal: AbortSignal.timeout(20000) };
+      require('./drivers/runtime/local').openLocalRuntime(options)
+        .then((runtime) => runtime.start(spec, ctx)).then((handle) => console.log(JSON.stringify(handle)));
       setInterval(() => {}, 1000);`;
     const child = spawnProgram(program, [JSON.stringify([trial.options, spec])]);
     const handle = JSON.parse(await firstOutput(child));
@@ -213,7 +215,11 @@ describe.each(possible)('units in %s', (_name, variant) => {
   test('a control plane that is killed anywhere in a start leaves one unit, not two', async () => {
     const program = `
       const [options, spec] = JSON.parse(process.argv[1]);
-      require('./drivers/runtime/local').openLocalRuntime(options).then((runtime) => { console.log('ready'); return runtime.start(spec, { deadline: Infinity, signal: AbortSignal.timeout(20000) }); });
+      const ctx = { deadline: Infinity, signal: AbortSignal.timeout(20000) };
+      require('./drivers/runtime/local').openLocalRuntime(options).then((runtime) => {
+        console.log('ready');
+        return runtime.start(spec, ctx);
+      });
       setInterval(() => {}, 1000);`;
     for (const ms of [0, 4, 8, 12, 20, 35]) {
       const id = `ins_killed${ms}`;

@@ -141,7 +141,7 @@ describe('what is wanted', () => {
 });
 
 describe('files', () => {
-  test('are those of the commit: modes, links as they are, attributes that hide nothing; again after half an export', async () => {
+  test('are those of the commit, with modes, links and what attributes hide; also after half an export', async () => {
     const id = bench.fresh('app');
     const sha = server.makeRepository(id, {
       'run.sh': { mode: '100755', content: '#!/bin/sh\n' },

@@ -177,7 +177,8 @@ describe.each(possible)('limits in %s', (_name, variant) => {
         const state = await runtime.inspect(handle);
         const { lines } = await runtime.readLog(spec.id, null);
         await runtime.destroy(spec.id, ctx);
-        console.log(JSON.stringify({ facts, state, lines: lines.map((line) => line.text), left: await runtime.list() }));
+        const left = await runtime.list();
+        console.log(JSON.stringify({ facts, state, lines: lines.map((line) => line.text), left }));
         process.exit(0);
       })();`;
       const child = spawnProgram(program, [JSON.stringify([{ ...trial.options, sandbox, directory }, spec])], {

@@ -109,7 +109,7 @@ test('only what an answer shows changes the ETag, and the version is left to the
   expect(revisions).toEqual([1, 1, 2]);
 });
 
-test('transient errors are tried again with growing pauses until the deadline, then the row fails; a change starts again', async () => {
+test('transient errors are retried with backoff until the deadline, then the row fails until it changes', async () => {
   let broken = true;
   const tries: number[] = [];
   start(

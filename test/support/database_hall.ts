@@ -10,7 +10,7 @@ import type { EngineId } from '../../drivers/database';
 import { processesWith, signalAll } from './processes';
 import { startService, type Answer, type CallOptions, type TestService } from './service';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends; the OpenAPI check types them */
+/* eslint-disable @typescript-eslint/no-explicit-any -- the OpenAPI check types what the service sends */
 export interface Hall {
   service: TestService;
   databaseDir: string;
@@ -98,11 +98,13 @@ export async function openHall(settings: Record<string, string> = {}): Promise<H
     for (;;) {
       const { body } = await call('GET', `/v2/databases/${id}`);
       if (['available', 'stopped', 'failed'].includes(body.status)) return body;
-      if (performance.now() > until)
-        throw new Error(
-          `the database is still ${body.status}: ` +
-            `${JSON.stringify(await service.sql('select status, status_reason, last_error, attempts from databases where id = $1', [id]))}`,
+      if (performance.now() > until) {
+        const rows = await service.sql(
+          'select status, status_reason, last_error, attempts from databases where id = $1',
+          [id],
         );
+        throw new Error(`the database is still ${body.status}: ${JSON.stringify(rows)}`);
+      }
       await sleep(100);
     }
   };
@@ -160,11 +162,10 @@ export async function openHall(settings: Record<string, string> = {}): Promise<H
 async function goneFrom(service: TestService, query: string, id: string): Promise<void> {
   const until = performance.now() + WITHIN_MS;
   while ((await service.sql(query, [id])).length) {
-    if (performance.now() > until)
-      throw new Error(
-        `${id} is not gone: ` +
-          `${JSON.stringify(await service.sql('select last_error, attempts, next_at from databases where id = $1', [id]))}`,
-      );
+    if (performance.now() > until) {
+      const rows = await service.sql('select last_error, attempts, next_at from databases where id = $1', [id]);
+      throw new Error(`${id} is not gone: ${JSON.stringify(rows)}`);
+    }
     await sleep(100);
   }
 }

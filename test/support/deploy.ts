@@ -8,7 +8,7 @@ import { openLocalRuntime } from '../../drivers/runtime/local';
 import { startGitServer, type GitFiles, type GitServer } from './git_server';
 import { startService, type TestService } from './service';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends; the OpenAPI check types them */
+/* eslint-disable @typescript-eslint/no-explicit-any -- the OpenAPI check types what the service sends */
 export interface DeployService extends TestService {
   git: GitServer;
   runtimeDir: string;

@@ -43,7 +43,10 @@ export function embeddedHome(): Home {
   function hold(user: { uid?: number; gid?: number } = {}): { process: ChildProcess; url: Promise<string> } {
     const program = `
     require('./platform/embedded.ts').openEmbedded({ dataDir: process.argv[1], flags: ${JSON.stringify(FLAGS)} })
-      .then(({ url }) => console.log(url), (error) => { console.error(error.constructor.name + ': ' + error.message); process.exit(1); });
+      .then(({ url }) => console.log(url), (error) => {
+        console.error(error.constructor.name + ': ' + error.message);
+        process.exit(1);
+      });
     setInterval(() => {}, 1000);`;
     const child = spawnProgram(program, [self.dataDir], user);
     holders.push(child);

@@ -18,7 +18,7 @@ import { buildFaces, startService as serve } from '../../server/service';
 import { createTestDatabase } from './database';
 import { responseChecker, type ResponseChecker } from './openapi_check';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends; the OpenAPI check types them */
+/* eslint-disable @typescript-eslint/no-explicit-any -- the OpenAPI check types what the service sends */
 export interface Answer {
   status: number;
   headers: Headers;

@@ -14,7 +14,7 @@ export interface PublishedOperation {
   paginated: boolean;
 }
 
-const FILE = path.resolve(__dirname, '../golden/operations.tsv');
+const FILE = path.resolve(__dirname, '../../docs/contract/operations.tsv');
 
 /** All rows, built or not, in the order of the specification. */
 export const published: readonly PublishedOperation[] = readFileSync(FILE, 'utf8')

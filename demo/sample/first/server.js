@@ -12,9 +12,10 @@ const items = Array.from({ length: 50 }, (_, index) => ({
   cents: 100 * index + 99,
 }));
 const escaped = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+const row = ({ name, note, cents }) =>
+  `<tr><td>${escaped(name)}</td><td>${escaped(note)}</td><td>${(cents / 100).toFixed(2)}</td></tr>`;
 const shop = () =>
-  `<!doctype html>\n<title>${escaped(greeting)}</title>\n` +
-  `<table>${items.map(({ name, note, cents }) => `<tr><td>${escaped(name)}</td><td>${escaped(note)}</td><td>${(cents / 100).toFixed(2)}</td></tr>`).join('\n')}</table>\n`;
+  `<!doctype html>\n<title>${escaped(greeting)}</title>\n<table>${items.map(row).join('\n')}</table>\n`;
 
 const server = createServer((request, response) => {
   if (request.url === '/about') return response.end(JSON.stringify({ greeting, instance, port: Number(PORT) }));
