@@ -50,6 +50,8 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
   connection: UpstreamConnection | null;
   tried: Upstream[];
   attempts: number;
+  /** Its kept connection was closed before the first byte: only the same instance may get it once more. */
+  resending: boolean;
   body: BodyState;
   /** The last piece of the answer that came, held until it is known whether it is the very last. */
   pending: Buffer | null;
@@ -63,7 +65,6 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
 }
 
 const AVOID_MS = 1_000;
-const ATTEMPTS = 4;
 /** Below this, one string with the head costs less than two pieces. */
 const SMALL_BYTES = 4_096;
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
@@ -73,6 +74,7 @@ const NOT_SENT = {
   upstream: null,
   connection: null,
   attempts: 0,
+  resending: false,
   pending: null,
   answered: false,
   ended: false,
@@ -129,12 +131,16 @@ export function beginProxying(
 }
 
 /** Sends the request to an instance, to the next one where one refuses the connection. */
-export function sendToInstance(proxied: ProxiedRequest): void {
-  const { ingress, site, request, caller, upgrade } = proxied;
+export function chooseInstance(proxied: ProxiedRequest): void {
+  const { site, request, tried } = proxied;
+  const upstream = chooseUpstream(site, tried, request.headers.cookie, performance.now());
+  if (upstream !== null) return sendToInstance(proxied, upstream);
+  sendPage(proxied, tried.length > 0 ? pageOf('refused') : noTargetPage(site.route.state));
+}
+
+function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
+  const { ingress, request, caller, upgrade } = proxied;
   const now = performance.now();
-  const upstream = chooseUpstream(site, proxied.tried, request.headers.cookie, now);
-  if (upstream === null)
-    return sendPage(proxied, proxied.tried.length > 0 ? pageOf('refused') : noTargetPage(site.route.state));
   proxied.upstream = upstream;
   proxied.owner.instance_id = upstream.instanceId;
   proxied.touchedMs = now;
@@ -248,6 +254,8 @@ function onDrained(this: ProxiedRequest): void {
   this.request.resume();
 }
 
+// An instance may close a kept connection at any moment, also in this one: then it never saw the request, and still
+// lives. One that has ended may have ended because of the request: no other instance gets it.
 function onBroken(this: ProxiedRequest): void {
   const { connection, upstream } = this;
   releaseUpstream(this);
@@ -259,10 +267,12 @@ function onBroken(this: ProxiedRequest): void {
   if (!connection.connected) {
     this.tried.push(upstream);
     upstream.avoidUntil = performance.now() + AVOID_MS;
-    return sendToInstance(this);
+    return this.resending ? sendPage(this, pageOf('broken')) : chooseInstance(this);
   }
-  if (connection.reused && !connection.receivedBytes && isRepeatable(this) && this.attempts < ATTEMPTS)
-    return sendToInstance(this);
+  if (connection.reused && !connection.receivedBytes && isRepeatable(this) && !this.resending) {
+    this.resending = true;
+    return sendToInstance(this, upstream);
+  }
   sendPage(this, pageOf('broken'));
 }
 

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { bodyOf } from './request_body';
 import { hasCertificate } from './tls_contexts';
-import { sendToInstance, beginProxying, type InboundRequest, type ProxiedRequest } from './proxied_request';
+import { chooseInstance, beginProxying, type InboundRequest, type ProxiedRequest } from './proxied_request';
 import { callerOf } from './forwarded_head';
 import type { IngressState } from './ingress_state';
 import { pageOf, render, type Page } from './pages';
@@ -47,7 +47,7 @@ function admitRequest(proxied: ProxiedRequest): void {
   if (site.route.maintenance) return sendPage(proxied, pageOf('maintenance'));
   if (Number(request.headers['content-length'] ?? 0) > ingress.limits.bodyBytes)
     return sendPage(proxied, pageOf('body_too_large'));
-  sendToInstance(proxied);
+  chooseInstance(proxied);
 }
 
 function redirectToHttps(proxied: ProxiedRequest): void {

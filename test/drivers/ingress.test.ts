@@ -2,16 +2,9 @@
 import http from 'node:http';
 import net from 'node:net';
 import type { Route } from '../../drivers/ingress';
-import { ask, closeAll, openFront, raw, routeOf, startApp, startRawApp, until, type App } from '../support/ingress';
+import { ask, closeAll, openFront, raw, mirror, routeOf, startApp } from '../support/ingress';
 
 afterEach(closeAll);
-
-/** An application that says its name and what it saw. */
-const mirror = (name: string): Promise<App> =>
-  startApp((request, response) => {
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ name, url: request.url, headers: request.headers, raw: request.rawHeaders }));
-  });
 
 describe('hosts', () => {
   test('exact, then the wildcard one label up; case, port and trailing dot do not count', async () => {
@@ -103,87 +96,6 @@ describe('hosts', () => {
     expect([await status(), await status('h77.example.com'), await status('h78.example.com')]).toEqual([200, 503, 503]);
     front.ingress.replaceApplicationRoutes('app_77', []);
     expect([await status(), await status('h77.example.com'), await status('h78.example.com')]).toEqual([200, 404, 503]);
-  });
-});
-
-describe('balancing', () => {
-  test('in turn among equals, the least busy first', async () => {
-    const held: (() => void)[] = [];
-    const counts = { a: 0, b: 0 };
-    const app = (name: 'a' | 'b') =>
-      startApp((request, response) => {
-        counts[name] += 1;
-        if (request.url === '/hold') held.push(() => response.end());
-        else response.end(name);
-      });
-    const front = await openFront([routeOf([await app('a'), await app('b')])]);
-    for (let index = 0; index < 10; index += 1) await ask(front);
-    expect(counts).toEqual({ a: 5, b: 5 });
-    const first = ask(front, { path: '/hold' });
-    await until(() => held.length === 1);
-    const bodies = [];
-    for (let index = 0; index < 4; index += 1) bodies.push((await ask(front)).body);
-    expect(new Set(bodies).size).toBe(1);
-    held.forEach((release) => release());
-    await first;
-  });
-
-  test('a sticky route keeps a visitor with an instance while it is there', async () => {
-    const apps = [await mirror('a'), await mirror('b'), await mirror('c')];
-    const front = await openFront([routeOf(apps, { sticky: true })]);
-    const { headers, body } = await ask(front);
-    const [cookie = ''] = headers['set-cookie'] ?? [];
-    expect(cookie).toMatch(/^platform_instance=[\w-]{22}; Path=\/; HttpOnly; SameSite=Lax$/);
-    expect(cookie).not.toContain('ins_');
-    const name = JSON.parse(body).name;
-    for (let index = 0; index < 6; index += 1) {
-      const again = await ask(front, { headers: { cookie: `a=b; ${cookie.split(';')[0]}` } });
-      expect(JSON.parse(again.body).name).toBe(name);
-      expect(again.headers['set-cookie']).toBeUndefined();
-    }
-    const left = apps.filter((_, index) => 'abc'[index] !== name);
-    front.ingress.replaceApplicationRoutes('app_1', [routeOf(left, { sticky: true })]);
-    const moved = await ask(front, { headers: { cookie: cookie.split(';')[0] } });
-    expect(JSON.parse(moved.body).name).not.toBe(name);
-    expect(moved.headers['set-cookie']).toHaveLength(1);
-  });
-
-  test('an instance that refuses is passed over, also by a request with a body', async () => {
-    const gone = await mirror('gone');
-    const live = await startApp((request, response) => {
-      let size = 0;
-      request.on('data', (chunk: Buffer) => (size += chunk.length)).on('end', () => response.end(String(size)));
-    });
-    await gone.close();
-    const front = await openFront([routeOf([gone, live])]);
-    for (let index = 0; index < 6; index += 1)
-      expect((await ask(front, { method: 'POST', body: Buffer.alloc(200_000) })).body).toBe('200000');
-    for (let index = 0; index < 6; index += 1) expect((await ask(front)).status).toBe(200);
-    expect(front.lines.every((line) => line.instance_id === live.instance_id)).toBe(true);
-  });
-
-  test('a connection that was kept and closed meanwhile costs no request that may be repeated', async () => {
-    let connections = 0;
-    // Answers one request on each connection and closes it when the second comes.
-    const app = await startRawApp((socket) => {
-      connections += 1;
-      let requests = 0;
-      socket.on('data', () =>
-        (requests += 1) === 1 ? socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok') : socket.destroy(),
-      );
-    });
-    const front = await openFront([routeOf([app])]);
-    for (let index = 0; index < 5; index += 1) expect((await ask(front)).body).toBe('ok');
-    expect(connections).toBe(5);
-  });
-
-  test('a request that may have been acted on is not repeated', async () => {
-    let seen = 0;
-    const app = await startApp((request) => ((seen += 1), request.socket.destroy()));
-    const front = await openFront([routeOf([app])]);
-    expect((await ask(front, { method: 'POST', body: 'x' })).status).toBe(502);
-    expect((await ask(front)).status).toBe(502);
-    expect(seen).toBe(2);
   });
 });
 

@@ -54,6 +54,13 @@ export async function startApp(listener: RequestListener): Promise<App> {
   return { instance_id: `ins_${apps}`, port, server, close };
 }
 
+/** An application that says its name and what it saw. */
+export const mirror = (name: string): Promise<App> =>
+  startApp((request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ name, url: request.url, headers: request.headers, raw: request.rawHeaders }));
+  });
+
 /** An application that speaks no HTTP of Node's: each connection goes to the function. */
 export async function startRawApp(onSocket: (socket: Socket) => void): Promise<Target & { sockets: Set<Socket> }> {
   const sockets = new Set<Socket>();

@@ -1,0 +1,134 @@
+// Timeouts and bounds of the ingress.
+import { randomBytes } from 'node:crypto';
+import { ask, closeAll, open, openFront, raw, routeOf, startApp, until, whole } from '../support/ingress';
+
+afterEach(closeAll);
+
+const ok = () => startApp((_, response) => response.end('ok'));
+
+describe('times', () => {
+  const limits = { sweepMs: 20, clientIdleMs: 300, headersMs: 300, connectMs: 200 };
+
+  test('504 when the first byte does not come; the next request is served', async () => {
+    const app = await startApp((request, response) => void (request.url === '/slow' || response.end('ok')));
+    const front = await openFront([routeOf([app], { request_timeout_ms: 150 })], { limits });
+    const started = performance.now();
+    const { status, body } = await ask(front, { path: '/slow' });
+    expect([status, JSON.parse(body).code]).toEqual([504, 'timeout']);
+    expect(performance.now() - started).toBeGreaterThan(140);
+    expect(performance.now() - started).toBeLessThan(8_000);
+    expect((await ask(front)).status).toBe(200);
+  });
+
+  test('an answer may take long as long as bytes flow, and ends when they stop', async () => {
+    const app = await startApp((_, response) => {
+      let left = 8;
+      const timer = setInterval(() => (response.write('x'), (left -= 1) || clearInterval(timer)), 60);
+    });
+    const front = await openFront([routeOf([app], { request_timeout_ms: 200 })], { limits });
+    const started = performance.now();
+    await expect(ask(front)).rejects.toThrow(/aborted/);
+    expect(performance.now() - started).toBeGreaterThan(8 * 60 + 150);
+    await until(() => front.lines.length === 1);
+    expect(front.lines).toMatchObject([{ status: 200, bytes_sent: 8, reason: 'timeout' }]);
+  });
+
+  test('a client that does not send its headers, or its body, is let go', async () => {
+    const front = await openFront(
+      [routeOf([await startApp((request, response) => void request.resume().on('end', () => response.end()))])],
+      { limits },
+    );
+    expect(await raw(front.port, 'GET / HTTP/1.1\r\nHost: app.example.com\r\n')).toMatch(/^HTTP\/1\.1 408 /);
+    expect(await raw(front.port, 'POST / HTTP/1.1\r\nHost: app.example.com\r\nContent-Length: 10\r\n\r\nabc')).toMatch(
+      /^HTTP\/1\.1 408 /,
+    );
+    await until(() => front.lines.length === 1);
+    expect(front.lines).toMatchObject([{ status: 408, reason: 'slow_client' }]);
+  });
+
+  test('a client that does not read is let go, and so is its instance', async () => {
+    let closed = false;
+    const app = await startApp((_, response) => {
+      const more = (): void =>
+        void (response.write(Buffer.alloc(1 << 20)) ? setImmediate(more) : response.once('drain', more));
+      response.on('close', () => (closed = true));
+      more();
+    });
+    const front = await openFront([routeOf([app])], { limits });
+    const request = open(front);
+    request.on('response', (response) => response.pause().on('error', () => undefined));
+    request.on('error', () => undefined);
+    request.end();
+    await until(() => front.lines.length === 1);
+    expect(front.lines).toMatchObject([{ reason: 'slow_client' }]);
+    await until(() => closed);
+  });
+
+  test('a client that goes away takes its request with it', async () => {
+    let closed = false;
+    const app = await startApp((request) => void request.on('close', () => (closed = true)));
+    const front = await openFront([routeOf([app])]);
+    const request = open(front);
+    request.on('error', () => undefined);
+    request.end();
+    setTimeout(() => request.destroy(), 50);
+    await until(() => closed);
+    expect(front.lines).toMatchObject([{ status: 499, reason: 'client_gone' }]);
+  });
+});
+
+describe('bounds', () => {
+  test('requests of one application at a time', async () => {
+    const held: (() => void)[] = [];
+    const app = await startApp((_, response) => void held.push(() => response.end()));
+    const front = await openFront(
+      [routeOf([app]), routeOf([await ok()], { application_id: 'app_2', hosts: ['two.example.com'] })],
+      { limits: { applicationRequests: 3 } },
+    );
+    const three = [ask(front), ask(front), ask(front)];
+    await until(() => held.length === 3);
+    const { status, body } = await ask(front);
+    expect([status, JSON.parse(body).code]).toEqual([503, 'busy']);
+    expect((await ask(front, { host: 'two.example.com' })).status).toBe(200);
+    held.forEach((release) => release());
+    await Promise.all(three);
+    const next = ask(front);
+    await until(() => held.length === 4);
+    held[3]?.();
+    expect((await next).status).toBe(200);
+  });
+
+  test('connections', async () => {
+    const front = await openFront([routeOf([await ok()])], { limits: { connections: 2 } });
+    const idle = [raw(front.port, '', 300), raw(front.port, '', 300)].map((one) => one.catch(() => 'open'));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await raw(front.port, 'GET / HTTP/1.1\r\nHost: app.example.com\r\n\r\n')).toBe('');
+    expect(await Promise.all(idle)).toEqual(['open', 'open']);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect((await ask(front)).status).toBe(200);
+  });
+
+  test('the body, announced or not; the client reads why', async () => {
+    const app = await startApp((request, response) => void request.resume().on('end', () => response.end('ok')));
+    const front = await openFront([routeOf([app])], { limits: { bodyBytes: 100_000 } });
+    const body = randomBytes(100_001);
+    expect((await ask(front, { method: 'POST', body })).status).toBe(413);
+    const request = open(front, { method: 'POST' });
+    const answer = new Promise((resolve, reject) =>
+      request.on('error', reject).on('response', (response) => void whole(response).then(resolve, reject)),
+    );
+    request.write(body.subarray(0, 60_000));
+    setTimeout(() => request.end(body.subarray(60_000)), 50);
+    expect(await answer).toMatchObject({ status: 413 });
+    expect((await ask(front, { method: 'POST', body: body.subarray(1) })).status).toBe(200);
+  });
+
+  test('headers: their size and their number', async () => {
+    const front = await openFront([routeOf([await ok()])]);
+    const get = (headers: string) =>
+      raw(front.port, `GET / HTTP/1.1\r\nHost: app.example.com\r\nConnection: close\r\n${headers}\r\n`);
+    expect(await get(`X-A: ${'a'.repeat(40_000)}\r\n`)).toMatch(/^HTTP\/1\.1 431 /);
+    expect(await get('a:b\r\n'.repeat(300))).toMatch(/^HTTP\/1\.1 431 /);
+    expect(await get('a:b\r\n'.repeat(150))).toMatch(/^HTTP\/1\.1 200 /);
+  });
+});
