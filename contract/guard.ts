@@ -1,6 +1,6 @@
 // The checks between "who is calling" and "what do they send", in the order of decision 6:
 // dashboard function, account, rate limit, scope, project. contract/admission.ts calls them for both faces.
-import type { Context, Identity, ProjectAccess } from '../core/context';
+import type { Budget, Context, Identity, ProjectAccess } from '../core/context';
 import { problem } from '../core/errors';
 import type { RootField } from './operations';
 
@@ -15,7 +15,7 @@ export async function requireAllowed(ctx: Context, field: RootField, projectId: 
   if (field.scope === 'none') return;
   const { identity } = ctx;
   if (!identity) throw problem('token_missing');
-  await requireBudget(ctx, field, identity);
+  await requireBudget(ctx, identity, field.budget);
   requireScope(identity, field.scope);
   // Before the last check: a call refused there is counted in the project's activity.
   if (!field.global) ctx.project = await selectProject(ctx, identity, projectId);
@@ -36,21 +36,22 @@ async function requireSession(ctx: Context, field: RootField): Promise<void> {
   if (identity && identity.kind !== 'session') throw problem('dashboard_only');
   if (field.session === 'signedOut') return;
   if (!identity) throw problem('session_required');
-  await requireBudget(ctx, field, identity);
+  await requireBudget(ctx, identity, field.budget);
 }
 
-async function requireBudget(ctx: Context, field: RootField, identity: Identity): Promise<void> {
+/** Takes points of the account's budget and shows what is left. @throws account_suspended, rate_limited */
+export async function requireBudget(ctx: Context, identity: Identity, budget: Budget, points = 1): Promise<void> {
   if (identity.account_status === 'suspended') throw problem('account_suspended');
-  const answer = await ctx.limiter.take(identity.account_id, field.budget, 1);
+  const answer = await ctx.limiter.take(identity.account_id, budget, points);
   const headers = ctx.reply.headers;
   headers['RateLimit-Limit'] = String(answer.limit);
   headers['RateLimit-Remaining'] = String(answer.remaining);
   headers['RateLimit-Reset'] = String(answer.reset_seconds);
-  headers['RateLimit-Policy'] = `"${field.budget}";q=${answer.limit};w=60`;
+  headers['RateLimit-Policy'] = `"${budget}";q=${answer.limit};w=60`;
   if (answer.allowed) return;
   throw problem(
     'rate_limited',
-    `The budget of ${answer.limit} ${field.budget} calls a minute is used up.`,
+    `The budget of ${answer.limit} ${budget} calls a minute is used up.`,
     {},
     { 'Retry-After': String(answer.reset_seconds) },
   );

@@ -83,6 +83,8 @@ export const limits = {
   /** The introspection query of common tools is 13 deep. */
   graphqlDepthMax: 15,
   graphqlAliasesMax: 20,
+  /** Rate-limit points of a query that asks for the schema, which takes as long as some hundred reads. */
+  introspectionPoints: 10,
   graphqlRootFieldsMax: 20,
   graphqlFieldsMax: 500,
   graphqlTokensMax: 4_000,

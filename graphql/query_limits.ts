@@ -40,7 +40,14 @@ interface Weight {
   introspection: number;
 }
 
-export type QueryLimits = (query: string, variables: Variables) => void;
+/** What a query asks for, besides rows. */
+export interface QueryNature {
+  introspects: boolean;
+  /** Asks for nothing but the schema, without variables: the answer is always the same. */
+  isConstant: boolean;
+}
+
+export type QueryLimits = (query: string, variables: Variables) => QueryNature;
 
 /**
  * Prepares the walk for a schema. A list counts as many rows as its `limit` says, or its default page without one.
@@ -50,15 +57,25 @@ export type QueryLimits = (query: string, variables: Variables) => void;
 export function queryLimits(schema: GraphQLSchema, usualIntrospection: string): QueryLimits {
   const usual = weightsOf(schema, parse(usualIntrospection), {});
   const introspectionMax = 2 * Math.max(...usual.map(({ introspection }) => introspection));
-  const passed = new Set<string>();
+  const passed = new Map<string, QueryNature>();
   return (query, variables) => {
     const isKept = query.length <= CACHED_LENGTH_MAX && Object.keys(variables).length === 0;
-    if (isKept && passed.has(query)) return;
-    for (const weight of weightsOf(schema, parseText(query), variables)) requireWithinLimits(weight, introspectionMax);
-    if (!isKept) return;
+    const known = isKept ? passed.get(query) : undefined;
+    if (known) return known;
+    const weights = weightsOf(schema, parseText(query), variables);
+    for (const weight of weights) requireWithinLimits(weight, introspectionMax);
+    const nature = natureOf(weights, variables);
+    if (!isKept) return nature;
     if (passed.size >= CACHED_QUERIES_MAX) passed.clear();
-    passed.add(query);
+    passed.set(query, nature);
+    return nature;
   };
+}
+
+function natureOf(weights: Weight[], variables: Variables): QueryNature {
+  const introspects = weights.some(({ introspection }) => introspection > 0);
+  const isConstant = introspects && weights.every(({ cost }) => cost === 0) && Object.keys(variables).length === 0;
+  return { introspects, isConstant };
 }
 
 /** Texts that passed without variables, which alone can change what they cost. Longer ones are few. */

@@ -117,7 +117,7 @@ async function refill(lease: Lease, bucket: string, limit: number, counter: Shar
 /** Counts attempts of a bucket (failed log-ins of an address). */
 export interface Attempts {
   /** rate_limited with Retry-After when the bucket is used up, else null. */
-  refusal(bucket: string): Problem | null;
+  refusal(bucket: string, detail?: string): Problem | null;
   /** Counts one. */
   count(bucket: string): void;
 }
@@ -126,7 +126,7 @@ export interface Attempts {
 export function openAttempts(perMinute: number): Attempts {
   const windowOf = windows();
   return {
-    refusal(bucket) {
+    refusal(bucket, detail = 'Too many failed attempts.') {
       const now = Date.now();
       if (windowOf(bucket, now).used < perMinute) return null;
       const { reset_seconds } = answer(false, perMinute, perMinute, now);

@@ -1,0 +1,76 @@
+// Errors of the GraphQL face: what a client may know of them, and the status and headers that go with them.
+import type { ApolloServerPlugin, GraphQLRequestContextWillSendResponse } from '@apollo/server';
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import type { Context, ProjectAccess, Reply } from '../core/context';
+import { errors, problem, Problem, type ErrorCode } from '../core/errors';
+import type { Platform } from '../platform/platform';
+
+/** What became of a request, for the log. Apollo works on a copy of the context; the reply in it is the same. */
+export const outcomes = new WeakMap<Reply, { code: ErrorCode; project: ProjectAccess | null }>();
+
+type Ready = GraphQLRequestContextWillSendResponse<Context>;
+
+/** Sets the headers of a reply, logs internal errors, and completes errors with the id of the request. */
+export function responsePlugin({ log }: Platform): ApolloServerPlugin<Context> {
+  return {
+    requestDidStart: async () => ({
+      async didEncounterErrors({ errors: found, contextValue }) {
+        for (const error of found)
+          if (problemOf(error).code === 'internal_error')
+            log.error({ err: error.originalError ?? error, request_id: contextValue.request_id }, 'request failed');
+      },
+      async willSendResponse(ready) {
+        ready.response.http.headers.set('cache-control', 'no-store');
+        if (ready.errors?.length) attachErrors(ready, ready.errors);
+      },
+    }),
+  };
+}
+
+// Where nothing could be answered, the status and headers are those of REST for what any client in between acts on.
+const STATUSES = new Set([401, 429, 500, 503]);
+
+function attachErrors({ response, contextValue }: Ready, found: readonly GraphQLError[]): void {
+  if (response.body.kind !== 'single') return;
+  const result = response.body.singleResult;
+  result.errors = result.errors?.map((error) => ({
+    ...error,
+    extensions: { ...error.extensions, request_id: contextValue.request_id },
+  }));
+  const first = problemOf(found[0] as GraphQLError);
+  outcomes.set(contextValue.reply, { code: first.code, project: contextValue.project });
+  if (!result.data && STATUSES.has(first.status)) {
+    response.http.status = first.status;
+    if (first.status === 401) response.http.headers.set('www-authenticate', 'Bearer realm="platform"');
+  }
+  const after = first.headers['Retry-After'];
+  if (after) response.http.headers.set('retry-after', after);
+}
+
+/** What a client may know of an error of Apollo, of a resolver, or of anything below. */
+function problemOf(error: GraphQLError): Problem {
+  const cause = error.originalError ?? error;
+  if (cause instanceof Problem) return cause;
+  const own =
+    cause instanceof GraphQLError &&
+    /^(GRAPHQL_|BAD_USER_INPUT|BAD_REQUEST|OPERATION_)/.test(String(error.extensions?.code ?? ''));
+  return own ? problem('graphql_invalid', error.message) : problem('internal_error');
+}
+
+export function formatError(error: unknown): GraphQLFormattedError {
+  const { locations, path } = error as GraphQLError;
+  const failure = problemOf(error as GraphQLError);
+  return { message: failure.detail, locations, path, extensions: extensionsOf(failure) };
+}
+
+export function formatAndLogError({ log }: Platform, error: unknown): GraphQLFormattedError {
+  const cause = error as GraphQLError;
+  if (problemOf(cause).code === 'internal_error')
+    log.error({ err: cause.originalError ?? cause }, 'a subscription failed');
+  return formatError(error);
+}
+
+export function extensionsOf(failure: Problem): Record<string, unknown> {
+  const { title, retryable } = errors[failure.code];
+  return { ...failure.members, code: failure.code, status: failure.status, title, retryable };
+}

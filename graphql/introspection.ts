@@ -1,0 +1,45 @@
+// Queries for the schema itself take a thousand times as long as a read, and the schema is the same for everybody: answers
+// are kept by document. Who has a key pays points for them, strangers are counted by address.
+import { requireBudget } from '../contract/guard';
+import type { Context } from '../core/context';
+import { limits } from '../core/limits';
+import type { Platform } from '../platform/platform';
+
+/** What a query was answered with. */
+export interface Executed {
+  status: number;
+  headers: Record<string, string>;
+  text: string;
+  /** Without errors. */
+  isWhole: boolean;
+}
+
+export interface Introspection {
+  /** @throws rate_limited */
+  charge(ctx: Context): Promise<void>;
+  /** The answer of a query that asks for nothing but the schema and has no variables. */
+  answer(query: string, operationName: string | undefined, run: () => Promise<Executed>): Promise<Executed>;
+}
+
+const ANSWERS_MAX = 8;
+
+export function openIntrospection({ attempts }: Platform): Introspection {
+  const answers = new Map<string, Executed>();
+  return {
+    async charge(ctx) {
+      if (ctx.identity) return requireBudget(ctx, ctx.identity, 'read', limits.introspectionPoints);
+      const bucket = `introspection ${ctx.address}`;
+      const refusal = attempts.refusal(bucket, 'Too many introspection queries without a key from this address.');
+      if (refusal) throw refusal;
+      attempts.count(bucket);
+    },
+    async answer(query, operationName, run) {
+      const key = `${operationName ?? ''}\n${query}`;
+      const answer = answers.get(key) ?? (await run());
+      answers.delete(key);
+      if (answer.isWhole) answers.set(key, answer);
+      if (answers.size > ANSWERS_MAX) answers.delete(answers.keys().next().value as string);
+      return answer;
+    },
+  };
+}

@@ -1,0 +1,55 @@
+// What the gate of /graphql asks of a request before a query is run: who calls, and whether the body is a GraphQL request.
+import type { IncomingMessage } from 'node:http';
+import type { GraphQLRequest } from '@apollo/server';
+import type { Identity } from '../core/context';
+import { problem } from '../core/errors';
+import { readSessionCookie } from '../core/session_cookie';
+import { authenticate } from '../platform/authenticate';
+import type { Platform } from '../platform/platform';
+
+/** Who is calling, before anything of the body is read; null for a stranger. */
+export async function identify(
+  platform: Platform,
+  request: IncomingMessage,
+  address: string,
+): Promise<Identity | null> {
+  const { authorization, cookie } = request.headers;
+  if (authorization !== undefined) return authenticate(platform, authorization, address);
+  const secret = readSessionCookie(platform.config, cookie);
+  if (!secret) return null;
+  requireOwnOrigin(request, platform.config.baseUrl);
+  return platform.identities.ofSession(secret);
+}
+
+// Browsers send Origin with every POST; a page of another site can't leave it out or change it.
+function requireOwnOrigin(request: IncomingMessage, baseUrl: string): void {
+  const { origin, host } = request.headers;
+  if (origin === undefined && request.headers['sec-fetch-site'] === undefined) return;
+  if (origin === new URL(baseUrl).origin || origin === `http://${host}` || origin === `https://${host}`) return;
+  throw problem('csrf_rejected');
+}
+
+// A form, or text, is what a page of another site can send without asking first.
+export function requireJson({ headers }: IncomingMessage): void {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
+  if (!/^application\/json\s*(?:;|$)/i.test(type) || encoding !== 'identity') throw problem('unsupported_media_type');
+}
+
+/** The members of a body in the shape that Apollo takes. @throws graphql_invalid */
+export function readRequest({ query, variables, operationName, extensions }: Record<string, unknown>): GraphQLRequest {
+  if (typeof query !== 'string' || query.trim() === '')
+    throw problem('graphql_invalid', 'The body must be a JSON object with a query.');
+  if (operationName != null && typeof operationName !== 'string')
+    throw problem('graphql_invalid', 'operationName must be a string.');
+  if (!isObject(variables)) throw problem('graphql_invalid', 'variables must be a JSON object.');
+  if (!isObject(extensions)) throw problem('graphql_invalid', 'extensions must be a JSON object.');
+  return {
+    query,
+    variables: variables ?? undefined,
+    operationName: operationName ?? undefined,
+    extensions: extensions ?? undefined,
+  };
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> | null | undefined =>
+  value == null || (typeof value === 'object' && !Array.isArray(value));
