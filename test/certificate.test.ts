@@ -40,7 +40,7 @@ describe('without an authority', () => {
     bench.work({ directory: 'http://127.0.0.1:1/dir', caFile: null });
     await bench.active('*.wild.example');
     expect((await bench.until('*.wild.example', { status: 'failed' })).certificate.error).toMatch(
-      /wildcard has to be proven in the DNS/,
+      /wildcard needs a DNS challenge/,
     );
   });
 
