@@ -67,6 +67,8 @@ export interface Statement {
 /** The pool, or the transaction that the request is in. db/control_database.ts knows more of it. */
 export interface Sql {
   readonly inTransaction: boolean;
+  /** Calls the loops to rows of this table that are due, after the commit. */
+  due(table: string): void;
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
 }
 
@@ -151,8 +153,6 @@ export interface Context {
   access(this: Context, project_id: string): Promise<ProjectAccess | null>;
   /** Runs in one transaction; joins the one that is open. */
   transact<T>(this: Context, run: (ctx: Context) => Promise<T>): Promise<T>;
-  /** At commit: call the loops to a table with a row that is due. */
-  due(table: string): void;
   /** At commit: forget cached identities and accesses, here at once and on the other replicas. */
   forget(what: { key_id?: string; user_id?: string; project_id?: string }): Promise<void>;
   /** Counts an attempt (log-in, second factor). @throws rate_limited when the bucket had too many in a minute */

@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Sql, Statement } from '../core/context';
 import { limits } from '../core/limits';
 import { openBatches } from './batches';
+import { openDueNotifier } from './due_notifier';
 import { translate } from './errors';
 import { ask } from './named_query';
 import { transact } from './transaction';
@@ -111,9 +112,11 @@ export async function describeTables(database: Session): Promise<void> {
 function session(pool: pg.Pool): Session {
   const read = openBatches(pool);
   const tables = new Map<string, TableInfo>();
+  const due = openDueNotifier((statement, values) => alone(pool, statement, values));
   return {
     tables,
     inTransaction: false,
+    due: (table) => due.notify(table),
     async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
       try {
         return (await (statement.quick ? read(statement, values) : alone(pool, statement, values))).rows as Row[];
@@ -124,7 +127,8 @@ function session(pool: pg.Pool): Session {
     send: () => {
       throw new Error('there is no transaction whose end could tell of a failure');
     },
-    transaction: (run) => transact(pool, tables, run).catch((error: unknown) => Promise.reject(translate(error))),
+    transaction: (run) =>
+      transact({ pool, tables, due }, run).catch((error: unknown) => Promise.reject(translate(error))),
   };
 }
 

@@ -143,15 +143,6 @@ export async function settleRow(
   return row ?? null;
 }
 
-/**
- * Makes a row due at once, because something that it depends on has changed. What a step that runs now finds about its
- * status is dropped, and the row is looked at again.
- */
-export async function wakeRow(sql: Pick<Session, 'query'>, table: string, id: string): Promise<void> {
-  await sql.query(named(`update ${table} set next_at = now(), generation = generation + 1 where id = $1`), [id]);
-  await sql.query(named(`select pg_notify('due', $1)`), [table]);
-}
-
 /** Gives the row back as it was: it is due at once for anybody. */
 export async function releaseRow(sql: Session, lease: Lease): Promise<void> {
   const text = `update ${lease.table} set lease_owner = null, lease_until = null where ${HELD}`;

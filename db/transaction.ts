@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import type { Statement } from '../core/context';
 import type { Session, TableInfo } from './control_database';
+import type { DueNotifier } from './due_notifier';
 import { translate } from './errors';
 import { ask } from './named_query';
 import { writeTogether } from './wire';
@@ -12,17 +13,21 @@ import { writeTogether } from './wire';
 /** "current transaction is aborted": another one is the cause. */
 const ABORTED = '25P02';
 
+interface Parts {
+  pool: pg.Pool;
+  tables: Map<string, TableInfo>;
+  /** Told after the commit. */
+  due: DueNotifier;
+}
+
 /**
  * Commits what `run` resolves from, rolls back what it rejects from.
  * @throws what `run` throws; the first failure of what was sent; Error where `run` went on after a failed statement
  */
-export async function transact<T>(
-  pool: pg.Pool,
-  tables: Map<string, TableInfo>,
-  run: (session: Session) => Promise<T>,
-): Promise<T> {
+export async function transact<T>({ pool, tables, due }: Parts, run: (session: Session) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   const sent: Promise<pg.QueryResult>[] = [];
+  const dueTables = new Set<string>();
   const send = (question: () => Promise<pg.QueryResult>): void => {
     writeTogether(client);
     const answer = question();
@@ -31,10 +36,11 @@ export async function transact<T>(
   };
   try {
     send(() => client.query('begin'));
-    const result = await run(sessionOn(client, tables, send));
+    const result = await run(sessionOn(client, tables, send, dueTables));
     send(() => client.query('commit'));
     const last = (await Promise.all(sent)).at(-1);
     if (last?.command !== 'COMMIT') throw new Error('a statement of the transaction had failed: it was rolled back');
+    for (const table of dueTables) due.notify(table);
     return result;
   } catch (error) {
     await client.query('rollback').catch(() => undefined); // the connection is gone, and the transaction with it
@@ -55,10 +61,12 @@ function sessionOn(
   client: pg.PoolClient,
   tables: Map<string, TableInfo>,
   send: (question: () => Promise<pg.QueryResult>) => void,
+  dueTables: Set<string>,
 ): Session {
   const self: Session = {
     tables,
     inTransaction: true,
+    due: (table) => void dueTables.add(table),
     async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
       try {
         writeTogether(client);

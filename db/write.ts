@@ -6,6 +6,7 @@ import type { Context, Statement } from '../core/context';
 import { problem } from '../core/errors';
 import { columnsOf, tableOf, type Values } from './table';
 import type { TableInfo } from './control_database';
+import { newGeneration } from './loop_rows';
 import { named } from './statement';
 
 const models = new Map<string, ModelClass<Model>>();
@@ -65,14 +66,7 @@ export async function updateRow(ctx: Context, table: string, id: string, changes
 }
 
 function raised({ columns }: TableInfo): Values {
-  const looped = columns.includes('generation')
-    ? {
-        generation: writer.raw('generation + 1'),
-        next_at: writer.raw('now()'),
-        attempts: writer.raw('0'),
-        deadline_at: writer.raw('null'),
-      }
-    : {};
+  const looped = columns.includes('generation') ? newGeneration((text) => writer.raw(text)) : {};
   return { version: writer.raw('version + 1'), updated_at: writer.raw('greatest(now(), updated_at)'), ...looped };
 }
 
@@ -99,7 +93,7 @@ function marks(columns: string[]): Values {
 }
 
 function notifyDue(ctx: Context, info: TableInfo, table: string): void {
-  if (info.columns.includes('next_at')) ctx.due(table);
+  if (info.columns.includes('next_at')) ctx.sql.due(table);
 }
 
 // pg would turn a JavaScript list into a PostgreSQL array; jsonb wants its text.

@@ -7,7 +7,7 @@ export { POLL_MS as LOOK_MS } from '../models/process/autoscale';
 
 /** One look. Answers what to keep for the operator. */
 export async function runAutoscalerTask(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
-  const { checked: looked, changed } = await autoscale(ctx.sql);
+  const { checked, changed } = await autoscale(ctx.sql);
   for (const change of changed) ctx.log.info(change, 'autoscaled a process type');
-  return { more: false, report: { looked, changed: changed.length } };
+  return { more: false, report: { checked, changed: changed.length } };
 }

@@ -9,6 +9,7 @@ import type { Source } from './application/source';
 import type { Session } from '../db/control_database';
 import { queueDeployment } from './deployment/queue';
 import type { LoopRow } from '../db/lease';
+import { changeRows } from '../db/loop_rows';
 import { named } from '../db/statement';
 
 /** The row, as the loop has it. */
@@ -53,13 +54,10 @@ export async function autoDeployOf(ctx: Context, application: Application): Prom
   return viewOf(application, row ?? DEFAULTS);
 }
 
-const SAVE =
-  named(`insert into auto_deploys as a (id, enabled, branch, wait_for_checks, paths) values ($1, $2, $3, $4, $5)
-  on conflict (id) do update set enabled = excluded.enabled, branch = excluded.branch, wait_for_checks = excluded.wait_for_checks, paths = excluded.paths,
-    generation = a.generation + 1, next_at = now(), attempts = 0, deadline_at = null, failures = 0, status_reason = null,
-    last_seen_sha = case when a.enabled then a.last_seen_sha end
-  returning ${COLUMNS}`);
-const WAKE = named(`select pg_notify('due', 'auto_deploys')`);
+const ADD = named('insert into auto_deploys (id) values ($1) on conflict (id) do nothing');
+// A head that was seen before a pause says nothing about what to deploy after it.
+const CONFIGURED = `last_seen_sha = case when enabled then last_seen_sha end, enabled = $2, branch = $3,
+  wait_for_checks = $4, paths = $5, failures = 0, status_reason = null`;
 
 /**
  * Merges a change into the configuration. The application, which must be locked, gets a new version.
@@ -74,14 +72,10 @@ export async function changeAutoDeploy(
   const { enabled, branch, wait_for_checks, paths } = merged(row ?? DEFAULTS, input);
   requireSource(application.source, input);
   const changed = await application.update(ctx, { auto_deploy_enabled: enabled });
-  const [saved] = await ctx.sql.query<Configured>(SAVE, [
-    application.id,
-    enabled,
-    branch,
-    wait_for_checks,
-    JSON.stringify(paths),
-  ]);
-  await ctx.sql.query(WAKE, []);
+  await ctx.sql.query(ADD, [application.id]);
+  const values = [application.id, enabled, branch, wait_for_checks, JSON.stringify(paths)];
+  await changeRows(ctx.sql, { table: 'auto_deploys', set: CONFIGURED, where: 'id = $1', values });
+  const [saved] = await ctx.sql.query<Configured>(SELECT, [application.id]);
   return viewOf(changed, saved as Configured);
 }
 

@@ -3,7 +3,7 @@
 import type { Sql } from '../core/context';
 import { mintId, timeOfId } from '../core/ids';
 import type { Session } from '../db/control_database';
-import { wakeRow } from '../db/lease';
+import { wakeRows } from '../db/loop_rows';
 import { named } from '../db/statement';
 
 export interface DeploymentKey {
@@ -48,7 +48,7 @@ export function beginDeployment(
     if (!held || earlier || (to === 'building' && Number(others?.count) >= atOnce)) return 'wait';
     if (row.preview_id === null) await session.query(FIRST, [row.application_id]);
     const [begun] = await session.query(BEGIN, [row.id, to, row.fence]);
-    if (begun && row.preview_id !== null) await wakeRow(session, 'previews', row.preview_id);
+    if (begun && row.preview_id !== null) await wakeStack(session, row);
     return begun ? 'begun' : 'wait';
   });
 }
@@ -121,7 +121,7 @@ export function activate(
       await session.query(SWITCH, [application_id, row.id]);
       await session.query(TARGET, [application_id, releaseId]);
     } else await session.query(SWITCH_PREVIEW, [preview_id, row.id, releaseId]);
-    await wakeRow(session, preview_id === null ? 'applications' : 'previews', preview_id ?? application_id);
+    await wakeStack(session, row);
     await lead(session);
     return true;
   });
@@ -131,15 +131,18 @@ interface Held {
   current_deployment_id: string | null;
 }
 
-const WAITING = named(`update deployments set next_at = now(), generation = generation + 1
-  where id in (select id from deployments where status = 'queued' and next_at is not null and deleted_at is null order by id limit 100)`);
-const NOTIFY = named(`select pg_notify('due', 'deployments')`);
+const QUEUED = `id in (select id from deployments where status = 'queued' and next_at is not null and deleted_at is null
+  order by id limit 100)`;
 
 /** The application or preview looks what has become of the deployment, and others may take its place. */
-export async function wakeStackAndQueue(sql: Sql, { application_id, preview_id }: DeploymentKey): Promise<void> {
-  await wakeRow(sql, preview_id === null ? 'applications' : 'previews', preview_id ?? application_id);
-  await sql.query(WAITING, []);
-  await sql.query(NOTIFY, []);
+export async function wakeStackAndQueue(sql: Sql, key: DeploymentKey): Promise<void> {
+  await wakeStack(sql, key);
+  await wakeRows(sql, { table: 'deployments', where: QUEUED, values: [] });
+}
+
+async function wakeStack(sql: Sql, { application_id, preview_id }: DeploymentKey): Promise<void> {
+  const table = preview_id === null ? 'applications' : 'previews';
+  await wakeRows(sql, { table, where: 'id = $1', values: [preview_id ?? application_id] });
 }
 
 const STILL_WANTED = named('select 1 from deployments where id = $1 and status = $2 and deleted_at is null');

@@ -1,6 +1,7 @@
 // What the job of an instance needs to know to start it, and who is told when a unit of the runtime has ended.
 import type { Sql } from '../core/context';
 import type { ReleaseProcess, ReleaseSettings } from './release';
+import { makeRowsDue, spreadRows } from '../db/loop_rows';
 import { named } from '../db/statement';
 
 /** All that an instance is started from. */
@@ -59,15 +60,14 @@ export function attachedVolumes(sql: Sql, applicationId: string): Promise<Attach
   return sql.query<AttachedVolume>(VOLUMES, [applicationId]);
 }
 
-const FREE = 'next_at = now() where id = $1 and (lease_until is null or lease_until < now()) returning id';
-const WAKES = {
-  instances: named(`update instances set ${FREE}`),
-  deployments: named(`update deployments set ${FREE}`),
-  databases: named(`update databases set ${FREE.replace('id =', 'server_id =')}`),
-  database_replicas: named(`update database_replicas set ${FREE.replace('id =', 'server_id =')}`),
-  database_endpoints: named(`update database_endpoints set ${FREE}`),
+const FREE = '(lease_until is null or lease_until < now())';
+const OWNER_COLUMN = {
+  instances: 'id',
+  deployments: 'id',
+  databases: 'server_id',
+  database_replicas: 'server_id',
+  database_endpoints: 'id',
 };
-const NOTIFY = named(`select pg_notify('due', $1)`);
 
 /**
  * The row that a unit of the runtime belongs to (`ins_…`, `dep_….build`, `db_….server`) is looked at, because the unit has ended. It is no
@@ -77,16 +77,15 @@ const NOTIFY = named(`select pg_notify('due', $1)`);
 export async function wakeUnit(sql: Sql, unitId: string): Promise<boolean> {
   const [id = ''] = unitId.split('.');
   for (const table of tablesOf(id)) {
-    const free = await sql.query(WAKES[table], [id]);
-    if (!free.length) continue;
-    await sql.query(NOTIFY, [table]);
+    const where = `${OWNER_COLUMN[table]} = $1 and ${FREE}`;
+    if (!(await makeRowsDue(sql, { table, where, values: [id] })).length) continue;
     return true;
   }
   return false;
 }
 
 /** The server of a replica is that of a database once it was promoted. */
-function tablesOf(id: string): (keyof typeof WAKES)[] {
+function tablesOf(id: string): (keyof typeof OWNER_COLUMN)[] {
   if (id.startsWith('ins_')) return ['instances'];
   if (id.startsWith('dep_')) return ['deployments'];
   if (id.startsWith('dbe_')) return ['database_endpoints'];
@@ -103,11 +102,9 @@ export async function unitsWithoutRow(sql: Sql, unitIds: readonly string[]): Pro
   return (await sql.query<{ unit: string }>(LOST, [unitIds])).map(({ unit }) => unit);
 }
 
-const LOOK = named(
-  `update instances set next_at = least(next_at, now() + random() * interval '1 second') where status <> 'stopping'`,
-);
+const SPREAD_MS = 1_000;
 
 /** Whatever happened while nobody looked is found soon. */
 export async function wakeAllInstances(sql: Sql): Promise<void> {
-  await sql.query(LOOK, []);
+  await spreadRows(sql, { table: 'instances', where: `status <> 'stopping'`, values: [] }, SPREAD_MS);
 }

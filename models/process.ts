@@ -3,9 +3,10 @@ import { problem } from '../core/errors';
 import { defineStates } from '../core/states';
 import type { CreateProcessInput, ScaleProcessInput, UpdateProcessInput } from '../schema/types';
 import type { Application } from './application';
-import { wakeApplication, stopInstancesOf } from './application/wake';
+import { wakeApplication } from './application/wake';
 import { requireType } from './application/plan';
 import { Resource } from './base/resource';
+import { retireInstancesOfProcess } from './stack';
 import type { AutoscalerState } from './process/autoscale';
 import {
   clamped,
@@ -121,7 +122,7 @@ export class Process extends Resource {
         'The process type web takes the requests of the application and cannot be removed. Scale it to 0 instead.',
       );
     await this.remove(ctx);
-    await stopInstancesOf(ctx.sql, this.application_id, this.id);
+    await retireInstancesOfProcess(ctx.sql, this.id);
     await wakeApplication(ctx.sql, this.application_id);
   }
 }

@@ -2,6 +2,7 @@
 // that bring the one to the other.
 import { mintId, timeOfId } from '../core/ids';
 import type { Sql } from '../core/context';
+import { changeRows } from '../db/loop_rows';
 import { named } from '../db/statement';
 
 export interface StackKey {
@@ -108,7 +109,6 @@ export function presentInstances(sql: Sql, { application_id, preview_id }: Stack
 const INSERT =
   named(`insert into instances (id, project_id, application_id, preview_id, process_id, process_type, deployment_id, release_id, created_at, updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`);
-const NOTIFY = named(`select pg_notify('due', 'instances')`);
 
 /** Rows of new instances; their job starts them. */
 export async function addInstances(sql: Sql, place: StackKey, want: DesiredProcess, count: number): Promise<void> {
@@ -127,19 +127,27 @@ export async function addInstances(sql: Sql, place: StackKey, want: DesiredProce
       timeOfId(id).toISOString(),
     ]);
   }
-  if (count > 0) await sql.query(NOTIFY, []);
+  if (count > 0) sql.due('instances');
 }
 
-const RETIRE =
-  named(`update instances set status = 'stopping', status_reason = null, observed_generation = observed_generation + 1,
-  generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
-  where id = any($1) and status <> 'stopping'`);
+/** Instances that are drained and stopped; their rows go at the end of it. */
+async function retire(sql: Sql, where: string, values: readonly unknown[]): Promise<void> {
+  const set = `status = 'stopping', status_reason = null, observed_generation = observed_generation + 1`;
+  await changeRows(sql, { table: 'instances', set, where: `${where} and status <> 'stopping'`, values });
+}
 
-/** These are drained and stopped; their rows go at the end of it. */
 export async function retireInstances(sql: Sql, ids: readonly string[]): Promise<void> {
-  if (!ids.length) return;
-  await sql.query(RETIRE, [ids]);
-  await sql.query(NOTIFY, []);
+  if (ids.length) await retire(sql, 'id = any($1)', [ids]);
+}
+
+/** All of a process type that has gone, those of previews too. */
+export function retireInstancesOfProcess(sql: Sql, processId: string): Promise<void> {
+  return retire(sql, 'process_id = $1 and deleted_at is null', [processId]);
+}
+
+/** All of an application, or of one of its previews. */
+export function retireStack(sql: Sql, applicationId: string, previewId: string | null): Promise<void> {
+  return retire(sql, 'application_id = $1 and ($2::text is null or preview_id = $2)', [applicationId, previewId]);
 }
 
 const SHOW =

@@ -22,11 +22,11 @@ export function requestContext(platform: Platform, request: IncomingMessage, req
 }
 
 type Origin = Pick<Context, 'request_id' | 'address' | 'user_agent' | 'project_header'>;
-type Verbs = Pick<Context, 'access' | 'transact' | 'due' | 'forget' | 'attempt' | 'catalogs'>;
+type Verbs = Pick<Context, 'access' | 'transact' | 'forget' | 'attempt' | 'catalogs'>;
 
 /** A context over the pool; `transact` derives those of transactions. Made for every request: one literal, nothing spread. */
 export function makeContext(platform: Platform, origin: Origin): Context {
-  const { access, transact, due, forget, attempt, catalogs } = verbsOf(platform);
+  const { access, transact, forget, attempt, catalogs } = verbsOf(platform);
   return {
     request_id: origin.request_id,
     address: origin.address,
@@ -50,7 +50,6 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     loaders: new Map(),
     access,
     transact,
-    due,
     forget,
     attempt,
   };
@@ -71,7 +70,6 @@ function verbsOf(platform: Platform): Verbs {
     transact(this: Context, run) {
       return transact(platform, this, run);
     },
-    due: (table) => platform.due.notify(table),
     forget: (what) => forgetNow(platform, platform.database, what),
     attempt: async (bucket) => {
       const refusal = attempts.refusal(bucket);
@@ -98,14 +96,12 @@ async function transact<T>(platform: Platform, ctx: Context, run: (inner: Contex
 
 async function attempt<T>(platform: Platform, ctx: Context, run: (inner: Context) => Promise<T>): Promise<T> {
   const forgotten: Parameters<Context['forget']>[0][] = [];
-  const due = new Set<string>();
   const result = await (ctx.sql as Session).transaction((session) => {
     const inner: Context = {
       ...ctx,
       sql: session,
       loaders: new Map(),
       transact: (nested) => nested(inner),
-      due: (table) => void due.add(table),
       forget: async (what) => {
         forgotten.push(what);
         await session.query(NOTIFY, [JSON.stringify(what)]);
@@ -114,7 +110,6 @@ async function attempt<T>(platform: Platform, ctx: Context, run: (inner: Context
     return run(inner);
   });
   for (const what of forgotten) platform.identities.forget(what);
-  for (const table of due) platform.due.notify(table);
   return result;
 }
 

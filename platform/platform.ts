@@ -19,7 +19,6 @@ import { openEmbedded } from './embedded';
 import { openIdentities, type Identities } from './identities';
 import { listen } from './listener';
 import { openProbes } from './probes';
-import { openDueNotifier, type DueNotifier } from './due_notifier';
 import { openNotificationHub, type NotificationHub } from './notifications';
 import { openRefusalCounter, type RefusalCounter } from './refusal_counter';
 
@@ -37,7 +36,6 @@ export interface Platform {
   attempts: Attempts;
   probes: Probes;
   notifications: NotificationHub;
-  due: DueNotifier;
   /** Aborted when the process stops: nobody waits any longer. */
   closing: AbortController;
   facts(): Promise<HostFacts>;
@@ -137,7 +135,6 @@ function assemble(
     attempts: openAttempts(config.rateLimitFailedAuth),
     probes: openProbes(config),
     notifications: openNotificationHub(),
-    due: openDueNotifier(database),
     closing: new AbortController(),
     facts: () => hostFacts({ directory: config.dataDir }),
     workerLag: () => lagSeconds(database, tables),

@@ -163,9 +163,9 @@ describe('a look', () => {
     const [{ generation }] = (await service.sql('select generation from applications where id = $1', [
       application.id,
     ])) as [{ generation: number }];
-    expect(await look()).toEqual({ looked: 1, changed: [] });
+    expect(await look()).toEqual({ checked: 1, changed: [] });
     expect(await web()).toEqual({ ...before, autoscaler: { above: 1, below: 0, changed_at: null } });
-    expect(await look()).toEqual({ looked: 1, changed: [{ id: id(), from: 2, to: 4 }] });
+    expect(await look()).toEqual({ checked: 1, changed: [{ id: id(), from: 2, to: 4 }] });
     expect(await web()).toMatchObject({
       instances: 4,
       status: 'scaling',
@@ -182,7 +182,7 @@ describe('a look', () => {
       resource: { type: 'process', name: 'web' },
     });
     // On its way: nothing to look at.
-    expect(await look()).toEqual({ looked: 0, changed: [] });
+    expect(await look()).toEqual({ checked: 0, changed: [] });
   });
 
   it('scales by memory', async () => {
@@ -219,7 +219,7 @@ describe('a look', () => {
   it.each(['stopped', 'deploying', 'restarting', 'crashed'])('leaves a %s application alone', async (status) => {
     await scaled({});
     await service.sql('update applications set status = $2 where id = $1', [application.id, status]);
-    expect(await look()).toEqual({ looked: 0, changed: [] });
+    expect(await look()).toEqual({ checked: 0, changed: [] });
   });
 
   it('gives way to a request that came meanwhile', async () => {

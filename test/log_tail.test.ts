@@ -211,6 +211,7 @@ describe('plans', () => {
     const { sql } = ctx;
     ctx.sql = {
       inTransaction: false,
+      due: () => undefined,
       query<Row>(statement: { name: string; text: string }, values: readonly unknown[]): Promise<Row[]> {
         asked.push({ text: statement.text, values });
         return sql.query<Row>(statement, values);

@@ -3,7 +3,7 @@
 import { driverContext } from '../../drivers/driver';
 import type { Handle } from '../../drivers/runtime';
 import { findLaunch } from '../../models/instance_work';
-import { wakeRow } from '../../db/lease';
+import { wakeRows } from '../../db/loop_rows';
 import { gone, progressing, type HostDrivers, type JobContext, type Outcome, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
 import { WEB, type InstanceRow } from './row';
@@ -37,7 +37,7 @@ async function beginStop(row: InstanceRow, handle: Handle, ctx: JobContext): Pro
   void drainAndStop(row, handle, graceMs, requireHost(ctx))
     .catch((error: unknown) => log.warn({ err: error }, 'An instance could not be stopped; the platform tries again.'))
     .finally(() => stopsUnderWay.delete(row.id))
-    .then(() => wakeRow(sql, 'instances', row.id))
+    .then(() => wakeRows(sql, { table: 'instances', where: 'id = $1', values: [row.id] }))
     .catch(() => {}); // the row is due again anyway
 }
 

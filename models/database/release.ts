@@ -2,6 +2,7 @@
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
+import { tearDownRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 
 const ATTACHMENTS = named('select id from database_attachments where database_id = $1 order by id');
@@ -9,9 +10,9 @@ const SPANS = named(`update usage_spans set ended_at = now() where ended_at is n
   and resource_id in (select id from database_replicas where database_id = $1 and deleted_at is null)`);
 const CHILDREN = ['database_endpoints', 'database_replicas', 'database_backups'];
 // The last one that is whole is kept for a while, in case that the deletion was a mistake.
-const LAST =
-  named(`update database_backups set expires_at = now() + $2 * interval '1 day', generation = generation + 1, next_at = now() + $2 * interval '1 day'
-  where id = (select id from database_backups where database_id = $1 and status = 'completed' and deleted_at is null order by id desc limit 1) returning id`);
+const LAST = named(`update database_backups set expires_at = now() + $2 * interval '1 day'
+  where id = (select id from database_backups where database_id = $1 and status = 'completed' and deleted_at is null
+    order by id desc limit 1) returning id`);
 
 /** @throws resource_in_use where applications are attached */
 export async function requireDetached(ctx: Context, databaseId: string): Promise<void> {
@@ -26,10 +27,6 @@ export async function requireDetached(ctx: Context, databaseId: string): Promise
 export async function releaseChildren(ctx: Context, databaseId: string): Promise<void> {
   await ctx.sql.query(SPANS, [databaseId]);
   const [last] = await ctx.sql.query<{ id: string }>(LAST, [databaseId, limits.databaseGraceDays]);
-  for (const table of CHILDREN) {
-    const text = `update ${table} set deleted_at = now(), version = version + 1, updated_at = greatest(now(), updated_at),
-      generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where database_id = $1 and id <> $2 and deleted_at is null`;
-    await ctx.sql.query(named(text), [databaseId, last?.id ?? '']);
-    await ctx.sql.query(named(`select pg_notify('due', $1)`), [table]);
-  }
+  const values = [databaseId, last?.id ?? ''];
+  for (const table of CHILDREN) await tearDownRows(ctx.sql, { table, where: 'database_id = $1 and id <> $2', values });
 }

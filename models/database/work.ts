@@ -2,6 +2,7 @@
 import type { Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
 import { openPassword } from '../database_user/password';
+import { makeRowsDue, spreadRows, tearDownRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 
 export interface DesiredUser {
@@ -86,25 +87,16 @@ export async function releasePort(sql: Sql, ownerId: string): Promise<void> {
   await sql.query(FREE_PORT, [ownerId]);
 }
 
-const WAKE_REPLICAS = named(
-  'update database_replicas set next_at = now() where database_id = $1 and deleted_at is null',
-);
-const NOTIFY = named(`select pg_notify('due', 'database_replicas')`);
-
-/** Something that replicas follow has changed. */
+/** Something that replicas follow has changed: they look soon, after the step that they are at. */
 export async function wakeReplicas(sql: Sql, databaseId: string): Promise<void> {
-  await sql.query(WAKE_REPLICAS, [databaseId]);
-  await sql.query(NOTIFY, []);
+  const where = 'database_id = $1 and deleted_at is null';
+  await makeRowsDue(sql, { table: 'database_replicas', where, values: [databaseId] });
 }
-
-const END_PROMOTION =
-  named(`update database_replicas set deleted_at = now(), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
-  where server_id = $1 and status = 'promoting' and deleted_at is null`);
 
 /** The server of a replica is that of a database by now, or gone: the replica leaves the database that it followed. */
 export async function endPromotion(sql: Sql, serverId: string): Promise<void> {
-  await sql.query(END_PROMOTION, [serverId]);
-  await sql.query(NOTIFY, []);
+  const where = `server_id = $1 and status = 'promoting'`;
+  await tearDownRows(sql, { table: 'database_replicas', where, values: [serverId] });
 }
 
 const HELD =
@@ -117,16 +109,13 @@ export async function findDependents(sql: Sql, databaseId: string): Promise<{ ke
   return row ?? { kept: false, held: false };
 }
 
-const LOOK = {
-  databases: named(
-    `update databases set next_at = least(next_at, now() + random() * interval '2 seconds') where deleted_at is null and status not in ('stopped', 'failed')`,
-  ),
-  database_replicas: named(
-    `update database_replicas set next_at = least(next_at, now() + random() * interval '2 seconds') where deleted_at is null and status <> 'failed'`,
-  ),
+const RUNNING = {
+  databases: `deleted_at is null and status not in ('stopped', 'failed')`,
+  database_replicas: `deleted_at is null and status <> 'failed'`,
 };
+const SPREAD_MS = 2_000;
 
 /** After a start of the host nothing runs: whatever should is found soon. */
-export async function wakeAllServers(sql: Pick<Sql, 'query'>, table: keyof typeof LOOK): Promise<void> {
-  await sql.query(LOOK[table], []);
+export async function wakeAllServers(sql: Sql, table: keyof typeof RUNNING): Promise<void> {
+  await spreadRows(sql, { table, where: RUNNING[table], values: [] }, SPREAD_MS);
 }

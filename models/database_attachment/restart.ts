@@ -5,6 +5,7 @@ import type { SecretBox } from '../../core/secrets';
 import type { Application } from '../application';
 import { createCurrentRelease } from '../application/run';
 import { createRelease } from '../release';
+import { changeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 import { refreshVariables } from './variables';
 
@@ -17,21 +18,12 @@ const HOLD_APPLICATION = named(
 );
 // Of those that rest, a start makes a release of what is set then; of those that are deployed for the first time, the deployment does.
 const LIVE = new Set<string>(['running', 'crashed', 'restarting', 'starting']);
-const RESTART =
-  named(`update applications set status = case when status = 'starting' then status else 'restarting' end, status_reason = null,
-    version = version + 1, updated_at = greatest(now(), updated_at), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where id = $1`);
+const RESTART = `status = case when status = 'starting' then status else 'restarting' end, status_reason = null,
+  observed_generation = observed_generation + 1`;
 const PREVIEWS = named(`select id, current_deployment_id from previews
   where application_id = $1 and deleted_at is null and current_deployment_id is not null and release_id is not null order by id for no key update`);
-const RELEASE_PREVIEW = named(
-  'update previews set release_id = $2, generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null where id = $1',
-);
 const UNDER_WAY = named(`select id, preview_id from deployments
   where application_id = $1 and deleted_at is null and status = 'deploying' and release_id is not null order by id for no key update`);
-const RELEASE_DEPLOYMENT = named(
-  'update deployments set release_id = $2, generation = generation + 1, next_at = now(), attempts = 0 where id = $1',
-);
-const NOTIFY = named(`select pg_notify('due', $1)`);
-
 interface Parts {
   sql: Sql;
   secrets: SecretBox;
@@ -62,8 +54,7 @@ async function restart(parts: Parts, id: string): Promise<void> {
   if (!application) return;
   if (application.current_deployment_id && LIVE.has(application.status)) {
     await createCurrentRelease(parts, application, null);
-    await sql.query(RESTART, [id]);
-    await wake(sql, 'applications');
+    await changeRows(sql, { table: 'applications', set: RESTART, where: 'id = $1', values: [id] });
   }
   await restartPreviews(parts, id);
   await renewDeployments(parts, id);
@@ -79,8 +70,7 @@ async function restartPreviews({ sql, secrets }: Parts, application_id: string):
       preview_id: id,
       deployment_id: current_deployment_id,
     });
-    await sql.query(RELEASE_PREVIEW, [id, release]);
-    await wake(sql, 'previews');
+    await changeRows(sql, { table: 'previews', set: 'release_id = $2', where: 'id = $1', values: [id, release] });
   }
 }
 
@@ -90,11 +80,6 @@ async function renewDeployments({ sql, secrets }: Parts, application_id: string)
     application_id,
   ])) {
     const release = await createRelease(sql, secrets, { application_id, preview_id, deployment_id: id });
-    await sql.query(RELEASE_DEPLOYMENT, [id, release]);
-    await wake(sql, 'deployments');
+    await changeRows(sql, { table: 'deployments', set: 'release_id = $2', where: 'id = $1', values: [id, release] });
   }
-}
-
-async function wake(sql: Sql, table: string): Promise<void> {
-  await sql.query(NOTIFY, [table]);
 }

@@ -2,6 +2,7 @@
 import { limits } from '../../core/limits';
 import type { Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
+import { tearDownRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 
 const OWNER = named('select * from databases where id = $1');
@@ -27,7 +28,6 @@ const DUE =
 const INSERT =
   named(`insert into database_backups (id, project_id, database_id, type, engine_version, expires_at, status, created_at, updated_at)
   values ($1, $2, $3, 'scheduled', $4, $5::timestamptz + make_interval(days => $6), 'pending', $5, $5)`);
-const NOTIFY = named(`select pg_notify('due', 'database_backups')`);
 
 interface DueDatabase {
   id: string;
@@ -44,17 +44,14 @@ export async function scheduleBackups(sql: Sql, batch: number): Promise<number> 
     const id = mintId('bkp');
     await sql.query(INSERT, [id, project_id, databaseId, engine_version, timeOfId(id).toISOString(), retention_days]);
   }
-  if (due.length) await sql.query(NOTIFY, []);
+  if (due.length) sql.due('database_backups');
   return due.length;
 }
 
-const EXPIRED =
-  named(`update database_backups set deleted_at = now(), version = version + 1, updated_at = greatest(now(), updated_at), generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
-  where id in (select id from database_backups where expires_at < now() and deleted_at is null and status in ('completed', 'failed') order by expires_at limit $1) returning id`);
+const EXPIRED = `id in (select id from database_backups where expires_at < now() and deleted_at is null
+  and status in ('completed', 'failed') order by expires_at limit $1)`;
 
 /** Takes backups away whose time is over. @returns how many */
 export async function expireBackups(sql: Sql, batch: number): Promise<number> {
-  const rows = await sql.query(EXPIRED, [batch]);
-  if (rows.length) await sql.query(NOTIFY, []);
-  return rows.length;
+  return (await tearDownRows(sql, { table: 'database_backups', where: EXPIRED, values: [batch] })).length;
 }

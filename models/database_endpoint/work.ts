@@ -1,5 +1,6 @@
 // What the job of endpoints reads and writes beside its own row.
 import type { Sql } from '../../core/context';
+import { spreadRows, wakeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 
 const OWN = named(
@@ -11,25 +12,22 @@ export async function hasOwnPort(sql: Sql, endpointId: string): Promise<boolean>
   return (await sql.query(OWN, [endpointId])).length > 0;
 }
 
-// Those that something listens for: also one whose pooling has ended, until it has let go of that.
-const WAKE =
-  named(`update database_endpoints set generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
-  where database_id = $1 and deleted_at is null and exists (
-    select 1 from database_ports p where p.owner_id = database_endpoints.id and (p.port = database_endpoints.port or database_endpoints.driver is not null))`);
-const NOTIFY = named(`select pg_notify('due', 'database_endpoints')`);
+const OWN_PORT = 'exists (select 1 from database_ports p where p.owner_id = database_endpoints.id';
 
-/** What listens before the servers of a database is looked at: they are others, or have other users. */
+/** Endpoints that have a listener look at it: the servers behind it are others, or have other users. */
 export async function wakeEndpoints(sql: Sql, databaseId: string): Promise<void> {
-  await sql.query(WAKE, [databaseId]);
-  await sql.query(NOTIFY, []);
+  // Also one whose pooling has ended, until its listener is gone.
+  const listener = 'p.port = database_endpoints.port or database_endpoints.driver is not null';
+  const where = `database_id = $1 and deleted_at is null and ${OWN_PORT} and (${listener}))`;
+  await wakeRows(sql, { table: 'database_endpoints', where, values: [databaseId] });
 }
 
-const LOOK = named(`update database_endpoints set next_at = least(next_at, now() + random() * interval '1 second')
-  where deleted_at is null and status <> 'failed' and exists (select 1 from database_ports p where p.owner_id = database_endpoints.id)`);
+const SPREAD_MS = 1_000;
 
 /** After a start of the host nothing listens: whatever should is found soon. */
-export async function wakeAllEndpoints(sql: Pick<Sql, 'query'>): Promise<void> {
-  await sql.query(LOOK, []);
+export async function wakeAllEndpoints(sql: Sql): Promise<void> {
+  const where = `deleted_at is null and status <> 'failed' and ${OWN_PORT})`;
+  await spreadRows(sql, { table: 'database_endpoints', where, values: [] }, SPREAD_MS);
 }
 
 const POOLS = named(

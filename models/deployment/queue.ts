@@ -38,8 +38,6 @@ const INSERT =
     source_deployment_id, commit_message, commit_author, created_by, source, plan, artifact_id, created_at, updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18) returning *`);
 
-const WAKE = named(`select pg_notify('due', 'deployments')`);
-
 /**
  * A new row in status `queued`, due at once. Takes the application's lock until the end of the transaction. A push
  * cancels the pushes that still wait before it.
@@ -53,7 +51,7 @@ export function queueDeployment(sql: Session, input: NewDeployment): Promise<{ i
     if (trigger === 'push' || trigger === 'pull_request')
       await cancelOlderPushes(session, application.id, preview_id, counted.number);
     const [row] = await session.query<{ id: string; number: number }>(INSERT, valuesOf(input, counted.number));
-    await session.query(WAKE, []);
+    session.due('deployments');
     return row as { id: string; number: number };
   });
 }

@@ -5,6 +5,7 @@ import type { Source } from '../application/source';
 import type { Session } from '../../db/control_database';
 import { queueDeployment } from '../deployment/queue';
 import { Preview } from '../preview';
+import { changeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 import { sourceQuestionOf } from './head';
 
@@ -23,12 +24,9 @@ const TURN = named(`update previews p set looked_at = now() from applications a
     and (p.looked_at is null or p.looked_at <= now() - $2 * interval '1 ms')
   returning p.id, p.project_id, p.application_id, p.hostname, p.branch, a.source`);
 const LOCK = named('select id, project_id from applications where id = $1 and deleted_at is null for no key update');
-const QUEUED =
-  named(`update previews p set status = 'queued', status_reason = null, version = version + 1, updated_at = greatest(now(), updated_at),
-    generation = generation + 1, next_at = now(), attempts = 0, deadline_at = null
-  where id = $1 and deleted_at is null and status in ('running', 'failed')
-    and $2 is distinct from (select commit_sha from deployments d where d.preview_id = p.id order by d.number desc limit 1)
-  returning id`);
+const QUEUED = `status = 'queued', status_reason = null, observed_generation = observed_generation + 1`;
+const HAS_NEW_HEAD = `id = $1 and deleted_at is null and status in ('running', 'failed')
+  and $2 is distinct from (select commit_sha from deployments d where d.preview_id = previews.id order by d.number desc limit 1)`;
 
 /**
  * Asks for the head of a preview's branch, where the last time is long enough ago, and queues what nobody has deployed
@@ -53,7 +51,8 @@ export async function pollPreview(
 function queueHead(sql: Session, preview: Polled, source: Source, sha: string): Promise<boolean> {
   return sql.transaction(async (session) => {
     const [application] = await session.query<{ id: string; project_id: string }>(LOCK, [preview.application_id]);
-    const [queued] = application ? await session.query(QUEUED, [preview.id, sha]) : [];
+    const rows = { table: 'previews', set: QUEUED, where: HAS_NEW_HEAD, values: [preview.id, sha] };
+    const [queued] = application ? await changeRows(session, rows) : [];
     if (!application || !queued) return false;
     await queueDeployment(session, {
       application,

@@ -2,8 +2,8 @@
 // only saves the wait. So it is sent after the commit, and one for many rows: a NOTIFY inside the transactions would make
 // their commits wait for each other (PostgreSQL takes one lock for all that notify).
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Sql } from '../core/context';
-import { named } from '../db/statement';
+import type { Statement } from '../core/context';
+import { named } from './statement';
 
 const NOTIFY = named(`select pg_notify('due', due) from unnest($1::text[]) due`);
 
@@ -15,14 +15,15 @@ export interface DueNotifier {
   notify(table: string): void;
 }
 
-export function openDueNotifier(database: Sql): DueNotifier {
+/** @param send runs a statement on a connection of the pool */
+export function openDueNotifier(send: (statement: Statement, values: unknown[]) => Promise<unknown>): DueNotifier {
   const tables = new Set<string>();
   let isNotifying = false;
   const notifyAll = async (): Promise<void> => {
     while (tables.size) {
       const now = [...tables];
       tables.clear();
-      await database.query(NOTIFY, [now]).catch(() => undefined); // without the database nothing is worked on
+      await send(NOTIFY, [now]).catch(() => undefined); // without the database nothing is worked on
       await sleep(PAUSE_MS, undefined, { ref: false });
     }
     isNotifying = false;
