@@ -1,6 +1,5 @@
 import { Application } from '../models/application';
 import { childrenOf } from '../models/application/children';
-import { restartApplication, startApplication, stopApplication } from '../models/application/run';
 import { Deployment } from '../models/deployment';
 import { newestDeployments } from '../models/deployment/newest';
 import { Domain } from '../models/domain';
@@ -22,10 +21,6 @@ export const resolvers: Resolvers = {
       await (await Application.toDestroy(ctx, id)).destroy(ctx);
       return true;
     },
-    startApplication: async (_, { id }, ctx) => startApplication(ctx, await Application.forUpdate(ctx, id)),
-    stopApplication: async (_, { id }, ctx) => stopApplication(ctx, await Application.forUpdate(ctx, id)),
-    restartApplication: async (_, { id, input }, ctx) =>
-      restartApplication(ctx, await Application.forUpdate(ctx, id), input ?? {}),
   },
   Application: {
     volumes: (application, { limit }, ctx) => childrenOf(Volume, ctx, application, limit),

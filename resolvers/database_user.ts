@@ -15,6 +15,7 @@ export const resolvers: Resolvers = {
       await ManagedDatabase.get(ctx, id);
       return DatabaseUser.get(ctx, user_id, { database_id: id });
     },
+    getDatabaseCredentials: async (_, { id }, ctx) => (await ManagedDatabase.get(ctx, id)).credentials(ctx),
   },
   Mutation: {
     createDatabaseUser: async (_, { id, input }, ctx) =>
@@ -28,6 +29,7 @@ export const resolvers: Resolvers = {
       const database = await ManagedDatabase.ofChild(ctx, id);
       return (await DatabaseUser.forUpdate(ctx, user_id, { database_id: id })).rotate(ctx, database);
     },
+    rotateDatabaseCredentials: async (_, { id }, ctx) => (await ManagedDatabase.forUpdate(ctx, id)).rotate(ctx),
   },
   DatabaseUser: {
     password: (user) => user.shown,
@@ -36,6 +38,7 @@ export const resolvers: Resolvers = {
 };
 
 export const confirm: Record<string, Confirm> = {
+  rotateDatabaseCredentials: ({ id }, ctx) => DatabaseUser.applied(ctx, id as string),
   createDatabaseUser: ({ id }, ctx) => DatabaseUser.applied(ctx, id as string),
   rotateDatabaseUserPassword: ({ id }, ctx) => DatabaseUser.applied(ctx, id as string),
 };

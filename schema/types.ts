@@ -63,15 +63,6 @@ export type Query = {
   listApplicationTypes: ApplicationTypeList;
   /** Lists the builders that are available on this installation. */
   listBuildpackBuilders: BuildpackBuilderList;
-  /** Lists the database packages for the engines of this installation. */
-  listDatabasePackages: DatabasePackageList;
-  /**
-   * Lists the regions in which each database package can be created now, given the memory and disk space that are not yet
-   * allocated.
-   */
-  listDatabasePackageAvailability: DatabasePackageAvailabilityList;
-  /** Lists the database engines of this installation with their versions, newest version first. */
-  listDatabaseEngines: DatabaseEngineList;
   /** Lists the application presets that can run on this installation. */
   listPresets: PresetList;
   /** Lists the supported types of DNS records. */
@@ -80,8 +71,6 @@ export type Query = {
   listDatabases: DatabaseList;
   /** Gets a database with its size, its schedules and its point-in-time recovery window. */
   getDatabase: Database;
-  /** Gets the password of the default user and a connection string for each endpoint. */
-  getDatabaseCredentials: DatabaseCredentials;
   /** Lists the attachments of a database to applications, newest first. */
   listDatabaseAttachments: DatabaseAttachmentList;
   /** Lists the attachments of databases to an application, newest first. */
@@ -97,6 +86,15 @@ export type Query = {
    * database, so keep the URL secret.
    */
   getDatabaseBackupDownload: DatabaseBackupDownload;
+  /** Lists the database packages for the engines of this installation. */
+  listDatabasePackages: DatabasePackageList;
+  /**
+   * Lists the regions in which each database package can be created now, given the memory and disk space that are not yet
+   * allocated.
+   */
+  listDatabasePackageAvailability: DatabasePackageAvailabilityList;
+  /** Lists the database engines of this installation with their versions, newest version first. */
+  listDatabaseEngines: DatabaseEngineList;
   /** Lists the endpoints of a database, newest first. */
   listDatabaseEndpoints: DatabaseEndpointList;
   /** Gets an endpoint with its address and its allowed sources. */
@@ -113,6 +111,8 @@ export type Query = {
   listDatabaseUsers: DatabaseUserList;
   /** Gets a database user. Its password is shown only when it is created or rotated. */
   getDatabaseUser: DatabaseUser;
+  /** Gets the password of the default user and a connection string for each endpoint. */
+  getDatabaseCredentials: DatabaseCredentials;
   /** Lists the deployments of an application, newest first. To list the deployments of a preview, use `preview_id`. */
   listDeployments: DeploymentList;
   /** Gets a deployment of the application or of one of its previews. */
@@ -239,31 +239,6 @@ export type QueryListBuildpackBuildersArgs = {
 };
 
 
-export type QueryListDatabasePackagesArgs = {
-  limit?: InputMaybe<Scalars['Int']['input']>;
-  cursor?: InputMaybe<Scalars['String']['input']>;
-  sort?: InputMaybe<Scalars['String']['input']>;
-  engine?: InputMaybe<Scalars['String']['input']>;
-};
-
-
-export type QueryListDatabasePackageAvailabilityArgs = {
-  limit?: InputMaybe<Scalars['Int']['input']>;
-  cursor?: InputMaybe<Scalars['String']['input']>;
-  sort?: InputMaybe<Scalars['String']['input']>;
-  engine?: InputMaybe<Scalars['String']['input']>;
-  region?: InputMaybe<Scalars['String']['input']>;
-  database_package?: InputMaybe<Scalars['String']['input']>;
-};
-
-
-export type QueryListDatabaseEnginesArgs = {
-  limit?: InputMaybe<Scalars['Int']['input']>;
-  cursor?: InputMaybe<Scalars['String']['input']>;
-  sort?: InputMaybe<Scalars['String']['input']>;
-};
-
-
 export type QueryListPresetsArgs = {
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
@@ -293,11 +268,6 @@ export type QueryListDatabasesArgs = {
 
 
 export type QueryGetDatabaseArgs = {
-  id: Scalars['ID']['input'];
-};
-
-
-export type QueryGetDatabaseCredentialsArgs = {
   id: Scalars['ID']['input'];
 };
 
@@ -347,6 +317,31 @@ export type QueryGetDatabaseBackupArgs = {
 export type QueryGetDatabaseBackupDownloadArgs = {
   id: Scalars['ID']['input'];
   backup_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListDatabasePackagesArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  engine?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListDatabasePackageAvailabilityArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  engine?: InputMaybe<Scalars['String']['input']>;
+  region?: InputMaybe<Scalars['String']['input']>;
+  database_package?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListDatabaseEnginesArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -420,6 +415,11 @@ export type QueryListDatabaseUsersArgs = {
 export type QueryGetDatabaseUserArgs = {
   id: Scalars['ID']['input'];
   user_id: Scalars['ID']['input'];
+};
+
+
+export type QueryGetDatabaseCredentialsArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -744,12 +744,6 @@ export type Mutation = {
   /** Replaces the data of a database with that of a backup or a point in time. */
   restoreDatabase: Database;
   /**
-   * Generates a new password for the default user and returns it. The response waits up to 20 seconds for the server to
-   * apply the change, and the old password is valid until then. The environment variables of attachments are updated, and
-   * their applications are restarted.
-   */
-  rotateDatabaseCredentials: DatabaseCredentials;
-  /**
    * Attaches a database to an application. The application receives environment variables with the address and the
    * credentials of the database. They take effect with the next deployment or restart and are updated when the password is
    * rotated.
@@ -803,6 +797,12 @@ export type Mutation = {
    * updated, and their applications are restarted.
    */
   rotateDatabaseUserPassword: DatabaseUser;
+  /**
+   * Generates a new password for the default user and returns it. The response waits up to 20 seconds for the server to
+   * apply the change, and the old password is valid until then. The environment variables of attachments are updated, and
+   * their applications are restarted.
+   */
+  rotateDatabaseCredentials: DatabaseCredentials;
   /**
    * Builds and runs a version of the source. The commit is determined immediately. The deployment then waits for its turn,
    * because an application runs one deployment at a time. The active deployment serves requests until the new instances
@@ -1059,11 +1059,6 @@ export type MutationRestoreDatabaseArgs = {
 };
 
 
-export type MutationRotateDatabaseCredentialsArgs = {
-  id: Scalars['ID']['input'];
-};
-
-
 export type MutationCreateDatabaseAttachmentArgs = {
   id: Scalars['ID']['input'];
   input: CreateDatabaseAttachmentInput;
@@ -1147,6 +1142,11 @@ export type MutationDeleteDatabaseUserArgs = {
 export type MutationRotateDatabaseUserPasswordArgs = {
   id: Scalars['ID']['input'];
   user_id: Scalars['ID']['input'];
+};
+
+
+export type MutationRotateDatabaseCredentialsArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -1619,11 +1619,6 @@ export type UpdateApplicationInput = {
   source?: InputMaybe<UpdateApplicationSourceInput>;
 };
 
-export type RestartApplicationInput = {
-  /** Restarts only the instances of this process type. Defaults to all process types. */
-  process_id?: InputMaybe<Scalars['ID']['input']>;
-};
-
 /**
  * `git` requires `repository_url`, `shared_repository_id`, or `git_integration_id` with `repository_id`. `image` requires
  * `image`, and `template` requires `template`.
@@ -1667,6 +1662,11 @@ export type UpdateApplicationSourceInput = {
   registry_id?: InputMaybe<Scalars['ID']['input']>;
   /** Template that ships with the platform. */
   template?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type RestartApplicationInput = {
+  /** Restarts only the instances of this process type. Defaults to all process types. */
+  process_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
 /** How an application is built, run and monitored. The ETag is that of the application. */
@@ -1955,74 +1955,6 @@ export type BuildpackBuilder = {
   deprecated: Scalars['Boolean']['output'];
 };
 
-/** A size for databases, with its price. */
-export type DatabasePackage = {
-  id: Scalars['ID']['output'];
-  name: Scalars['String']['output'];
-  /** Engines for which the package is available. */
-  engines: Array<Scalars['String']['output']>;
-  nodes: Scalars['Int']['output'];
-  vcpu: Scalars['Float']['output'];
-  memory_mb: Scalars['Int']['output'];
-  /** Storage included in the package, in gigabytes of 2^30 bytes. */
-  storage_gb: Scalars['Int']['output'];
-  /** Maximum storage of the package, in gigabytes of 2^30 bytes. */
-  max_storage_gb: Scalars['Int']['output'];
-  max_connections: Scalars['Int']['output'];
-  /** Price per hour, a decimal number in `currency`. */
-  price_hourly: Scalars['String']['output'];
-  /** Price per month of 730 hours. */
-  price_monthly: Scalars['String']['output'];
-  currency: Scalars['String']['output'];
-};
-
-/** The regions in which a database package can be created now. */
-export type DatabasePackageAvailability = {
-  /** Id of the package. */
-  database_package: Scalars['ID']['output'];
-  /** Ids of the regions that have capacity for a database of this package. */
-  regions: Array<Scalars['String']['output']>;
-};
-
-/** A database engine of this installation. */
-export type DatabaseEngine = {
-  id: Scalars['ID']['output'];
-  name: Scalars['String']['output'];
-  /** Versions, newest first. */
-  versions: Array<DatabaseEngineVersion>;
-  /** Features that the default version has on this installation. */
-  features: Array<DatabaseEngineFeature>;
-  default_port: Scalars['Int']['output'];
-};
-
-/** A version of a database engine. */
-export type DatabaseEngineVersion = {
-  version: Scalars['String']['output'];
-  /** Whether this is the default version for new databases. */
-  default: Scalars['Boolean']['output'];
-  status: DatabaseEngineVersionStatus;
-  /** End-of-life date, YYYY-MM-DD, or `null` if none has been announced. */
-  end_of_life_on?: Maybe<Scalars['String']['output']>;
-};
-
-export type DatabaseEngineVersionStatus =
-  /** The version receives updates. */
-  | 'supported'
-  /** The version is past its end of life. Upgrade to a newer version. */
-  | 'deprecated';
-
-/** A feature of a database engine. */
-export type DatabaseEngineFeature =
-  /** Read replicas. */
-  | 'replicas'
-  /** Additional users. */
-  | 'users'
-  /** Connection pooling. */
-  | 'pooling'
-  | 'backups'
-  /** Point-in-time recovery. */
-  | 'point_in_time';
-
 /** A template for a new application: its source, process types and environment variables. */
 export type Preset = {
   id: Scalars['ID']['output'];
@@ -2092,27 +2024,6 @@ export type ApplicationTypeList = {
 /** A page of builders. */
 export type BuildpackBuilderList = {
   data: Array<BuildpackBuilder>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of database packages. */
-export type DatabasePackageList = {
-  data: Array<DatabasePackage>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of database package availabilities. */
-export type DatabasePackageAvailabilityList = {
-  data: Array<DatabasePackageAvailability>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of database engines. */
-export type DatabaseEngineList = {
-  data: Array<DatabaseEngine>;
   /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
@@ -2236,26 +2147,6 @@ export type DatabaseRestoreFrom = {
 export type PointInTimeWindow = {
   earliest: Scalars['DateTime']['output'];
   latest: Scalars['DateTime']['output'];
-};
-
-/** Credentials of the default user. */
-export type DatabaseCredentials = {
-  username: Scalars['String']['output'];
-  password: Scalars['String']['output'];
-  /** Name of the database on the server, or `null` for key-value engines. */
-  database_name?: Maybe<Scalars['String']['output']>;
-  endpoints: Array<DatabaseCredentialsEndpoint>;
-};
-
-/** An endpoint with its connection string. TLS is always required. */
-export type DatabaseCredentialsEndpoint = {
-  endpoint_id: Scalars['ID']['output'];
-  name: Scalars['String']['output'];
-  access: DatabaseEndpointAccess;
-  host: Scalars['String']['output'];
-  port: Scalars['Int']['output'];
-  /** Connection string with the user, the password and the name of the database. */
-  connection_string: Scalars['String']['output'];
 };
 
 export type CreateDatabaseInput = {
@@ -2435,6 +2326,95 @@ export type DatabaseBackupStatus =
 export type CreateDatabaseBackupInput = {
   /** Note on why the backup is taken. */
   note?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** A size for databases, with its price. */
+export type DatabasePackage = {
+  id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  /** Engines for which the package is available. */
+  engines: Array<Scalars['String']['output']>;
+  nodes: Scalars['Int']['output'];
+  vcpu: Scalars['Float']['output'];
+  memory_mb: Scalars['Int']['output'];
+  /** Storage included in the package, in gigabytes of 2^30 bytes. */
+  storage_gb: Scalars['Int']['output'];
+  /** Maximum storage of the package, in gigabytes of 2^30 bytes. */
+  max_storage_gb: Scalars['Int']['output'];
+  max_connections: Scalars['Int']['output'];
+  /** Price per hour, a decimal number in `currency`. */
+  price_hourly: Scalars['String']['output'];
+  /** Price per month of 730 hours. */
+  price_monthly: Scalars['String']['output'];
+  currency: Scalars['String']['output'];
+};
+
+/** The regions in which a database package can be created now. */
+export type DatabasePackageAvailability = {
+  /** Id of the package. */
+  database_package: Scalars['ID']['output'];
+  /** Ids of the regions that have capacity for a database of this package. */
+  regions: Array<Scalars['String']['output']>;
+};
+
+/** A database engine of this installation. */
+export type DatabaseEngine = {
+  id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  /** Versions, newest first. */
+  versions: Array<DatabaseEngineVersion>;
+  /** Features that the default version has on this installation. */
+  features: Array<DatabaseEngineFeature>;
+  default_port: Scalars['Int']['output'];
+};
+
+/** A version of a database engine. */
+export type DatabaseEngineVersion = {
+  version: Scalars['String']['output'];
+  /** Whether this is the default version for new databases. */
+  default: Scalars['Boolean']['output'];
+  status: DatabaseEngineVersionStatus;
+  /** End-of-life date, YYYY-MM-DD, or `null` if none has been announced. */
+  end_of_life_on?: Maybe<Scalars['String']['output']>;
+};
+
+export type DatabaseEngineVersionStatus =
+  /** The version receives updates. */
+  | 'supported'
+  /** The version is past its end of life. Upgrade to a newer version. */
+  | 'deprecated';
+
+/** A feature of a database engine. */
+export type DatabaseEngineFeature =
+  /** Read replicas. */
+  | 'replicas'
+  /** Additional users. */
+  | 'users'
+  /** Connection pooling. */
+  | 'pooling'
+  | 'backups'
+  /** Point-in-time recovery. */
+  | 'point_in_time';
+
+/** A page of database packages. */
+export type DatabasePackageList = {
+  data: Array<DatabasePackage>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A page of database package availabilities. */
+export type DatabasePackageAvailabilityList = {
+  data: Array<DatabasePackageAvailability>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A page of database engines. */
+export type DatabaseEngineList = {
+  data: Array<DatabaseEngine>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** An address at which a database can be reached. Connections are encrypted with TLS. */
@@ -2664,6 +2644,26 @@ export type DatabaseUserAccess =
   | 'read_write'
   /** Read access to the data. */
   | 'read_only';
+
+/** Credentials of the default user. */
+export type DatabaseCredentials = {
+  username: Scalars['String']['output'];
+  password: Scalars['String']['output'];
+  /** Name of the database on the server, or `null` for key-value engines. */
+  database_name?: Maybe<Scalars['String']['output']>;
+  endpoints: Array<DatabaseCredentialsEndpoint>;
+};
+
+/** An endpoint with its connection string. TLS is always required. */
+export type DatabaseCredentialsEndpoint = {
+  endpoint_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  access: DatabaseEndpointAccess;
+  host: Scalars['String']['output'];
+  port: Scalars['Int']['output'];
+  /** Connection string with the user, the password and the name of the database. */
+  connection_string: Scalars['String']['output'];
+};
 
 export type CreateDatabaseUserInput = {
   /** User name: lower-case letters, digits and underscores. Names that the engine reserves are not allowed. */
@@ -3702,9 +3702,9 @@ export type ResolversTypes = {
   ApplicationSourceType: ApplicationSourceType;
   CreateApplicationInput: CreateApplicationInput;
   UpdateApplicationInput: UpdateApplicationInput;
-  RestartApplicationInput: RestartApplicationInput;
   CreateApplicationSourceInput: CreateApplicationSourceInput;
   UpdateApplicationSourceInput: UpdateApplicationSourceInput;
+  RestartApplicationInput: RestartApplicationInput;
   ApplicationSettings: ResolverTypeWrapper<ApplicationSettings>;
   ApplicationBuildSettings: ResolverTypeWrapper<ApplicationBuildSettings>;
   ApplicationRunSettings: ResolverTypeWrapper<ApplicationRunSettings>;
@@ -3729,12 +3729,6 @@ export type ResolversTypes = {
   ApplicationType: ResolverTypeWrapper<ApplicationType>;
   Float: ResolverTypeWrapper<Scalars['Float']['output']>;
   BuildpackBuilder: ResolverTypeWrapper<BuildpackBuilder>;
-  DatabasePackage: ResolverTypeWrapper<DatabasePackage>;
-  DatabasePackageAvailability: ResolverTypeWrapper<DatabasePackageAvailability>;
-  DatabaseEngine: ResolverTypeWrapper<DatabaseEngine>;
-  DatabaseEngineVersion: ResolverTypeWrapper<DatabaseEngineVersion>;
-  DatabaseEngineVersionStatus: DatabaseEngineVersionStatus;
-  DatabaseEngineFeature: DatabaseEngineFeature;
   Preset: ResolverTypeWrapper<Preset>;
   PresetVariable: ResolverTypeWrapper<PresetVariable>;
   DnsRecordType: ResolverTypeWrapper<DnsRecordType>;
@@ -3742,9 +3736,6 @@ export type ResolversTypes = {
   RegionList: ResolverTypeWrapper<RegionList>;
   ApplicationTypeList: ResolverTypeWrapper<ApplicationTypeList>;
   BuildpackBuilderList: ResolverTypeWrapper<BuildpackBuilderList>;
-  DatabasePackageList: ResolverTypeWrapper<DatabasePackageList>;
-  DatabasePackageAvailabilityList: ResolverTypeWrapper<DatabasePackageAvailabilityList>;
-  DatabaseEngineList: ResolverTypeWrapper<DatabaseEngineList>;
   PresetList: ResolverTypeWrapper<PresetList>;
   DnsRecordTypeList: ResolverTypeWrapper<DnsRecordTypeList>;
   Database: ResolverTypeWrapper<Database>;
@@ -3755,8 +3746,6 @@ export type ResolversTypes = {
   Weekday: Weekday;
   DatabaseRestoreFrom: ResolverTypeWrapper<DatabaseRestoreFrom>;
   PointInTimeWindow: ResolverTypeWrapper<PointInTimeWindow>;
-  DatabaseCredentials: ResolverTypeWrapper<DatabaseCredentials>;
-  DatabaseCredentialsEndpoint: ResolverTypeWrapper<DatabaseCredentialsEndpoint>;
   CreateDatabaseInput: CreateDatabaseInput;
   UpdateDatabaseInput: UpdateDatabaseInput;
   BackupScheduleInput: BackupScheduleInput;
@@ -3773,6 +3762,15 @@ export type ResolversTypes = {
   DatabaseBackupType: DatabaseBackupType;
   DatabaseBackupStatus: DatabaseBackupStatus;
   CreateDatabaseBackupInput: CreateDatabaseBackupInput;
+  DatabasePackage: ResolverTypeWrapper<DatabasePackage>;
+  DatabasePackageAvailability: ResolverTypeWrapper<DatabasePackageAvailability>;
+  DatabaseEngine: ResolverTypeWrapper<DatabaseEngine>;
+  DatabaseEngineVersion: ResolverTypeWrapper<DatabaseEngineVersion>;
+  DatabaseEngineVersionStatus: DatabaseEngineVersionStatus;
+  DatabaseEngineFeature: DatabaseEngineFeature;
+  DatabasePackageList: ResolverTypeWrapper<DatabasePackageList>;
+  DatabasePackageAvailabilityList: ResolverTypeWrapper<DatabasePackageAvailabilityList>;
+  DatabaseEngineList: ResolverTypeWrapper<DatabaseEngineList>;
   DatabaseEndpoint: ResolverTypeWrapper<DatabaseEndpointModel>;
   DatabaseEndpointList: ResolverTypeWrapper<Omit<DatabaseEndpointList, 'data'> & { data: Array<ResolversTypes['DatabaseEndpoint']> }>;
   DatabaseEndpointAccess: DatabaseEndpointAccess;
@@ -3793,6 +3791,8 @@ export type ResolversTypes = {
   DatabaseUser: ResolverTypeWrapper<DatabaseUserModel>;
   DatabaseUserList: ResolverTypeWrapper<Omit<DatabaseUserList, 'data'> & { data: Array<ResolversTypes['DatabaseUser']> }>;
   DatabaseUserAccess: DatabaseUserAccess;
+  DatabaseCredentials: ResolverTypeWrapper<DatabaseCredentials>;
+  DatabaseCredentialsEndpoint: ResolverTypeWrapper<DatabaseCredentialsEndpoint>;
   CreateDatabaseUserInput: CreateDatabaseUserInput;
   Deployment: ResolverTypeWrapper<DeploymentModel>;
   DeploymentList: ResolverTypeWrapper<Omit<DeploymentList, 'data'> & { data: Array<ResolversTypes['Deployment']> }>;
@@ -3912,9 +3912,9 @@ export type ResolversParentTypes = {
   ApplicationList: Omit<ApplicationList, 'data'> & { data: Array<ResolversParentTypes['Application']> };
   CreateApplicationInput: CreateApplicationInput;
   UpdateApplicationInput: UpdateApplicationInput;
-  RestartApplicationInput: RestartApplicationInput;
   CreateApplicationSourceInput: CreateApplicationSourceInput;
   UpdateApplicationSourceInput: UpdateApplicationSourceInput;
+  RestartApplicationInput: RestartApplicationInput;
   ApplicationSettings: ApplicationSettings;
   ApplicationBuildSettings: ApplicationBuildSettings;
   ApplicationRunSettings: ApplicationRunSettings;
@@ -3936,19 +3936,12 @@ export type ResolversParentTypes = {
   ApplicationType: ApplicationType;
   Float: Scalars['Float']['output'];
   BuildpackBuilder: BuildpackBuilder;
-  DatabasePackage: DatabasePackage;
-  DatabasePackageAvailability: DatabasePackageAvailability;
-  DatabaseEngine: DatabaseEngine;
-  DatabaseEngineVersion: DatabaseEngineVersion;
   Preset: Preset;
   PresetVariable: PresetVariable;
   DnsRecordType: DnsRecordType;
   RegionList: RegionList;
   ApplicationTypeList: ApplicationTypeList;
   BuildpackBuilderList: BuildpackBuilderList;
-  DatabasePackageList: DatabasePackageList;
-  DatabasePackageAvailabilityList: DatabasePackageAvailabilityList;
-  DatabaseEngineList: DatabaseEngineList;
   PresetList: PresetList;
   DnsRecordTypeList: DnsRecordTypeList;
   Database: Database;
@@ -3957,8 +3950,6 @@ export type ResolversParentTypes = {
   MaintenanceWindow: MaintenanceWindow;
   DatabaseRestoreFrom: DatabaseRestoreFrom;
   PointInTimeWindow: PointInTimeWindow;
-  DatabaseCredentials: DatabaseCredentials;
-  DatabaseCredentialsEndpoint: DatabaseCredentialsEndpoint;
   CreateDatabaseInput: CreateDatabaseInput;
   UpdateDatabaseInput: UpdateDatabaseInput;
   BackupScheduleInput: BackupScheduleInput;
@@ -3973,6 +3964,13 @@ export type ResolversParentTypes = {
   DatabaseBackupList: Omit<DatabaseBackupList, 'data'> & { data: Array<ResolversParentTypes['DatabaseBackup']> };
   DatabaseBackupDownload: DatabaseBackupDownload;
   CreateDatabaseBackupInput: CreateDatabaseBackupInput;
+  DatabasePackage: DatabasePackage;
+  DatabasePackageAvailability: DatabasePackageAvailability;
+  DatabaseEngine: DatabaseEngine;
+  DatabaseEngineVersion: DatabaseEngineVersion;
+  DatabasePackageList: DatabasePackageList;
+  DatabasePackageAvailabilityList: DatabasePackageAvailabilityList;
+  DatabaseEngineList: DatabaseEngineList;
   DatabaseEndpoint: DatabaseEndpointModel;
   DatabaseEndpointList: Omit<DatabaseEndpointList, 'data'> & { data: Array<ResolversParentTypes['DatabaseEndpoint']> };
   CreateDatabaseEndpointInput: CreateDatabaseEndpointInput;
@@ -3985,6 +3983,8 @@ export type ResolversParentTypes = {
   UpdateDatabaseReplicaInput: UpdateDatabaseReplicaInput;
   DatabaseUser: DatabaseUserModel;
   DatabaseUserList: Omit<DatabaseUserList, 'data'> & { data: Array<ResolversParentTypes['DatabaseUser']> };
+  DatabaseCredentials: DatabaseCredentials;
+  DatabaseCredentialsEndpoint: DatabaseCredentialsEndpoint;
   CreateDatabaseUserInput: CreateDatabaseUserInput;
   Deployment: DeploymentModel;
   DeploymentList: Omit<DeploymentList, 'data'> & { data: Array<ResolversParentTypes['Deployment']> };
@@ -4073,20 +4073,19 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listRegions?: Resolver<ResolversTypes['RegionList'], ParentType, ContextType, RequireFields<QueryListRegionsArgs, 'limit'>>;
   listApplicationTypes?: Resolver<ResolversTypes['ApplicationTypeList'], ParentType, ContextType, RequireFields<QueryListApplicationTypesArgs, 'limit'>>;
   listBuildpackBuilders?: Resolver<ResolversTypes['BuildpackBuilderList'], ParentType, ContextType, RequireFields<QueryListBuildpackBuildersArgs, 'limit'>>;
-  listDatabasePackages?: Resolver<ResolversTypes['DatabasePackageList'], ParentType, ContextType, RequireFields<QueryListDatabasePackagesArgs, 'limit'>>;
-  listDatabasePackageAvailability?: Resolver<ResolversTypes['DatabasePackageAvailabilityList'], ParentType, ContextType, RequireFields<QueryListDatabasePackageAvailabilityArgs, 'limit'>>;
-  listDatabaseEngines?: Resolver<ResolversTypes['DatabaseEngineList'], ParentType, ContextType, RequireFields<QueryListDatabaseEnginesArgs, 'limit'>>;
   listPresets?: Resolver<ResolversTypes['PresetList'], ParentType, ContextType, RequireFields<QueryListPresetsArgs, 'limit'>>;
   listDnsRecordTypes?: Resolver<ResolversTypes['DnsRecordTypeList'], ParentType, ContextType, RequireFields<QueryListDnsRecordTypesArgs, 'limit'>>;
   listDatabases?: Resolver<ResolversTypes['DatabaseList'], ParentType, ContextType, RequireFields<QueryListDatabasesArgs, 'limit'>>;
   getDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<QueryGetDatabaseArgs, 'id'>>;
-  getDatabaseCredentials?: Resolver<ResolversTypes['DatabaseCredentials'], ParentType, ContextType, RequireFields<QueryGetDatabaseCredentialsArgs, 'id'>>;
   listDatabaseAttachments?: Resolver<ResolversTypes['DatabaseAttachmentList'], ParentType, ContextType, RequireFields<QueryListDatabaseAttachmentsArgs, 'id' | 'limit'>>;
   listApplicationAttachments?: Resolver<ResolversTypes['DatabaseAttachmentList'], ParentType, ContextType, RequireFields<QueryListApplicationAttachmentsArgs, 'id' | 'limit'>>;
   getDatabaseAttachment?: Resolver<ResolversTypes['DatabaseAttachment'], ParentType, ContextType, RequireFields<QueryGetDatabaseAttachmentArgs, 'id' | 'attachment_id'>>;
   listDatabaseBackups?: Resolver<ResolversTypes['DatabaseBackupList'], ParentType, ContextType, RequireFields<QueryListDatabaseBackupsArgs, 'id' | 'limit'>>;
   getDatabaseBackup?: Resolver<ResolversTypes['DatabaseBackup'], ParentType, ContextType, RequireFields<QueryGetDatabaseBackupArgs, 'id' | 'backup_id'>>;
   getDatabaseBackupDownload?: Resolver<ResolversTypes['DatabaseBackupDownload'], ParentType, ContextType, RequireFields<QueryGetDatabaseBackupDownloadArgs, 'id' | 'backup_id'>>;
+  listDatabasePackages?: Resolver<ResolversTypes['DatabasePackageList'], ParentType, ContextType, RequireFields<QueryListDatabasePackagesArgs, 'limit'>>;
+  listDatabasePackageAvailability?: Resolver<ResolversTypes['DatabasePackageAvailabilityList'], ParentType, ContextType, RequireFields<QueryListDatabasePackageAvailabilityArgs, 'limit'>>;
+  listDatabaseEngines?: Resolver<ResolversTypes['DatabaseEngineList'], ParentType, ContextType, RequireFields<QueryListDatabaseEnginesArgs, 'limit'>>;
   listDatabaseEndpoints?: Resolver<ResolversTypes['DatabaseEndpointList'], ParentType, ContextType, RequireFields<QueryListDatabaseEndpointsArgs, 'id' | 'limit'>>;
   getDatabaseEndpoint?: Resolver<ResolversTypes['DatabaseEndpoint'], ParentType, ContextType, RequireFields<QueryGetDatabaseEndpointArgs, 'id' | 'endpoint_id'>>;
   listDatabaseLogs?: Resolver<ResolversTypes['DatabaseLogLineList'], ParentType, ContextType, RequireFields<QueryListDatabaseLogsArgs, 'id' | 'limit' | 'order'>>;
@@ -4095,6 +4094,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getDatabaseReplica?: Resolver<ResolversTypes['DatabaseReplica'], ParentType, ContextType, RequireFields<QueryGetDatabaseReplicaArgs, 'id' | 'replica_id'>>;
   listDatabaseUsers?: Resolver<ResolversTypes['DatabaseUserList'], ParentType, ContextType, RequireFields<QueryListDatabaseUsersArgs, 'id' | 'limit'>>;
   getDatabaseUser?: Resolver<ResolversTypes['DatabaseUser'], ParentType, ContextType, RequireFields<QueryGetDatabaseUserArgs, 'id' | 'user_id'>>;
+  getDatabaseCredentials?: Resolver<ResolversTypes['DatabaseCredentials'], ParentType, ContextType, RequireFields<QueryGetDatabaseCredentialsArgs, 'id'>>;
   listDeployments?: Resolver<ResolversTypes['DeploymentList'], ParentType, ContextType, RequireFields<QueryListDeploymentsArgs, 'id' | 'limit'>>;
   getDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<QueryGetDeploymentArgs, 'id' | 'deployment_id'>>;
   listApplicationDomains?: Resolver<ResolversTypes['DomainList'], ParentType, ContextType, RequireFields<QueryListApplicationDomainsArgs, 'id' | 'limit'>>;
@@ -4151,7 +4151,6 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   restartDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationRestartDatabaseArgs, 'id'>>;
   upgradeDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationUpgradeDatabaseArgs, 'id' | 'input'>>;
   restoreDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationRestoreDatabaseArgs, 'id' | 'input'>>;
-  rotateDatabaseCredentials?: Resolver<ResolversTypes['DatabaseCredentials'], ParentType, ContextType, RequireFields<MutationRotateDatabaseCredentialsArgs, 'id'>>;
   createDatabaseAttachment?: Resolver<ResolversTypes['DatabaseAttachment'], ParentType, ContextType, RequireFields<MutationCreateDatabaseAttachmentArgs, 'id' | 'input'>>;
   deleteDatabaseAttachment?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteDatabaseAttachmentArgs, 'id' | 'attachment_id'>>;
   createDatabaseBackup?: Resolver<ResolversTypes['DatabaseBackup'], ParentType, ContextType, RequireFields<MutationCreateDatabaseBackupArgs, 'id' | 'input'>>;
@@ -4166,6 +4165,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createDatabaseUser?: Resolver<ResolversTypes['DatabaseUser'], ParentType, ContextType, RequireFields<MutationCreateDatabaseUserArgs, 'id' | 'input'>>;
   deleteDatabaseUser?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteDatabaseUserArgs, 'id' | 'user_id'>>;
   rotateDatabaseUserPassword?: Resolver<ResolversTypes['DatabaseUser'], ParentType, ContextType, RequireFields<MutationRotateDatabaseUserPasswordArgs, 'id' | 'user_id'>>;
+  rotateDatabaseCredentials?: Resolver<ResolversTypes['DatabaseCredentials'], ParentType, ContextType, RequireFields<MutationRotateDatabaseCredentialsArgs, 'id'>>;
   createDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationCreateDeploymentArgs, 'id' | 'input'>>;
   cancelDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationCancelDeploymentArgs, 'id' | 'deployment_id'>>;
   rollbackApplication?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationRollbackApplicationArgs, 'id' | 'input'>>;
@@ -4415,41 +4415,6 @@ export type BuildpackBuilderResolvers<ContextType = Context, ParentType extends 
   deprecated?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 };
 
-export type DatabasePackageResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackage'] = ResolversParentTypes['DatabasePackage']> = {
-  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
-  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  engines?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
-  nodes?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  vcpu?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
-  memory_mb?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  storage_gb?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  max_storage_gb?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  max_connections?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  price_hourly?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  price_monthly?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  currency?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-};
-
-export type DatabasePackageAvailabilityResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackageAvailability'] = ResolversParentTypes['DatabasePackageAvailability']> = {
-  database_package?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
-  regions?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type DatabaseEngineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEngine'] = ResolversParentTypes['DatabaseEngine']> = {
-  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
-  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  versions?: Resolver<Array<ResolversTypes['DatabaseEngineVersion']>, ParentType, ContextType>;
-  features?: Resolver<Array<ResolversTypes['DatabaseEngineFeature']>, ParentType, ContextType>;
-  default_port?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-};
-
-export type DatabaseEngineVersionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEngineVersion'] = ResolversParentTypes['DatabaseEngineVersion']> = {
-  version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  default?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-  status?: Resolver<ResolversTypes['DatabaseEngineVersionStatus'], ParentType, ContextType>;
-  end_of_life_on?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
 export type PresetResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Preset'] = ResolversParentTypes['Preset']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -4488,21 +4453,6 @@ export type ApplicationTypeListResolvers<ContextType = Context, ParentType exten
 
 export type BuildpackBuilderListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BuildpackBuilderList'] = ResolversParentTypes['BuildpackBuilderList']> = {
   data?: Resolver<Array<ResolversTypes['BuildpackBuilder']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type DatabasePackageListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackageList'] = ResolversParentTypes['DatabasePackageList']> = {
-  data?: Resolver<Array<ResolversTypes['DatabasePackage']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type DatabasePackageAvailabilityListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackageAvailabilityList'] = ResolversParentTypes['DatabasePackageAvailabilityList']> = {
-  data?: Resolver<Array<ResolversTypes['DatabasePackageAvailability']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type DatabaseEngineListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEngineList'] = ResolversParentTypes['DatabaseEngineList']> = {
-  data?: Resolver<Array<ResolversTypes['DatabaseEngine']>, ParentType, ContextType>;
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
@@ -4566,22 +4516,6 @@ export type PointInTimeWindowResolvers<ContextType = Context, ParentType extends
   latest?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
 
-export type DatabaseCredentialsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseCredentials'] = ResolversParentTypes['DatabaseCredentials']> = {
-  username?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  password?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  database_name?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-  endpoints?: Resolver<Array<ResolversTypes['DatabaseCredentialsEndpoint']>, ParentType, ContextType>;
-};
-
-export type DatabaseCredentialsEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseCredentialsEndpoint'] = ResolversParentTypes['DatabaseCredentialsEndpoint']> = {
-  endpoint_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
-  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  access?: Resolver<ResolversTypes['DatabaseEndpointAccess'], ParentType, ContextType>;
-  host?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  port?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  connection_string?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-};
-
 export type DatabaseAttachmentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseAttachment'] = ResolversParentTypes['DatabaseAttachment']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   database_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -4626,6 +4560,56 @@ export type DatabaseBackupListResolvers<ContextType = Context, ParentType extend
 export type DatabaseBackupDownloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseBackupDownload'] = ResolversParentTypes['DatabaseBackupDownload']> = {
   url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type DatabasePackageResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackage'] = ResolversParentTypes['DatabasePackage']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  engines?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  nodes?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  vcpu?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  memory_mb?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  storage_gb?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  max_storage_gb?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  max_connections?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  price_hourly?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  price_monthly?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  currency?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type DatabasePackageAvailabilityResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackageAvailability'] = ResolversParentTypes['DatabasePackageAvailability']> = {
+  database_package?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  regions?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseEngineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEngine'] = ResolversParentTypes['DatabaseEngine']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  versions?: Resolver<Array<ResolversTypes['DatabaseEngineVersion']>, ParentType, ContextType>;
+  features?: Resolver<Array<ResolversTypes['DatabaseEngineFeature']>, ParentType, ContextType>;
+  default_port?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type DatabaseEngineVersionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEngineVersion'] = ResolversParentTypes['DatabaseEngineVersion']> = {
+  version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  default?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['DatabaseEngineVersionStatus'], ParentType, ContextType>;
+  end_of_life_on?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabasePackageListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackageList'] = ResolversParentTypes['DatabasePackageList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabasePackage']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabasePackageAvailabilityListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackageAvailabilityList'] = ResolversParentTypes['DatabasePackageAvailabilityList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabasePackageAvailability']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseEngineListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEngineList'] = ResolversParentTypes['DatabaseEngineList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabaseEngine']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type DatabaseEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEndpoint'] = ResolversParentTypes['DatabaseEndpoint']> = {
@@ -4699,6 +4683,22 @@ export type DatabaseUserResolvers<ContextType = Context, ParentType extends Reso
 export type DatabaseUserListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseUserList'] = ResolversParentTypes['DatabaseUserList']> = {
   data?: Resolver<Array<ResolversTypes['DatabaseUser']>, ParentType, ContextType>;
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseCredentialsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseCredentials'] = ResolversParentTypes['DatabaseCredentials']> = {
+  username?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  password?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  database_name?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  endpoints?: Resolver<Array<ResolversTypes['DatabaseCredentialsEndpoint']>, ParentType, ContextType>;
+};
+
+export type DatabaseCredentialsEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseCredentialsEndpoint'] = ResolversParentTypes['DatabaseCredentialsEndpoint']> = {
+  endpoint_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  access?: Resolver<ResolversTypes['DatabaseEndpointAccess'], ParentType, ContextType>;
+  host?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  port?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  connection_string?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
 export type DeploymentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Deployment'] = ResolversParentTypes['Deployment']> = {
@@ -5124,19 +5124,12 @@ export type Resolvers<ContextType = Context> = {
   Region?: RegionResolvers<ContextType>;
   ApplicationType?: ApplicationTypeResolvers<ContextType>;
   BuildpackBuilder?: BuildpackBuilderResolvers<ContextType>;
-  DatabasePackage?: DatabasePackageResolvers<ContextType>;
-  DatabasePackageAvailability?: DatabasePackageAvailabilityResolvers<ContextType>;
-  DatabaseEngine?: DatabaseEngineResolvers<ContextType>;
-  DatabaseEngineVersion?: DatabaseEngineVersionResolvers<ContextType>;
   Preset?: PresetResolvers<ContextType>;
   PresetVariable?: PresetVariableResolvers<ContextType>;
   DnsRecordType?: DnsRecordTypeResolvers<ContextType>;
   RegionList?: RegionListResolvers<ContextType>;
   ApplicationTypeList?: ApplicationTypeListResolvers<ContextType>;
   BuildpackBuilderList?: BuildpackBuilderListResolvers<ContextType>;
-  DatabasePackageList?: DatabasePackageListResolvers<ContextType>;
-  DatabasePackageAvailabilityList?: DatabasePackageAvailabilityListResolvers<ContextType>;
-  DatabaseEngineList?: DatabaseEngineListResolvers<ContextType>;
   PresetList?: PresetListResolvers<ContextType>;
   DnsRecordTypeList?: DnsRecordTypeListResolvers<ContextType>;
   Database?: DatabaseResolvers<ContextType>;
@@ -5145,13 +5138,18 @@ export type Resolvers<ContextType = Context> = {
   MaintenanceWindow?: MaintenanceWindowResolvers<ContextType>;
   DatabaseRestoreFrom?: DatabaseRestoreFromResolvers<ContextType>;
   PointInTimeWindow?: PointInTimeWindowResolvers<ContextType>;
-  DatabaseCredentials?: DatabaseCredentialsResolvers<ContextType>;
-  DatabaseCredentialsEndpoint?: DatabaseCredentialsEndpointResolvers<ContextType>;
   DatabaseAttachment?: DatabaseAttachmentResolvers<ContextType>;
   DatabaseAttachmentList?: DatabaseAttachmentListResolvers<ContextType>;
   DatabaseBackup?: DatabaseBackupResolvers<ContextType>;
   DatabaseBackupList?: DatabaseBackupListResolvers<ContextType>;
   DatabaseBackupDownload?: DatabaseBackupDownloadResolvers<ContextType>;
+  DatabasePackage?: DatabasePackageResolvers<ContextType>;
+  DatabasePackageAvailability?: DatabasePackageAvailabilityResolvers<ContextType>;
+  DatabaseEngine?: DatabaseEngineResolvers<ContextType>;
+  DatabaseEngineVersion?: DatabaseEngineVersionResolvers<ContextType>;
+  DatabasePackageList?: DatabasePackageListResolvers<ContextType>;
+  DatabasePackageAvailabilityList?: DatabasePackageAvailabilityListResolvers<ContextType>;
+  DatabaseEngineList?: DatabaseEngineListResolvers<ContextType>;
   DatabaseEndpoint?: DatabaseEndpointResolvers<ContextType>;
   DatabaseEndpointList?: DatabaseEndpointListResolvers<ContextType>;
   DatabaseLogLine?: DatabaseLogLineResolvers<ContextType>;
@@ -5160,6 +5158,8 @@ export type Resolvers<ContextType = Context> = {
   DatabaseReplicaList?: DatabaseReplicaListResolvers<ContextType>;
   DatabaseUser?: DatabaseUserResolvers<ContextType>;
   DatabaseUserList?: DatabaseUserListResolvers<ContextType>;
+  DatabaseCredentials?: DatabaseCredentialsResolvers<ContextType>;
+  DatabaseCredentialsEndpoint?: DatabaseCredentialsEndpointResolvers<ContextType>;
   Deployment?: DeploymentResolvers<ContextType>;
   DeploymentList?: DeploymentListResolvers<ContextType>;
   Domain?: DomainResolvers<ContextType>;

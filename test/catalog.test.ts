@@ -124,22 +124,13 @@ describe('filters', () => {
     });
   });
 
-  test('by region, engine, package and category', async () => {
+  test('by region and category', async () => {
     expect(await ids('application_types?region=fra1')).toHaveLength(catalogs.applicationTypes(facts, 'fra1').length);
     expect(await ids('application_types?region=nowhere')).toEqual([]);
     expect(await ids('volume_size_limits?region=fra1')).toEqual(['fra1']);
     expect(await ids('volume_size_limits?region=nowhere')).toEqual([]);
     expect(await ids('presets?category=static')).toEqual(['static-site']);
     expect(await ids('presets?category=nonsense')).toEqual([]);
-    const relational = await ids('database_packages?engine=postgresql');
-    expect(relational).toContain('s-1vcpu-1gb');
-    expect(relational).not.toContain('kv-1vcpu-1gb');
-    expect(await ids('database_packages?engine=nonsense')).toEqual([]);
-    expect(await ids('database_packages/availability?engine=postgresql')).toEqual(relational);
-    expect(await ids('database_packages/availability?engine=postgresql&database_package=s-1vcpu-1gb')).toEqual([
-      's-1vcpu-1gb',
-    ]);
-    expect(await ids('database_packages/availability?region=nowhere')).toEqual([]);
   });
 
   test('a cursor belongs to its filters', async () => {
@@ -165,18 +156,6 @@ describe('what is offered is what is here', () => {
     ]);
   });
 
-  test('the engines are those of the host', async () => {
-    const engines = await rows('databases/engines');
-    const found = (['mariadb', 'postgresql', 'redis', 'valkey'] as const).filter((engine) => facts[engine].length > 0);
-    expect(engines.map(({ id }) => id)).toEqual(found);
-    for (const { id, versions } of engines) {
-      expect(versions.map(({ version }: { version: string }) => version).sort()).toEqual(
-        facts[id as 'redis'].map(({ series }) => series).sort(),
-      );
-      expect(versions.filter((one: { default: boolean }) => one.default)).toHaveLength(1);
-    }
-  });
-
   test('one application type is the default, and prices are decimal strings', async () => {
     const types = await rows('application_types');
     expect(types.filter((type) => type.default).map(({ id }) => id)).toEqual(['s-512mb']);
@@ -187,44 +166,13 @@ describe('what is offered is what is here', () => {
         'EUR',
       ]);
   });
-
-  test('what volumes are promised is no longer free for databases', async () => {
-    const before = await rows('database_packages/availability?database_package=dev-1vcpu-256mb');
-    expect(before).toEqual(
-      catalogs
-        .packageAvailability(facts, { memory_mb: 0, storage_gb: 0 }, 'fra1')
-        .filter((row) => row.database_package === 'dev-1vcpu-256mb'),
-    );
-    await service.sql(
-      `insert into volumes (id, project_id, name, size_gb, region, created_at, updated_at)
-        values ('vol_00000000000000000000000001', $1, 'huge', $2, 'fra1', now(), now())`,
-      [service.project, Math.ceil(facts.disk_free_bytes / 2 ** 30)],
-    );
-    expect(await rows('database_packages/availability?database_package=dev-1vcpu-256mb')).toEqual([
-      { database_package: 'dev-1vcpu-256mb', regions: [] },
-    ]);
-    expect(await ids('database_packages/availability?region=fra1')).toEqual([]);
-    await service.sql('update volumes set deleted_at = now()');
-    expect(await rows('database_packages/availability?database_package=dev-1vcpu-256mb')).toEqual(before);
-  });
 });
 
 test('GraphQL shows the same rows', async () => {
   const { data } = await service.graphql(
-    `{ listDatabaseEngines { data { id name default_port features
-      versions { version default status end_of_life_on } } } listDnsRecordTypes(limit: 2) { data {
-      type fields } next_cursor } }`,
+    '{ listDnsRecordTypes(limit: 2) { data { type fields } next_cursor } }',
     {},
     { project: null },
-  );
-  expect(data.listDatabaseEngines.data).toEqual(
-    (await rows('databases/engines')).map(({ id, name, default_port, features, versions }) => ({
-      id,
-      name,
-      default_port,
-      features,
-      versions,
-    })),
   );
   expect(data.listDnsRecordTypes).toEqual({
     data: [

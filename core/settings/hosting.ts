@@ -1,0 +1,98 @@
+// Settings of what is hosted: volumes, applications and databases.
+import { limits } from '../limits';
+import { flag, integer, oneOf, path, portRange } from '../setting_types';
+
+export const hostingSettings = {
+  VOLUME_DRIVER: oneOf(['auto', 'directory', 'loop_image'], {
+    default: 'auto',
+    description:
+      'Storage of volumes: directories (soft limit) or mounted images (hard limit). auto: images where possible.',
+  }),
+  VOLUME_DIR: path({
+    default: null,
+    derived: 'volumes in the data directory',
+    description: 'Directory of the volumes.',
+  }),
+  RUNTIME_DIR: path({
+    default: null,
+    derived: 'runtime in the data directory',
+    description: 'Directory of sources, builds and running instances.',
+  }),
+  APP_PORTS: portRange({
+    default: '20000-29999',
+    description: 'Ports of the loopback interface that are assigned to instances as PORT.',
+  }),
+  SANDBOX: oneOf(['auto', 'bubblewrap', 'none'], {
+    default: 'auto',
+    description: 'What isolates builds and instances from the files of the host. auto selects bubblewrap if it works.',
+  }),
+  TENANT_UID_BASE: integer({
+    default: '700000',
+    min: 1000,
+    max: 2_000_000_000,
+    description: 'First user id for applications when the service runs as root. Each application has its own user id.',
+  }),
+  BUILD_CONCURRENCY: integer({
+    default: '2',
+    min: 1,
+    max: 64,
+    description: 'Number of builds and releases that run at the same time.',
+  }),
+  BUILD_TIMEOUT_SECONDS: integer({
+    default: '1800',
+    min: 1,
+    max: 86_400,
+    description: 'Seconds that a deployment may take from its start until its instances are healthy.',
+  }),
+  BUILD_MEMORY_MB: integer({
+    default: '2048',
+    min: 64,
+    max: 1_048_576,
+    description: 'Memory limit of a build in megabytes.',
+  }),
+  BUILD_DISK_MB: integer({
+    default: '4096',
+    min: 16,
+    max: 1_048_576,
+    description: 'Disk limit of a build in megabytes.',
+  }),
+  BUILD_OUTPUT_MB: integer({
+    default: '16',
+    min: 1,
+    max: 1024,
+    description: 'Output in megabytes after which a build is stopped.',
+  }),
+  SOURCE_SIZE_MB: integer({
+    default: '1024',
+    min: 1,
+    max: 1_048_576,
+    description: 'Maximum size of a repository in megabytes.',
+  }),
+  GIT_POLL_SECONDS: integer({
+    default: '60',
+    min: 1,
+    max: 86_400,
+    description: 'Seconds between two checks of the branch of an application with auto-deploy.',
+  }),
+  DATABASE_DIR: path({
+    default: null,
+    derived: 'databases in the data directory',
+    description: 'Directory of managed databases and their backups.',
+  }),
+  DATABASE_PORTS: portRange({
+    default: '30000-30999',
+    description: 'Ports for databases, replicas and pooled endpoints.',
+  }),
+  OPERATION_WAIT_SECONDS: integer({
+    default: String(limits.operationWaitMs / 1000),
+    min: 0,
+    max: 60,
+    description: 'Seconds that the response to a password rotation waits for the database server to apply it.',
+  }),
+  ALLOW_HTTP_GIT: flag({ default: '0', description: 'Allows Git URLs with http.' }),
+  ALLOW_LOCAL_GIT: flag({ default: '0', description: 'Allows Git URLs of directories on this machine (file).' }),
+  ALLOW_PRIVATE_ADDRESSES: flag({
+    default: '0',
+    description: 'Allows users to enter addresses in private networks.',
+  }),
+};

@@ -1,0 +1,12 @@
+import { Application } from '../models/application';
+import { restartApplication, startApplication, stopApplication } from '../models/application/run';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Mutation: {
+    startApplication: async (_, { id }, ctx) => startApplication(ctx, await Application.forUpdate(ctx, id)),
+    stopApplication: async (_, { id }, ctx) => stopApplication(ctx, await Application.forUpdate(ctx, id)),
+    restartApplication: async (_, { id, input }, ctx) =>
+      restartApplication(ctx, await Application.forUpdate(ctx, id), input ?? {}),
+  },
+};
