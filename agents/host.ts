@@ -10,6 +10,7 @@ import { openIngress } from '../drivers/ingress/http';
 import type { Certificate, IngressDriver } from '../drivers/ingress';
 import type { RuntimeDriver } from '../drivers/runtime';
 import { openLocalRuntime } from '../drivers/runtime/local';
+import { openToolchains } from '../drivers/toolchain/store';
 import { openSource } from '../drivers/source/git';
 import type { HostDrivers } from '../jobs/job';
 import { findServedCertificate, findChallenge } from '../models/certificate';
@@ -54,6 +55,8 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const ingress = await bind(platform, lines, opened);
   const directories = { releases: join(config.runtimeDir, 'releases'), caches: join(config.runtimeDir, 'caches') };
   for (const directory of [config.runtimeDir, ...Object.values(directories)]) makeDirectory(directory, 0o711);
+  // Before the runtime, which shows the directory to its units.
+  const toolchains = await openToolchains(toolchainDirectory(config));
   const runtime = await openRuntime(platform, opened);
   const source = await openSource(sourceOptions(config));
   const shipper = startShipper({ database, runtime, log });
@@ -67,7 +70,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const endpoints = openEndpoints(config, runtime, facts);
   const databaseShipper = startDatabaseShipper({ database, engines: databases, endpoints, log });
   opened.push(() => databaseShipper.stop());
-  const builder = openBuilder();
+  const builder = openBuilder(toolchains);
   const drivers = { source, builder, runtime, ingress, databases, endpoints, directories, shipper, facts };
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
@@ -78,12 +81,17 @@ function sourceOptions({ allowHttpGit, allowLocalGit, allowPrivateAddresses, run
   return { directory: runtimeDir, sizeMb: sourceSizeMb, allowHttpGit, allowLocalGit, allowPrivateAddresses };
 }
 
+function toolchainDirectory({ runtimeDir }: Config): string {
+  return join(runtimeDir, 'toolchains');
+}
+
 async function openRuntime({ config, log }: Platform, opened: Closing[]): Promise<RuntimeDriver> {
   const runtime = await openLocalRuntime({
     directory: join(config.runtimeDir, 'units'),
     ports: config.appPorts,
     sandbox: config.sandbox,
     tenantUidBase: config.tenantUidBase,
+    readable: [toolchainDirectory(config)],
     log: (message, error) => log.warn({ err: error }, message),
   });
   opened.push(() => runtime.close());

@@ -2,6 +2,7 @@
 // A builder only reads and plans; the commands run as a unit of the runtime.
 import type { HostFacts } from '../core/host_facts';
 import type { DriverContext } from './driver';
+import type { Tool } from './toolchain';
 
 export type PlanKind = 'custom' | 'procfile' | 'node' | 'static' | 'python' | 'go' | 'dockerfile';
 
@@ -18,8 +19,12 @@ export interface BuildPlan {
   kind: PlanKind;
   /** One line for the build log: `Node.js, npm ci, build script`. */
   summary: string;
+  /** Programs that do not come from the host; absent in plans of earlier versions, as `programs` is. */
+  tools?: Tool[];
   /** Shell commands, one after another, in the root directory of the source. */
   steps: { name: string; command: string }[];
+  /** Directories of programs that processes can call by name, relative to the root directory of the source. */
+  programs?: string[];
   /** Commands by process type. */
   processes: Record<string, string>;
   /** From a Procfile; the setting of the application wins over it. */
@@ -37,17 +42,22 @@ export interface BuildDirectories {
 
 export interface BuildDriver {
   /**
-   * Finds out how to build and start what is in the directory. Only reads.
-   * @throws BuildError where nothing fits, or the host lacks what is needed; the message says what to do
+   * Finds out how to build and start what is in the directory. Only reads, and asks the npm registry for versions.
+   * @throws BuildError where nothing fits, or the host lacks what is needed; the message says what to do. DriverError
+   *   transient where the registry does not answer
    */
   detect(directory: string, settings: BuildSettings, facts: HostFacts, ctx: DriverContext): Promise<BuildPlan>;
+  /** Gets the programs of the plan that this host does not have yet. @throws DriverError */
+  ensureTools(plan: BuildPlan, ctx: DriverContext): Promise<void>;
   /**
-   * One POSIX shell script that runs all steps, prints `-----> name` before each and ends at the first failure. Written
-   * for `sh`.
+   * What a unit runs: a POSIX shell script that prints `-----> name` before each step and ends at the first failure, and
+   * its variables beside those of the plan: `env` are ours (HOME, caches), `defaults` give way to those of the user.
    */
-  script(plan: BuildPlan): string;
-  /** Variables that a build needs beside those of the plan: caches of the package managers, HOME. */
-  environment(place: BuildDirectories): Record<string, string>;
+  task(
+    plan: BuildPlan,
+    directories: BuildDirectories,
+    ctx: DriverContext,
+  ): Promise<{ command: string; env: Record<string, string>; defaults: Record<string, string> }>;
 }
 
 /** The message is a sentence for users. */

@@ -3,7 +3,7 @@ import { BuildError } from '../builder';
 import type { DetectLanguage } from './language_plan';
 import type { SourceFiles } from './source_files';
 
-export const detectGo: DetectLanguage = async (files, facts) => {
+export const detectGo: DetectLanguage = async (files, { facts }) => {
   const module = await files.read('go.mod');
   if (module === null) return null;
   if (!facts.programs.go)
@@ -14,8 +14,10 @@ export const detectGo: DetectLanguage = async (files, facts) => {
   return {
     kind: 'go',
     summary: [`Go ${facts.programs.go.version}`, 'go build'],
+    tools: [],
     steps: [{ name: 'go build', command: 'mkdir -p bin && go build -o bin/ ./...' }],
     site: [],
+    prune: null,
     processes: webProcess(program),
     env: {},
     programs: ['bin'],

@@ -1,6 +1,8 @@
 // What one language has to say about a source. A plan is made of one or more of them.
 import type { HostFacts } from '../../core/host_facts';
 import type { BuildPlan, PlanKind } from '../builder';
+import type { DriverContext } from '../driver';
+import type { Tool, ToolchainDriver } from '../toolchain';
 import type { SourceFiles } from './source_files';
 
 export type Step = BuildPlan['steps'][number];
@@ -9,17 +11,27 @@ export interface LanguagePlan {
   kind: PlanKind;
   /** What is found and done, in a few words each. */
   summary: string[];
+  tools: Tool[];
   steps: Step[];
   /** Steps after these that make the files a site, where nothing else is to serve them. */
   site: Step[];
+  /** Removes, after all of these, what only the build needed. */
+  prune: string | null;
   processes: Record<string, string>;
   env: Record<string, string>;
   /** Directories of programs that processes can call by name, relative to the root directory. */
   programs: string[];
 }
 
-/** Looks at the files; null where they are not of this language. @throws BuildError */
-export type DetectLanguage = (files: SourceFiles, facts: HostFacts) => Promise<LanguagePlan | null>;
+/** What there is to build with. */
+export interface BuildHost {
+  facts: HostFacts;
+  toolchains: ToolchainDriver;
+  ctx: DriverContext;
+}
+
+/** Reads the files; null where they are not of this language. @throws BuildError */
+export type DetectLanguage = (files: SourceFiles, host: BuildHost) => Promise<LanguagePlan | null>;
 
 /** For `sh`: one word that says what the text says. */
 export function quoted(text: string): string {

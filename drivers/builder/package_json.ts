@@ -4,11 +4,12 @@ import { BuildError } from '../builder';
 export interface Package {
   scripts: Record<string, string>;
   main: string | null;
-  /** engines.node */
-  node: string | null;
-  /** Name of the program in `packageManager`. */
-  manager: string | null;
+  /** Ranges by the name of the program. */
+  engines: Partial<Record<string, string>>;
+  packageManager: { name: string; version: string | null } | null;
   hasDependencies: boolean;
+  hasDevelopment: boolean;
+  hasWorkspaces: boolean;
 }
 
 type Fields = Record<string, unknown>;
@@ -23,10 +24,20 @@ export function parsePackage(text: string): Package {
   return {
     scripts: readScripts(readTable(found, 'scripts')),
     main: typeof found.main === 'string' && found.main !== '' ? found.main : null,
-    node: typeof engines.node === 'string' ? engines.node : null,
-    manager: typeof found.packageManager === 'string' ? (found.packageManager.split('@')[0] ?? null) : null,
+    engines: Object.fromEntries(
+      Object.entries(engines).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+    ),
+    packageManager: readPackageManager(found.packageManager),
     hasDependencies: dependencies || found.workspaces !== undefined,
+    hasDevelopment: Object.keys(readTable(found, 'devDependencies')).length > 0 || found.workspaces !== undefined,
+    hasWorkspaces: found.workspaces !== undefined,
   };
+}
+
+/** `pnpm@9.1.0+sha512.…`, as Corepack writes it. */
+function readPackageManager(value: unknown): Package['packageManager'] {
+  const [, name, version] = /^([a-z]+)(?:@v?(\d[\w.-]*))?/.exec(typeof value === 'string' ? value : '') ?? [];
+  return name === undefined ? null : { name, version: version ?? null };
 }
 
 function parseObject(text: string): Fields {

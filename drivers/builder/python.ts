@@ -7,7 +7,7 @@ import type { SourceFiles } from './source_files';
 const environmentDirectory = '.platform/venv';
 const mainFiles = ['app.py', 'main.py'];
 
-export const detectPython: DetectLanguage = async (files, facts) => {
+export const detectPython: DetectLanguage = async (files, { facts }) => {
   const requirements = await files.read('requirements.txt');
   const hasProject = requirements === null && (await files.has('pyproject.toml'));
   const main = await findMainFile(files);
@@ -27,8 +27,10 @@ export const detectPython: DetectLanguage = async (files, facts) => {
       `Python ${facts.programs.python3.version}`,
       ...(steps.length ? [`pip install ${hasProject ? 'of pyproject.toml' : 'of requirements.txt'}`] : []),
     ],
+    tools: [],
     steps,
     site: [],
+    prune: null,
     processes: {},
     env: { PYTHONUNBUFFERED: '1' },
     programs: steps.length ? [`${environmentDirectory}/bin`] : [],

@@ -11,8 +11,10 @@ export const detectStaticSite: DetectLanguage = async (files) => {
   return {
     kind: 'static',
     summary: [found === '.' ? 'Static site' : 'Static site of public/'],
+    tools: [],
     steps: [],
     site: [serverStep()],
+    prune: null,
     processes: { web: command([found]) },
     env: {},
     programs: [],

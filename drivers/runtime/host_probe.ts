@@ -38,6 +38,7 @@ export interface ProbeOptions {
   directory: string;
   sandbox: 'auto' | 'bubblewrap' | 'none';
   tenantUidBase: number;
+  readable?: readonly string[];
   limits?: 'auto' | 'poll';
 }
 
@@ -48,7 +49,13 @@ const NO_BUBBLEWRAP =
   'SANDBOX is bubblewrap, but bubblewrap does not work on this host. Install it, or allow it to create namespaces.';
 const trialWithinMs = 5_000;
 
-export async function probeHost({ directory, sandbox, tenantUidBase, limits }: ProbeOptions): Promise<RuntimeHost> {
+export async function probeHost({
+  directory,
+  sandbox,
+  tenantUidBase,
+  readable = [],
+  limits,
+}: ProbeOptions): Promise<RuntimeHost> {
   const isRoot = process.getuid?.() === 0;
   const linux = process.platform === 'linux';
   const host: RuntimeHost = {
@@ -61,7 +68,7 @@ export async function probeHost({ directory, sandbox, tenantUidBase, limits }: P
     groups: linux && limits !== 'poll' ? await findGroups() : null,
     users: 'own',
     userOf: () => null,
-    toolchains: toolchains(directory),
+    toolchains: [...toolchains(directory), ...readable],
     path: systemPath,
     unsupportedReason: null,
   };

@@ -22,6 +22,8 @@ export interface LocalRuntimeOptions {
   sandbox: 'auto' | 'bubblewrap' | 'none';
   /** As root, a unit runs as the user of this number plus that of its tenant. */
   tenantUidBase: number;
+  /** Directories that all units may read, seen at the same path. */
+  readable?: readonly string[];
   /** poll: makes no control groups where it could. */
   limits?: 'auto' | 'poll';
   /** How often the files of services are measured. Default: 30 seconds. */

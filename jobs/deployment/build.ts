@@ -51,6 +51,7 @@ async function prepare(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
   requireCommands(plan, planning);
   await appendDeploymentLog(row, ctx, 'build', `-----> ${plan.summary}`);
+  await ensureTools(row, plan, ctx);
   return progressing(0, { ...commit, plan, observed: { fetched: true } });
 }
 
@@ -109,14 +110,32 @@ async function fetchCommit(row: DeploymentRow, address: string, ctx: JobContext)
   }
 }
 
+async function ensureTools(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Promise<void> {
+  const { builder } = requireHost(ctx);
+  await withLimitedRetries(row, () => abortWhenCanceled(row, ctx, (inner) => builder.ensureTools(plan, inner)));
+}
+
+/** What the npm registry did not answer is asked again, but not until the end of the deployment. */
+async function withLimitedRetries<T>(row: DeploymentRow, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.reason !== 'transient' || row.attempts < ATTEMPTS_MAX) throw error;
+    throw new DeploymentFailure(`${error.message} Deploy again later.`);
+  }
+}
+
 async function detect(row: DeploymentRow, { settings }: Planning, ctx: JobContext): Promise<StoredPlan> {
   const { builder, facts } = requireHost(ctx);
   const { builder: kind, root_directory, dockerfile_path, build_command = null } = settings.build;
-  const plan = await builder.detect(
-    artifactDirectory(row, ctx),
-    { builder: kind, root_directory, dockerfile_path, build_command },
-    await facts(),
-    ctx,
+  const found = await facts();
+  const plan = await withLimitedRetries(row, () =>
+    builder.detect(
+      artifactDirectory(row, ctx),
+      { builder: kind, root_directory, dockerfile_path, build_command },
+      found,
+      ctx,
+    ),
   );
   return { ...plan, root_directory };
 }
@@ -143,12 +162,13 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
       const planning = await findPlanning(ctx.sql, row.application_id);
       if (!planning) throw new DriverError('transient', 'The application was deleted.');
       const variables = await planning.variables(ctx.secrets, 'build');
+      const { command, env, defaults } = await builder.task(plan, place, ctx);
       return {
-        command: builder.script(plan),
+        command,
         directory: place.directory,
         root_directory: plan.root_directory ?? '.',
         mounts: [{ source: place.cache, target: place.cache }],
-        env: { ...plan.env, ...variables, ...planning.platformVariables(row), ...builder.environment(place) },
+        env: { ...defaults, ...plan.env, ...variables, ...planning.platformVariables(row), ...env },
         tenant: planning.tenant,
         limits: {
           memory_mb: buildMemoryMb,

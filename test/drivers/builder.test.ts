@@ -31,7 +31,6 @@ describe('Procfile', () => {
       'npm run build',
       'Python environment',
       'pip install',
-      'Profile',
     ]);
     expect((await detect({ Procfile: 'web: ./run' })).steps).toEqual([]);
     expect(
@@ -117,7 +116,7 @@ describe('others', () => {
       processes: { web: 'node a.js' },
     });
     expect(commands(plan).slice(0, 1)).toEqual(['make site']);
-    expect(plan.steps.map(({ name }) => name)).toEqual(['Build command', 'Profile']);
+    expect(plan.steps.map(({ name }) => name)).toEqual(['Build command']);
     expect(await detect({ Procfile: 'web: ./x\nrelease: y' }, { build_command })).toMatchObject({
       kind: 'custom',
       processes: { web: './x' },

@@ -10,6 +10,7 @@ import type { BuildPlan, BuildSettings } from '../../drivers/builder';
 import { openBuilder } from '../../drivers/builder/buildpack';
 import { driverContext } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
+import { openToolchains } from '../../drivers/toolchain/store';
 
 export interface Built {
   plan: BuildPlan;
@@ -25,7 +26,6 @@ export interface Running {
   stop(): Promise<number | null>;
 }
 
-const builder = openBuilder();
 const settings: BuildSettings = {
   builder: 'buildpack',
   root_directory: '.',
@@ -38,6 +38,7 @@ export function openWorkshop() {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'built-'));
   const cache = path.join(folder, 'cache');
   const running: Running[] = [];
+  const toolchains = openToolchains(path.join(folder, 'toolchains'));
   mkdirSync(cache);
   return {
     /** A directory for the files of a source. */
@@ -50,14 +51,13 @@ export function openWorkshop() {
       return directory;
     },
     async build(directory: string, changed: Partial<BuildSettings> = {}): Promise<Built> {
-      const plan = await builder.detect(
-        directory,
-        { ...settings, ...changed },
-        await hostFacts(),
-        driverContext(5_000),
-      );
-      const env = { PATH: process.env.PATH, ...plan.env, ...builder.environment({ directory, cache }) };
-      const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', builder.script(plan)], {
+      const builder = openBuilder(await toolchains);
+      const ctx = driverContext(60_000);
+      const plan = await builder.detect(directory, { ...settings, ...changed }, await hostFacts(), ctx);
+      await builder.ensureTools(plan, ctx);
+      const { command, env: own, defaults } = await builder.task(plan, { directory, cache }, ctx);
+      const env = { PATH: process.env.PATH, ...defaults, ...plan.env, ...own };
+      const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', command], {
         cwd: directory,
         env,
         encoding: 'utf8',

@@ -3,19 +3,20 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { HostFacts } from '../../core/host_facts';
-import { BuildError, type BuildPlan, type BuildSettings } from '../../drivers/builder';
+import { BuildError, type BuildDriver, type BuildPlan, type BuildSettings } from '../../drivers/builder';
 import { openBuilder } from '../../drivers/builder/buildpack';
 import { driverContext } from '../../drivers/driver';
+import { openToolchains } from '../../drivers/toolchain/store';
+import { managerPackage, nodePackage, startNpmRegistry, type NpmRegistry } from './npm_registry';
 
-export const builder = openBuilder();
+export let builder: BuildDriver;
+export let registry: NpmRegistry;
 const folder = mkdtempSync(path.join(os.tmpdir(), 'builder-'));
 const program = (version: string) => ({ version, path: '/usr/bin/program' });
 export const facts = {
   programs: {
     node: program('20.20.2'),
     npm: program('11.0.0'),
-    yarn: program('1.22.0'),
-    pnpm: program('9.0.0'),
     python3: program('3.11.2'),
     go: program('1.22.1'),
   },
@@ -29,7 +30,31 @@ export const settings: BuildSettings = {
 };
 let made = 0;
 
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const published = [
+  ...['18.20.8', '20.20.2', '22.5.1', '22.23.3', '23.11.1', '24.21.0', '26.10.0'].map(nodePackage),
+  managerPackage('npm', 'npm', '10.9.9', '^18.17.0 || >=20.5.0'),
+  managerPackage('npm', 'npm', '11.21.2', '^20.17.0 || >=22.9.0'),
+  managerPackage('npm', 'npm', '12.2.0', '^22.22.2 || ^24.15.0 || >=26.0.0'),
+  managerPackage('yarn', 'yarn', '1.22.22', '>=4.0.0'),
+  managerPackage('yarn', 'yarn', '2.4.3', '>=10'),
+  managerPackage('@yarnpkg/cli-dist', 'yarn', '3.8.7', '>=18.12.0'),
+  managerPackage('@yarnpkg/cli-dist', 'yarn', '4.1.0', '>=18.12.0'),
+  managerPackage('@yarnpkg/cli-dist', 'yarn', '4.18.1', '>=18.12.0'),
+  managerPackage('pnpm', 'pnpm', '8.15.9', '>=16.14'),
+  managerPackage('pnpm', 'pnpm', '9.1.0', '>=18.12'),
+  managerPackage('pnpm', 'pnpm', '10.34.9', '>=18.12'),
+  managerPackage('pnpm', 'pnpm', '11.28.6', '>=22.13'),
+];
+
+beforeAll(async () => {
+  registry = await startNpmRegistry(published);
+  builder = openBuilder(await openToolchains(path.join(folder, 'toolchains')));
+});
+
+afterAll(async () => {
+  await registry.close();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 /** A directory with these files. */
 export function source(files: Record<string, string | object>): string {
@@ -47,7 +72,7 @@ export function detect(
   changed: Partial<BuildSettings> = {},
   host = facts,
 ): Promise<BuildPlan> {
-  return builder.detect(source(files), { ...settings, ...changed }, host, driverContext(5_000));
+  return builder.detect(source(files), { ...settings, ...changed }, host, driverContext(30_000));
 }
 
 /** A host that lacks the program. */

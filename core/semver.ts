@@ -1,10 +1,10 @@
-// Whether a version is in a range as engines.node has it: the grammar of npm's ranges, without pre-releases.
+// Versions and ranges in the grammar of npm, without pre-releases.
 // See https://docs.npmjs.com/cli/v11/configuring-npm/package-json#engines
 
 type Version = [major: number, minor: number, patch: number];
 type Bounds = { from: Version; below: Version };
 
-const highest: Version = [Infinity, 0, 0];
+const endless: Version = [Infinity, 0, 0];
 const none: Version = [0, 0, 0];
 
 /** null where the range cannot be read. */
@@ -14,6 +14,25 @@ export function satisfies(version: string, range: string): boolean | null {
   const answers = range.split('||').map((set) => inSet(complete(found), set.trim()));
   if (answers.includes(true)) return true;
   return answers.includes(null) ? null : false;
+}
+
+/** The highest of the versions, null of none. Pre-releases do not count. */
+export function highest<T extends { version: string }>(versions: readonly T[]): T | null {
+  const sorted = versions
+    .map((one) => ({ one, at: isExact(one.version) ? numbers(one.version) : null }))
+    .filter((entry): entry is { one: T; at: number[] } => entry.at !== null)
+    .sort((a, b) => compare(complete(a.at), complete(b.at)));
+  return sorted.at(-1)?.one ?? null;
+}
+
+/** 22.1.0, not 22 or 22.x. */
+export function isExact(version: string): boolean {
+  return /^\d+\.\d+\.\d+$/.test(version);
+}
+
+/** 22 of 22.1.0. */
+export function majorOf(version: string): number {
+  return Number(version.split('.')[0]);
 }
 
 function inSet(version: Version, set: string): boolean | null {
@@ -37,9 +56,9 @@ function boundsOf(word: string): Bounds | null {
   const after = next(from, given.length - 1);
   switch (sign) {
     case '>=':
-      return { from, below: highest };
+      return { from, below: endless };
     case '>':
-      return { from: after, below: highest };
+      return { from: after, below: endless };
     case '<':
       return { from: none, below: from };
     case '<=':
@@ -68,7 +87,7 @@ function complete([major = 0, minor = 0, patch = 0]: number[]): Version {
 
 /** The least version beyond all that agree with this one up to the place: 0 major, 1 minor, 2 patch; -1 everything agrees. */
 function next(version: Version, place: number): Version {
-  if (place < 0) return highest;
+  if (place < 0) return endless;
   return complete(version.map((number, i) => (i < place ? number : i === place ? number + 1 : 0)));
 }
 

@@ -1,0 +1,76 @@
+// The shell script of a build, and the variables that it runs with.
+import type { BuildDirectories, BuildPlan } from '../builder';
+import type { RegistrySettings } from '../toolchain';
+import { quoted } from './language_plan';
+
+/** Read by the runtime in each unit, where it is there. */
+const PROFILE = '.platform/profile';
+
+/**
+ * Runs all steps, prints `-----> name` before each and ends at the first failure.
+ * @param tools directories of the programs of the plan
+ */
+export function buildScript(
+  { steps, programs = [] }: BuildPlan,
+  tools: string[],
+  files: RegistrySettings['files'],
+): string {
+  const lines = steps.flatMap(({ name, command }) => [
+    `printf '%s\\n' ${quoted(`-----> ${name}`)}`,
+    // A shell of its own: whatever the command sets, leaves or exits, the next step is not the worse for it.
+    `/bin/sh -c ${quoted(command)} || { code=$?; printf '%s\\n' ${quoted(`${name} failed`)}" with exit code $code." >&2; exit "$code"; }`,
+  ]);
+  return [
+    'mkdir -p -- "$HOME" || exit 1',
+    ...Object.entries(files).map(([name, text]) => `printf '%s\\n' ${text.map(quoted).join(' ')} > "$HOME/${name}"`),
+    ...(tools.length ? [`PATH=${quoted(tools.join(':'))}":$PATH"; export PATH`] : []),
+    ...lines,
+    ...profileLines(programs, tools),
+    '',
+  ].join('\n');
+}
+
+/** What the processes of the source find by name later: programs of its packages, then those of the plan. */
+function profileLines(programs: string[], tools: string[]): string[] {
+  const places = [...programs.map((directory) => `$PWD/${directory}`), ...tools].map((one) => `${one}:`).join('');
+  if (places === '') return [];
+  return [
+    `mkdir -p .platform && printf '%s\\n' ${quoted(`PATH="${places}$PATH"; export PATH`)} > ${PROFILE} || exit 1`,
+  ];
+}
+
+export function buildEnvironment({ cache }: BuildDirectories, { tools = [] }: BuildPlan): Record<string, string> {
+  return {
+    CI: '1',
+    HOME: `${cache}/home`,
+    XDG_CACHE_HOME: `${cache}/xdg`,
+    XDG_DATA_HOME: `${cache}/data`,
+    npm_config_cache: `${cache}/npm`,
+    npm_config_update_notifier: 'false',
+    // With NODE_ENV=production what a build command installs would lack what it builds with.
+    npm_config_include: 'dev',
+    YARN_PRODUCTION: 'false',
+    YARN_CACHE_FOLDER: `${cache}/yarn`,
+    YARN_GLOBAL_FOLDER: `${cache}/yarn-global`,
+    YARN_ENABLE_TELEMETRY: '0',
+    BUN_INSTALL_CACHE_DIR: `${cache}/bun`,
+    ...(tools.some(({ name }) => name === 'pnpm') && pnpmSettings(cache)),
+    PIP_CACHE_DIR: `${cache}/pip`,
+    PIP_DISABLE_PIP_VERSION_CHECK: '1',
+    PIP_NO_INPUT: '1',
+    POETRY_CACHE_DIR: `${cache}/poetry`,
+    UV_CACHE_DIR: `${cache}/uv`,
+    GOPATH: `${cache}/go`,
+    GOMODCACHE: `${cache}/go/pkg/mod`,
+    GOCACHE: `${cache}/go-build`,
+  };
+}
+
+// npm would warn of settings that only pnpm knows. From 11 on pnpm reads its own prefix.
+function pnpmSettings(cache: string): Record<string, string> {
+  return {
+    npm_config_store_dir: `${cache}/pnpm`,
+    pnpm_config_store_dir: `${cache}/pnpm`,
+    npm_config_production: 'false',
+  };
+}

@@ -1,0 +1,192 @@
+// Where the programs are kept: a directory `<name>-<version>` for each, made aside and renamed when it is whole, so that what
+// is there can be used, also without a network.
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { isExact } from '../../core/semver';
+import { DriverError, asDriverErrors, driverContext, type DriverContext } from '../driver';
+import { removeTree } from '../remove_tree';
+import type { PublishedVersion, RegistrySettings, Tool, ToolchainDriver, ToolName } from '../toolchain';
+import { NpmFailed, npm } from './npm_client';
+import { packageOf, programFile } from './packages';
+import { readRegistrySettings } from './registry_settings';
+
+interface Store {
+  directory: string;
+  /** Downloads that are under way, by directory. */
+  downloads: Map<string, Promise<void>>;
+  published: Map<string, { at: number; found: PublishedVersion[] }>;
+  settings: { at: number; found: RegistrySettings } | null;
+}
+
+const DOWNLOAD_MS = 10 * 60_000;
+const ANSWER_MS = 60_000;
+const TRIAL_MS = 20_000;
+const TRUSTED_MS = 10 * 60_000;
+const STAGING = '.staging-';
+
+/** The store in a directory, which is made where it is missing. One process at a time downloads. */
+export async function openToolchains(directory: string): Promise<ToolchainDriver> {
+  // Tenants read the programs in it.
+  await mkdir(directory, { recursive: true, mode: 0o755 });
+  const leftovers = (await readdir(directory)).filter((name) => name.startsWith(STAGING));
+  await Promise.all(leftovers.map((name) => removeTree(path.join(directory, name))));
+  const store: Store = { directory, downloads: new Map(), published: new Map(), settings: null };
+  return {
+    packageOf,
+    versions: (name, packageName, ctx) => asDriverErrors(() => versions(store, name, packageName, ctx)),
+    ensure: (tools, ctx) => asDriverErrors(() => ensure(store, tools, ctx)),
+    binDirectory: (tool) => path.join(directoryOf(store, tool), 'bin'),
+    registry: (ctx) => asDriverErrors(() => registry(store, ctx)),
+  };
+}
+
+async function versions(
+  store: Store,
+  name: ToolName,
+  packageName: string,
+  ctx: DriverContext,
+): Promise<PublishedVersion[]> {
+  const known = store.published.get(packageName);
+  if (known !== undefined && Date.now() - known.at < TRUSTED_MS) return known.found;
+  try {
+    const found = await published(store, packageName, ctx);
+    store.published.set(packageName, { at: Date.now(), found });
+    return found;
+  } catch (error) {
+    if (!(error instanceof NpmFailed)) throw error;
+    if (/\bE404\b/.test(error.output)) return [];
+    const kept = await keptVersions(store, name, packageName);
+    if (kept.length > 0) return kept;
+    throw Object.assign(
+      new DriverError('transient', `The npm registry did not answer for the package ${packageName}.`),
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+async function published(store: Store, packageName: string, ctx: DriverContext): Promise<PublishedVersion[]> {
+  const fields = ['name', 'version', 'engines.node'];
+  const inner = driverContext(ANSWER_MS, ctx.signal);
+  const text = await inStaging(store, (staging) =>
+    npm(['view', `${packageName}@>=0`, ...fields, '--json'], staging, inner),
+  );
+  const answer: unknown = text.trim() === '' ? [] : JSON.parse(text);
+  return (Array.isArray(answer) ? (answer as unknown[]) : [answer]).flatMap((entry) => {
+    const { version, 'engines.node': node } = entry as Record<string, unknown>;
+    return typeof version === 'string' && isExact(version)
+      ? [{ version, node: typeof node === 'string' ? node : null }]
+      : [];
+  });
+}
+
+/** Of those kept here only that package's: yarn has two. */
+async function keptVersions(store: Store, name: ToolName, packageName: string): Promise<PublishedVersion[]> {
+  const found = (await readdir(store.directory)).flatMap((entry) => {
+    const version = entry.startsWith(`${name}-`) ? entry.slice(name.length + 1) : '';
+    return isExact(version) && packageOf(name, version) === packageName ? [{ version, node: null }] : [];
+  });
+  return found;
+}
+
+async function ensure(store: Store, tools: readonly Tool[], ctx: DriverContext): Promise<void> {
+  const present = new Set(await readdir(store.directory));
+  // One after another: npm of a Node.js that is being unpacked finds no Node.js.
+  for (const tool of tools) {
+    const target = directoryOf(store, tool);
+    if (present.has(path.basename(target))) continue;
+    const running =
+      store.downloads.get(target) ?? download(store, tool, ctx).finally(() => store.downloads.delete(target));
+    store.downloads.set(target, running);
+    await running;
+  }
+}
+
+async function download(store: Store, tool: Tool, ctx: DriverContext): Promise<void> {
+  const inner = driverContext(DOWNLOAD_MS, ctx.signal);
+  await inStaging(store, async (staging) => {
+    const prefix = path.join(staging, 'prefix');
+    await mkdir(prefix, { mode: 0o755 });
+    const spec = `${tool.package}@${tool.version}`;
+    await npm(
+      ['install', '--global', '--prefix', prefix, '--ignore-scripts', '--omit=dev', spec],
+      staging,
+      inner,
+    ).catch((error: unknown) => {
+      throw error instanceof NpmFailed ? downloadError(tool, error) : error;
+    });
+    await linkProgram(prefix, tool);
+    await requireWorking(prefix, tool, store);
+    await chmod(prefix, 0o755);
+    await rename(prefix, directoryOf(store, tool));
+  });
+}
+
+/** @throws DriverError */
+function downloadError({ package: name, version }: Tool, error: NpmFailed): DriverError {
+  if (/EINTEGRITY/.test(error.output))
+    return new DriverError(
+      'transient',
+      `The package ${name} ${version} did not have the integrity that the npm registry states, so it was not used.`,
+    );
+  if (/ENOSPC|EDQUOT/.test(error.output))
+    return new DriverError('capacity', 'The disk of the host is full. An operator has to make room.');
+  if (/\b(E404|ETARGET)\b/.test(error.output))
+    return new DriverError('invalid', `The npm registry has no package ${name} ${version}.`);
+  return new DriverError('transient', `The npm registry did not send the package ${name} ${version}.`);
+}
+
+async function linkProgram(prefix: string, tool: Tool): Promise<void> {
+  const file = programFile(tool.package, tool.name);
+  if (file === null) return;
+  const program = path.join('lib/node_modules', tool.package, file);
+  await mkdir(path.join(prefix, 'bin'), { recursive: true, mode: 0o755 });
+  await chmod(path.join(prefix, program), 0o755);
+  await symlink(path.join('..', program), path.join(prefix, 'bin', tool.name));
+}
+
+/** A Node.js may be built for another C library than the host's; the others run by the Node.js of the platform. */
+async function requireWorking(prefix: string, tool: Tool, { directory }: Store): Promise<void> {
+  const program = path.join(prefix, 'bin', tool.name);
+  const env = { PATH: `${path.dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`, HOME: directory, LC_ALL: 'C' };
+  if (tool.name !== 'node' && tool.name !== 'bun') return;
+  const answer = await new Promise<string | null>((resolve) =>
+    execFile(program, ['--version'], { env, timeout: TRIAL_MS, killSignal: 'SIGKILL' }, (error, stdout) =>
+      resolve(error === null ? stdout.trim().replace(/^v/, '') : null),
+    ),
+  );
+  if (answer === tool.version) return;
+  throw new DriverError('unsupported', `The package ${tool.package} ${tool.version} does not run on this host.`);
+}
+
+async function registry(store: Store, ctx: DriverContext): Promise<RegistrySettings> {
+  if (store.settings !== null && Date.now() - store.settings.at < TRUSTED_MS) return store.settings.found;
+  const found = await askForSettings(store, ctx);
+  store.settings = { at: Date.now(), found };
+  return found;
+}
+
+async function askForSettings(store: Store, ctx: DriverContext): Promise<RegistrySettings> {
+  const inner = driverContext(ANSWER_MS, ctx.signal);
+  try {
+    return readRegistrySettings(await inStaging(store, (staging) => npm(['config', 'list', '--json'], staging, inner)));
+  } catch (error) {
+    if (error instanceof NpmFailed) return readRegistrySettings('{}');
+    throw error;
+  }
+}
+
+async function inStaging<T>(store: Store, work: (staging: string) => Promise<T>): Promise<T> {
+  const staging = await mkdtemp(path.join(store.directory, STAGING));
+  try {
+    return await work(staging);
+  } finally {
+    await rm(staging, { recursive: true, force: true }).catch(() => removeTree(staging));
+  }
+}
+
+function directoryOf({ directory }: Store, { name, version }: Tool): string {
+  return path.join(directory, `${name}-${version}`);
+}

@@ -1,0 +1,104 @@
+// Which versions of Node.js and of the package managers a source gets, from a registry that the test describes.
+import type { BuildPlan } from '../../drivers/builder';
+import { buildError, commands, detect, facts, without } from '../support/plans';
+
+const chosen = ({ tools = [] }: BuildPlan): string => tools.map(({ name, version }) => `${name} ${version}`).join(', ');
+const withPackages = { dependencies: { a: '1' }, main: 'a.js' };
+const plan = (fields: object, files: Record<string, string> = {}): Promise<BuildPlan> =>
+  detect({ 'package.json': { ...withPackages, ...fields }, 'a.js': '', ...files });
+
+describe('Node.js', () => {
+  test.each([
+    ['>=18', ''],
+    ['20.x', ''],
+    ['some words', ''],
+    ['18.x', 'node 18.20.8, npm 10.9.9'],
+    ['>=22', 'node 24.21.0, npm 12.2.0'],
+    ['22', 'node 22.23.3, npm 12.2.0'],
+    ['22.5.1', 'node 22.5.1, npm 10.9.9'],
+    ['^23', 'node 23.11.1, npm 11.21.2'],
+    ['>=25', 'node 26.10.0, npm 12.2.0'],
+  ])('engines.node %j on a host with 20.20.2: %j of the registry', async (node, tools) => {
+    expect(chosen(await plan({ engines: { node } }))).toBe(tools);
+  });
+
+  test('.nvmrc and .node-version count where engines.node is absent', async () => {
+    expect(chosen(await plan({}, { '.nvmrc': 'v22.5.1\n' }))).toMatch(/^node 22\.5\.1/);
+    expect(chosen(await plan({}, { '.node-version': '18' }))).toMatch(/^node 18\.20\.8/);
+    expect(chosen(await plan({}, { '.nvmrc': 'lts/jod' }))).toMatch(/^node 22\.23\.3/);
+    expect(chosen(await plan({ engines: { node: '20' } }, { '.nvmrc': '18' }))).toBe('');
+  });
+
+  test('a host without Node.js gets one of the registry', async () => {
+    const bare = await detect({ 'package.json': withPackages, 'a.js': '' }, {}, without('node'));
+    expect(chosen(bare)).toBe('node 24.21.0, npm 12.2.0');
+    expect(bare.summary).toBe('Node.js 24.21.0, npm install');
+  });
+
+  test('a version that nobody published is named, with where it is asked for', async () => {
+    expect(await buildError(plan({ engines: { node: '99' } }))).toBe(
+      'The source asks for Node.js 99 (engines.node of package.json), but the npm registry has no such version.',
+    );
+    expect(await buildError(plan({ packageManager: 'pnpm@11.28.6' }))).toBe(
+      'The source asks for pnpm 11.28.6 (packageManager), but the npm registry has no such version that runs with Node.js 20.20.2.',
+    );
+  });
+});
+
+describe('package managers', () => {
+  const lock = (format: string): Record<string, string> => ({ 'yarn.lock': `__metadata:\n  version: ${format}\n` });
+  test.each([
+    [{ packageManager: 'yarn@4.1.0+sha512.0123abcd' }, lock('8'), 'yarn 4.1.0'],
+    [{ packageManager: 'yarn@1.22.22' }, {}, 'yarn 1.22.22'],
+    [{ engines: { yarn: '>=3 <4' } }, lock('6'), 'yarn 3.8.7'],
+    [{}, lock('8'), 'yarn 4.18.1'],
+    [{}, lock('6'), 'yarn 3.8.7'],
+    [{}, { 'yarn.lock': '# yarn lockfile v1\n' }, 'yarn 1.22.22'],
+    [{}, { 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" }, 'pnpm 8.15.9'],
+    [{}, { 'pnpm-lock.yaml': "lockfileVersion: '9.0'\n" }, 'pnpm 10.34.9'],
+    [{ packageManager: 'pnpm@9.1.0' }, {}, 'pnpm 9.1.0'],
+    [{ engines: { node: '22', pnpm: '11' } }, { 'pnpm-lock.yaml': '' }, 'node 22.23.3, npm 12.2.0, pnpm 11.28.6'],
+    [{ engines: { npm: '>=8' } }, {}, ''],
+    [{ packageManager: 'npm@10.9.9' }, {}, 'npm 10.9.9'],
+  ])('%j with %j: %s', async (fields, files, tools) => expect(chosen(await plan(fields, files))).toBe(tools));
+
+  test('what the host has of yarn and pnpm does not count: a sandbox may not see it', async () => {
+    const { programs } = facts;
+    const host = { ...facts, programs: { ...programs, yarn: { version: '1.22.0', path: '/root/yarn' } } };
+    expect(chosen(await detect({ 'package.json': withPackages, 'a.js': '', 'yarn.lock': '' }, {}, host))).toBe(
+      'yarn 1.22.22',
+    );
+  });
+
+  test('Yarn without node_modules starts programs through yarn', async () => {
+    const start = { scripts: { start: 'node a.js' } };
+    expect((await plan(start, lock('8'))).processes.web).toBe('yarn run start');
+    expect((await plan(start, { ...lock('8'), '.yarnrc.yml': 'nodeLinker: node-modules\n' })).processes.web).toBe(
+      'node a.js',
+    );
+    expect((await plan({}, lock('8'))).processes.web).toBe('yarn node a.js');
+  });
+});
+
+describe('development packages', () => {
+  const last = async (fields: object, files: Record<string, string> = {}): Promise<string | undefined> =>
+    (await plan({ devDependencies: { tool: '1' }, ...fields }, files)).steps.at(-1)?.command.split('\n').at(-1);
+
+  test.each([
+    [{}, {}, /npm prune --omit=dev/],
+    [{}, { 'yarn.lock': '# v1\n' }, /yarn install --production --frozen-lockfile/],
+    [{}, { 'yarn.lock': '__metadata:\n  version: 8\n' }, /yarn workspaces focus --all --production/],
+    [{}, { 'pnpm-lock.yaml': '' }, /pnpm prune --prod/],
+  ])('%j with %j are removed after the build', async (fields, files, command) => {
+    expect(await last(fields, files)).toMatch(command);
+  });
+
+  test('are left alone where there are none, and where the user builds', async () => {
+    expect((await plan({})).steps.map(({ name }) => name)).toEqual(['npm install']);
+    const own = await detect(
+      { 'package.json': { ...withPackages, devDependencies: { tool: '1' } }, 'a.js': '' },
+      { build_command: 'make' },
+    );
+    expect(commands(own)).toEqual(['make']);
+  });
+});
