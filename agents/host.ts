@@ -19,6 +19,7 @@ import { openEndpoints, openEngines } from './databases';
 import type { Platform } from '../platform/platform';
 import { startRouteFeed } from './route_feed';
 import { openRouterLines, startSampler, type RouterLines } from './sampler';
+import { openStoredRoutes } from './stored_routes';
 import { startShipper } from './shipper';
 import { startUnitWatch } from './unit_watch';
 
@@ -53,6 +54,10 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const lines = openRouterLines({ database, log });
   opened.push(() => lines.close());
   const ingress = await bind(platform, lines, opened);
+  const units = join(config.runtimeDir, 'units');
+  const stored = openStoredRoutes({ file: join(config.runtimeDir, 'routes.json'), units, log });
+  opened.push(() => stored.close());
+  ingress.restoreRoutes(await stored.load());
   const directories = { releases: join(config.runtimeDir, 'releases'), caches: join(config.runtimeDir, 'caches') };
   for (const directory of [config.runtimeDir, ...Object.values(directories)]) makeDirectory(directory, 0o711);
   // Before the runtime, which shows the directory to its units.
@@ -63,7 +68,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => shipper.stop());
   const sampler = startSampler({ database, runtime, ingress, log });
   opened.push(() => sampler.stop());
-  const feed = await startRouteFeed({ database, databaseUrl, ingress, log });
+  const feed = await startRouteFeed({ database, databaseUrl, ingress, stored, log });
   opened.push(() => feed.close());
   const { facts } = platform;
   const databases = openEngines(config, runtime, await facts());

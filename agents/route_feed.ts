@@ -1,21 +1,25 @@
 // Keeps the routes of the ingress as they are in the database: routes of an application are read again when NOTIFY
 // tells of a change, all of them at the start, after a lost connection, and now and then.
 import type { Logger } from '../core/log';
-import type { IngressDriver } from '../drivers/ingress';
+import type { IngressDriver, Route } from '../drivers/ingress';
 import type { ControlDatabase } from '../db/control_database';
 import { loadRoutes } from '../models/route';
 import { listen } from '../platform/listener';
+import type { StoredRoutes } from './stored_routes';
 
 export interface RouteFeed {
   close(): Promise<void>;
 }
 
 const READ_ALL_EVERY_MS = 30_000;
+const RETRY_MS = 1_000;
 
 interface Parts {
   database: ControlDatabase;
   databaseUrl: string;
   ingress: IngressDriver;
+  /** Is given all routes after each change. */
+  stored?: Pick<StoredRoutes, 'save'>;
   log: Logger;
 }
 
@@ -25,11 +29,14 @@ interface State extends Parts {
   /** All may have. */
   all: boolean;
   running: Promise<void> | null;
+  /** As read last, by application. */
+  known: Map<string, Route[]>;
+  retry: NodeJS.Timeout | undefined;
 }
 
 /** Resolves when the ingress has its first routes. */
 export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
-  const state: State = { ...parts, changed: new Set(), all: true, running: null };
+  const state: State = { ...parts, changed: new Set(), all: true, running: null, known: new Map(), retry: undefined };
   await readRoutes(state);
   const readAll = (): void => {
     state.all = true;
@@ -49,6 +56,7 @@ export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
   return {
     async close() {
       clearInterval(timer);
+      clearTimeout(state.retry);
       await listener.close();
       await state.running;
     },
@@ -68,20 +76,29 @@ async function readWhatChanged(state: State): Promise<void> {
       // The ingress goes on with the routes that it has; the next read replaces them all.
       state.log.warn({ err: error }, 'The routes could not be read.');
       state.all = true;
+      clearTimeout(state.retry);
+      state.retry = setTimeout(() => void readRoutes(state), RETRY_MS).unref();
       return;
     }
   }
 }
 
 async function readNext(state: State): Promise<void> {
-  const { database, ingress, changed } = state;
-  const reading = ingress.beginRead();
+  const { database, ingress, changed, known } = state;
+  const read = ingress.beginRead();
   if (state.all) {
     state.all = false;
     changed.clear();
-    return ingress.replaceRoutes(await loadRoutes(database, null), reading);
+    const routes = await loadRoutes(database, null);
+    ingress.replaceRoutes(routes, read);
+    known.clear();
+    for (const route of routes) known.set(route.application_id, [...(known.get(route.application_id) ?? []), route]);
+  } else {
+    const id = changed.values().next().value as string;
+    changed.delete(id);
+    const routes = await loadRoutes(database, id);
+    ingress.replaceApplicationRoutes(id, routes, read);
+    known.set(id, routes);
   }
-  const id = changed.values().next().value as string;
-  changed.delete(id);
-  ingress.replaceApplicationRoutes(id, await loadRoutes(database, id), reading);
+  state.stored?.save(() => [...known.values()].flat());
 }

@@ -87,6 +87,8 @@ export interface IngressDriver {
   beginRead(): number;
   /** Replaces all routes, except those of applications that a later read has replaced. */
   replaceRoutes(routes: Route[], read?: number): void;
+  /** Routes of the last run, to serve until `replaceRoutes`. Hosts without one are answered 503 until then, not 404. */
+  restoreRoutes(routes: Route[]): void;
   /** Replaces the routes of one application, previews included; none removes them. */
   replaceApplicationRoutes(applicationId: string, routes: Route[], read?: number): void;
   /**

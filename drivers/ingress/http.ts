@@ -20,6 +20,7 @@ import {
   pinRoutes,
   markDrained,
   nextReadNumber,
+  restoreRoutes,
   routeTable,
   siteOfHost,
   updateRoutes,
@@ -95,6 +96,7 @@ function driver(
     ports,
     beginRead: () => nextReadNumber(ingress.table),
     replaceRoutes: (routes, reading = nextReadNumber(ingress.table)) => applyRoutes(ingress.table, routes, reading),
+    restoreRoutes: (routes) => restoreRoutes(ingress.table, routes),
     replaceApplicationRoutes: (applicationId, routes, reading = nextReadNumber(ingress.table)) =>
       updateRoutes(ingress.table, applicationId, routes, reading),
     pinRoutes: (applicationId, routes) => pinRoutes(ingress.table, applicationId, routes),

@@ -7,6 +7,7 @@ export type Reason =
   | 'malformed'
   | 'too_many_headers'
   | 'unknown_host'
+  | 'starting'
   | 'https'
   | 'maintenance'
   | 'busy'
@@ -34,6 +35,12 @@ type FixedReason = Exclude<Reason, 'no_target' | 'https' | 'client_gone' | 'chal
 const PAGES: Record<FixedReason, Omit<Page, 'reason'>> = {
   malformed: { status: 400, title: 'Bad request', detail: 'The request is malformed.' },
   unknown_host: { status: 404, title: 'Nothing here', detail: 'There is no application at this address.' },
+  starting: {
+    status: 503,
+    title: 'Starting',
+    detail: 'The platform is starting. Try again in a moment.',
+    retryAfter: 1,
+  },
   slow_client: { status: 408, title: 'Request timeout', detail: 'The request took too long to arrive.' },
   body_too_large: {
     status: 413,

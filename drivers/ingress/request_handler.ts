@@ -33,7 +33,7 @@ export function handleRequest(ingress: IngressState, inbound: InboundRequest): v
 
 function routeRequest(ingress: IngressState, inbound: InboundRequest, { authority, target }: RequestAddress): void {
   const site = findSite(ingress.table, authority);
-  if (site === null) return rejectRequest(inbound, pageOf('unknown_host'));
+  if (site === null) return rejectRequest(inbound, pageOf(ingress.table.complete ? 'unknown_host' : 'starting'));
   const caller = callerOf(inbound.request, authority, inbound.listener, ingress.trustProxy);
   const full = site.application.open >= ingress.limits.applicationRequests;
   const proxied = beginProxying(ingress, inbound, { site, caller, host: normalizeHost(authority), authority, target });

@@ -24,6 +24,8 @@ export interface RouteTable {
   wildcards: Map<string, Site>;
   applications: Map<string, ApplicationLoad>;
   upstreams: Map<string, Upstream>;
+  /** Whether all routes were read once. Before that a host that is not found may have one all the same. */
+  complete: boolean;
   /** Number of the last read of routes that has begun. */
   reads: number;
   /** Instances that must not come back with routes that were read before they were drained. */
@@ -41,6 +43,7 @@ export function routeTable(): RouteTable {
     wildcards: new Map(),
     applications: new Map(),
     upstreams: new Map(),
+    complete: false,
     reads: 0,
     drained: new Map(),
   };
@@ -74,9 +77,15 @@ export function nextReadNumber(table: RouteTable): number {
 }
 
 export function applyRoutes(table: RouteTable, routes: Route[], reading: number): void {
+  table.complete = true;
   const byApplication = grouped(routes);
   for (const id of [...table.applications.keys()]) if (!byApplication.has(id)) updateRoutes(table, id, [], reading);
   for (const [id, own] of byApplication) updateRoutes(table, id, own, reading);
+}
+
+/** Routes that any read replaces. */
+export function restoreRoutes(table: RouteTable, routes: Route[]): void {
+  for (const [id, own] of grouped(routes)) updateRoutes(table, id, own, 0);
 }
 
 export function updateRoutes(table: RouteTable, applicationId: string, routes: Route[], reading: number): void {
