@@ -10,7 +10,7 @@ export type Run = (text: string) => Promise<object[]>;
 export async function goldenFiles(core: Core, run: Run): Promise<Record<string, string>> {
   return {
     'built.tsv': operationList(core),
-    'schema.graphql': `${printSchemaWithDirectives(core.schema)}\n`,
+    'schema.graphql': `${printSchemaWithDirectives(core.graphqlSchema)}\n`,
     'openapi.yaml': renderOpenapi(openapiDocument({ ...core, baseUrl: 'https://api.example.com', version: '0.0.0' }))
       .yaml,
     'schema.sql': await sqlSchema(run),
