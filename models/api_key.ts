@@ -10,6 +10,7 @@ import { projectAccess } from './identity';
 import { requireRole } from './member';
 import type { Page } from './base/page';
 import { newest, noteChange, type NewestArguments } from './base/row';
+import { requireBelow } from './base/quota';
 import { named } from '../db/statement';
 import { sessionUser } from './user';
 
@@ -43,6 +44,8 @@ const COUNT_OF_USER = named('select count(*)::int as used from api_keys where us
 const COUNT_OF_PROJECT = named(
   'select count(*)::int as used from api_keys where project_id = $1 and revoked_at is null',
 );
+const PERSONAL_KEYS = { max: limits.keysPerUser, resource: 'personal_keys', parent: 'A user', rows: 'keys' };
+const PROJECT_KEYS = { max: limits.keysPerProject, resource: 'project_keys', parent: 'A project', rows: 'keys' };
 const INSERT =
   named(`insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, created_by, expires_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`);
@@ -82,7 +85,7 @@ export async function createPersonalKey(ctx: Context, input: CreatePersonalKeyIn
     });
   }
   await ctx.sql.query(LOCK_USER, [user_id]);
-  await requireRoom(ctx, COUNT_OF_USER, user_id, { resource: 'personal_keys', limit: limits.keysPerUser });
+  await requireBelow(ctx, COUNT_OF_USER, user_id, PERSONAL_KEYS);
   return insertKey(ctx, 'personal', { ...input, user_id });
 }
 
@@ -99,7 +102,7 @@ export async function createProjectKey(
 /** As createProjectKey, for the operator: no role is asked. @throws quota_exceeded */
 export async function mintProjectKey(ctx: Context, projectId: string, name: string): Promise<CreatedKey> {
   await ctx.sql.query(LOCK_PROJECT, [projectId]);
-  await requireRoom(ctx, COUNT_OF_PROJECT, projectId, { resource: 'project_keys', limit: limits.keysPerProject });
+  await requireBelow(ctx, COUNT_OF_PROJECT, projectId, PROJECT_KEYS);
   return insertKey(ctx, 'project', { name, project_id: projectId });
 }
 
@@ -164,17 +167,6 @@ async function revoke(ctx: Context, id: string, owner: KeyOwner): Promise<void> 
   if (!row) throw problem('not_found', 'There is no such key.');
   await ctx.forget({ key_id: id });
   noteChange(ctx, { type: 'api_key', ...row });
-}
-
-async function requireRoom(
-  ctx: Context,
-  count: ReturnType<typeof named>,
-  owner: string,
-  quota: { resource: string; limit: number },
-): Promise<void> {
-  const [row] = await ctx.sql.query<{ used: number }>(count, [owner]);
-  const used = row?.used ?? 0;
-  if (used >= quota.limit) throw problem('quota_exceeded', `There may be ${quota.limit} keys.`, { ...quota, used });
 }
 
 /** What the SDL does not say: scopes are those of core/scopes.ts, the end lies ahead. */

@@ -14,15 +14,20 @@ import { named } from '../db/statement';
 const RUNNING = named(
   `select status from database_backups where database_id = $1 and status in ('pending', 'running') and deleted_at is null limit 1`,
 );
-const COUNT = named(
-  `select count(*) as used from database_backups where database_id = $1 and type = 'manual' and deleted_at is null`,
-);
 
 /** What a database held at one time. */
 export class DatabaseBackup extends Resource {
   static readonly table = 'database_backups';
   static readonly kind = 'database_backup';
   static readonly idPrefix = 'bkp';
+  static override readonly parentLimit = {
+    column: 'database_id',
+    max: limits.manualBackupsPerDatabase,
+    resource: 'manual_backups',
+    parent: 'A database',
+    rows: 'manual backups',
+    where: `type = 'manual'`,
+  };
   static override readonly filters = { type: 'type = ?', status: 'status = ?', since: 'id >= ?', until: 'id < ?' };
   static override readonly states = defineStates({
     initial: ['pending'],
@@ -66,7 +71,6 @@ export class DatabaseBackup extends Resource {
       throw problem('resource_busy', 'Another backup of the database is being taken.', {
         resource_status: running.status,
       });
-    await requireBackupRoom(ctx, database.id);
     return DatabaseBackup.insert(ctx, {
       database_id: database.id,
       type: 'manual',
@@ -86,17 +90,4 @@ export class DatabaseBackup extends Resource {
     if (this.status !== 'completed') throw problem('backup_not_ready', undefined, { resource_status: this.status });
     return downloadAddress(ctx, this.id);
   }
-}
-
-/** @throws quota_exceeded */
-async function requireBackupRoom(ctx: Context, databaseId: string): Promise<void> {
-  const limit = limits.manualBackupsPerDatabase;
-  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [databaseId]);
-  const used = Number(row?.used ?? 0);
-  if (used >= limit)
-    throw problem('quota_exceeded', `A database may have ${limit} manual backups.`, {
-      resource: 'manual_backups',
-      used,
-      limit,
-    });
 }

@@ -1,6 +1,7 @@
 import type { Config } from '../core/config';
 import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
+import { limits } from '../core/limits';
 import { mintId, timeOfId } from '../core/ids';
 import { defineStates } from '../core/states';
 import type { CreateDatabaseEndpointInput, UpdateDatabaseEndpointInput } from '../schema/types';
@@ -11,7 +12,6 @@ import { refreshVariables } from './database_attachment/variables';
 import {
   endpointPort,
   requirePool,
-  requireEndpointRoom,
   requireSpreading,
   requireUnpooled,
   type PoolMode,
@@ -27,6 +27,13 @@ export class DatabaseEndpoint extends Resource {
   static readonly table = 'database_endpoints';
   static readonly kind = 'database_endpoint';
   static readonly idPrefix = 'dbe';
+  static override readonly parentLimit = {
+    column: 'database_id',
+    max: limits.endpointsPerDatabase,
+    resource: 'endpoints',
+    parent: 'A database',
+    rows: 'endpoints',
+  };
   static override readonly filters = { access: 'access = ?', target: 'target = ?', status: 'status = ?' };
   static override readonly sorts = ['name'];
   static override readonly states = defineStates({
@@ -73,7 +80,6 @@ export class DatabaseEndpoint extends Resource {
     if (target === 'replicas') await requireFeature(ctx, database, 'replicas');
     if (target === 'replicas' && !replica) await requireSpreading(ctx, database, pool.pool_mode);
     replica?.requireFollowing();
-    await requireEndpointRoom(ctx, database.id);
     const id = mintId(DatabaseEndpoint.idPrefix);
     const created_at = timeOfId(id).toISOString();
     const port = await endpointPort(ctx, id, pool.pool_mode, target === 'primary' ? database : replica);

@@ -1,11 +1,12 @@
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
+import { limits } from '../core/limits';
 import { isId, mintId, timeOfId } from '../core/ids';
 import { defineStates } from '../core/states';
 import type { CreateDatabaseReplicaInput, UpdateDatabaseReplicaInput } from '../schema/types';
 import { Resource } from './base/resource';
 import type { Billing } from './billing';
-import { packageFor, reserveCapacity, requireReplicaRoom } from './database_replica/size';
+import { packageFor, reserveCapacity } from './database_replica/size';
 import { removeEndpointsOf } from './database_replica/endpoints';
 import type { ManagedDatabase } from './database';
 import { allocatePort } from './database/capacity';
@@ -21,6 +22,14 @@ export class DatabaseReplica extends Resource {
   static readonly table = 'database_replicas';
   static readonly kind = 'database_replica';
   static readonly idPrefix = 'rep';
+  static override readonly parentLimit = {
+    column: 'database_id',
+    max: limits.replicasPerDatabase,
+    resource: 'replicas',
+    parent: 'A database',
+    rows: 'replicas',
+    where: `status <> 'promoting'`,
+  };
   static override readonly filters = { status: 'status = ?', region: 'region = ?' };
   static override readonly sorts = ['name'];
   static readonly billing: Billing = { price: { column: 'database_package' }, quantity: 'nodes' };
@@ -65,7 +74,6 @@ export class DatabaseReplica extends Resource {
     const size = await packageFor(ctx, database, input.database_package ?? database.database_package);
     await requireFeature(ctx, database, 'replicas');
     database.requireStatus(['available']);
-    await requireReplicaRoom(ctx, database.id);
     await reserveCapacity(ctx, database, size, null);
     const id = mintId(DatabaseReplica.idPrefix);
     const created_at = timeOfId(id).toISOString();

@@ -13,7 +13,6 @@ import { openPassword, sealPassword } from './database_user/password';
 import { requireFeature } from './database/offer';
 import { named } from '../db/statement';
 
-const COUNT = named('select count(*) as used from database_users where database_id = $1');
 const DEFAULT = named('select id from database_users where database_id = $1 and is_default');
 const PENDING = named(`select 1 from database_users u join databases d on d.id = u.database_id
   where u.database_id = $1 and u.applied_version < u.version and d.project_id = $2 and d.running and d.status = 'available' limit 1`);
@@ -52,6 +51,13 @@ export class DatabaseUser extends Resource {
   static readonly table = 'database_users';
   static readonly kind = 'database_user';
   static readonly idPrefix = 'dbu';
+  static override readonly parentLimit = {
+    column: 'database_id',
+    max: limits.databaseUsersMax,
+    resource: 'database_users',
+    parent: 'A database',
+    rows: 'users',
+  };
   static override readonly filters = { username: 'username = ?', access: 'access = ?' };
   static override readonly sorts = ['username'];
 
@@ -76,7 +82,6 @@ export class DatabaseUser extends Resource {
     requireFree(input.username);
     await requireFeature(ctx, database, 'users');
     requireAlive(database);
-    await requireRoom(ctx, database);
     const user = await add(ctx, database, {
       username: input.username,
       access: input.access ?? 'read_write',
@@ -168,12 +173,4 @@ function requireAlive(database: Parent): void {
     'stopped',
     'starting',
   ]);
-}
-
-async function requireRoom(ctx: Context, database: Parent): Promise<void> {
-  const limit = limits.databaseUsersMax;
-  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [database.id]);
-  const used = Number(row?.used ?? 0);
-  if (used >= limit)
-    throw problem('quota_exceeded', `A database may have ${limit} users.`, { resource: 'database_users', used, limit });
 }

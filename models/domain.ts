@@ -6,6 +6,7 @@ import { limits } from '../core/limits';
 import { defineStates } from '../core/states';
 import type { AddDomainInput, Certificate, DnsInstruction, MoveDomainInput } from '../schema/types';
 import { Application } from './application';
+import { requireParentRoom } from './base/quota';
 import { Resource } from './base/resource';
 import { lookUpDns, evaluateDomain, nextCheckMs, type Verdict } from './domain/check';
 import { requireForeign, typeOf, type DomainType } from './domain/hostname';
@@ -17,6 +18,13 @@ export class Domain extends Resource {
   static readonly table = 'domains';
   static readonly kind = 'domain';
   static readonly idPrefix = 'dom';
+  static override readonly parentLimit = {
+    column: 'application_id',
+    max: limits.domainsPerApplication,
+    resource: 'domains',
+    parent: 'An application',
+    rows: 'custom domains',
+  };
   static override readonly filters = { hostname: 'hostname = lower(?)', status: 'status = ?' };
   static override readonly sorts = ['hostname'];
   static override readonly states = defineStates({
@@ -40,7 +48,6 @@ export class Domain extends Resource {
   static async add(ctx: Context, applicationId: string, { hostname }: AddDomainInput): Promise<Domain> {
     requireForeign(ctx.config, hostname);
     await Application.ofChild(ctx, applicationId);
-    await requireRoom(ctx, applicationId);
     return Domain.insert(ctx, {
       application_id: applicationId,
       hostname,
@@ -74,7 +81,7 @@ export class Domain extends Resource {
       ]);
     }
     await lockTarget(ctx, application_id);
-    await requireRoom(ctx, application_id);
+    await requireParentRoom(ctx, Domain, application_id);
     return this.update(ctx, { application_id });
   }
 
@@ -112,7 +119,6 @@ const RECORD =
 const LOCK_TARGET = named(
   'select id from applications where id = $1 and project_id = $2 and deleted_at is null for no key update',
 );
-const COUNT_DOMAINS = named('select count(*) as used from domains where application_id = $1 and deleted_at is null');
 
 /** Keeps the application from vanishing, and from filling up, until the end of the transaction. @throws reference_not_found */
 async function lockTarget(ctx: Context, application_id: string): Promise<void> {
@@ -120,18 +126,5 @@ async function lockTarget(ctx: Context, application_id: string): Promise<void> {
   if (!target)
     throw problem('reference_not_found', 'application_id names nothing usable in this project.', {
       field: 'application_id',
-    });
-}
-
-/** Counted under the lock of the application, so that a race can't pass the limit. @throws quota_exceeded */
-async function requireRoom(ctx: Context, applicationId: string): Promise<void> {
-  const [row] = await ctx.sql.query<{ used: number }>(COUNT_DOMAINS, [applicationId]);
-  const used = row?.used ?? 0;
-  const limit = limits.domainsPerApplication;
-  if (used >= limit)
-    throw problem('quota_exceeded', `An application may have ${limit} custom domains.`, {
-      resource: 'domains',
-      used,
-      limit,
     });
 }

@@ -5,8 +5,6 @@ import type { SecretBox } from '../core/secrets';
 import { Resource } from './base/resource';
 import { named } from '../db/statement';
 
-const COUNT = named('select count(*) as used from environment_variables where application_id = $1');
-
 /** What a variable says of itself beside its key. */
 interface Setting {
   value: string;
@@ -22,6 +20,13 @@ export class EnvironmentVariable extends Resource {
   static readonly table = 'environment_variables';
   static readonly kind = 'environment_variable';
   static readonly idPrefix = 'env';
+  static override readonly parentLimit = {
+    column: 'application_id',
+    max: limits.envVariablesPerApplication,
+    resource: 'environment_variables',
+    parent: 'An application',
+    rows: 'environment variables',
+  };
   static override readonly filters = { key: 'key = ?', available_at: 'available_at = ?' };
   static override readonly sorts = ['key'];
 
@@ -57,7 +62,6 @@ export class EnvironmentVariable extends Resource {
 
   /** A variable that is not there yet. @throws quota_exceeded */
   static async add(ctx: Context, application: Parent, key: string, setting: Setting): Promise<EnvironmentVariable> {
-    await requireRoom(ctx, application, 1);
     const place = { application_id: application.id, key };
     return EnvironmentVariable.insert(ctx, {
       ...place,
@@ -132,17 +136,4 @@ export function sealed(secrets: SecretBox, place: Place, value: string): { value
 export function requireFree(key: string): void {
   if (key !== 'PORT' && !key.startsWith('SVC_')) return;
   throw problem('env_key_reserved', `${key} belongs to the platform.`);
-}
-
-/** The caller holds the application. @throws quota_exceeded */
-export async function requireRoom(ctx: Context, application: Parent, more: number): Promise<void> {
-  const limit = limits.envVariablesPerApplication;
-  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [application.id]);
-  const used = Number(row?.used ?? 0);
-  if (used + more > limit)
-    throw problem('quota_exceeded', `An application may have ${limit} environment variables.`, {
-      resource: 'environment_variables',
-      used,
-      limit,
-    });
 }

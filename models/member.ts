@@ -9,6 +9,7 @@ import { projectAccess } from './identity';
 import type { Page } from './base/page';
 import { newest, noteChange, type NewestArguments } from './base/row';
 import { startSession, viewer, type Viewer } from './session';
+import { requireBelow } from './base/quota';
 import { named } from '../db/statement';
 import { createUser, findUser, hashNewPassword, normalEmail, sessionUser, wrongField } from './user';
 
@@ -42,6 +43,12 @@ const OWNERS = named(`select count(*)::int as count from members where project_i
 const COUNT = named(
   `select (select count(*) from members where project_id = $1)::int + (select count(*) from invitations where project_id = $1 and expires_at > now())::int as used`,
 );
+const LIMIT = {
+  max: limits.membersPerProject,
+  resource: 'members',
+  parent: 'The project',
+  rows: 'members and invitations',
+};
 const JOIN = named('insert into members (project_id, user_id, role) values ($1, $2, $3)');
 const SET_ROLE = named('update members set role = $3 where project_id = $1 and user_id = $2');
 const LEAVE = named('delete from members where project_id = $1 and user_id = $2');
@@ -105,7 +112,7 @@ export async function inviteMember(
   const [member] = await ctx.sql.query<MemberRow>(BY_EMAIL, [projectId, email]);
   if (member) throw problem('already_exists', 'The person is a member.', { resource_id: member.user_id });
   await ctx.sql.query(REPLACE, [projectId, email]);
-  await requireRoom(ctx, projectId);
+  await requireBelow(ctx, COUNT, projectId, LIMIT);
   const token = mintSecret('inv_');
   const id = mintId('inv');
   const [invitation] = await ctx.sql.query<InvitationRow>(INVITE, [
@@ -205,18 +212,6 @@ async function requireAnotherOwner(ctx: Context, projectId: string, member: Memb
   const [owners] = await ctx.sql.query<{ count: number }>(OWNERS, [projectId]);
   if ((owners?.count ?? 0) < 2)
     throw problem('resource_protected', 'A project keeps at least one owner. Make somebody else owner first.');
-}
-
-async function requireRoom(ctx: Context, projectId: string): Promise<void> {
-  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [projectId]);
-  const limit = limits.membersPerProject;
-  const used = row?.used ?? 0;
-  if (used >= limit)
-    throw problem('quota_exceeded', `The project may have ${limit} members and invitations.`, {
-      resource: 'members',
-      used,
-      limit,
-    });
 }
 
 function signedInMatches(identity: Identity, invitation: InvitationRow): null {

@@ -1,5 +1,6 @@
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
+import { limits } from '../core/limits';
 import { defineStates } from '../core/states';
 import type { CreateProcessInput, ScaleProcessInput, UpdateProcessInput } from '../schema/types';
 import type { Application } from './application';
@@ -8,14 +9,7 @@ import { requireType } from './application/plan';
 import { Resource } from './base/resource';
 import { retireInstancesOfProcess } from './stack';
 import type { AutoscalerState } from './process/autoscale';
-import {
-  clamped,
-  requireAutoscaling,
-  requireProcessRoom,
-  requireScale,
-  processSizeOf,
-  type Autoscaling,
-} from './process/scale';
+import { clamped, requireAutoscaling, requireScale, processSizeOf, type Autoscaling } from './process/scale';
 
 /** The type that takes requests: every application has it. */
 export const WEB_PROCESS = 'web';
@@ -25,6 +19,13 @@ export class Process extends Resource {
   static readonly table = 'processes';
   static readonly kind = 'process';
   static readonly idPrefix = 'prc';
+  static override readonly parentLimit = {
+    column: 'application_id',
+    max: limits.processesPerApplication,
+    resource: 'processes',
+    parent: 'An application',
+    rows: 'process types',
+  };
   static override readonly filters = { type: 'type = ?', status: 'status = ?' };
   static override readonly sorts = ['type'];
   static override readonly states = defineStates({
@@ -71,7 +72,6 @@ export class Process extends Resource {
     if (autoscaling) requireAutoscaling(autoscaling);
     const instances = clamped(input.instances ?? 0, autoscaling);
     requireScale(await processSizeOf(ctx, application, application_type), autoscaling?.max_instances ?? 0, instances);
-    await requireProcessRoom(ctx, application.id);
     return Process.insert(ctx, {
       application_id: application.id,
       type,

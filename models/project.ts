@@ -13,6 +13,13 @@ export class Project extends Resource {
   static readonly table = 'projects';
   static readonly kind = 'project';
   static readonly idPrefix = 'prj';
+  static override readonly parentLimit = {
+    column: 'account_id',
+    max: limits.projectsPerAccount,
+    resource: 'projects',
+    parent: 'The account',
+    rows: 'projects',
+  };
   static override readonly filters = { name: 'name = ?', role: 'role = ?' };
   static override readonly sorts = ['name', 'updated_at'];
 
@@ -44,7 +51,7 @@ export class Project extends Resource {
     const { account_id, user } = ctx.identity as NonNullable<Context['identity']>;
     const default_region = input.default_region ?? ctx.config.regionId;
     requireRegion(ctx, default_region, 'default_region');
-    await requireProjectRoom(ctx, account_id);
+    await ctx.sql.query(LOCK_ACCOUNT, [account_id]);
     const project = await Project.insert(ctx, { ...input, account_id, default_region });
     await ctx.sql.query(JOIN, [project.id, user?.id, 'owner']);
     if (ctx.activity.resource) ctx.activity.resource.project_id = project.id;
@@ -77,19 +84,10 @@ const GET = named(
 const LOCK = named('select 1 from projects where id = $1 for update');
 const JOIN = named('insert into members (project_id, user_id, role) values ($1, $2, $3)');
 const REVOKE = named('update api_keys set revoked_at = now() where project_id = $1 and revoked_at is null');
-const COUNT = named('select count(*) as used from projects where account_id = $1 and deleted_at is null');
+const LOCK_ACCOUNT = named('select 1 from accounts where id = $1 for update');
 
 function asSeen(ctx: Context, row: object, role: Role): Project {
   return Object.assign(new Project(), row, { role: ctx.identity?.kind === 'project' ? null : role });
-}
-
-async function requireProjectRoom(ctx: Context, accountId: string): Promise<void> {
-  await ctx.sql.query(named('select 1 from accounts where id = $1 for update'), [accountId]);
-  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [accountId]);
-  const limit = limits.projectsPerAccount;
-  const used = row?.used ?? 0;
-  if (used >= limit)
-    throw problem('quota_exceeded', `The account may have ${limit} projects.`, { resource: 'projects', used, limit });
 }
 
 async function contentsOf(ctx: Context, projectId: string): Promise<{ resource: string; count: number }[]> {

@@ -1,5 +1,5 @@
 // Quotas of a project: counted under the lock of its row, so that a race can't pass the limit.
-import type { Context } from '../../core/context';
+import type { Context, Statement } from '../../core/context';
 import { problem } from '../../core/errors';
 import type { ResourceClass } from './resource';
 import { tableOf, type Values } from '../../db/table';
@@ -9,6 +9,20 @@ import { named } from '../../db/statement';
 export interface Quota {
   resource: string;
   sum?: string;
+}
+
+/** How many rows of a kind stand below one parent: `An application may have 20 custom domains.` */
+export interface ParentLimit {
+  /** Names the parent in the row. */
+  column: string;
+  max: number;
+  /** As in the answer. */
+  resource: string;
+  /** As in the sentence, with its article. */
+  parent: string;
+  rows: string;
+  /** Which rows count; without it all that are not in tear-down. */
+  where?: string;
 }
 
 const LOCK = named('select 1 from projects where id = $1 and deleted_at is null for update');
@@ -41,6 +55,37 @@ export async function requireRoom(
   added: number,
 ): Promise<void> {
   await requireAll(ctx, kind, projectId, [{ ...quota, added }]);
+}
+
+/**
+ * Refuses rows that would pass the limit of their parent, which the caller has locked, so that a race can't pass it.
+ * @throws quota_exceeded with resource, used, limit
+ */
+export async function requireParentRoom(
+  ctx: Context,
+  { table, parentLimit }: Pick<ResourceClass, 'table' | 'parentLimit'>,
+  parentId: string,
+  more = 1,
+): Promise<void> {
+  if (!parentLimit) return;
+  const { column, where = 'true' } = parentLimit;
+  const alive = tableOf(ctx, table).columns.includes('deleted_at') ? 'and deleted_at is null' : '';
+  const count = named(`select count(*)::int as used from ${table} where ${column} = $1 and ${where} ${alive}`);
+  await requireBelow(ctx, count, parentId, parentLimit, more);
+}
+
+/** The same for rows that are no kind of their own. @param count a statement that answers `used` for the parent's id */
+export async function requireBelow(
+  ctx: Context,
+  count: Statement,
+  parentId: string,
+  { max: limit, resource, parent, rows }: Omit<ParentLimit, 'column'>,
+  more = 1,
+): Promise<void> {
+  const [row] = await ctx.sql.query<{ used: number }>(count, [parentId]);
+  const used = Number(row?.used ?? 0);
+  if (used + more > limit)
+    throw problem('quota_exceeded', `${parent} may have ${limit} ${rows}.`, { resource, used, limit });
 }
 
 /** What a project uses of a quota; rows in tear-down don't count. */

@@ -7,7 +7,7 @@ import { meter } from '../billing';
 import { named } from '../../db/statement';
 import { columnsOf, tableOf, type Values } from '../../db/table';
 import { insertRow, updateRow } from '../../db/write';
-import { checkQuotas, type Quota } from './quota';
+import { checkQuotas, requireParentRoom, type ParentLimit, type Quota } from './quota';
 
 /** What a kind states about itself; the registry and the loop read it. */
 export interface ResourceClass<R extends Resource = Resource> {
@@ -24,6 +24,8 @@ export interface ResourceClass<R extends Resource = Resource> {
   readonly defaultSort: string;
   readonly states: StateMachine | null;
   readonly quotas: readonly Quota[];
+  /** Of children: how many a parent may have; the parent is locked by whoever makes one. */
+  readonly parentLimit: ParentLimit | null;
   /** Counted in usage and in project_not_empty; null for children of other kinds. */
   readonly projectChild: string | null;
 }
@@ -34,6 +36,7 @@ export abstract class Resource {
   static readonly defaultSort: string = '-created_at';
   static readonly states: StateMachine | null = null;
   static readonly quotas: readonly Quota[] = [];
+  static readonly parentLimit: ParentLimit | null = null;
   static readonly projectChild: string | null = null;
 
   declare id: string;
@@ -103,7 +106,11 @@ export abstract class Resource {
     const created_at = timeOfId(id).toISOString();
     // Sent together, and a row that passes a quota is rolled back.
     if (!ctx.sql.inTransaction) throw new Error('an insert belongs into a transaction');
-    const allowed = checkQuotas(ctx, this, project_id, values);
+    const parentId = this.parentLimit && (values[this.parentLimit.column] as string);
+    const allowed = Promise.all([
+      checkQuotas(ctx, this, project_id, values),
+      parentId && requireParentRoom(ctx, this, parentId),
+    ]);
     const inserted = insertRow(ctx, this.table, { id, project_id, created_at, updated_at: created_at, ...values });
     await Promise.allSettled([allowed, inserted]);
     await allowed;

@@ -91,14 +91,3 @@ async function requireReplicas(ctx: Context, database: Server): Promise<void> {
       allowed_statuses: [],
     });
 }
-
-const COUNT = named('select count(*) as used from database_endpoints where database_id = $1 and deleted_at is null');
-
-/** The caller holds the database. @throws quota_exceeded */
-export async function requireEndpointRoom(ctx: Context, databaseId: string): Promise<void> {
-  const limit = limits.endpointsPerDatabase;
-  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [databaseId]);
-  const used = Number(row?.used ?? 0);
-  if (used >= limit)
-    throw problem('quota_exceeded', `A database may have ${limit} endpoints.`, { resource: 'endpoints', used, limit });
-}

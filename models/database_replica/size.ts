@@ -1,8 +1,7 @@
 // How large a replica may be, and how many there may be.
 import type { DatabasePackageRow } from '../../core/catalogs';
 import type { Context } from '../../core/context';
-import { problem, validationFailed } from '../../core/errors';
-import { limits } from '../../core/limits';
+import { validationFailed } from '../../core/errors';
 import { requireCapacity } from '../database/capacity';
 import { requireFeature, requirePackage } from '../database/offer';
 import { named } from '../../db/statement';
@@ -65,17 +64,4 @@ export async function requireReplicasFollow(
 ): Promise<void> {
   const followed = await ctx.sql.query(FOLLOWED, [database.id]);
   if (followed.length) await requireFeature(ctx, { engine: database.engine, engine_version }, 'replicas');
-}
-
-const COUNT = named(
-  `select count(*) as used from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting'`,
-);
-
-/** The caller holds the database. @throws quota_exceeded */
-export async function requireReplicaRoom(ctx: Context, databaseId: string): Promise<void> {
-  const limit = limits.replicasPerDatabase;
-  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [databaseId]);
-  const used = Number(row?.used ?? 0);
-  if (used >= limit)
-    throw problem('quota_exceeded', `A database may have ${limit} replicas.`, { resource: 'replicas', used, limit });
 }

@@ -2,7 +2,8 @@
 import type { Context, Sql } from '../../core/context';
 import { problem } from '../../core/errors';
 import type { SecretBox } from '../../core/secrets';
-import { EnvironmentVariable, requireFree, requireRoom, sealed } from '../environment_variable';
+import { requireParentRoom } from '../base/quota';
+import { EnvironmentVariable, requireFree, sealed } from '../environment_variable';
 import { named } from '../../db/statement';
 
 /** Values by key. */
@@ -36,7 +37,7 @@ export async function requireKeysFree(ctx: Context, applicationId: string, keys:
 
 /** Puts variables into the environment; the application must be held and the keys be free. @throws quota_exceeded */
 export async function addManaged(ctx: Context, owner: Owner, variables: Variables): Promise<void> {
-  await requireRoom(ctx, { id: owner.application_id }, Object.keys(variables).length);
+  await requireParentRoom(ctx, EnvironmentVariable, owner.application_id, Object.keys(variables).length);
   for (const [key, value] of Object.entries(variables)) {
     const place = { application_id: owner.application_id, key };
     await EnvironmentVariable.insert(ctx, {

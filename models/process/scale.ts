@@ -2,9 +2,7 @@
 import { applicationTypes } from '../../core/catalogs';
 import type { Context } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
-import { limits } from '../../core/limits';
 import type { ProcessAutoscalingInput } from '../../schema/types';
-import { named } from '../../db/statement';
 
 export type Autoscaling = ProcessAutoscalingInput;
 
@@ -66,19 +64,4 @@ export function requireAutoscaling({ min_instances, max_instances, metric, targe
 /** A count within the bounds of autoscaling, as it is without them. */
 export function clamped(count: number, bounds: Pick<Autoscaling, 'min_instances' | 'max_instances'> | null): number {
   return bounds ? Math.min(Math.max(count, bounds.min_instances), bounds.max_instances) : count;
-}
-
-const COUNT = named('select count(*) as used from processes where application_id = $1');
-
-/** Counted under the lock of the application. @throws quota_exceeded */
-export async function requireProcessRoom(ctx: Context, applicationId: string): Promise<void> {
-  const [row] = await ctx.sql.query<{ used: number }>(COUNT, [applicationId]);
-  const used = row?.used ?? 0;
-  const limit = limits.processesPerApplication;
-  if (used >= limit)
-    throw problem('quota_exceeded', `An application may have ${limit} process types.`, {
-      resource: 'processes',
-      used,
-      limit,
-    });
 }
