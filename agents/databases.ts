@@ -24,7 +24,7 @@ export function openEngines(
   for (const engine of ['redis', 'valkey'] as const)
     if (facts[engine].length) engines.push(openRedis({ runtime, directory, engine, found: facts[engine] }));
   if (facts.mariadb.length) engines.push(openMariadb({ runtime, directory, found: facts.mariadb }));
-  return new Map(engines.map((driver) => [driver.engine, driver]));
+  return new Map(engines.map((driver) => [driver.name, driver]));
 }
 
 /** Both, also where their programs are not installed yet. */

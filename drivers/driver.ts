@@ -25,6 +25,13 @@ export type Observation<O> =
   | { state: 'foreign'; detail: string }
   | { state: 'present'; upToDate: boolean; observed: O; diff?: string };
 
+/** There, ours, and as it should be. */
+export function isUpToDate<O>(observation: Observation<O>): observation is Present<O> {
+  return observation.state === 'present' && observation.upToDate;
+}
+
+export type Present<O> = Extract<Observation<O>, { state: 'present' }>;
+
 /** `deadline` is a time in ms since the epoch; `signal` is aborted then at the latest. */
 export interface DriverContext {
   signal: AbortSignal;
@@ -109,8 +116,7 @@ export function checkpoint(ctx: DriverContext): void {
 
 /**
  * Waits for `work`, but no longer than until the signal is aborted: then it throws DriverError `transient`, and the
- * work
- * goes on in the background. No listener stays behind on a signal that outlives many of these calls.
+ * work goes on in the background. No listener stays behind on a signal that outlives many of these calls.
  */
 export function untilAborted<T>(
   signal: AbortSignal,

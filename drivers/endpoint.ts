@@ -2,19 +2,10 @@
 // connections over several. One engine a file: drivers/endpoint/pgbouncer.ts, haproxy.ts. Each endpoint is a unit of
 // the runtime; all that it has is made of its spec, so it may be taken away and made anew at any time.
 import type { EngineId, PooledServer } from './database';
-import type { DriverContext, ResourceDriver } from './driver';
-import type { LogChunk } from './runtime';
+import type { HostedServerDriver, HostedServerSpec, ObservedHostedServer } from './hosted_server';
 
-/** What both kinds have. */
-export interface ListenerSpec {
-  /** Number of the user of the operating system: that of the database. */
-  tenant: number;
-  port: number;
-  /** false: nothing listens, as long as the database is stopped. */
-  running: boolean;
-  /** CIDRs that may come beside the host itself; empty = the loopback interface only. */
-  allowed_sources: string[];
-}
+/** What both kinds have. `tenant` is that of the database; nothing listens as long as the database is stopped. */
+export type ListenerSpec = HostedServerSpec;
 
 /** Sessions of many clients over few connections to one server. */
 export interface PoolSpec extends ListenerSpec {
@@ -38,18 +29,10 @@ export interface SpreadSpec extends ListenerSpec {
   servers: { id: string; port: number }[];
 }
 
-/** `reason`: for a sentence to users, where `state` is failed. */
-export interface ObservedListener {
-  state: 'running' | 'stopped' | 'failed';
-  reason: string | null;
-}
+export type ObservedListener = ObservedHostedServer;
 
-export interface EndpointDriver<S extends ListenerSpec> extends ResourceDriver<S, ObservedListener> {
-  /** `remove`, for whoever does not know its spec any more. Absent is success. */
-  forget(id: string, ctx: DriverContext): Promise<void>;
-  /** What users should know of what its program says, as RuntimeDriver.readLog; a line begins with its level. */
-  readLog(id: string, position: string | null): Promise<LogChunk>;
-}
+/** A line of the log is what users should know of what the program says, and begins with its level. */
+export type EndpointDriver<S extends ListenerSpec> = HostedServerDriver<S, ObservedListener>;
 
 export type PoolDriver = EndpointDriver<PoolSpec>;
 export type SpreadDriver = EndpointDriver<SpreadSpec>;

@@ -37,8 +37,8 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   if (database.status !== 'available') return failed('The database is not running.', { finished_at: now() });
   if (row.status === 'pending')
     return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
-  const { spec } = await desiredServer(database, { ...ctx, record: refuseToRecord });
-  const { size_bytes, manifest } = await requireEngineDriver(ctx, database.engine).backup(spec, row.id, ctx);
+  const desired = await desiredServer(database, { ...ctx, record: refuseToRecord });
+  const { size_bytes, manifest } = await requireEngineDriver(ctx, database.engine).backup(desired, row.id, ctx);
   // What it can be restored to has changed.
   await wakeDatabase(ctx.sql, database.id);
   return settled({

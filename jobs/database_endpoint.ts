@@ -1,5 +1,5 @@
-// Endpoints. One at the port of a server is there with it: the job of the server says so. What has a port of its own needs
-// something that listens there: a pooler, or what spreads connections over replicas.
+// Endpoints. One at the port of a server is there with it: the job of the server says so. What has a port of its own
+// needs something that listens there: a pooler, or what spreads connections over replicas.
 import type { Desired } from '../drivers/driver';
 import type { EndpointDriver, ObservedListener, ListenerSpec } from '../drivers/endpoint';
 import type { Session } from '../db/control_database';

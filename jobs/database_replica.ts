@@ -1,5 +1,5 @@
 // Replicas: servers that follow that of a database, until they go or become databases of their own.
-import { DriverError } from '../drivers/driver';
+import { DriverError, isUpToDate, type Desired, type Observation } from '../drivers/driver';
 import type { EngineDriver, ObservedServer, ServerSpec } from '../drivers/database';
 import { findDatabase } from '../models/database_backup/work';
 import { DatabaseReplica } from '../models/database_replica';
@@ -72,19 +72,18 @@ async function reconcileReplica(row: ReplicaRow, primary: DatabaseRow, ctx: JobC
   const anew = await recreateReplica(row, primary, engine, ctx);
   if (anew) return anew;
   const endpoints = await directEndpoints(ctx.sql, row.database_id, row.port);
-  const spec = await desiredReplica(row, primary, endpoints, ctx);
-  const before = await engine.observe(spec, ctx);
-  if (before.state === 'foreign')
-    throw new DriverError('conflict', 'Another server uses the data directory of this database.');
+  const desired = await desiredReplica(row, primary, endpoints, ctx);
+  const before = await engine.observe(desired, ctx);
+  if (before.state === 'foreign') throw new DriverError('conflict', before.detail);
   const pause = await backoffAfterExit(row, before, ctx);
   if (pause) return pause;
-  if (primary.status === 'stopped' && matchesDesired(before))
-    return settleReplica(row, spec, before, endpoints, primary, ctx);
-  const { requeueMs } = await engine.ensure(spec, ctx);
+  if (primary.status === 'stopped' && isUpToDate(before))
+    return settleReplica(row, desired, before.observed, endpoints, primary, ctx);
+  const { requeueMs } = await engine.ensure(desired, before, ctx);
   if (requeueMs !== undefined) return progressing(requeueMs, { driver: primary.engine });
-  const after = await engine.observe(spec, ctx);
-  return matchesDesired(after)
-    ? settleReplica(row, spec, after, endpoints, primary, ctx)
+  const after = await engine.observe(desired, ctx);
+  return isUpToDate(after)
+    ? settleReplica(row, desired, after.observed, endpoints, primary, ctx)
     : progressing(SOON_MS, { driver: primary.engine });
 }
 
@@ -100,13 +99,13 @@ async function recreateReplica(
   if (before === follows) return null;
   const observed = { ...row.observed, follows };
   if (before === undefined || !engine.replicasEnd) return progressing(0, { observed });
-  await engine.remove(row.server_id, ctx);
+  await engine.forget(row.server_id, ctx);
   return progressing(0, { observed, status: 'provisioning', status_reason: ANEW, replication_lag_seconds: null });
 }
 
 async function settleReplica(
   row: ReplicaRow,
-  spec: ServerSpec,
+  desired: Desired<ServerSpec>,
   seen: ObservedServer,
   endpoints: DirectEndpoint[],
   primary: DatabaseRow,
@@ -115,7 +114,7 @@ async function settleReplica(
   await markEndpointsApplied(ctx.sql, endpoints);
   const sample = await measureServer(
     requireEngineDriver(ctx, primary.engine),
-    spec,
+    desired,
     seen,
     { project_id: row.project_id, database_id: row.database_id, part_id: row.id },
     row.observed?.sample,
@@ -139,10 +138,9 @@ async function desiredReplica(
   primary: DatabaseRow,
   endpoints: DirectEndpoint[],
   ctx: JobContext,
-): Promise<ServerSpec> {
+): Promise<Desired<ServerSpec>> {
   const admin_password = openAdminPassword(ctx.secrets, primary);
-  return {
-    id: row.server_id,
+  const spec: ServerSpec = {
     engine: primary.engine,
     version: primary.engine_version,
     tenant: row.tenant,
@@ -163,15 +161,16 @@ async function desiredReplica(
     },
     archive: false,
   };
+  return { id: row.server_id, spec };
 }
 
-function matchesDesired({ state, differs }: ObservedServer): boolean {
-  return state === 'running' && differs === null;
-}
-
-async function backoffAfterExit(row: ReplicaRow, seen: ObservedServer, ctx: JobContext): Promise<Outcome | null> {
-  if (seen.state !== 'failed') return null;
-  const reason = `${seen.reason ?? 'The server has stopped unexpectedly.'} The server is being restarted.`;
+async function backoffAfterExit(
+  row: ReplicaRow,
+  seen: Observation<ObservedServer>,
+  ctx: JobContext,
+): Promise<Outcome | null> {
+  if (seen.state !== 'present' || seen.observed.state !== 'failed') return null;
+  const reason = `${seen.observed.reason ?? 'The server has stopped unexpectedly.'} The server is being restarted.`;
   const ends = recordExit(row.observed);
   if (!row.observed?.down) {
     await appendDatabaseLines(ctx.sql, [
@@ -193,7 +192,7 @@ async function backoffAfterExit(row: ReplicaRow, seen: ObservedServer, ctx: JobC
 
 /** The server of one that was promoted is that of another database by now: it stays. */
 async function tearDown(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  if (row.status !== 'promoting') await requireEngineDriver(ctx, primary.engine).remove(row.server_id, ctx);
+  if (row.status !== 'promoting') await requireEngineDriver(ctx, primary.engine).forget(row.server_id, ctx);
   await releasePort(ctx.sql, row.id);
   return gone;
 }

@@ -5,7 +5,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../core/config';
 import { problem, Problem } from '../core/errors';
 import type { EngineDriver } from '../drivers/database';
-import { openBackup } from '../drivers/database/backups';
+import { openBackup } from '../drivers/hosted_server/backups';
 import { openBackup as openPostgresqlBackup } from '../drivers/database/postgresql/backups';
 import type { PostgresqlContext } from '../drivers/database/postgresql/cluster';
 import { DriverError } from '../drivers/driver';

@@ -1,15 +1,16 @@
-// Connections spread over the replicas of a database: HAProxy, which passes them on as they are. TLS and logins are those
-// of the replicas. It has a slot for each replica that there may be, so that they come and go while it runs; a replica
-// that does not answer its checks gets none.
+// Connections spread over the replicas of a database: HAProxy, which passes them on as they are. TLS and logins are
+// those of the replicas. It has a slot for each replica that there may be, so that they come and go while it runs; a
+// replica that does not answer its checks gets none.
 import { connect } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { limits } from '../../core/limits';
-import { socketOf, type ServerDirectory } from '../database/server_directory';
+import { socketOf, type ServerDirectory } from '../hosted_server/server_directory';
 import { DriverError } from '../driver';
 import type { SpreadDriver, SpreadSpec } from '../endpoint';
-import { openListener, type ListenerProgram, type ListenerOptions } from './listener';
+import { openListener, type ListenerOptions } from './listener';
+import type { ListenerProgram } from './program';
 
 const fileNames = { settings: 'haproxy.cfg', sources: 'sources.lst' };
 const size = { memory_mb: 192, cpus: 1, max_connections: 0 };
@@ -18,10 +19,10 @@ const slots = Array.from({ length: limits.replicasPerDatabase }, (_, index) => `
 const nowhere = '127.0.0.1:1';
 
 export function openSpreader(options: ListenerOptions): SpreadDriver {
-  return openListener(kind, options);
+  return openListener(program, options);
 }
 
-const kind: ListenerProgram<SpreadSpec> = {
+const program: ListenerProgram<SpreadSpec> = {
   name: 'haproxy',
   missing: 'HAProxy is not installed on this host. Install the package haproxy.',
   size,
@@ -87,8 +88,8 @@ function settings(
   ].join('\n');
 }
 
-// Asks for GSSAPI encryption and hangs up after the answer: of all first words it is the one that a server of PostgreSQL
-// writes nothing about into its log. Servers of key-value engines take a connection that says nothing.
+// Asks for GSSAPI encryption and hangs up after the answer: of all first words it is the one that a server of
+// PostgreSQL writes nothing about into its log. Servers of key-value engines take a connection that says nothing.
 function checksOf(engine: SpreadSpec['engine']): string[] {
   if (engine !== 'postgresql') return ['  tcp-check connect'];
   return ['  tcp-check connect', '  tcp-check send-binary 0000000804d21630', '  tcp-check expect rbinary ^(47|4E)'];

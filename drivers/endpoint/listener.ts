@@ -1,29 +1,37 @@
 // What the programs of endpoints have in common: a directory with what is written for them, a unit, and the rule when a
-// running one is told of a change and when it is started anew.
-import { createHash } from 'node:crypto';
+// running one reloads and when it is restarted.
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProgramFound } from '../../core/host_facts';
-import type { ServerSpec } from '../database';
+import { DriverError, checkpoint } from '../driver';
+import type { Desired, DriverContext, Fingerprint, Observation } from '../driver';
+import type { EndpointDriver, ListenerSpec, ObservedListener } from '../endpoint';
+import { hostedServer, shellQuoted, type Inspected } from '../hosted_server/driver';
 import {
   findServerDirectory,
-  writeFileFor,
-  listServerDirectories,
   makeServerDirectory,
   ownerOf,
   readNote,
-  removeServerDirectory,
   removeNote,
   requireServerDirectory,
+  writeFileFor,
   writeNote,
   type EngineContext,
   type ServerDirectory,
-} from '../database/server_directory';
-import { killTask, lastLines, endReasonOf, runTask, startServer, stateOf, stopServer, unitOf } from '../database/unit';
-import { DriverError, asDriverErrors, checkpoint } from '../driver';
-import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
-import type { EndpointDriver, ObservedListener, ListenerSpec } from '../endpoint';
+} from '../hosted_server/server_directory';
+import {
+  endReasonOf,
+  killTask,
+  lastLines,
+  runTask,
+  startServer,
+  stateOf,
+  stopServer,
+  unitOf,
+} from '../hosted_server/unit';
 import type { LogChunk, RuntimeDriver } from '../runtime';
+import { appliedOf, type Applied } from './applied';
+import type { ListenerProgram } from './program';
 
 export interface ListenerOptions {
   runtime: RuntimeDriver;
@@ -31,37 +39,6 @@ export interface ListenerOptions {
   directory: string;
   /** null: it is not installed. Asked for each time, so that it may be installed later. */
   found(): Promise<ProgramFound | null>;
-}
-
-/** What one program is. */
-export interface ListenerProgram<S extends ListenerSpec> {
-  name: 'pgbouncer' | 'haproxy';
-  /** For users, where it is not installed. */
-  missing: string;
-  size: ServerSpec['size'];
-  /** What it is started with; another one takes a new start. */
-  startup(spec: S): unknown;
-  /** What it lets in, each as a word: where one goes, sessions have to end, and all do, because nobody tells them apart. */
-  rights(spec: S): string[];
-  /** Everything else of the spec, which a running one can be told. */
-  reloadable(spec: S): unknown;
-  /** Files for `conf`, by name. @throws DriverError invalid */
-  files(serverDirectory: ServerDirectory, spec: S): Record<string, string>;
-  /** Arguments; the program is before them. */
-  arguments(serverDirectory: ServerDirectory): string[];
-  /** Directories of others that it uses. */
-  readable(spec: S): string[];
-  /** Makes the running one take what was written. @throws whatever */
-  reload(serverDirectory: ServerDirectory, spec: S, sessions: 'stay' | 'end'): Promise<void>;
-  /** A line of its log for users; null: nothing for them. */
-  logLine(text: string): string | null;
-}
-
-/** What the running one was given, as digests. */
-interface Applied {
-  startup: string;
-  reloadable: string;
-  rights: string[];
 }
 
 interface Listener<S extends ListenerSpec> {
@@ -80,29 +57,19 @@ export function openListener<S extends ListenerSpec>(
   program: ListenerProgram<S>,
   { runtime, directory, found }: ListenerOptions,
 ): EndpointDriver<S> {
-  const listener: Listener<S> = {
-    program,
-    found,
-    engine: { runtime, directory: path.resolve(directory), name: program.name, gigabyteBytes: 2 ** 30 },
-  };
-  return {
-    name: program.name,
+  const context = { runtime, directory: path.resolve(directory), name: program.name, gigabyteBytes: 2 ** 30 };
+  const listener: Listener<S> = { program, found, engine: context };
+  return hostedServer({
+    context,
     fingerprint: () => fingerprintOf(listener),
-    observe: (r, ctx) => asDriverErrors(() => observe(listener, r, ctx)),
-    ensure: (r, obs, ctx) => asDriverErrors(() => ensure(listener, r, obs, ctx)),
-    remove: (r, _obs, ctx) => asDriverErrors(() => remove(listener, r.id, ctx)),
-    readLog: (id, position) => asDriverErrors(() => readLog(listener, id, position)),
-    forget: (id, ctx) => asDriverErrors(() => remove(listener, id, ctx)),
-    async *list() {
-      for (const id of await listServerDirectories(listener.engine))
-        yield { ref: { driver: program.name, name: id }, owner_id: id };
+    inspect: (serverDirectory, r) => inspect(listener, serverDirectory, r),
+    ensure: (r, obs, ctx) => ensure(listener, r, obs, ctx),
+    stop: async (id, ctx) => {
+      await stopServer(context, id, graceMs, ctx);
+      await killTask(context, id, 'setup', ctx);
     },
-  };
-}
-
-/** A word on the command line. */
-export function shellQuoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
+    readLog: (id, position) => readLog(listener, id, position),
+  });
 }
 
 async function fingerprintOf<S extends ListenerSpec>({ program, found }: Listener<S>): Promise<Fingerprint> {
@@ -114,17 +81,12 @@ async function fingerprintOf<S extends ListenerSpec>({ program, found }: Listene
   };
 }
 
-async function observe<S extends ListenerSpec>(
+async function inspect<S extends ListenerSpec>(
   listener: Listener<S>,
+  serverDirectory: ServerDirectory,
   r: Desired<S>,
-  ctx: DriverContext,
-): Promise<Observation<ObservedListener>> {
-  checkpoint(ctx);
+): Promise<Inspected<ObservedListener>> {
   const { engine } = listener;
-  const serverDirectory = await findServerDirectory(engine, r.id);
-  if (serverDirectory === 'absent') return { state: 'absent' };
-  if (serverDirectory === 'foreign')
-    return { state: 'foreign', detail: 'Something else has the name of this endpoint. It was not changed.' };
   const { state, handle } = await stateOf(engine, r.id);
   const running = state.state === 'running';
   const observed: ObservedListener = {
@@ -135,12 +97,7 @@ async function observe<S extends ListenerSpec>(
     running && r.spec.running && handle !== null
       ? await differenceOf(listener, serverDirectory, r.spec, await engine.runtime.listening(handle))
       : runningDifference(running, r.spec);
-  return {
-    state: 'present',
-    observed,
-    upToDate: diff === null && observed.state !== 'failed',
-    ...(diff !== null && { diff }),
-  };
+  return { observed, diff };
 }
 
 function runningDifference(running: boolean, spec: ListenerSpec): string | null {
@@ -164,21 +121,18 @@ async function ensure<S extends ListenerSpec>(
   r: Desired<S>,
   obs: Observation<ObservedListener>,
   ctx: DriverContext,
-): Promise<Ensured> {
-  checkpoint(ctx);
+): Promise<{ requeueMs?: number }> {
   const { engine } = listener;
   const { id, spec } = r;
-  const ref = { driver: engine.name, name: id };
   const serverDirectory = await ensureServerDirectory(listener, r, ctx);
   if (!spec.running) await stop(listener, serverDirectory, ctx);
   else if (!(await isSettled(listener, serverDirectory, r)) && !(await reloadRunning(listener, serverDirectory, r))) {
     // Ended since it was looked at: whoever calls should see that before it is started again.
     if (obs.state === 'present' && obs.observed.state === 'running' && (await hasEnded(engine, id, spec.port)))
-      return { ref, requeueMs: 0 };
+      return { requeueMs: 0 };
     await restart(listener, serverDirectory, r, ctx);
   }
-  checkpoint(ctx);
-  return { ref };
+  return {};
 }
 
 // The port of a program that was killed is closed before its end is noticed.
@@ -189,15 +143,6 @@ async function hasEnded(engine: EngineContext, id: string, port: number): Promis
     const ports = handle === null ? [] : await engine.runtime.listening(handle);
     if (Date.now() >= end || ports === null || ports.includes(port)) return false;
   }
-}
-
-async function remove<S extends ListenerSpec>({ engine }: Listener<S>, id: string, ctx: DriverContext): Promise<void> {
-  checkpoint(ctx);
-  const serverDirectory = await findServerDirectory(engine, id);
-  if (serverDirectory === 'foreign') return;
-  await stopServer(engine, id, graceMs, ctx);
-  await killTask(engine, id, 'setup', ctx);
-  await removeServerDirectory(engine, id, ctx);
 }
 
 async function readLog<S extends ListenerSpec>(
@@ -249,7 +194,9 @@ async function isSettled<S extends ListenerSpec>(
   );
 }
 
-/** Tells the running one, where that is enough. False where it has to be started anew, also because it did not listen. */
+/**
+ * Tells the running one, where that is enough. False where it has to be started anew, also because it did not listen.
+ */
 async function reloadRunning<S extends ListenerSpec>(
   { program, engine }: Listener<S>,
   serverDirectory: ServerDirectory,
@@ -335,17 +282,4 @@ async function waitForPort(engine: EngineContext, id: string, port: number, ctx:
 
 async function startFailure(engine: EngineContext, id: string, message: string): Promise<DriverError> {
   return Object.assign(new DriverError('transient', message, 2_000), { cause: await lastLines(engine, unitOf(id)) });
-}
-
-function appliedOf<S extends ListenerSpec>(program: ListenerProgram<S>, spec: S): Applied {
-  const fixed = [program.startup(spec), spec.tenant, spec.port, program.size];
-  return {
-    startup: digestOf(fixed),
-    reloadable: digestOf(program.reloadable(spec)),
-    rights: program.rights(spec).map(digestOf).sort(),
-  };
-}
-
-function digestOf(value: unknown): string {
-  return createHash('sha256').update(JSON.stringify(value)).digest('hex');
 }

@@ -4,10 +4,11 @@ import { isIP } from 'node:net';
 import path from 'node:path';
 import { Client } from 'pg';
 import type { PooledServer } from '../database';
-import type { ServerDirectory } from '../database/server_directory';
+import type { ServerDirectory } from '../hosted_server/server_directory';
 import { DriverError } from '../driver';
 import type { PoolDriver, PoolSpec } from '../endpoint';
-import { openListener, type ListenerProgram, type ListenerOptions } from './listener';
+import { openListener, type ListenerOptions } from './listener';
+import type { ListenerProgram } from './program';
 
 const fileNames = {
   settings: 'pgbouncer.ini',
@@ -27,10 +28,10 @@ const socketPathMax = 107;
 const administrator = process.getuid?.() === 0 ? 'root' : 'pgbouncer';
 
 export function openPooler(options: ListenerOptions): PoolDriver {
-  return openListener(kind, options);
+  return openListener(program, options);
 }
 
-const kind: ListenerProgram<PoolSpec> = {
+const program: ListenerProgram<PoolSpec> = {
   name: 'pgbouncer',
   missing: 'PgBouncer is not installed on this host. Install the package pgbouncer.',
   size,

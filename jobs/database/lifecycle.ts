@@ -1,27 +1,26 @@
-// What happens to the data of a database: they come from a backup, from a replica, from a moment before; they are brought to
-// a newer version. What each begins with stands in the row until it is done, so after a crash it goes on.
+// What happens to the data of a database: they come from a backup, from a replica, from a moment before; they are
+// brought to a newer version. What each begins with stands in the row until it is done, so after a crash it goes on.
 import { toSentence } from '../../core/sentence';
-import type { ServerSpec } from '../../drivers/database';
 import { DriverError } from '../../drivers/driver';
 import { endPromotion, findServer, wakeReplicas } from '../../models/database/work';
 import { progressing, type JobContext, type Outcome } from '../job';
 import { reconcileServer } from './reconcile';
 import { requireEngineDriver, isPastDeadline, type DatabaseRow } from './row';
-import { desiredServer } from './spec';
+import { desiredServer, type DesiredServer } from './spec';
 
 /** A new database begins empty, as a copy of another one, or as what a replica was. */
 export async function provisionDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   if (row.observed?.begun || (row.server_id === row.id && !row.restore_from)) return reconcileServer(row, ctx);
   const engine = requireEngineDriver(ctx, row.engine);
-  const { spec } = await desiredServer(row, ctx);
-  if (row.server_id !== row.id) await promote(row, spec, ctx);
-  else await engine.restore(spec, { id: 'copy', ...(await findOrigin(row, ctx)) }, ctx);
+  const desired = await desiredServer(row, ctx);
+  if (row.server_id !== row.id) await promote(row, desired, ctx);
+  else await engine.restore(desired, { id: 'copy', ...(await findOrigin(row, ctx)) }, ctx);
   await ctx.record({ driver: row.engine, observed: { ...row.observed, begun: true } });
   return progressing(0);
 }
 
-async function promote(row: DatabaseRow, spec: ServerSpec, ctx: JobContext): Promise<void> {
-  await requireEngineDriver(ctx, row.engine).promote(spec, ctx);
+async function promote(row: DatabaseRow, desired: DesiredServer, ctx: JobContext): Promise<void> {
+  await requireEngineDriver(ctx, row.engine).promote(desired, ctx);
   await endPromotion(ctx.sql, row.server_id);
 }
 
@@ -37,9 +36,9 @@ async function findOrigin(
 export async function restoreDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   if (!row.restoring_from) return reconcileServer(row, ctx);
   const { backup_id, point_in_time } = row.restoring_from;
-  const { spec } = await desiredServer(row, ctx);
+  const desired = await desiredServer(row, ctx);
   await requireEngineDriver(ctx, row.engine).restore(
-    spec,
+    desired,
     { id: `v${row.version}`, server_id: row.server_id, backup_id, until: point_in_time },
     ctx,
   );
@@ -53,9 +52,10 @@ export async function upgradeDatabase(row: DatabaseRow, ctx: JobContext): Promis
   const { wanted_version, engine_version } = row;
   if (!wanted_version || wanted_version === engine_version)
     return reconcileServer({ ...row, wanted_version: null }, ctx);
-  const { spec } = await desiredServer(row, ctx);
+  const { id, spec } = await desiredServer(row, ctx);
+  const desired = { id, spec: { ...spec, version: wanted_version } };
   try {
-    await requireEngineDriver(ctx, row.engine).upgrade({ ...spec, version: wanted_version }, engine_version, ctx);
+    await requireEngineDriver(ctx, row.engine).upgrade(desired, engine_version, ctx);
   } catch (error) {
     if (!(error instanceof DriverError) || ctx.signal.aborted || !isFinal(row, error)) throw error;
     ctx.log.warn({ err: error }, 'an upgrade failed');
@@ -81,8 +81,10 @@ function isFinal(row: DatabaseRow, { reason }: DriverError): boolean {
 /** Stopped once for this restart, then started as always. */
 export async function restartDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   if (row.observed?.stopped_for === row.version) return reconcileServer(row, ctx);
-  const { spec } = await desiredServer(row, ctx);
-  const { requeueMs } = await requireEngineDriver(ctx, row.engine).ensure({ ...spec, running: false }, ctx);
+  const engine = requireEngineDriver(ctx, row.engine);
+  const { id, spec } = await desiredServer(row, ctx);
+  const desired = { id, spec: { ...spec, running: false } };
+  const { requeueMs } = await engine.ensure(desired, await engine.observe(desired, ctx), ctx);
   if (requeueMs !== undefined) return progressing(requeueMs);
   await ctx.record({ observed: { ...row.observed, stopped_for: row.version } });
   return progressing(0);

@@ -1,5 +1,6 @@
 // What a server uses, as points of metrics: once a minute, in the step that looks at it anyway.
 import type { EngineDriver, ServerMetrics, ObservedServer, ServerSpec } from '../../drivers/database';
+import type { Desired } from '../../drivers/driver';
 import type { databaseMetrics } from '../../core/metrics';
 import { addMetricPoints, type MetricPointInput } from '../../models/metric_point';
 import type { JobContext } from '../job';
@@ -17,10 +18,12 @@ const MIB = 2 ** 20;
 
 type Readings = Partial<Record<keyof typeof databaseMetrics, number | null>>;
 
-/** Measures where it is time again. @returns what to compare the next one with. Never throws for what the server did. */
+/**
+ * Measures where it is time again. @returns what to compare the next one with. Never throws for what the server did.
+ */
 export async function measureServer(
   engine: EngineDriver,
-  spec: ServerSpec,
+  desired: Desired<ServerSpec>,
   seen: ObservedServer,
   place: MeasuredServer,
   before: MetricsSample | undefined,
@@ -29,12 +32,12 @@ export async function measureServer(
   const at = new Date();
   if (before && at.getTime() - Date.parse(before.at) < EVERY_MS) return before;
   const counted = await engine
-    .metrics(spec, ctx)
+    .metrics(desired, ctx)
     .catch((error: unknown) => void ctx.log.debug({ err: error }, 'a server could not be measured'));
   if (!counted) return before;
   await addMetricPoints(
     ctx.sql,
-    pointsOf(place, at, { ...gauges(spec, seen, counted), ...rates(before, counted, at) }),
+    pointsOf(place, at, { ...gauges(desired.spec, seen, counted), ...rates(before, counted, at) }),
   );
   const { cpu_seconds, transactions, read_operations, write_operations } = counted;
   return { at: at.toISOString(), cpu_seconds, transactions, read_operations, write_operations };

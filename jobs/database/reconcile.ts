@@ -1,5 +1,5 @@
 // The server is brought to what its row wants, started again when it has ended, and looked at now and then.
-import { DriverError } from '../../drivers/driver';
+import { DriverError, isUpToDate, type Observation } from '../../drivers/driver';
 import type { EngineDriver, ObservedServer } from '../../drivers/database';
 import { appendDatabaseLines } from '../../models/log_line';
 import { markEndpointsApplied, markUsersApplied } from '../../models/database/work';
@@ -20,51 +20,45 @@ const FULL = 'The storage is full. Delete data or increase `storage_gb`; until t
 export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   const engine = requireEngineDriver(ctx, row.engine);
   const wanted = await desiredServer(row, ctx);
-  const before = await engine.observe(wanted.spec, ctx);
-  if (before.state === 'foreign')
-    throw new DriverError('conflict', 'Another server uses the data directory of this database.');
+  const before = await engine.observe(wanted, ctx);
+  if (before.state === 'foreign') throw new DriverError('conflict', before.detail);
   const pause = await backoffAfterExit(row, before, ctx);
   if (pause) return pause;
   // A stopped one has nothing that could drift.
-  if (!row.running && matchesDesired(before, wanted) && row.observed?.generation === row.generation)
-    return settleServer(row, wanted, before, engine, ctx);
+  if (!row.running && isUpToDate(before) && row.observed?.generation === row.generation)
+    return settleServer(row, wanted, before.observed, engine, ctx);
   const { requeueMs } = await ensureServer(engine, wanted, before, ctx);
   if (requeueMs !== undefined) return progressing(requeueMs, { driver: row.engine });
-  const after = await engine.observe(wanted.spec, ctx);
-  return matchesDesired(after, wanted)
-    ? settleServer(row, wanted, after, engine, ctx)
+  const after = await engine.observe(wanted, ctx);
+  return isUpToDate(after)
+    ? settleServer(row, wanted, after.observed, engine, ctx)
     : progressing(SOON_MS, { driver: row.engine });
 }
 
 /** A backup may be at work on a server that is all right: that is no failure. */
 async function ensureServer(
   engine: EngineDriver,
-  { spec }: DesiredServer,
-  before: ObservedServer,
+  desired: DesiredServer,
+  before: Observation<ObservedServer>,
   ctx: JobContext,
 ): Promise<{ requeueMs?: number }> {
   try {
-    return await engine.ensure(spec, ctx);
+    return await engine.ensure(desired, before, ctx);
   } catch (error) {
-    if (
-      !(error instanceof DriverError) ||
-      error.reason !== 'transient' ||
-      before.state !== 'running' ||
-      ctx.signal.aborted
-    )
+    if (!(error instanceof DriverError) || error.reason !== 'transient' || !isRunning(before) || ctx.signal.aborted)
       throw error;
     ctx.log.debug({ err: error }, 'not now');
     return { requeueMs: error.retryAfterMs ?? BUSY_MS };
   }
 }
 
-export function matchesDesired({ state, differs }: ObservedServer, { spec }: Pick<DesiredServer, 'spec'>): boolean {
-  return differs === null && state === (spec.running ? 'running' : 'stopped');
+function isRunning(observation: Observation<ObservedServer>): boolean {
+  return observation.state === 'present' && observation.observed.state === 'running';
 }
 
 async function settleServer(
   row: DatabaseRow,
-  { spec, users, endpoints }: DesiredServer,
+  desired: DesiredServer,
   seen: ObservedServer,
   engine: EngineDriver,
   ctx: JobContext,
@@ -81,10 +75,10 @@ async function settleServer(
   };
   if (seen.state !== 'running')
     return settled({ driver: row.engine, observed, status: 'stopped', status_reason: null });
-  await recordApplied(row, users, endpoints, ctx);
+  await recordApplied(row, desired, ctx);
   const sample = await measureServer(
     engine,
-    spec,
+    desired,
     seen,
     { project_id: row.project_id, database_id: row.id, part_id: row.id },
     row.observed?.sample,
@@ -101,8 +95,7 @@ async function settleServer(
 /** What the server has now: users with their passwords, and who may connect. */
 function recordApplied(
   row: DatabaseRow,
-  users: DesiredServer['users'],
-  endpoints: DesiredServer['endpoints'],
+  { users, endpoints }: DesiredServer,
   { sql, secrets, config }: JobContext,
 ): Promise<void> {
   return sql.transaction(async (session) => {
@@ -130,10 +123,17 @@ async function readRestoreWindow(
   return found && known && found.earliest === known.earliest && found.latest === known.latest ? known : found;
 }
 
-/** null: it may be started now. The end of a server that should run is told once, and each one makes the next wait longer. */
-async function backoffAfterExit(row: DatabaseRow, seen: ObservedServer, ctx: JobContext): Promise<Outcome | null> {
-  if (seen.state !== 'failed' || !row.running) return null;
-  const reason = seen.reason ?? 'The server has stopped unexpectedly.';
+/**
+ * null: it may be started now. The end of a server that should run is told once, and each one makes the next wait
+ * longer.
+ */
+async function backoffAfterExit(
+  row: DatabaseRow,
+  seen: Observation<ObservedServer>,
+  ctx: JobContext,
+): Promise<Outcome | null> {
+  if (seen.state !== 'present' || seen.observed.state !== 'failed' || !row.running) return null;
+  const reason = seen.observed.reason ?? 'The server has stopped unexpectedly.';
   if (row.status === 'provisioning' && isPastDeadline(row)) throw new DriverError('invalid', reason);
   const ends = recordExit(row.observed);
   if (!row.observed?.down) {

@@ -1,5 +1,6 @@
 // From the rows of a database to what its server should be.
 import type { ServerSpec } from '../../drivers/database';
+import type { Desired } from '../../drivers/driver';
 import { openAdminPassword } from '../../models/database/credentials';
 import {
   directEndpoints,
@@ -12,9 +13,8 @@ import type { JobContext } from '../job';
 import { ensureCertificate } from './certificate';
 import { serverSizeOf, type DatabaseRow } from './row';
 
-/** A spec with the rows that it was made of: these are told when the server has it. */
-export interface DesiredServer {
-  spec: ServerSpec;
+/** What a server should be, with the rows that it was made of: these are told when the server has it. */
+export interface DesiredServer extends Desired<ServerSpec> {
   users: DesiredUser[];
   endpoints: DirectEndpoint[];
 }
@@ -24,7 +24,6 @@ export async function desiredServer(row: DatabaseRow, ctx: JobContext): Promise<
   const users = await desiredUsers(ctx.sql, ctx.secrets, row.id);
   const endpoints = await directEndpoints(ctx.sql, row.id, row.port);
   const spec: ServerSpec = {
-    id: row.server_id,
     engine: row.engine,
     version: row.engine_version,
     tenant: row.tenant,
@@ -41,5 +40,5 @@ export async function desiredServer(row: DatabaseRow, ctx: JobContext): Promise<
     replicas: await followingServers(ctx.sql, row.id),
     archive: row.engine === 'postgresql' && row.backup_schedule.enabled,
   };
-  return { spec, users, endpoints };
+  return { id: row.server_id, spec, users, endpoints };
 }

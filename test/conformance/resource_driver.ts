@@ -1,7 +1,8 @@
 // What every ResourceDriver must do, whatever it drives. A driver ships only if it passes.
 // CONFORMANCE_KILLS=all kills at every single continuation instead of at a sample of them.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError, driverContext } from '../../drivers/driver';
-import type { Desired, DriverContext, Observation, Owned, ResourceDriver } from '../../drivers/driver';
+import type { Desired, DriverContext, Ensured, Observation, Owned, ResourceDriver } from '../../drivers/driver';
 import { countContinuations, killAfter, killAtContinuation } from './child';
 import type { Recipe } from './child';
 
@@ -15,8 +16,8 @@ export interface ResourceFixture<S, O> {
   /** Everything in the outside world that the driver could have changed: equal means that it changed nothing. */
   snapshot(): Promise<unknown>;
   /** Puts something into the resource that must survive, and looks whether it did. */
-  use(observed: O): Promise<void>;
-  check(observed: O): Promise<void>;
+  use(observed: O, r: Desired<S>): Promise<void>;
+  check(observed: O, r: Desired<S>): Promise<void>;
   /** Ways in which the world gets out of step by itself. */
   drifts: Record<string, (id: string) => Promise<void>>;
   /** Puts something that is not ours where the resource would be, and takes it away. */
@@ -24,12 +25,16 @@ export interface ResourceFixture<S, O> {
   uprootForeign(id: string): Promise<void>;
   /** How often a step is killed at one of its continuations, and at random; less than usual where each takes long. */
   kills?: { sample: number; random: number };
+  /** A step of it takes seconds: it gets more of them, and what is killed is killed less often. */
+  slow?: true;
   /** Fails when anything is left over. */
   close(): Promise<void>;
 }
 
 const usualKills = { sample: 8, random: 3 };
 const stepMs = 20_000;
+const slowConvergenceMs = 60_000;
+const timeoutMs = 300_000;
 
 let minted = 0;
 
@@ -39,147 +44,200 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
     beforeAll(async () => void (fixture = await makeFixture()));
     afterAll(() => fixture.close());
 
-    test('ensure makes it; a second one changes nothing', async () => {
-      const r = await made(fixture);
-      const before = await fixture.snapshot();
-      await step(fixture, r);
-      expect(await fixture.snapshot()).toEqual(before);
-      await destroyed(fixture, r);
-    });
-
-    test('ensure brings it to a changed spec and keeps what is in it', async () => {
-      const r = await made(fixture);
-      await fixture.use(observedOf(await look(fixture, r)));
-      const changed = { ...r, spec: fixture.changed };
-      expect(await look(fixture, changed)).toMatchObject({ state: 'present', upToDate: false });
-      await converged(fixture, changed);
-      await fixture.check(observedOf(await look(fixture, changed)));
-      await destroyed(fixture, changed);
-    });
-
-    test('observe never modifies', async () => {
-      const [present, foreign, absent] = [await made(fixture), mint(fixture), mint(fixture)];
-      await fixture.plantForeign(foreign.id);
-      const before = await fixture.snapshot();
-      expect(await look(fixture, present)).toMatchObject({ state: 'present', upToDate: true });
-      expect(await look(fixture, { ...present, spec: fixture.changed })).toMatchObject({
-        state: 'present',
-        upToDate: false,
-      });
-      expect(await look(fixture, foreign)).toMatchObject({ state: 'foreign' });
-      expect(await look(fixture, absent)).toEqual({ state: 'absent' });
-      expect(await fixture.snapshot()).toEqual(before);
-      await fixture.uprootForeign(foreign.id);
-      await destroyed(fixture, present);
-    });
-
-    test('remove twice, and remove what never was', async () => {
-      const before = await fixture.snapshot();
-      const r = await made(fixture);
-      await destroyed(fixture, r);
-      await destroyed(fixture, r);
-      await destroyed(fixture, mint(fixture));
-      expect(await fixture.snapshot()).toEqual(before);
-    });
-
-    test('drift is seen and repaired', async () => {
-      for (const [kind, drift] of Object.entries(fixture.drifts)) {
+    test(
+      'ensure makes it; a second one changes nothing',
+      async () => {
         const r = await made(fixture);
-        await drift(r.id);
-        expect({ kind, ...(await look(fixture, r)) }).toMatchObject({ kind, state: 'present', upToDate: false });
-        await converged(fixture, r);
+        const before = await fixture.snapshot();
+        await step(fixture, r);
+        expect(await fixture.snapshot()).toEqual(before);
         await destroyed(fixture, r);
-      }
-    });
+      },
+      timeoutMs,
+    );
 
-    test('a foreign object at our name is refused and never touched', async () => {
-      const r = mint(fixture);
-      await fixture.plantForeign(r.id);
-      const before = await fixture.snapshot();
-      await expect(step(fixture, r)).rejects.toMatchObject({ name: 'DriverError', reason: 'conflict' });
-      await removed(fixture, r);
-      expect((await listed(fixture)).map((owned) => owned.owner_id)).not.toContain(r.id);
-      expect(await fixture.snapshot()).toEqual(before);
-      await fixture.uprootForeign(r.id);
-    });
+    test(
+      'ensure brings it to a changed spec and keeps what is in it',
+      async () => {
+        const r = await made(fixture);
+        await fixture.use(observedOf(await look(fixture, r)), r);
+        const changed = { ...r, spec: fixture.changed };
+        expect(await look(fixture, changed)).toMatchObject({ state: 'present', upToDate: false });
+        await converged(fixture, changed);
+        await fixture.check(observedOf(await look(fixture, changed)), changed);
+        await destroyed(fixture, changed);
+      },
+      timeoutMs,
+    );
 
-    test('a step whose time is over does nothing', async () => {
-      const [present, absent] = [await made(fixture), mint(fixture)];
-      const before = await fixture.snapshot();
-      const over = { name: 'DriverError', reason: 'transient' };
-      for (const ctx of [aborted(), { ...driverContext(stepMs), deadline: Date.now() - 1 }]) {
-        await expect(fixture.driver.observe(present, ctx)).rejects.toMatchObject(over);
-        await expect(fixture.driver.ensure(absent, { state: 'absent' }, ctx)).rejects.toMatchObject(over);
-        await expect(fixture.driver.remove(present, await look(fixture, present), ctx)).rejects.toMatchObject(over);
-      }
-      expect(await fixture.snapshot()).toEqual(before);
-      await destroyed(fixture, present);
-    });
+    test(
+      'observe never modifies',
+      async () => {
+        const [present, foreign, absent] = [await made(fixture), mint(fixture), mint(fixture)];
+        await fixture.plantForeign(foreign.id);
+        const before = await fixture.snapshot();
+        expect(await look(fixture, present)).toMatchObject({ state: 'present', upToDate: true });
+        expect(await look(fixture, { ...present, spec: fixture.changed })).toMatchObject({
+          state: 'present',
+          upToDate: false,
+        });
+        expect(await look(fixture, foreign)).toMatchObject({ state: 'foreign' });
+        expect(await look(fixture, absent)).toEqual({ state: 'absent' });
+        expect(await fixture.snapshot()).toEqual(before);
+        await fixture.uprootForeign(foreign.id);
+        await destroyed(fixture, present);
+      },
+      timeoutMs,
+    );
 
-    test('a step that is aborted in the middle ends soon, and the next one goes on', async () => {
-      for (const ms of [1, 3, 6, 10, 20, 40]) {
+    test(
+      'remove twice, and remove what never was',
+      async () => {
+        const before = await fixture.snapshot();
+        const r = await made(fixture);
+        await destroyed(fixture, r);
+        await destroyed(fixture, r);
+        await destroyed(fixture, mint(fixture));
+        expect(await fixture.snapshot()).toEqual(before);
+      },
+      timeoutMs,
+    );
+
+    test(
+      'drift is seen and repaired',
+      async () => {
+        for (const [kind, drift] of Object.entries(fixture.drifts)) {
+          const r = await made(fixture);
+          await drift(r.id);
+          expect({ kind, ...(await look(fixture, r)) }).toMatchObject({ kind, state: 'present', upToDate: false });
+          await converged(fixture, r);
+          await destroyed(fixture, r);
+        }
+      },
+      timeoutMs,
+    );
+
+    test(
+      'a foreign object at our name is refused and never touched',
+      async () => {
         const r = mint(fixture);
-        const begin = Date.now();
-        const end = await fixture.driver
-          .ensure(r, { state: 'absent' }, driverContext(ms))
-          .catch((error: unknown) => error);
-        expect(Date.now() - begin).toBeLessThan(ms + 1_000);
-        if (end instanceof Error) expect(end).toMatchObject({ name: 'DriverError', reason: 'transient' });
-        await converged(fixture, r);
-        await destroyed(fixture, r);
-      }
-    });
+        await fixture.plantForeign(r.id);
+        const before = await fixture.snapshot();
+        await expect(step(fixture, r)).rejects.toMatchObject({ name: 'DriverError', reason: 'conflict' });
+        await removed(fixture, r);
+        expect((await listed(fixture)).map((owned) => owned.owner_id)).not.toContain(r.id);
+        expect(await fixture.snapshot()).toEqual(before);
+        await fixture.uprootForeign(r.id);
+      },
+      timeoutMs,
+    );
 
-    test('list finds orphans', async () => {
-      const [one, two] = [await made(fixture), await made(fixture)];
-      const found = await listed(fixture);
-      for (const r of [one, two]) expect(found).toContainEqual({ ref: r.ref, owner_id: r.id });
-      await destroyed(fixture, one);
-      expect((await listed(fixture)).map((owned) => owned.owner_id)).toEqual([two.id]);
-      await destroyed(fixture, two);
-      expect(await listed(fixture)).toEqual([]);
-    });
+    test(
+      'a step whose time is over does nothing',
+      async () => {
+        const [present, absent] = [await made(fixture), mint(fixture)];
+        const before = await fixture.snapshot();
+        const over = { name: 'DriverError', reason: 'transient' };
+        for (const ctx of [aborted(), { ...driverContext(stepMs), deadline: Date.now() - 1 }]) {
+          await expect(fixture.driver.observe(present, ctx)).rejects.toMatchObject(over);
+          await expect(fixture.driver.ensure(absent, { state: 'absent' }, ctx)).rejects.toMatchObject(over);
+          await expect(fixture.driver.remove(present, await look(fixture, present), ctx)).rejects.toMatchObject(over);
+        }
+        expect(await fixture.snapshot()).toEqual(before);
+        await destroyed(fixture, present);
+      },
+      timeoutMs,
+    );
 
-    test('killed while it makes: the next step goes on', async () => {
-      await killedEverywhere(
-        fixture,
-        'ensure',
-        async () => mint(fixture),
-        (r) => converged(fixture, r),
-      );
-    }, 300_000);
+    test(
+      'a step that is aborted in the middle ends soon, and the next one goes on',
+      async () => {
+        for (const ms of fixture.slow ? [1, 10, 100, 700] : [1, 3, 6, 10, 20, 40]) {
+          const r = mint(fixture);
+          const begin = Date.now();
+          const end = await fixture.driver
+            .ensure(r, { state: 'absent' }, driverContext(ms))
+            .catch((error: unknown) => error);
+          expect(Date.now() - begin).toBeLessThan(ms + 1_000);
+          if (end instanceof Error) expect(end).toMatchObject({ name: 'DriverError', reason: 'transient' });
+          await converged(fixture, r);
+          await destroyed(fixture, r);
+        }
+      },
+      timeoutMs,
+    );
 
-    test('killed while it changes: the next step goes on, nothing is lost', async () => {
-      const inUse = async () => {
-        const r = await made(fixture);
-        await fixture.use(observedOf(await look(fixture, r)));
-        return { ...r, spec: fixture.changed };
-      };
-      await killedEverywhere(fixture, 'ensure', inUse, async (r) => {
-        await converged(fixture, r);
-        await fixture.check(observedOf(await look(fixture, r)));
-      });
-    }, 300_000);
+    test(
+      'list finds orphans',
+      async () => {
+        const [one, two] = [await made(fixture), await made(fixture)];
+        const found = await listed(fixture);
+        for (const r of [one, two]) expect(found).toContainEqual({ ref: r.ref, owner_id: r.id });
+        await destroyed(fixture, one);
+        expect((await listed(fixture)).map((owned) => owned.owner_id)).toEqual([two.id]);
+        await destroyed(fixture, two);
+        expect(await listed(fixture)).toEqual([]);
+      },
+      timeoutMs,
+    );
 
-    test('killed while it removes: the next step ends it', async () => {
-      await killedEverywhere(
-        fixture,
-        'remove',
-        () => made(fixture),
-        (r) => removed(fixture, r),
-      );
-    }, 300_000);
+    test(
+      'killed while it makes: the next step goes on',
+      async () => {
+        await killedEverywhere(
+          fixture,
+          'ensure',
+          async () => mint(fixture),
+          (r) => converged(fixture, r),
+        );
+      },
+      timeoutMs,
+    );
 
-    test('killed while it makes and then not wanted any more: nothing is left', async () => {
-      await killedEverywhere(
-        fixture,
-        'ensure',
-        async () => mint(fixture),
-        async () => {
-          for (const { owner_id } of await listed(fixture)) await removed(fixture, { ...mint(fixture), id: owner_id });
-        },
-      );
-    }, 300_000);
+    test(
+      'killed while it changes: the next step goes on, nothing is lost',
+      async () => {
+        const inUse = async () => {
+          const r = await made(fixture);
+          await fixture.use(observedOf(await look(fixture, r)), r);
+          return { ...r, spec: fixture.changed };
+        };
+        await killedEverywhere(fixture, 'ensure', inUse, async (r) => {
+          await converged(fixture, r);
+          await fixture.check(observedOf(await look(fixture, r)), r);
+        });
+      },
+      timeoutMs,
+    );
+
+    test(
+      'killed while it removes: the next step ends it',
+      async () => {
+        await killedEverywhere(
+          fixture,
+          'remove',
+          () => made(fixture),
+          (r) => removed(fixture, r),
+        );
+      },
+      timeoutMs,
+    );
+
+    test(
+      'killed while it makes and then not wanted any more: nothing is left',
+      async () => {
+        await killedEverywhere(
+          fixture,
+          'ensure',
+          async () => mint(fixture),
+          async () => {
+            for (const { owner_id } of await listed(fixture))
+              await removed(fixture, { ...mint(fixture), id: owner_id });
+          },
+        );
+      },
+      timeoutMs,
+    );
   });
 }
 
@@ -239,10 +297,12 @@ async function made<S, O>(fixture: ResourceFixture<S, O>): Promise<Desired<S>> {
 
 // As the loop does it: look, step, look, a few times; only what passes by itself may fail on the way.
 async function converged<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
-  for (let round = 0; round < 5; round++) {
-    await step(fixture, r).catch(onlyTransient);
+  const end = Date.now() + (fixture.slow ? slowConvergenceMs : 0);
+  for (let round = 0; round < 5 || Date.now() < end; round++) {
+    const waitMs = await step(fixture, r).then(({ requeueMs }) => requeueMs, retryAfterTransient);
     const seen = await look(fixture, r);
     if (seen.state === 'present' && seen.upToDate) return;
+    await sleep(waitMs ?? 0);
   }
   expect(await look(fixture, r)).toMatchObject({ state: 'present', upToDate: true });
 }
@@ -256,9 +316,10 @@ async function destroyed<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): P
   expect(await look(fixture, r)).toEqual({ state: 'absent' });
 }
 
-async function step<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
-  const { ref } = await fixture.driver.ensure(r, await look(fixture, r), driverContext(stepMs));
-  expect(ref).toEqual({ driver: fixture.driver.name, name: r.id });
+async function step<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<Ensured> {
+  const ensured = await fixture.driver.ensure(r, await look(fixture, r), driverContext(stepMs));
+  expect(ensured.ref).toEqual({ driver: fixture.driver.name, name: r.id });
+  return ensured;
 }
 
 function look<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<Observation<O>> {
@@ -284,6 +345,7 @@ function aborted(): DriverContext {
   return { deadline: Date.now() + stepMs, signal: AbortSignal.abort() };
 }
 
-function onlyTransient(error: unknown): void {
+function retryAfterTransient(error: unknown): number | undefined {
   if (!(error instanceof DriverError) || error.reason !== 'transient') throw error;
+  return error.retryAfterMs;
 }

@@ -21,7 +21,7 @@ test('messages of drivers are found', () => {
 });
 
 test('each is whole sentences: a capital letter first, one full stop last', () => {
-  const wrong = messages.filter(({ text }) => !/^(\p{Lu}|\$\{\})/u.test(text) || !/([^.\s]\.|\$\{\})$/u.test(text));
+  const wrong = messages.filter(({ text }) => !/^(\p{Lu}|`|\$\{\})/u.test(text) || !/([^.\s]\.|\$\{\})$/u.test(text));
   expect(wrong).toEqual([]);
 });
 

@@ -5,13 +5,13 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createConnection, type Connection } from 'mysql2/promise';
 import type { EngineFound } from '../../core/host_facts';
-import type { EngineDriver, ServerSpec } from '../../drivers/database';
-import { openMariadb } from '../../drivers/database/mariadb/driver';
+import type { DatabaseServer } from '../../drivers/database';
 import { driverContext } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
 import { ctx, newCertificate, openServerTrial, settle, specOf, withinMs } from '../support/database_server';
 import { processesWith, spawnProgram } from '../support/processes';
 import { until, type Trial } from '../support/runtime';
+import { mariadbServers, type Servers } from '../support/hosted_servers';
 
 const there =
   spawnSync('mariadbd', ['--version'], { env: { PATH: `${process.env.PATH}:/usr/sbin` } }).status === 0 ||
@@ -22,14 +22,14 @@ jest.setTimeout(60_000);
 
 describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', () => {
   let trial: Trial;
-  let driver: EngineDriver;
+  let driver: Servers;
   let found: EngineFound[];
-  let spec: ServerSpec;
+  let spec: DatabaseServer;
   const directory = () => `${trial.root}/databases`;
   beforeAll(async () => {
     trial = await openServerTrial();
     found = (await hostFacts()).mariadb;
-    driver = openMariadb({ runtime: trial.runtime, directory: directory(), found });
+    driver = mariadbServers({ runtime: trial.runtime, directory: directory(), found });
     spec = specOf('mariadb', found[0]!.series, 18021, { tenant: 21, database_name: 'my_app' });
   });
   afterAll(async () => {
@@ -233,7 +233,7 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
 
   test('over its storage: reads and deletions go on, writes do not; with room again they do', async () => {
     const used = (await driver.observe(spec, ctx())).storage_used_bytes!;
-    const small = openMariadb({
+    const small = mariadbServers({
       runtime: trial.runtime,
       directory: directory(),
       found,
@@ -257,7 +257,7 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
         'DROP TABLE big',
       ),
     ).toEqual([...Array(3).fill('ER_TABLEACCESS_DENIED_ERROR'), [{ n: 3 }], 'ok', 'ok', 'ok']);
-    const roomy = openMariadb({ runtime: trial.runtime, directory: directory(), found });
+    const roomy = mariadbServers({ runtime: trial.runtime, directory: directory(), found });
     expect((await settle(roomy, spec)).full).toBe(false);
     expect(await app(`INSERT INTO t VALUES (4, 'four')`)).toEqual(['ok']);
   });
@@ -331,12 +331,12 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
 // Makes the server and restores into it, without end.
 const killedProgram = `
   const { openLocalRuntime } = require('./drivers/runtime/local.ts');
-  const { openMariadb } = require('./drivers/database/mariadb/driver.ts');
+  const { mariadbServers } = require('./test/support/hosted_servers.ts');
   const { driverContext } = require('./drivers/driver.ts');
   const { options, found, spec, directory, backupOf } = JSON.parse(process.argv[1]);
   (async () => {
     const runtime = await openLocalRuntime(options);
-    const driver = openMariadb({ runtime, directory, found });
+    const driver = mariadbServers({ runtime, directory, found });
     console.log('ready');
     while (true) {
       await driver.ensure(spec, driverContext(20000));

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { Client } from 'pg';
-import type { ServerSpec } from '../../drivers/database';
+import type { DatabaseServer } from '../../drivers/database';
 import type { Desired } from '../../drivers/driver';
 import type { ObservedListener, PoolDriver, PoolSpec } from '../../drivers/endpoint';
 import { openPooler } from '../../drivers/endpoint/pgbouncer';
@@ -20,7 +20,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
 (present ? describe : describe.skip)(`pgbouncer${present ? '' : ' (not installed)'}`, () => {
   let engine: EngineTrial;
   let driver: PoolDriver;
-  let server: ServerSpec;
+  let server: DatabaseServer;
   let directory: string;
 
   beforeAll(async () => {
@@ -69,7 +69,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
       .filter(({ args }) => args.startsWith('/usr/sbin/pgbouncer'))
       .map(({ pid }) => pid);
   /** As clients see the server through the pool. */
-  const pool = (): ServerSpec => ({ ...server, port });
+  const pool = (): DatabaseServer => ({ ...server, port });
 
   async function rotate(password: string): Promise<void> {
     server = { ...server, users: [{ username: 'app', password, access: 'admin' }, ...server.users.slice(1)] };

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ServerSpec } from '../../drivers/database';
+import type { DatabaseServer } from '../../drivers/database';
 import { quoted } from '../../drivers/database/postgresql/configuration';
 import { parseLogLine } from '../../drivers/database/postgresql/log';
 import { stageFor } from '../../drivers/database/postgresql/storage';
@@ -33,7 +33,7 @@ for (const series of absent) test.skip(`PostgreSQL ${series}: not installed on t
 
 describe.each(offered)('PostgreSQL %s', (version) => {
   let one: EngineTrial;
-  let spec: ServerSpec;
+  let spec: DatabaseServer;
   const port = 18_200 + Number(version);
   const reader = { username: 'reader', password: 'readers-word', access: 'read_only' as const };
   const writer = { username: 'writer', password: 'writers-word', access: 'read_write' as const };

@@ -1,13 +1,13 @@
 // A real server: as wanted, reached over TLS, backed up, restored, followed.
 import { spawnSync } from 'node:child_process';
 import { createClient } from '@redis/client';
-import type { EngineDriver, ServerSpec } from '../../drivers/database';
-import { openRedis } from '../../drivers/database/redis/driver';
+import type { DatabaseServer } from '../../drivers/database';
 import { hostFacts } from '../../drivers/host';
 import type { EngineFound } from '../../core/host_facts';
 import { ctx, newCertificate, openServerTrial, settle, specOf } from '../support/database_server';
 import { processesWith } from '../support/processes';
 import { until, type Trial } from '../support/runtime';
+import { redisServers, type Servers } from '../support/hosted_servers';
 
 const engines = (['redis', 'valkey'] as const).filter((engine) => engine === 'redis' || has('valkey-server'));
 const there = has('redis-server') || process.env.CI !== undefined;
@@ -20,13 +20,13 @@ jest.setTimeout(60_000);
 describeServer('%s', (engineName) => {
   const engine = engineName as 'redis' | 'valkey';
   let trial: Trial;
-  let driver: EngineDriver;
+  let driver: Servers;
   let found: EngineFound[];
-  let spec: ServerSpec;
+  let spec: DatabaseServer;
   beforeAll(async () => {
     trial = await openServerTrial();
     found = (await hostFacts())[engine];
-    driver = openRedis({ runtime: trial.runtime, directory: `${trial.root}/databases`, found, engine });
+    driver = redisServers({ runtime: trial.runtime, directory: `${trial.root}/databases`, found, engine });
     spec = specOf(engine, found[0]!.series, 18001);
   });
   afterAll(async () => {

@@ -4,11 +4,11 @@ import { spawnSync } from 'node:child_process';
 import { connect as connectPlain } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
-import type { EngineDriver, ServerSpec } from '../../drivers/database';
-import { openRedis } from '../../drivers/database/redis/driver';
+import type { DatabaseServer } from '../../drivers/database';
 import { hostFacts } from '../../drivers/host';
 import { ctx, openServerTrial, settle, specOf } from '../support/database_server';
 import { until, type Trial } from '../support/runtime';
+import { redisServers, type Servers } from '../support/hosted_servers';
 
 const hasLoopbackNet = process.platform === 'linux';
 const there = (spawnSync('redis-server', ['--version']).status === 0 && hasLoopbackNet) || process.env.CI !== undefined;
@@ -18,13 +18,13 @@ jest.setTimeout(60_000);
 
 describeServer(there ? 'allowed sources' : 'allowed sources (redis-server is not installed)', () => {
   let trial: Trial;
-  let driver: EngineDriver;
-  let spec: ServerSpec;
+  let driver: Servers;
+  let spec: DatabaseServer;
   const opened: TLSSocket[] = [];
   beforeAll(async () => {
     trial = await openServerTrial();
     const found = (await hostFacts()).redis;
-    driver = openRedis({
+    driver = redisServers({
       runtime: trial.runtime,
       directory: `${trial.root}/databases`,
       found,

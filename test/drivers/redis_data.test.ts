@@ -6,12 +6,12 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@redis/client';
 import type { EngineFound } from '../../core/host_facts';
-import type { EngineDriver, ServerSpec } from '../../drivers/database';
-import { openRedis } from '../../drivers/database/redis/driver';
+import type { DatabaseServer } from '../../drivers/database';
 import { hostFacts } from '../../drivers/host';
 import { ctx, newCertificate, openServerTrial, settle, specOf } from '../support/database_server';
 import { processesWith, spawnProgram } from '../support/processes';
 import { until, type Trial } from '../support/runtime';
+import { redisServers, type Servers } from '../support/hosted_servers';
 
 const there = spawnSync('redis-server', ['--version']).status === 0 || process.env.CI !== undefined;
 const describeServer = there ? describe : describe.skip;
@@ -20,15 +20,15 @@ jest.setTimeout(60_000);
 
 describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => {
   let trial: Trial;
-  let driver: EngineDriver;
+  let driver: Servers;
   let found: EngineFound[];
-  let spec: ServerSpec;
+  let spec: DatabaseServer;
   const directory = () => `${trial.root}/databases`;
   const series = () => found[0]!.series;
   beforeAll(async () => {
     trial = await openServerTrial();
     found = (await hostFacts()).redis;
-    driver = openRedis({ runtime: trial.runtime, directory: directory(), found, engine: 'redis' });
+    driver = redisServers({ runtime: trial.runtime, directory: directory(), found, engine: 'redis' });
     spec = specOf('redis', series(), 18011, { tenant: 12 });
     await settle(driver, spec);
   });
@@ -39,7 +39,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
     expect(trial.errors).toEqual([]);
   });
 
-  async function app(of: ServerSpec, ...commands: string[][]): Promise<unknown[]> {
+  async function app(of: DatabaseServer, ...commands: string[][]): Promise<unknown[]> {
     const client = createClient({
       username: 'app',
       password: of.users[0]!.password,
@@ -167,7 +167,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   });
 
   test('over its storage: reads and deletions go on, writes do not; with room again they do', async () => {
-    const small = openRedis({
+    const small = redisServers({
       runtime: trial.runtime,
       directory: directory(),
       found,
@@ -196,7 +196,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   test('an upgrade restarts with the newer server; one that cannot start leaves all as it was', async () => {
     const newer: EngineFound = { ...found[0]!, series: '99.0' };
     const broken: EngineFound = { ...found[0]!, series: '99.1', path: '/bin/false' };
-    const both = openRedis({
+    const both = redisServers({
       runtime: trial.runtime,
       directory: directory(),
       found: [found[0]!, newer, broken],
@@ -260,12 +260,12 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
 // Makes the server and restores into it, without end.
 const killedProgram = `
   const { openLocalRuntime } = require('./drivers/runtime/local.ts');
-  const { openRedis } = require('./drivers/database/redis/driver.ts');
+  const { redisServers } = require('./test/support/hosted_servers.ts');
   const { driverContext } = require('./drivers/driver.ts');
   const { options, found, spec, directory, backupOf, restoreId } = JSON.parse(process.argv[1]);
   (async () => {
     const runtime = await openLocalRuntime(options);
-    const driver = openRedis({ runtime, directory, found, engine: 'redis' });
+    const driver = redisServers({ runtime, directory, found, engine: 'redis' });
     console.log('ready');
     while (true) {
       await driver.ensure(spec, driverContext(20000));

@@ -3,7 +3,7 @@ import { spawnSync, type ChildProcess } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ServerSpec } from '../../drivers/database';
+import type { DatabaseServer } from '../../drivers/database';
 import { ctx } from '../support/database_server';
 import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../support/engines';
 import { kill, processesWith, spawnProgram } from '../support/processes';
@@ -17,13 +17,17 @@ const port = 18_340;
 
 (isThere || process.env.CI ? describe : describe.skip)(`PostgreSQL ${version}, killed in the middle`, () => {
   let one: EngineTrial;
-  let spec: ServerSpec;
-  const ensure = (wanted: ServerSpec) => untilDone((context) => one.driver.ensure(wanted, context));
-  const restore = (wanted: ServerSpec, id: string, more: { backup_id?: string; until?: string; server_id?: string }) =>
+  let spec: DatabaseServer;
+  const ensure = (wanted: DatabaseServer) => untilDone((context) => one.driver.ensure(wanted, context));
+  const restore = (
+    wanted: DatabaseServer,
+    id: string,
+    more: { backup_id?: string; until?: string; server_id?: string },
+  ) =>
     untilDone((context) =>
       one.driver.restore(wanted, { id, server_id: spec.id, backup_id: null, until: null, ...more }, context),
     );
-  const notes = async (of: ServerSpec) =>
+  const notes = async (of: DatabaseServer) =>
     (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
   const at = async () => {
     await sleep(30);
@@ -51,24 +55,24 @@ const port = 18_340;
 
   const program = (call: string) => `
     const { openLocalRuntime } = require('./drivers/runtime/local');
-    const { openPostgresql } = require('./drivers/database/postgresql/open');
+    const { postgresqlServers } = require('./test/support/hosted_servers');
     const { hostFacts } = require('./drivers/host');
     const { driverContext } = require('./drivers/driver');
     const [runtimeOptions, directory, spec] = process.argv.slice(1).map((one) => JSON.parse(one));
     void (async () => {
       const runtime = await openLocalRuntime(runtimeOptions);
-      const driver = openPostgresql({ runtime, directory, found: (await hostFacts()).postgresql });
+      const driver = postgresqlServers({ runtime, directory, found: (await hostFacts()).postgresql });
       console.log('begun');
       await driver.${call};
       console.log('done');
       process.exit(0);
     })().catch((error) => { console.error(error); process.exit(1); });`;
-  const begin = (call: string, of: ServerSpec): ChildProcess =>
+  const begin = (call: string, of: DatabaseServer): ChildProcess =>
     spawnProgram(
       program(call),
       [one.trial.options, one.directory, of].map((each) => JSON.stringify(each)),
     );
-  const killedAfter = async (call: string, of: ServerSpec, ms: number) => {
+  const killedAfter = async (call: string, of: DatabaseServer, ms: number) => {
     const child = begin(call, of);
     const isBegun = new Promise((resolve) => child.stdout!.once('data', resolve));
     await isBegun;

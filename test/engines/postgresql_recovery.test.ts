@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ServerSpec } from '../../drivers/database';
+import type { DatabaseServer } from '../../drivers/database';
 import { ctx } from '../support/database_server';
 import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../support/engines';
 
@@ -15,13 +15,17 @@ const port = 18_300;
 
 (isThere || process.env.CI ? describe : describe.skip)(`backups of PostgreSQL ${version}`, () => {
   let one: EngineTrial;
-  let spec: ServerSpec;
-  const ensure = (wanted: ServerSpec) => untilDone((context) => one.driver.ensure(wanted, context));
-  const restore = (wanted: ServerSpec, id: string, more: { backup_id?: string; until?: string; server_id?: string }) =>
+  let spec: DatabaseServer;
+  const ensure = (wanted: DatabaseServer) => untilDone((context) => one.driver.ensure(wanted, context));
+  const restore = (
+    wanted: DatabaseServer,
+    id: string,
+    more: { backup_id?: string; until?: string; server_id?: string },
+  ) =>
     untilDone((context) =>
       one.driver.restore(wanted, { id, server_id: spec.id, backup_id: null, until: null, ...more }, context),
     );
-  const notes = async (of: ServerSpec) =>
+  const notes = async (of: DatabaseServer) =>
     (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
   const at = async () => {
     await sleep(30);

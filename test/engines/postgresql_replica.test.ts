@@ -1,10 +1,10 @@
 // Replicas and upgrades of real PostgreSQL servers.
 import { existsSync } from 'node:fs';
-import type { ServerSpec } from '../../drivers/database';
-import { openPostgresql } from '../../drivers/database/postgresql/driver';
+import type { DatabaseServer } from '../../drivers/database';
 import { ctx } from '../support/database_server';
 import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../support/engines';
 import { until } from '../support/runtime';
+import { postgresqlServers } from '../support/hosted_servers';
 
 jest.setTimeout(240_000);
 
@@ -14,10 +14,10 @@ const port = 18_320;
 
 (isThere || process.env.CI ? describe : describe.skip)(`replicas and upgrades of PostgreSQL ${version}`, () => {
   let one: EngineTrial;
-  let spec: ServerSpec;
-  const ensure = (wanted: ServerSpec) =>
+  let spec: DatabaseServer;
+  const ensure = (wanted: DatabaseServer) =>
     untilDone((context) => one.driver.ensure(wanted, context), wanted.replica_of ? spec : undefined);
-  const notes = async (of: ServerSpec) =>
+  const notes = async (of: DatabaseServer) =>
     (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
 
   beforeAll(async () => {
@@ -33,7 +33,7 @@ const port = 18_320;
 
   test('a replica follows, reads only, and becomes a server of its own; the primary is as before', async () => {
     const primary = { ...spec, replicas: ['rep_postgresql'] };
-    const replica: ServerSpec = {
+    const replica: DatabaseServer = {
       ...spec,
       id: 'rep_postgresql',
       tenant: 13,
@@ -104,7 +104,7 @@ const port = 18_320;
     await ensure(broken);
     await rows(broken, 'create table notes (note text); insert into notes values (1)');
     const { found } = one;
-    const lacking = openPostgresql({
+    const lacking = postgresqlServers({
       runtime: one.trial.runtime,
       directory: one.directory,
       found: found.map((each) =>

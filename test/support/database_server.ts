@@ -4,9 +4,10 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EngineDriver, EngineId, ObservedServer, ServerSpec } from '../../drivers/database';
+import type { DatabaseServer, EngineId } from '../../drivers/database';
 import { driverContext } from '../../drivers/driver';
 import { openTrial, type Trial } from './runtime';
+import type { Servers, Seen } from './hosted_servers';
 
 export const withinMs = 30_000;
 export const ctx = () => driverContext(withinMs);
@@ -43,7 +44,12 @@ export function fingerprintOf(certificate: string): string {
 }
 
 /** A spec with small limits. */
-export function specOf(engine: EngineId, version: string, port: number, more: Partial<ServerSpec> = {}): ServerSpec {
+export function specOf(
+  engine: EngineId,
+  version: string,
+  port: number,
+  more: Partial<DatabaseServer> = {},
+): DatabaseServer {
   return {
     // Units of two runtimes on one host must not have the same name.
     id: `db_${engine}_${port}`,
@@ -66,7 +72,7 @@ export function specOf(engine: EngineId, version: string, port: number, more: Pa
 }
 
 /** Calls ensure as often as the loop would, until the server is as wanted. */
-export async function settle(driver: EngineDriver, spec: ServerSpec): Promise<ObservedServer> {
+export async function settle(driver: Servers, spec: DatabaseServer): Promise<Seen> {
   for (const end = Date.now() + withinMs; ;) {
     const { requeueMs } = await driver.ensure(spec, ctx());
     const seen = await driver.observe(spec, ctx());

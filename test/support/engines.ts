@@ -6,17 +6,17 @@ import { Client, type ClientConfig } from 'pg';
 import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PostgresqlFound } from '../../core/host_facts';
-import type { EngineDriver, ServerSpec } from '../../drivers/database';
-import { openPostgresql } from '../../drivers/database/postgresql/driver';
+import type { DatabaseServer } from '../../drivers/database';
 import { driverContext, type DriverContext } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
 import { specOf } from './database_server';
 import { openTrial, type Trial, type Variant } from './runtime';
+import { postgresqlServers, type Servers } from './hosted_servers';
 
 /** A driver in a runtime of its own; `megabyte` makes a GB of storage small. */
 export interface EngineTrial {
   trial: Trial;
-  driver: EngineDriver;
+  driver: Servers;
   directory: string;
   found: PostgresqlFound[];
 }
@@ -29,7 +29,7 @@ export async function openEngineTrial(more: { gigabyteBytes?: number; variant?: 
     trial,
     directory,
     found,
-    driver: openPostgresql({ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes }),
+    driver: postgresqlServers({ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes }),
   };
 }
 
@@ -41,7 +41,7 @@ export async function wholePostgresql(): Promise<PostgresqlFound | undefined> {
   );
 }
 
-export function postgresqlSpec(version: string, port: number, more: Partial<ServerSpec> = {}): ServerSpec {
+export function postgresqlSpec(version: string, port: number, more: Partial<DatabaseServer> = {}): DatabaseServer {
   return { ...specOf('postgresql', version, port), database_name: 'app', ...more };
 }
 
@@ -49,7 +49,7 @@ export function postgresqlSpec(version: string, port: number, more: Partial<Serv
  * Calls again while a call says that its work goes on.
  * @throws Error when that takes too long, with what went on: the processes, and the sessions of the server `at`
  */
-export async function untilDone<T>(call: (ctx: DriverContext) => Promise<T>, at?: ServerSpec): Promise<T> {
+export async function untilDone<T>(call: (ctx: DriverContext) => Promise<T>, at?: DatabaseServer): Promise<T> {
   const context = driverContext(patienceMs);
   for (;;) {
     try {
@@ -66,7 +66,7 @@ export async function untilDone<T>(call: (ctx: DriverContext) => Promise<T>, at?
 /** A machine that does other things beside has its time. */
 const patienceMs = 180_000;
 
-async function whatGoesOn(at?: ServerSpec): Promise<string> {
+async function whatGoesOn(at?: DatabaseServer): Promise<string> {
   const processes = spawnSync('ps', ['-eo', 'pid,ppid,stat,etimes,time,wchan:24,args', '--cols', '250'], {
     encoding: 'utf8',
   })
@@ -86,7 +86,7 @@ async function whatGoesOn(at?: ServerSpec): Promise<string> {
 
 /** What a customer's client does: TCP, TLS. */
 export async function asUser<T>(
-  spec: ServerSpec,
+  spec: DatabaseServer,
   more: ClientConfig,
   work: (client: Client) => Promise<T>,
 ): Promise<T> {
@@ -123,7 +123,7 @@ export function from(localAddress: string): Pick<ClientConfig, 'stream'> {
 }
 
 /** The SQLSTATE that a connection or a query is refused with; null where it is not. */
-export async function refusal(spec: ServerSpec, more: ClientConfig, sql = 'select 1'): Promise<string | null> {
+export async function refusal(spec: DatabaseServer, more: ClientConfig, sql = 'select 1'): Promise<string | null> {
   try {
     await asUser(spec, more, (client) => client.query(sql));
     return null;
@@ -132,6 +132,10 @@ export async function refusal(spec: ServerSpec, more: ClientConfig, sql = 'selec
   }
 }
 
-export async function rows(spec: ServerSpec, sql: string, more: ClientConfig = {}): Promise<Record<string, unknown>[]> {
+export async function rows(
+  spec: DatabaseServer,
+  sql: string,
+  more: ClientConfig = {},
+): Promise<Record<string, unknown>[]> {
   return asUser(spec, more, async (client) => (await client.query<Record<string, unknown>>(sql)).rows);
 }

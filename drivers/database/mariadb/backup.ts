@@ -4,14 +4,14 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
-import type { BackupMade, RestoreFrom, ServerSpec } from '../../database';
+import type { BackupMade, RestoreFrom, DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { makeBackup, requireBackup } from '../backups';
-import { ownerOf, requireServerDirectory, type ServerDirectory } from '../server_directory';
-import { retryUntilReady } from '../readiness';
-import { replaceData } from '../replacement';
-import { killTask } from '../unit';
+import { makeBackup, requireBackup } from '../../hosted_server/backups';
+import { ownerOf, requireServerDirectory, type ServerDirectory } from '../../hosted_server/server_directory';
+import { retryUntilReady } from '../../hosted_server/readiness';
+import { replaceData } from '../../hosted_server/replacement';
+import { killTask } from '../../hosted_server/unit';
 import { fileNames } from './config';
 import { identifier, withServer } from './connection';
 import { waitUntilReady, install, programOf, start, stop, toolOf, type MariadbContext } from './server';
@@ -31,7 +31,7 @@ const dumpOptions = [
 /** @throws DriverError unsupported without mariadb-dump */
 export async function backup(
   engine: MariadbContext,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   backupId: string,
   ctx: DriverContext,
 ): Promise<BackupMade> {
@@ -58,7 +58,7 @@ export async function backup(
 /** @throws DriverError unsupported for a point in time, invalid where the dump cannot be read */
 export async function restore(
   engine: MariadbContext,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   from: RestoreFrom,
   ctx: DriverContext,
 ): Promise<void> {
@@ -90,10 +90,11 @@ export async function restore(
   if (!spec.running) await stop(engine, spec.id, ctx);
 }
 
-// Tenants have no users in the new data until ensure makes them, so nobody sees a half of it. Begun again after a crash.
+// Tenants have no users in the new data until ensure makes them, so nobody sees a half of it. Begun again after a
+// crash.
 async function load(
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   tool: string,
   file: string,
   ctx: DriverContext,

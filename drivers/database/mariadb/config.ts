@@ -1,8 +1,8 @@
 // What a server reads at its start. It is written anew each time.
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import type { ServerSpec } from '../../database';
-import { socketOf, type ServerDirectory } from '../server_directory';
+import type { DatabaseServer } from '../../database';
+import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
 
 export const fileNames = {
   config: 'my.cnf',
@@ -12,7 +12,9 @@ export const fileNames = {
   key: 'server.key',
 } as const;
 
-/** The platform's own user, who comes by the socket only. Bears the id of the server: to log in is to know the server. */
+/**
+ * The platform's own user, who comes by the socket only. Bears the id of the server: to log in is to know the server.
+ */
 export function adminOf(id: string): string {
   return `platform_${id}`;
 }
@@ -21,7 +23,7 @@ export function adminOf(id: string): string {
  * Without passwords: what can only be changed by a restart. The defaults are for machines of their own (128 MB each for
  * InnoDB and Aria): a server of the smallest package takes 60 MB with these.
  */
-export function settings(spec: ServerSpec, serverDirectory: ServerDirectory): string[] {
+export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory): string[] {
   const { memory_mb: memoryMb, max_connections: connections } = spec.size;
   const file = (name: string) => quoted(path.join(serverDirectory.conf, name));
   return [
@@ -59,12 +61,12 @@ export function settings(spec: ServerSpec, serverDirectory: ServerDirectory): st
   ];
 }
 
-export function configuration(spec: ServerSpec, serverDirectory: ServerDirectory): string {
+export function configuration(spec: DatabaseServer, serverDirectory: ServerDirectory): string {
   return [...settings(spec, serverDirectory), ''].join('\n');
 }
 
 /** Run by the server itself before anybody can connect. */
-export function firstStatements(spec: ServerSpec): string {
+export function firstStatements(spec: DatabaseServer): string {
   const admin = `'${adminOf(spec.id)}'@'localhost'`;
   return [
     `CREATE USER IF NOT EXISTS ${admin};`,
@@ -75,7 +77,7 @@ export function firstStatements(spec: ServerSpec): string {
 }
 
 /** For mariadb-dump and mariadb, which take passwords from files. */
-export function clientConfiguration(spec: ServerSpec, serverDirectory: ServerDirectory): string {
+export function clientConfiguration(spec: DatabaseServer, serverDirectory: ServerDirectory): string {
   return [
     '[client]',
     `socket=${quoted(socketOf(serverDirectory))}`,

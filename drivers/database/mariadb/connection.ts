@@ -1,10 +1,10 @@
 // Statements to a server, over its socket, as the platform's own user.
 import type { RowDataPacket } from 'mysql2/promise';
-import type { ServerSpec } from '../../database';
+import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { socketOf, type ServerDirectory } from '../server_directory';
-import { NotReady } from '../readiness';
+import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
+import { NotReady } from '../../hosted_server/readiness';
 import { adminOf } from './config';
 
 export type Row = Record<string, string | number | null>;
@@ -19,7 +19,7 @@ const answerWithinMs = 5_000;
  */
 export async function withServer<T>(
   serverDirectory: ServerDirectory,
-  spec: Pick<ServerSpec, 'id' | 'admin_password'>,
+  spec: Pick<DatabaseServer, 'id' | 'admin_password'>,
   work: (query: Query) => Promise<T>,
   ctx: DriverContext,
 ): Promise<T> {

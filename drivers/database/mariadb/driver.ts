@@ -1,19 +1,28 @@
 // MariaDB: one server for each database. Tenants come over TLS, the platform by a socket.
 import path from 'node:path';
 import type { EngineFound } from '../../../core/host_facts';
-import type { EngineDriver, ServerMetrics, ObservedServer, ServerSpec } from '../../database';
+import {
+  serverOf,
+  type DatabaseServer,
+  type EngineCapabilities,
+  type EngineDriver,
+  type ObservedServer,
+  type ServerMetrics,
+  type ServerSpec,
+} from '../../database';
 import { DriverError, asDriverErrors } from '../../driver';
 import type { DriverContext } from '../../driver';
+import { proxyDifference } from '../../hosted_server/access_proxy';
+import { openBackup, removeBackup } from '../../hosted_server/backups';
+import { hostedServer, type Inspected, type ServerSteps } from '../../hosted_server/driver';
+import { requireServerDirectory, type ServerDirectory } from '../../hosted_server/server_directory';
+import { stateOf, unitOf } from '../../hosted_server/unit';
 import type { RuntimeDriver } from '../../runtime';
-import { openBackup, removeBackup } from '../backups';
-import { proxyDifference } from '../access_proxy';
-import { ensureServer, nothingObserved, observeServer, removeServer, versionsOf } from '../proxied_server';
-import { listServerDirectories, requireServerDirectory, type ServerDirectory } from '../server_directory';
-import { stateOf, unitOf } from '../unit';
+import { ensureServer, fingerprintOf, inspectServer, nothingObserved, seriesOf, stopEverything } from '../proxied';
 import { backup, restore } from './backup';
 import { withServer } from './connection';
+import { databaseOf, ensureContent, inspectServer as inspectServerState } from './reconcile';
 import { install, noteAnswer, outdated, programOf, renewCertificate, start, stop, type MariadbContext } from './server';
-import { ensureContent, databaseOf, inspectServer } from './reconcile';
 
 export interface MariadbOptions {
   runtime: RuntimeDriver;
@@ -27,80 +36,79 @@ export interface MariadbOptions {
   publicAddresses?: string[];
 }
 
-export function openMariadb({
-  runtime,
-  directory,
-  found,
-  gigabyteBytes = 2 ** 30,
-  publicAddresses,
-}: MariadbOptions): EngineDriver {
+export function openMariadb(options: MariadbOptions): EngineDriver {
   const engine: MariadbContext = {
-    runtime,
-    directory: path.resolve(directory),
+    runtime: options.runtime,
+    directory: path.resolve(options.directory),
     name: 'mariadb',
-    found,
-    gigabyteBytes,
-    publicAddresses: publicAddresses ?? null,
+    found: options.found,
+    gigabyteBytes: options.gigabyteBytes ?? 2 ** 30,
+    publicAddresses: options.publicAddresses ?? null,
   };
+  return { ...hostedServer(stepsOf(engine)), name: 'mariadb', ...capabilitiesOf(engine) };
+}
+
+function stepsOf(engine: MariadbContext): ServerSteps<ServerSpec, ObservedServer> {
   return {
-    engine: 'mariadb',
-    versions: () => Promise.resolve(versionsOf(found)),
-    observe: (spec, ctx) =>
-      asDriverErrors(() =>
-        observeServer(engine, spec, (serverDirectory) => observeRunning(engine, serverDirectory, spec, ctx)),
-      ),
-    ensure: (spec, ctx) => asDriverErrors(() => ensure(engine, spec, ctx)),
-    remove: (id, ctx) => asDriverErrors(() => removeServer(engine, id, stop, ctx)),
-    list: () => asDriverErrors(() => listServerDirectories(engine)),
-    backup: (spec, backupId, ctx) => asDriverErrors(() => backup(engine, spec, backupId, ctx)),
+    context: engine,
+    fingerprint: () => fingerprintOf('MariaDB', seriesOf(engine.found)),
+    inspect: (serverDirectory, r, ctx) => {
+      const server = serverOf(r);
+      return inspectServer(engine, server, () => inspectRunning(engine, serverDirectory, server, ctx));
+    },
+    ensure: (r, _obs, ctx) => ensure(engine, serverOf(r), ctx),
+    stop: (id, ctx) => stopEverything(engine, id, stop, ctx),
+    readLog: (id, position) => engine.runtime.readLog(unitOf(id), position),
+  };
+}
+
+function capabilitiesOf(engine: MariadbContext): EngineCapabilities {
+  return {
+    versions: () => Promise.resolve(seriesOf(engine.found)),
+    metrics: (r, ctx) => asDriverErrors(() => metrics(engine, serverOf(r), ctx)),
+    backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(engine, serverId, backupId, ctx)),
     openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(engine, serverId, backupId)),
     window: () => Promise.resolve(null),
-    restore: (spec, from, ctx) => asDriverErrors(() => restore(engine, spec, from, ctx)),
-    upgrade: () =>
-      Promise.reject(
-        new DriverError(
-          'unsupported',
-          'This host cannot upgrade MariaDB in place. Restore a backup into a database of the newer version.',
-        ),
-      ),
+    restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
+    upgrade: () => Promise.reject(noUpgrade()),
     promote: () => Promise.reject(noReplicas()),
-    metrics: (spec, ctx) => asDriverErrors(() => metrics(engine, spec, ctx)),
-    readLog: (id, position) => runtime.readLog(unitOf(id), position),
   };
 }
 
-async function observeRunning(
+async function inspectRunning(
   engine: MariadbContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  server: DatabaseServer,
   ctx: DriverContext,
-): Promise<ObservedServer> {
-  const change = await outdated(engine, serverDirectory, spec);
+): Promise<Inspected<ObservedServer>> {
+  const change = await outdated(engine, serverDirectory, server);
   // It may have been started with another password of ours.
-  if (change === 'settings') return { ...nothingObserved, state: 'running', differs: change };
-  const live = await withServer(
+  if (change === 'settings') return { observed: { ...nothingObserved, state: 'running' }, diff: change };
+  const current = await withServer(
     serverDirectory,
-    spec,
-    (query) => inspectServer(engine, serverDirectory, spec, query),
+    server,
+    (query) => inspectServerState(engine, serverDirectory, server, query),
     ctx,
   );
-  const differs = [
-    spec.running ? null : 'running',
+  const diff = [
+    server.running ? null : 'it should not run',
     change,
-    live.differs,
-    await proxyDifference(engine, serverDirectory, spec),
+    current.differs,
+    await proxyDifference(engine, serverDirectory, server),
   ].filter((one) => one !== null);
+  const { storageUsedBytes: storage_used_bytes, full } = current;
   return {
-    ...nothingObserved,
-    state: 'running',
-    differs: differs.length === 0 ? null : differs.join(', '),
-    storage_used_bytes: live.storageUsedBytes,
-    full: live.full,
+    observed: { ...nothingObserved, state: 'running', storage_used_bytes, full },
+    diff: diff.length === 0 ? null : diff.join(', '),
   };
 }
 
-async function ensure(engine: MariadbContext, spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }> {
+async function ensure(
+  engine: MariadbContext,
+  spec: DatabaseServer,
+  ctx: DriverContext,
+): Promise<{ requeueMs?: number }> {
   if (spec.replica_of !== null) throw noReplicas();
   programOf(engine, spec.version);
   databaseOf(spec);
@@ -119,7 +127,7 @@ async function ensure(engine: MariadbContext, spec: ServerSpec, ctx: DriverConte
 async function run(
   engine: MariadbContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   ctx: DriverContext,
 ): Promise<void> {
   const { state } = await stateOf(engine, spec.id);
@@ -138,7 +146,7 @@ async function run(
   );
 }
 
-async function metrics(engine: MariadbContext, spec: ServerSpec, ctx: DriverContext): Promise<ServerMetrics> {
+async function metrics(engine: MariadbContext, spec: DatabaseServer, ctx: DriverContext): Promise<ServerMetrics> {
   const serverDirectory = await requireServerDirectory(engine, spec.id);
   const rows = await withServer(serverDirectory, spec, (query) => query('SHOW GLOBAL STATUS'), ctx);
   const status = new Map(rows.map(({ Variable_name: name, Value: value }) => [String(name), Number(value)]));
@@ -153,6 +161,13 @@ async function metrics(engine: MariadbContext, spec: ServerSpec, ctx: DriverCont
     read_operations: status.get('Innodb_data_reads') ?? null,
     write_operations: status.get('Innodb_data_writes') ?? null,
   };
+}
+
+function noUpgrade(): DriverError {
+  return new DriverError(
+    'unsupported',
+    'This host cannot upgrade MariaDB in place. Restore a backup into a database of the newer version.',
+  );
 }
 
 function noReplicas(): DriverError {

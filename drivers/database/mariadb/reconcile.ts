@@ -1,7 +1,13 @@
 // What a running server is brought to without a restart: its database, its users, room on its disk.
-import type { ServerSpec, ServerUser } from '../../database';
+import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../driver';
-import { readNote, usedBytes, writeNote, type EngineContext, type ServerDirectory } from '../server_directory';
+import {
+  readNote,
+  usedBytes,
+  writeNote,
+  type EngineContext,
+  type ServerDirectory,
+} from '../../hosted_server/server_directory';
 import { adminOf, hashOf } from './config';
 import { identifier, type Query, type Row } from './connection';
 import { digest } from './server';
@@ -38,7 +44,7 @@ const engineUsers = ['mariadb.sys'];
 export async function inspectServer(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   query: Query,
 ): Promise<ServerState> {
   const used = await usedBytes(serverDirectory.data);
@@ -56,7 +62,7 @@ export async function inspectServer(
 export async function ensureContent(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   query: Query,
 ): Promise<void> {
   if (!(await hasDatabase(spec, query))) await query(`CREATE DATABASE ${identifier(databaseOf(spec))}`);
@@ -79,14 +85,14 @@ export async function ensureContent(
 }
 
 /** @throws DriverError invalid for what is no name of a database */
-export function databaseOf({ database_name: name }: ServerSpec): string {
+export function databaseOf({ database_name: name }: DatabaseServer): string {
   if (name === null || !/^[a-z][a-z0-9_]{0,62}$/.test(name))
     throw new DriverError('invalid', 'The engine does not accept the name of the database.');
   return name;
 }
 
 async function grant(
-  spec: ServerSpec,
+  spec: DatabaseServer,
   { username, password, access }: ServerUser,
   full: boolean,
   query: Query,
@@ -107,13 +113,13 @@ async function endSessions(username: string, query: Query): Promise<void> {
   }
 }
 
-async function hasDatabase(spec: ServerSpec, query: Query): Promise<boolean> {
+async function hasDatabase(spec: DatabaseServer, query: Query): Promise<boolean> {
   return (
     (await query('SELECT 1 FROM information_schema.schemata WHERE schema_name = ?', [databaseOf(spec)])).length > 0
   );
 }
 
-async function changedUsers(spec: ServerSpec, note: UsersNote, query: Query): Promise<ServerUser[]> {
+async function changedUsers(spec: DatabaseServer, note: UsersNote, query: Query): Promise<ServerUser[]> {
   const changed: ServerUser[] = [];
   for (const user of spec.users) {
     requireFree(user.username);
@@ -128,7 +134,7 @@ async function changedUsers(spec: ServerSpec, note: UsersNote, query: Query): Pr
 }
 
 // Also those that the installation makes: root, and the nameless who would stand before all others from this host.
-async function strayUsers(spec: ServerSpec, query: Query): Promise<Row[]> {
+async function strayUsers(spec: DatabaseServer, query: Query): Promise<Row[]> {
   const kept = [
     ...spec.users.map(({ username }) => `${username}@%`),
     `${adminOf(spec.id)}@localhost`,
@@ -147,7 +153,7 @@ async function accountDigestOf(username: string, query: Query): Promise<string> 
   return digest(JSON.stringify([accounts, rights]));
 }
 
-function desiredDigestOf(spec: ServerSpec, { username, password, access }: ServerUser, full: boolean): string {
+function desiredDigestOf(spec: DatabaseServer, { username, password, access }: ServerUser, full: boolean): string {
   return digest(JSON.stringify([username, hashOf(password), access, full, spec.database_name]));
 }
 
@@ -155,7 +161,7 @@ async function noteOf(serverDirectory: ServerDirectory): Promise<UsersNote> {
   return (await readNote<UsersNote>(serverDirectory, 'users')) ?? { full: false, users: {} };
 }
 
-function mustClose(engine: EngineContext, { storage_gb }: ServerSpec, used: number, closed: boolean): boolean {
+function mustClose(engine: EngineContext, { storage_gb }: DatabaseServer, used: number, closed: boolean): boolean {
   return used > storage_gb * engine.gigabyteBytes * (closed ? reopenShare : 1);
 }
 

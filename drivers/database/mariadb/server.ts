@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 import type { EngineFound } from '../../../core/host_facts';
-import type { ServerSpec } from '../../database';
+import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import type { ProxyContext } from '../access_proxy';
+import type { ProxyContext } from '../../hosted_server/access_proxy';
 import {
   findServerDirectory,
   writeFileFor,
@@ -16,9 +16,9 @@ import {
   writeNote,
   type EngineContext,
   type ServerDirectory,
-} from '../server_directory';
-import { waitForAnswer } from '../readiness';
-import { runTask, startServer, stopServer, type Program } from '../unit';
+} from '../../hosted_server/server_directory';
+import { waitForAnswer } from '../../hosted_server/readiness';
+import { runTask, startServer, stopServer, type Program } from '../../hosted_server/unit';
 import { clientConfiguration, configuration, fileNames, firstStatements, logFileMb, settings } from './config';
 import { withServer, type Query } from './connection';
 
@@ -33,8 +33,8 @@ interface Started {
   certificate: string;
 }
 
-// It writes its changed pages first; killed, it mends itself at the next start. Told to end before it takes connections,
-// it goes on with its start, takes none, and never ends (10.11): one that has not answered yet is killed.
+// It writes its changed pages first; killed, it mends itself at the next start. Told to end before it takes
+// connections, it goes on with its start, takes none, and never ends (10.11): one that has not answered yet is killed.
 const graceMs = 60_000;
 const serverThreads = 64;
 
@@ -57,7 +57,7 @@ export function toolOf(found: EngineFound, name: string): string {
 /** Makes the system tables in an empty directory, which becomes the server's user's. */
 export async function install(
   engine: MariadbContext,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   data: string,
   ctx: DriverContext,
 ): Promise<void> {
@@ -78,7 +78,7 @@ export async function install(
 export async function start(
   engine: MariadbContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   ctx: DriverContext,
 ): Promise<void> {
   const found = programOf(engine, spec.version);
@@ -111,7 +111,7 @@ export async function stop(engine: EngineContext, id: string, ctx: DriverContext
 export async function waitUntilReady(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   ctx: DriverContext,
 ): Promise<void> {
   await waitForAnswer(engine, spec.id, () => withServer(serverDirectory, spec, (query) => query('SELECT 1'), ctx), ctx);
@@ -127,7 +127,7 @@ export async function noteAnswer(serverDirectory: ServerDirectory): Promise<void
 export async function outdated(
   engine: MariadbContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
 ): Promise<'settings' | 'certificate' | null> {
   const now = await readNote<Started>(serverDirectory, 'started');
   const wanted = startedWith(engine, serverDirectory, spec);
@@ -139,7 +139,7 @@ export async function outdated(
 export async function renewCertificate(
   engine: MariadbContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   query: Query,
 ): Promise<void> {
   await writeCertificate(serverDirectory, spec);
@@ -147,13 +147,13 @@ export async function renewCertificate(
   await writeNote(serverDirectory, 'started', startedWith(engine, serverDirectory, spec));
 }
 
-async function writeCertificate(serverDirectory: ServerDirectory, { tls }: ServerSpec): Promise<void> {
+async function writeCertificate(serverDirectory: ServerDirectory, { tls }: DatabaseServer): Promise<void> {
   const owner = await ownerOf(serverDirectory);
   await writeFileFor(path.join(serverDirectory.conf, fileNames.certificate), tls.certificate, owner);
   await writeFileFor(path.join(serverDirectory.conf, fileNames.key), tls.key, owner);
 }
 
-function startedWith(engine: MariadbContext, serverDirectory: ServerDirectory, spec: ServerSpec): Started {
+function startedWith(engine: MariadbContext, serverDirectory: ServerDirectory, spec: DatabaseServer): Started {
   const lines = [
     ...settings(spec, serverDirectory),
     programOf(engine, spec.version).version,

@@ -1,6 +1,6 @@
-// Work that takes longer than one call: backups, restores, upgrades. It goes on when the call that began it runs out of its
-// time; the next call with the same values joins it. It ends with this process, and is then begun anew by another one,
-// which a note in its directory keeps out as long as we live.
+// Work that takes longer than one call: backups, restores, upgrades. It goes on when the call that began it runs out of
+// its time; the next call with the same values joins it. It ends with this process, and is then begun anew by another
+// one, which a note in its directory keeps out as long as we live.
 import { randomBytes } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -8,13 +8,16 @@ import path from 'node:path';
 import { DriverError, asDriverErrors, driverContext, untilAborted } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { isAlive, processOf } from '../../runtime/processes';
-import { absentIsNull } from '../server_directory';
+import { absentIsNull } from '../../hosted_server/server_directory';
 import type { PostgresqlContext } from './cluster';
 
 const longestMs = 24 * 3_600_000;
 const retryAfterMs = 2_000;
 
-/** Begins the work of this name or joins it. `holder`: directory of the note. @throws DriverError transient while it goes on */
+/**
+ * Begins the work of this name or joins it. `holder`: directory of the note. @throws DriverError transient while it
+ * goes on
+ */
 export async function runInBackground<T>(
   engine: PostgresqlContext,
   name: string,

@@ -1,5 +1,6 @@
-// A backup is two things made one after the other: the files of the whole cluster, which a restore begins with, also one to
-// a point in time; and a dump of the database, which is what a user downloads, and which fits every later version.
+// A backup is two things made one after the other: the files of the whole cluster, which a restore begins with, also
+// one to a point in time; and a dump of the database, which is what a user downloads, and which fits every later
+// version.
 //   <backups>/<server id>/<backup id>/   base/ (base.tar.gz, pg_wal.tar.gz, backup_manifest)   dump   manifest.json
 import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -8,14 +9,23 @@ import path from 'node:path';
 import type { BackupMade } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { absentIsNull, removeTree, findServerDirectory, requireName, type ServerDirectory } from '../server_directory';
+import {
+  absentIsNull,
+  removeTree,
+  findServerDirectory,
+  requireName,
+  type ServerDirectory,
+} from '../../hosted_server/server_directory';
 import { archiveDirectory, backupsOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from './cluster';
 import { connectionOf } from './data';
 import { clearStaleLock, runInBackground } from './background_work';
 import { requireTools, runTool } from './programs';
 import { inSession } from './session';
 
-/** `wal_file`: the first file of the log that a recovery from it needs. `taken_at`: the earliest time that it can be brought to. */
+/**
+ * `wal_file`: the first file of the log that a recovery from it needs. `taken_at`: the earliest time that it can be
+ * brought to.
+ */
 export interface Manifest {
   id: string;
   version: string;
@@ -94,7 +104,9 @@ export function backupMissing(): DriverError {
   return new DriverError('conflict', 'There is no such backup.');
 }
 
-/** Files of the log before the first one that a backup needs; the timeline is no part of the order (pg_archivecleanup). */
+/**
+ * Files of the log before the first one that a backup needs; the timeline is no part of the order (pg_archivecleanup).
+ */
 export async function pruneArchive(engine: PostgresqlContext, serverDirectory: ServerDirectory): Promise<void> {
   const systemIdentifier = await systemIdentifierOf(serverDirectory.data).catch(absentIsNull);
   if (systemIdentifier === null) return;

@@ -4,9 +4,14 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { PostgresqlFound } from '../../../core/host_facts';
-import type { ServerSpec } from '../../database';
+import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
-import { absentIsNull, serverDirectoryOf, type EngineContext, type ServerDirectory } from '../server_directory';
+import {
+  absentIsNull,
+  serverDirectoryOf,
+  type EngineContext,
+  type ServerDirectory,
+} from '../../hosted_server/server_directory';
 import type { Programs } from './programs';
 
 /** `working`: what goes on longer than one call, by its name (background_work.ts). */
@@ -23,7 +28,7 @@ export interface BackgroundWork {
 export interface Cluster {
   engine: PostgresqlContext;
   serverDirectory: ServerDirectory;
-  spec: ServerSpec;
+  spec: DatabaseServer;
   programs: Programs;
 }
 

@@ -1,5 +1,5 @@
-// What a server is told: postgresql.conf, pg_hba.conf, pg_ident.conf and its certificate. Written anew from the spec each
-// time, tried by the server itself before they take the place of the old ones.
+// What a server is told: postgresql.conf, pg_hba.conf, pg_ident.conf and its certificate. Written anew from the spec
+// each time, tried by the server itself before they take the place of the old ones.
 import { isIP } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -7,7 +7,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { CommandFailed } from '../../command';
-import { absentIsNull, writeFileFor, type Owner } from '../server_directory';
+import { absentIsNull, writeFileFor, type Owner } from '../../hosted_server/server_directory';
 import { archiveDirectory, logDirectory, roles, socketDirectory, type Cluster } from './cluster';
 import { runTool } from './programs';
 
@@ -106,7 +106,8 @@ function settingsOf(cluster: Cluster, systemIdentifier: string, mode: Mode): Rec
 
 function sizes({ spec, engine }: Cluster): Record<string, string | number> {
   const { memory_mb: memory, max_connections: connections, cpus } = spec.size;
-  // A replica with room for less than its primary has stops to follow (PostgreSQL, "Administrator's Overview" of hot standby).
+  // A replica with room for less than its primary has stops to follow (PostgreSQL, "Administrator's Overview" of hot
+  // standby).
   const [most, workers] = [
     Math.max(connections, spec.replica_of?.size?.max_connections ?? 0),
     Math.max(cpus, spec.replica_of?.size?.cpus ?? 0) * 2,

@@ -15,13 +15,13 @@ import {
   requireServerDirectory,
   writeNote,
   type ServerDirectory,
-} from '../server_directory';
-import { isReplacing, restorePreviousData, replaceData } from '../replacement';
+} from '../../hosted_server/server_directory';
+import { isReplacing, restorePreviousData, replaceData } from '../../hosted_server/replacement';
 import { majorOf, roles, socketDirectory, type Cluster, type PostgresqlContext } from './cluster';
 import { initdbUser, requireTools, runTool, type Programs } from './programs';
 import { assignOwner, stopServer } from './server';
 import { inSession } from './session';
-import type { ServerSpec } from '../../database';
+import type { DatabaseServer } from '../../database';
 
 // A segment a minute is archived where something is written: small ones cost less.
 const segmentMb = 4;
@@ -44,7 +44,10 @@ export async function ensureServerDirectory(
   );
 }
 
-/** The places beside the data. Only the server and the platform get to the socket: group 0 is that of the platform's tools. */
+/**
+ * The places beside the data. Only the server and the platform get to the socket: group 0 is that of the platform's
+ * tools.
+ */
 export async function makeDirectories(serverDirectory: ServerDirectory): Promise<void> {
   for (const one of ['conf', 'run', 'socket', 'log', 'archive'])
     await mkdir(path.join(serverDirectory.path, one), { recursive: true, mode: 0o700 });
@@ -82,7 +85,9 @@ export async function ensureData(cluster: Cluster, ctx: DriverContext): Promise<
   );
 }
 
-/** A new, empty cluster that belongs to the user of the server. The superuser has no password: nobody logs in with one. */
+/**
+ * A new, empty cluster that belongs to the user of the server. The superuser has no password: nobody logs in with one.
+ */
 export async function initialize(cluster: Cluster, data: string, ctx: DriverContext): Promise<void> {
   const { programs } = cluster;
   checkpoint(ctx);
@@ -103,7 +108,8 @@ export async function initialize(cluster: Cluster, data: string, ctx: DriverCont
   await toDisk(data, ctx);
 }
 
-// The built-in provider sorts alike on every machine, and after every upgrade of its C library; it exists since version 17.
+// The built-in provider sorts alike on every machine, and after every upgrade of its C library; it exists since version
+// 17.
 function localeOf({ series }: Programs): string[] {
   return Number(series) >= 17
     ? ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
@@ -132,8 +138,8 @@ async function clone(cluster: Cluster, data: string, ctx: DriverContext): Promis
   await toDisk(data, ctx);
 }
 
-// The programs bring a thousand files to the disk one after the other, which takes minutes where the disk is busy. sync(1)
-// brings all of its file system there at once.
+// The programs bring a thousand files to the disk one after the other, which takes minutes where the disk is busy.
+// sync(1) brings all of its file system there at once.
 const canSync = process.platform === 'linux';
 const leftToUs = canSync ? ['--no-sync'] : [];
 
@@ -141,7 +147,7 @@ async function toDisk(tree: string, ctx: DriverContext): Promise<void> {
   if (canSync) await run('sync', ['-f', '--', tree], ctx).catch(() => run('sync', [], ctx)); // busybox knows no -f
 }
 
-function primaryOf(engine: PostgresqlContext, spec: ServerSpec, programs: Programs): Cluster {
+function primaryOf(engine: PostgresqlContext, spec: DatabaseServer, programs: Programs): Cluster {
   const { server_id: id, port } = spec.replica_of!;
   return {
     engine,

@@ -1,33 +1,30 @@
 // PostgreSQL: a cluster of its own for each server, a unit of the runtime.
-import { readdir, stat } from 'node:fs/promises';
-import path from 'node:path';
 import type { PostgresqlFound } from '../../../core/host_facts';
-import type { EngineDriver, ServerSpec } from '../../database';
+import { serverOf, type EngineDriver, type ObservedServer, type ServerSpec } from '../../database';
 import { DriverError, asDriverErrors, checkpoint, driverContext } from '../../driver';
-import type { DriverContext } from '../../driver';
+import type { Desired, DriverContext } from '../../driver';
+import type { BackedUp, Measurable, Upgradable } from '../../hosted_server';
+import { hostedServer, type ServerSteps } from '../../hosted_server/driver';
+import { findServerDirectory, requireServerDirectory, serverDirectoryOf } from '../../hosted_server/server_directory';
 import type { RuntimeDriver } from '../../runtime';
-import {
-  findServerDirectory,
-  serverDirectoryOf,
-  listServerDirectories,
-  removeServerDirectory,
-  requireServerDirectory,
-} from '../server_directory';
-import { stateOf } from '../unit';
-import { leadingOn } from './archiving';
-import { backup, backupsFound, openBackup, removeBackup } from './backups';
-import { backupsOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from './cluster';
-import { ensureServer, clusterOf, ensure } from './ensure';
+import { fingerprintOf } from '../proxied';
 import { cancelWork, runInBackground } from './background_work';
+import { backup, openBackup, removeBackup } from './backups';
+import { backupsOf as backupDirectoryOf, type Cluster, type PostgresqlContext } from './cluster';
+import { clusterOf, ensure, ensureServer } from './ensure';
 import { readLog } from './log';
+import { inspect, metrics } from './observe';
 import { pooledServer } from './pooled';
-import { metrics, observe } from './observe';
 import { programsOf } from './programs';
 import { restore } from './restore';
 import { stopServer, whenReady } from './server';
 import { upgrade } from './upgrade';
+import { windowOf } from './window';
 
-/** `directory`: of the servers of all engines. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of tests. */
+/**
+ * `directory`: of the servers of all engines. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of
+ * tests.
+ */
 export interface PostgresqlOptions {
   runtime: RuntimeDriver;
   directory: string;
@@ -36,8 +33,6 @@ export interface PostgresqlOptions {
 }
 
 const promotedWithinMs = 60_000;
-/** The archive is behind when a file of the log waits longer. */
-const archivedWithinMs = 3 * 60_000;
 
 export function openPostgresql(options: PostgresqlOptions): EngineDriver {
   const engine: PostgresqlContext = {
@@ -47,97 +42,76 @@ export function openPostgresql(options: PostgresqlOptions): EngineDriver {
     running: new Map(),
   };
   return {
-    engine: 'postgresql',
+    ...hostedServer(stepsOf(engine)),
+    name: 'postgresql',
     replicasEnd: true,
-    versions: () => Promise.resolve(engine.found.map(({ series }) => series).sort((a, b) => Number(b) - Number(a))),
-    observe: (spec, ctx) => asDriverErrors(() => observe(engine, spec, ctx)),
-    ensure: (spec, ctx) => asDriverErrors(() => ensure(engine, spec, ctx)),
-    remove: (id, ctx) => asDriverErrors(() => remove(engine, id, ctx)),
-    list: () => asDriverErrors(() => listServerDirectories(engine)),
-    backup: (spec, backupId, ctx) =>
-      asDriverErrors(async () => backup(await presentCluster(engine, spec), backupId, ctx)),
+    ...backupsOf(engine),
+    ...capabilitiesOf(engine),
+  };
+}
+
+function stepsOf(engine: PostgresqlContext): ServerSteps<ServerSpec, ObservedServer> {
+  return {
+    context: engine,
+    fingerprint: () => fingerprintOf('PostgreSQL', versionsOf(engine)),
+    inspect: (serverDirectory, r, ctx) => inspect(engine, serverDirectory, serverOf(r), ctx),
+    ensure: (r, _obs, ctx) => ensure(engine, serverOf(r), ctx),
+    stop: (id, ctx) => stop(engine, id, ctx),
+    readLog: (id, position) => readLog(serverDirectoryOf(engine, id), position),
+  };
+}
+
+function capabilitiesOf(
+  engine: PostgresqlContext,
+): Measurable<ServerSpec> & Upgradable<ServerSpec> & Pick<EngineDriver, 'promote' | 'pooled'> {
+  return {
+    versions: () => Promise.resolve(versionsOf(engine)),
+    upgrade: (r, fromVersion, ctx) =>
+      asDriverErrors(async () => {
+        const cluster = await presentCluster(engine, r);
+        const work = (own: DriverContext) => upgrade(cluster, fromVersion, own);
+        await runInBackground(engine, `upgrade-${r.spec.version}`, cluster.serverDirectory.path, work, ctx);
+      }),
+    promote: (r, ctx) => asDriverErrors(async () => promote(await presentCluster(engine, r), ctx)),
+    pooled: (server) =>
+      asDriverErrors(async () => pooledServer(await requireServerDirectory(engine, server.id), server)),
+    metrics: (r) => asDriverErrors(async () => metrics(await presentCluster(engine, r))),
+  };
+}
+
+function backupsOf(engine: PostgresqlContext): BackedUp<ServerSpec> {
+  return {
+    backup: (r, backupId, ctx) => asDriverErrors(async () => backup(await presentCluster(engine, r), backupId, ctx)),
     removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(engine, serverId, backupId, ctx)),
     openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(engine, serverId, backupId)),
     window: (id) => asDriverErrors(() => windowOf(engine, id)),
-    restore: (spec, from, ctx) =>
+    restore: (r, from, ctx) =>
       asDriverErrors(async () => {
-        const cluster = await clusterOf(engine, spec, ctx);
-        await runInBackground(
-          engine,
-          `restore-${from.id}`,
-          cluster.serverDirectory.path,
-          (own) => restore(cluster, from, own),
-          ctx,
-        );
+        const cluster = await clusterOf(engine, serverOf(r), ctx);
+        const work = (own: DriverContext) => restore(cluster, from, own);
+        await runInBackground(engine, `restore-${from.id}`, cluster.serverDirectory.path, work, ctx);
       }),
-    upgrade: (spec, fromVersion, ctx) =>
-      asDriverErrors(async () => {
-        const cluster = await presentCluster(engine, spec);
-        await runInBackground(
-          engine,
-          `upgrade-${spec.version}`,
-          cluster.serverDirectory.path,
-          (own) => upgrade(cluster, fromVersion, own),
-          ctx,
-        );
-      }),
-    promote: (spec, ctx) => asDriverErrors(async () => promote(await presentCluster(engine, spec), ctx)),
-    pooled: (server) =>
-      asDriverErrors(async () => pooledServer(await requireServerDirectory(engine, server.id), server)),
-    metrics: (spec) => asDriverErrors(async () => metrics(await presentCluster(engine, spec))),
-    readLog: (id, position) => asDriverErrors(async () => readLog(serverDirectoryOf(engine, id), position)),
   };
 }
 
-async function presentCluster(engine: PostgresqlContext, spec: ServerSpec): Promise<Cluster> {
-  return {
-    engine,
-    spec,
-    serverDirectory: await requireServerDirectory(engine, spec.id),
-    programs: await programsOf(engine, spec.version),
-  };
+function versionsOf(engine: PostgresqlContext): string[] {
+  return engine.found.map(({ series }) => series).sort((a, b) => Number(b) - Number(a));
 }
 
-async function remove(engine: PostgresqlContext, id: string, ctx: DriverContext): Promise<void> {
-  for (const holder of [serverDirectoryOf(engine, id).path, backupsOf(engine, id)])
+async function presentCluster(engine: PostgresqlContext, r: Desired<ServerSpec>): Promise<Cluster> {
+  const spec = serverOf(r);
+  const serverDirectory = await requireServerDirectory(engine, spec.id);
+  return { engine, spec, serverDirectory, programs: await programsOf(engine, spec.version) };
+}
+
+async function stop(engine: PostgresqlContext, id: string, ctx: DriverContext): Promise<void> {
+  for (const holder of [serverDirectoryOf(engine, id).path, backupDirectoryOf(engine, id)])
     await cancelWork(engine, holder, ctx);
   const serverDirectory = await findServerDirectory(engine, id);
   if (typeof serverDirectory !== 'string')
     for (const which of ['staging', 'server'] as const) await stopServer({ engine, serverDirectory }, which, ctx);
   checkpoint(ctx);
-  for (const purpose of ['own', 'staging', 'server'])
-    if (serverDirectory !== 'foreign') await engine.runtime.destroy(`${id}.${purpose}`, ctx);
-  await removeServerDirectory(engine, id, ctx);
-}
-
-async function windowOf(engine: PostgresqlContext, id: string): Promise<{ earliest: string; latest: string } | null> {
-  const serverDirectory = await findServerDirectory(engine, id);
-  if (typeof serverDirectory === 'string') return null;
-  const systemIdentifier = await systemIdentifierOf(serverDirectory.data).catch(() => null);
-  const [first] = await leadingOn(
-    serverDirectory,
-    (await backupsFound(engine, id)).filter((one) => one.system_identifier === systemIdentifier),
-  );
-  if (first === undefined) return null;
-  const waiting = await oldestWaiting(path.join(serverDirectory.data, 'pg_wal', 'archive_status'));
-  const { state } = await stateOf(engine, id);
-  const isBehind = waiting !== null && (state.state !== 'running' || Date.now() - waiting > archivedWithinMs);
-  const latest = new Date(isBehind ? waiting : Date.now()).toISOString();
-  return { earliest: first.taken_at, latest: latest > first.taken_at ? latest : first.taken_at };
-}
-
-/** Since when a file of the log waits for its archive, null where none does. */
-async function oldestWaiting(directory: string): Promise<number | null> {
-  const waiting = (await readdir(directory).catch(() => [])).filter((file) => file.endsWith('.ready'));
-  const times = await Promise.all(
-    waiting.map((file) =>
-      stat(path.join(directory, file)).then(
-        ({ mtimeMs }) => mtimeMs,
-        () => Infinity,
-      ),
-    ),
-  );
-  return times.length === 0 ? null : Math.min(...times);
+  for (const purpose of ['own', 'staging', 'server']) await engine.runtime.destroy(`${id}.${purpose}`, ctx);
 }
 
 async function promote(cluster: Cluster, ctx: DriverContext): Promise<void> {

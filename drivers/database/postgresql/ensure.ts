@@ -2,10 +2,11 @@
 import { access, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ServerSpec } from '../../database';
+import type { DatabaseServer } from '../../database';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { writeFileFor, ownerOf } from '../server_directory';
+import { writeFileFor, ownerOf } from '../../hosted_server/server_directory';
+import { beginToApply, noteApplied } from './applied';
 import { noteArchiveBegins, noteArchiveEnds } from './archiving';
 import { majorOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from './cluster';
 import { configure } from './configuration';
@@ -23,7 +24,7 @@ const readyWithinMs = 20_000;
 /** @throws DriverError */
 export async function ensure(
   engine: PostgresqlContext,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   ctx: DriverContext,
 ): Promise<{ requeueMs?: number }> {
   const cluster = await clusterOf(engine, spec, ctx);
@@ -37,7 +38,7 @@ export async function ensure(
 }
 
 /** The directory, and the programs of the version. */
-export async function clusterOf(engine: PostgresqlContext, spec: ServerSpec, ctx: DriverContext): Promise<Cluster> {
+export async function clusterOf(engine: PostgresqlContext, spec: DatabaseServer, ctx: DriverContext): Promise<Cluster> {
   const programs = await programsOf(engine, spec.version);
   return { engine, spec, programs, serverDirectory: await ensureServerDirectory(engine, spec.id, ctx) };
 }
@@ -49,6 +50,7 @@ export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promis
   const major = await majorOf(serverDirectory.data);
   if (major !== spec.version)
     throw new DriverError('conflict', `The data are of version ${major}. Upgrade the server to ${spec.version}.`);
+  await beginToApply(cluster);
   const stage = await reviewStorage(cluster, ctx);
   await noteArchiveEnds(cluster);
   const changed = await configure(
@@ -65,6 +67,7 @@ export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promis
   if (!spec.running) return {};
   await applyRunning(cluster, changed, ctx);
   await noteArchiveBegins(cluster);
+  await noteApplied(cluster);
   return {};
 }
 

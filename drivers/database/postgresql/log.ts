@@ -2,7 +2,7 @@
 import { open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { LogChunk } from '../../runtime';
-import type { ServerDirectory } from '../server_directory';
+import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { logDirectory, roles } from './cluster';
 
 const chunkBytes = 256 * 1024;
@@ -40,7 +40,10 @@ export async function pruneLog(serverDirectory: ServerDirectory): Promise<void> 
     await rm(path.join(logDirectory(serverDirectory), file), { force: true });
 }
 
-/** Reads one line; without the platform's own statements there is nothing to hide in it but what users wrote into their queries. */
+/**
+ * Reads one line; without the platform's own statements there is nothing to hide in it but what users wrote into their
+ * queries.
+ */
 export function parseLogLine(text: string): LogLine {
   const row = objectOf(text);
   const message = row === null ? text : [row.message, row.detail, row.hint].filter(Boolean).join(' ');

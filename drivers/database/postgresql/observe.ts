@@ -1,46 +1,45 @@
 // What a server is: its unit, its answer, its storage. Looks only.
-import type { ServerMetrics, ObservedServer, ServerSpec } from '../../database';
+import type { DatabaseServer, ObservedServer, ServerMetrics } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { findServerDirectory, readNote } from '../server_directory';
-import { endReasonOf, stateOf } from '../unit';
+import { readNote, type ServerDirectory } from '../../hosted_server/server_directory';
+import type { Inspected } from '../../hosted_server/driver';
+import { endReasonOf, stateOf } from '../../hosted_server/unit';
 import { majorOf, type Cluster, type PostgresqlContext } from './cluster';
+import { isApplied } from './applied';
 import { programsOf } from './programs';
 import { isOutdated } from './server';
 import { inSession, isUnavailable, type Session } from './session';
-import { storageOf } from './storage';
+import { nextStage, storageOf } from './storage';
 
 const answerWithinMs = 4_000;
-const nothingObserved: ObservedServer = {
-  state: 'absent',
-  differs: null,
+const nothingObserved: Omit<ObservedServer, 'state'> = {
   storage_used_bytes: null,
   full: false,
   replication_lag_seconds: null,
   reason: null,
 };
 
-export async function observe(
+/** @throws DriverError conflict where another server answers in its place */
+export async function inspect(
   engine: PostgresqlContext,
-  spec: ServerSpec,
+  serverDirectory: ServerDirectory,
+  spec: DatabaseServer,
   ctx: DriverContext,
-): Promise<ObservedServer> {
-  const serverDirectory = await findServerDirectory(engine, spec.id);
-  if (serverDirectory === 'absent') return { ...nothingObserved, differs: 'nothing is there' };
-  if (serverDirectory === 'foreign')
-    return { ...nothingObserved, state: 'foreign', reason: 'Something else has the name of this server.' };
+): Promise<Inspected<ObservedServer>> {
   if ((await readNote(serverDirectory, 'made')) === null)
-    return { ...nothingObserved, state: 'starting', differs: 'it has no data yet' };
+    return { observed: { ...nothingObserved, state: 'starting' }, diff: 'it has no data yet' };
   const cluster: Cluster = { engine, serverDirectory, spec, programs: await programsOf(engine, spec.version) };
   const { usedBytes, stage } = await storageOf(cluster, ctx);
-  const seen = { ...nothingObserved, storage_used_bytes: usedBytes, full: stage !== 'none' };
+  const observed = { ...nothingObserved, storage_used_bytes: usedBytes, full: stage !== 'none' };
   const { state } = await stateOf(engine, spec.id);
-  const major = await majorOf(serverDirectory.data);
-  if (state.state === 'running') return { ...seen, ...(await answerOf(cluster, major)) };
+  if (state.state === 'running')
+    return inspectRunning(cluster, observed, nextStage(cluster, usedBytes, stage) === stage);
+  const diff = spec.running ? 'it does not run' : null;
   // It ends with 0 when it was told to.
-  const died = state.state === 'exited' && state.code !== 0;
-  const differs = spec.running ? 'it does not run' : null;
-  return { ...seen, state: died ? 'failed' : 'stopped', differs, reason: died ? endReasonOf(state) : null };
+  if (state.state === 'exited' && state.code !== 0)
+    return { observed: { ...observed, state: 'failed', reason: endReasonOf(state) }, diff };
+  return { observed: { ...observed, state: 'stopped' }, diff };
 }
 
 export async function metrics(cluster: Cluster): Promise<ServerMetrics> {
@@ -62,25 +61,35 @@ export async function metrics(cluster: Cluster): Promise<ServerMetrics> {
   };
 }
 
-async function answerOf(cluster: Cluster, major: string | null): Promise<Partial<ObservedServer>> {
+async function inspectRunning(
+  cluster: Cluster,
+  base: Omit<ObservedServer, 'state'>,
+  hasRightStage: boolean,
+): Promise<Inspected<ObservedServer>> {
   const { spec } = cluster;
   try {
     const { follows, lag } = await inSession(cluster, { statementMs: answerWithinMs }, positionOf);
-    return { state: 'running', replication_lag_seconds: lag, differs: await differenceOf(cluster, major, follows) };
+    const diff = (await differenceOf(cluster, follows)) ?? (hasRightStage ? null : 'the limit of its storage');
+    return { observed: { ...base, state: 'running', replication_lag_seconds: lag }, diff };
   } catch (error) {
-    if (error instanceof DriverError) return { state: 'foreign', reason: error.message };
-    if (!isUnavailable(error))
-      return { state: 'failed', reason: 'The server does not let the platform in.', differs: 'it cannot be asked' };
-    return { state: 'starting', differs: spec.running ? 'it does not answer yet' : 'it should not run' };
+    if (error instanceof DriverError) throw error;
+    if (isUnavailable(error)) {
+      const diff = spec.running ? 'it does not answer yet' : 'it should not run';
+      return { observed: { ...base, state: 'starting' }, diff };
+    }
+    const reason = 'The server rejects the connection of the platform.';
+    return { observed: { ...base, state: 'failed', reason }, diff: 'it cannot be asked' };
   }
 }
 
-async function differenceOf(cluster: Cluster, major: string | null, follows: boolean): Promise<string | null> {
-  const { spec } = cluster;
+async function differenceOf(cluster: Cluster, follows: boolean): Promise<string | null> {
+  const { spec, serverDirectory } = cluster;
   if (!spec.running) return 'it should not run';
+  const major = await majorOf(serverDirectory.data);
   if (major !== spec.version) return `its data are of version ${major}`;
   if (spec.replica_of !== null && !follows) return 'it does not follow its primary any more';
-  return (await isOutdated(cluster)) ? 'it runs with another size or program' : null;
+  if (await isOutdated(cluster)) return 'it runs with another size or program';
+  return (await isApplied(cluster)) ? null : 'it has other settings or users';
 }
 
 // A replica that has played all it has got is up to date as long as it hears of its primary.

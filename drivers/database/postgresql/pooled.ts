@@ -1,8 +1,8 @@
 // What a pooler needs of the server: where it is met, and what it knows of its users.
 import { stat } from 'node:fs/promises';
-import type { PooledServer, ServerLogin, ServerSpec } from '../../database';
+import type { PooledServer, ServerLogin, DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
-import type { ServerDirectory } from '../server_directory';
+import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { socketDirectory } from './cluster';
 import { inSession, isUnavailable } from './session';
 
@@ -10,7 +10,7 @@ const answerWithinMs = 4_000;
 
 export async function pooledServer(
   serverDirectory: ServerDirectory,
-  { port }: Pick<ServerSpec, 'port'>,
+  { port }: Pick<DatabaseServer, 'port'>,
 ): Promise<PooledServer> {
   const socket_directory = socketDirectory(serverDirectory);
   const logins = await loginsOf(serverDirectory, port);

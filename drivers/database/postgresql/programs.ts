@@ -1,5 +1,5 @@
-// The programs of PostgreSQL on this host, and how they are run. They end with the control plane: whatever they were making
-// lies under a temporary name, and is made anew.
+// The programs of PostgreSQL on this host, and how they are run. They end with the control plane: whatever they were
+// making lies under a temporary name, and is made anew.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { access, constants, cp, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { CommandFailed, run } from '../../command';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { isPassable } from '../../runtime/host_probe';
-import { exists, type Owner } from '../server_directory';
+import { exists, type Owner } from '../../hosted_server/server_directory';
 import type { PostgresqlContext } from './cluster';
 
 export interface Programs {
@@ -139,8 +139,8 @@ function tethered(as?: Owner): string[] {
   ];
 }
 
-// The npm package: links between its libraries may be missing (npm ci --ignore-scripts), and it may lie in a home that no
-// other user enters. Then a copy serves.
+// The npm package: links between its libraries may be missing (npm ci --ignore-scripts), and it may lie in a home that
+// no other user enters. Then a copy serves.
 async function reachable(engine: PostgresqlContext, native: string, { version }: PostgresqlFound): Promise<string> {
   const complete = await linkLibraries(native);
   if (complete && (!isRoot || isPassable(native))) return native;

@@ -1,5 +1,6 @@
-// Restores: the files of a backup, and the log after them up to the point that is wanted, played by a server aside. Its data
-// take the place of those of the server when they are whole; the old ones stay until the server with the new ones answers.
+// Restores: the files of a backup, and the log after them up to the point that is wanted, played by a server aside. Its
+// data take the place of those of the server when they are whole; the old ones stay until the server with the new ones
+// answers.
 import { constants } from 'node:fs';
 import { copyFile, link, mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -19,8 +20,8 @@ import {
   writeNote,
   writeFileFor,
   type ServerDirectory,
-} from '../server_directory';
-import { isReplacing, replaceData } from '../replacement';
+} from '../../hosted_server/server_directory';
+import { isReplacing, replaceData } from '../../hosted_server/replacement';
 import { leadingOn } from './archiving';
 import { backupsFound, backupMissing, orderOf, type Manifest } from './backups';
 import { archiveDirectory, backupsOf, majorOf, systemIdentifierOf, type Cluster } from './cluster';
@@ -224,8 +225,8 @@ async function endedTooEarly(serverDirectory: ServerDirectory): Promise<boolean>
   return false;
 }
 
-// All that was committed up to now is in the archive. In place the server stops for it; the data of another one stay as they
-// are. One that cannot be asked has what it has.
+// All that was committed up to now is in the archive. In place the server stops for it; the data of another one stay as
+// they are. One that cannot be asked has what it has.
 async function completeArchive(cluster: Cluster, { until, source, backup }: Plan, ctx: DriverContext): Promise<void> {
   if (until === null || typeof (await findServerDirectory(cluster.engine, source.id)) === 'string') return;
   if (!(await exists(source.data)) || (await systemIdentifierOf(source.data)) !== backup.system_identifier) return;

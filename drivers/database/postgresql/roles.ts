@@ -1,7 +1,7 @@
-// Users and what they may do. All that users with full access make belongs to one role, which they act as from the first
-// statement of a session on; so each of them may change what another made, and default privileges give the others their
-// rights on tables that are yet to come. pg_read_all_data would be shorter, but opens pg_authid as well.
-import type { ServerSpec, ServerUser } from '../../database';
+// Users and what they may do. All that users with full access make belongs to one role, which they act as from the
+// first statement of a session on; so each of them may change what another made, and default privileges give the others
+// their rights on tables that are yet to come. pg_read_all_data would be shorter, but opens pg_authid as well.
+import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../driver';
 import { roles } from './cluster';
 import { isVerifierOf, verifierOf } from './scram';
@@ -26,8 +26,11 @@ export function isReserved(username: string): boolean {
   );
 }
 
-/** The database, the roles of the platform, and the users with their passwords; sessions of an old password end. `session` is in the database postgres. */
-export async function ensureUsers(session: Session, spec: ServerSpec): Promise<void> {
+/**
+ * The database, the roles of the platform, and the users with their passwords; sessions of an old password end.
+ * `session` is in the database postgres.
+ */
+export async function ensureUsers(session: Session, spec: DatabaseServer): Promise<void> {
   const bad = spec.users.find(({ username }) => isReserved(username));
   if (bad !== undefined)
     throw new DriverError('invalid', `The name ${JSON.stringify(bad.username)} is reserved by the engine.`);
@@ -40,8 +43,11 @@ export async function ensureUsers(session: Session, spec: ServerSpec): Promise<v
   await endOldSessions(session, spec.allowed_sources);
 }
 
-/** Rights inside of the database; `session` is in it. Users that are not wanted any more go, what they made goes to the owner role. */
-export async function ensureRights(session: Session, spec: ServerSpec): Promise<void> {
+/**
+ * Rights inside of the database; `session` is in it. Users that are not wanted any more go, what they made goes to the
+ * owner role.
+ */
+export async function ensureRights(session: Session, spec: DatabaseServer): Promise<void> {
   const { rows } = await session.query<{ role: string }>(
     'select distinct defaclrole::regrole::text as role from pg_default_acl',
   );
@@ -96,7 +102,8 @@ async function ensurePassword(
   await session.query('commit');
 }
 
-// Sessions of an old password, and those from where nobody may come any more: the server looks at neither after the login.
+// Sessions of an old password, and those from where nobody may come any more: the server looks at neither after the
+// login.
 async function endOldSessions(session: Session, sources: string[]): Promise<void> {
   await session.query(
     `select pg_terminate_backend(pid) from pg_stat_activity a join pg_roles r on r.rolname = a.usename

@@ -5,8 +5,8 @@ import path from 'node:path';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { UnitSpec } from '../../runtime';
-import { ownerOf, readNote, writeNote, type ServerDirectory, type Owner } from '../server_directory';
-import { lastLines, endReasonOf, runTask, unitOf } from '../unit';
+import { ownerOf, readNote, writeNote, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';
+import { lastLines, endReasonOf, runTask, unitOf } from '../../hosted_server/unit';
 import { logDirectory, socketDirectory, type Cluster } from './cluster';
 import { serverArguments } from './configuration';
 import { inSession, isUnavailable, type Session, type Target } from './session';
@@ -58,7 +58,9 @@ export async function stopServer(
   await runtime.destroy(id, ctx);
 }
 
-/** Waits until it takes connections, then works in one. @throws DriverError transient when it ends, or the time is over */
+/**
+ * Waits until it takes connections, then works in one. @throws DriverError transient when it ends, or the time is over
+ */
 export async function whenReady<T>(
   cluster: Cluster,
   which: Which,

@@ -1,11 +1,11 @@
-// Connections of the platform's own administrator: over the socket in the directory of the server, by the user of the operating
-// system, so that there is no password to lose. Settings that a user put on the database do not act on them.
+// Connections of the platform's own administrator: over the socket in the directory of the server, by the user of the
+// operating system, so that there is no password to lose. Settings that a user put on the database do not act on them.
 import { realpath } from 'node:fs/promises';
 import { Client } from 'pg';
 import type { ClientBase } from 'pg';
 import { DriverError } from '../../driver';
-import type { ServerSpec } from '../../database';
-import type { ServerDirectory } from '../server_directory';
+import type { DatabaseServer } from '../../database';
+import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { roles, socketDirectory, systemIdentifierOf } from './cluster';
 
 export type Session = ClientBase;
@@ -25,7 +25,7 @@ const ours = [
 /** What it takes to get to a server. */
 export interface ServerLocation {
   serverDirectory: ServerDirectory;
-  spec: Pick<ServerSpec, 'port'>;
+  spec: Pick<DatabaseServer, 'port'>;
 }
 
 /** `data`: the directory that the server must be running on. */

@@ -1,9 +1,9 @@
 // The storage of a server has two limits. At the first one new transactions only read, unless a session says otherwise:
-// that is how its user deletes what is too much. Who uses that to write on meets the second one: there the server runs as a
-// standby without a primary, which refuses every write, whoever asks; more storage is the way out of it.
+// that is how its user deletes what is too much. Who uses that to write on meets the second one: there the server runs
+// as a standby without a primary, which refuses every write, whoever asks; more storage is the way out of it.
 import { run } from '../../command';
 import type { DriverContext } from '../../driver';
-import { readNote, writeNote } from '../server_directory';
+import { readNote, writeNote } from '../../hosted_server/server_directory';
 import type { Cluster } from './cluster';
 
 export type Stage = 'none' | 'soft' | 'hard';
@@ -26,13 +26,21 @@ export async function storageOf(cluster: Cluster, ctx: DriverContext): Promise<S
 /** Looks, and remembers the stage that follows. A replica is as full as its primary: nothing is refused there. */
 export async function reviewStorage(cluster: Cluster, ctx: DriverContext): Promise<Stage> {
   const { usedBytes: used, stage: before } = await storageOf(cluster, ctx);
-  const limit = cluster.spec.storage_gb * cluster.engine.gigabyteBytes;
-  const stage = cluster.spec.replica_of !== null ? 'none' : used === null ? before : stageFor(used / limit, before);
+  const stage = nextStage(cluster, used, before);
   if (stage !== before) await writeNote(cluster.serverDirectory, 'storage', stage);
   return stage;
 }
 
-/** `share` of the storage that is used. Lifted only where there is some room again, so that it does not go back and forth. */
+/** The stage that follows from what is used. */
+export function nextStage({ spec, engine }: Cluster, used: number | null, before: Stage): Stage {
+  if (spec.replica_of !== null) return 'none';
+  return used === null ? before : stageFor(used / (spec.storage_gb * engine.gigabyteBytes), before);
+}
+
+/**
+ * `share` of the storage that is used. Lifted only where there is some room again, so that it does not go back and
+ * forth.
+ */
 export function stageFor(share: number, before: Stage): Stage {
   if (share >= beyond) return 'hard';
   if (share >= 1) return before === 'hard' ? 'hard' : 'soft';

@@ -1,11 +1,11 @@
-// To another major version: a server aside with empty data takes what the old one dumps, while nobody but the platform can
-// reach either. The old data stay until the new server answers, and come back when anything fails.
+// To another major version: a server aside with empty data takes what the old one dumps, while nobody but the platform
+// can reach either. The old data stay until the new server answers, and come back when anything fails.
 import path from 'node:path';
 import { CommandFailed } from '../../command';
 import { DriverError, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { removeTree, ownerOf, writeNote } from '../server_directory';
-import { isReplacing, replaceData } from '../replacement';
+import { removeTree, ownerOf, writeNote } from '../../hosted_server/server_directory';
+import { isReplacing, replaceData } from '../../hosted_server/replacement';
 import { majorOf, systemIdentifierOf, type Cluster } from './cluster';
 import { configure } from './configuration';
 import { connectionOf, makeDirectories, initialize } from './data';

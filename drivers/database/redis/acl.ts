@@ -1,7 +1,7 @@
 // Who may do what in a Redis or Valkey server. The default user is off. The platform's own user bears the id of the
 // server in its name, so that to log in is to know the server.
 import { createHash } from 'node:crypto';
-import type { ServerSpec, ServerUser } from '../../database';
+import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../driver';
 
 /** `rules` as ACL SETUSER takes them. */
@@ -46,7 +46,7 @@ export function followerOf(id: string): string {
 }
 
 /** All accounts that should be there, those of the platform first. @throws DriverError invalid */
-export function accountsOf(spec: ServerSpec): Account[] {
+export function accountsOf(spec: DatabaseServer): Account[] {
   const admin = [...everything, '+@all'];
   const follower = ['-@all', '+psync', '+replconf', '+ping'];
   return [
@@ -59,7 +59,7 @@ export function accountsOf(spec: ServerSpec): Account[] {
 }
 
 /** Lines of the configuration; the server keeps hashes only, and so do we. */
-export function aclLines(spec: ServerSpec): string[] {
+export function aclLines(spec: DatabaseServer): string[] {
   return ['user default off', ...accountsOf(spec).map(({ username, rules }) => `user ${username} ${rules.join(' ')}`)];
 }
 

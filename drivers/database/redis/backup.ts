@@ -2,14 +2,14 @@
 import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { BackupMade, RestoreFrom, ServerSpec } from '../../database';
+import type { BackupMade, RestoreFrom, DatabaseServer } from '../../database';
 import { run } from '../../command';
 import { DriverError, checkpoint } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { copyFile, makeBackup, requireBackup } from '../backups';
-import { requireServerDirectory, type ServerDirectory, type Owner } from '../server_directory';
-import { retryUntilReady } from '../readiness';
-import { dataOwner, replaceData } from '../replacement';
+import { copyFile, makeBackup, requireBackup } from '../../hosted_server/backups';
+import { requireServerDirectory, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';
+import { retryUntilReady } from '../../hosted_server/readiness';
+import { dataOwner, replaceData } from '../../hosted_server/replacement';
 import { fieldsOf, withServer, type SendCommand } from './connection';
 import { waitUntilReady, programOf, start, stop, type RedisContext } from './server';
 
@@ -18,7 +18,7 @@ const pollEveryMs = 100;
 
 export async function backup(
   engine: RedisContext,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   backupId: string,
   ctx: DriverContext,
 ): Promise<BackupMade> {
@@ -43,7 +43,7 @@ export async function backup(
 /** @throws DriverError unsupported for a point in time, invalid where the server does not start with the data */
 export async function restore(
   engine: RedisContext,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   from: RestoreFrom,
   ctx: DriverContext,
 ): Promise<void> {
@@ -67,10 +67,13 @@ export async function restore(
   );
 }
 
-/** Works on a copy, for the older server does not read what the newer one has written. @throws DriverError unsupported, invalid */
+/**
+ * Works on a copy, for the older server does not read what the newer one has written. @throws DriverError unsupported,
+ * invalid
+ */
 export async function upgrade(
   engine: RedisContext,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   fromVersion: string,
   ctx: DriverContext,
 ): Promise<void> {
@@ -91,8 +94,8 @@ export async function upgrade(
 
 interface Change {
   key: string;
-  now: ServerSpec;
-  before: ServerSpec;
+  now: DatabaseServer;
+  before: DatabaseServer;
   fill: (temporary: string) => Promise<void>;
 }
 
@@ -117,8 +120,8 @@ async function replace(
   if (!now.running) await stop(engine, now.id, ctx);
 }
 
-// With an append-only file the server reads nothing else. Since 7.0 it is a directory whose first part may be a snapshot;
-// before, a file that may begin with one.
+// With an append-only file the server reads nothing else. Since 7.0 it is a directory whose first part may be a
+// snapshot; before, a file that may begin with one.
 async function writeAppendOnlyFile(
   temporary: string,
   file: string,

@@ -1,8 +1,8 @@
 // What a server reads at its start. It is written anew each time; nothing of it is edited by the server.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { ServerSpec } from '../../database';
-import { socketOf, type ServerDirectory } from '../server_directory';
+import type { DatabaseServer } from '../../database';
+import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
 import { aclLines, followerOf } from './acl';
 
 const mebibyte = 1 << 20;
@@ -18,15 +18,16 @@ export const fileNames = {
  * Bytes for data, of the memory of the package: the rest is for the process itself, for pages that change while a child
  * writes them to disk, and for what connections have in flight.
  */
-export function dataMemoryBytes(spec: ServerSpec): number {
+export function dataMemoryBytes(spec: DatabaseServer): number {
   return Math.floor(spec.size.memory_mb * 0.7) * mebibyte;
 }
 
 /**
  * Without users and passwords: what can only be changed by a restart. `version` as the server says it, e.g. 7.0.15.
- * noeviction: a database does not lose what was written to it; keys that may go have an expiry, which their owner gives.
+ * noeviction: a database does not lose what was written to it; keys that may go have an expiry, which their owner
+ * gives.
  */
-export function settings(spec: ServerSpec, serverDirectory: ServerDirectory, engineVersion: string): string[] {
+export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory, engineVersion: string): string[] {
   const major = Number(engineVersion.split('.')[0]);
   const quotedPath = (name: string) => quoted(path.join(serverDirectory.conf, name));
   return [
@@ -74,7 +75,7 @@ export function settings(spec: ServerSpec, serverDirectory: ServerDirectory, eng
 }
 
 /** With users and passwords. */
-export function configuration(spec: ServerSpec, serverDirectory: ServerDirectory, engineVersion: string): string {
+export function configuration(spec: DatabaseServer, serverDirectory: ServerDirectory, engineVersion: string): string {
   const secret = spec.replica_of === null ? [] : [`masterauth ${quoted(spec.replica_of.password)}`];
   return [...settings(spec, serverDirectory, engineVersion), ...secret, ...aclLines(spec), ''].join('\n');
 }
@@ -83,15 +84,15 @@ export function quoted(text: string): string {
   return `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
 
-// Sources from elsewhere come through the access proxy, which takes the other addresses of the host. The sign - (since 6.2) means:
-// where the host has it.
+// Sources from elsewhere come through the access proxy, which takes the other addresses of the host. The sign - (since
+// 6.2) means: where the host has it.
 function loopback(engineVersion: string): string {
   const [major = 0, minor = 0] = engineVersion.split('.').map(Number);
   return major > 6 || (major === 6 && minor >= 2) ? '127.0.0.1 -::1' : '127.0.0.1';
 }
 
 // The certificate of the primary is trusted by itself, one of a public authority as everywhere.
-function following({ replica_of }: ServerSpec, serverDirectory: ServerDirectory): string[] {
+function following({ replica_of }: DatabaseServer, serverDirectory: ServerDirectory): string[] {
   if (replica_of === null) return [];
   const authorities = ['/etc/ssl/certs'].filter((directory) => existsSync(directory));
   return [

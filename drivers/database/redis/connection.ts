@@ -1,18 +1,18 @@
 // Words with a server, over its socket, as the platform's own user.
 import { memoize } from '../../../core/memoize';
-import type { ServerSpec } from '../../database';
+import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { socketOf, type ServerDirectory } from '../server_directory';
-import { NotReady } from '../readiness';
+import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
+import { NotReady } from '../../hosted_server/readiness';
 import { adminOf } from './acl';
 
 /** One command and its answer. */
 export type SendCommand = (...words: string[]) => Promise<unknown>;
 
 const answerWithinMs = 5_000;
-// Only where there is such a server: the package takes a tenth of a start. And createClient makes a class with all commands
-// each time, which takes longer than all that is said; a copy shares it.
+// Only where there is such a server: the package takes a tenth of a start. And createClient makes a class with all
+// commands each time, which takes longer than all that is said; a copy shares it.
 const template = memoize(async () =>
   (await import('@redis/client')).createClient({ RESP: 2, disableClientInfo: true }),
 );
@@ -25,7 +25,7 @@ const notReadyPattern =
  */
 export async function withServer<T>(
   serverDirectory: ServerDirectory,
-  spec: Pick<ServerSpec, 'id' | 'admin_password'>,
+  spec: Pick<DatabaseServer, 'id' | 'admin_password'>,
   work: (send: SendCommand) => Promise<T>,
   ctx: DriverContext,
 ): Promise<T> {

@@ -1,19 +1,29 @@
-// Redis and Valkey: one process for each database. The default user is off, tenants come over TLS, the platform by a socket.
+// Redis and Valkey: one process for each database. The default user is off, tenants come over TLS, the platform by a
+// socket.
 import path from 'node:path';
 import type { EngineFound } from '../../../core/host_facts';
-import type { EngineDriver, ServerMetrics, ObservedServer, ServerSpec } from '../../database';
+import {
+  serverOf,
+  type DatabaseServer,
+  type EngineCapabilities,
+  type EngineDriver,
+  type ObservedServer,
+  type ServerMetrics,
+  type ServerSpec,
+} from '../../database';
 import { asDriverErrors } from '../../driver';
 import type { DriverContext } from '../../driver';
+import { proxyDifference } from '../../hosted_server/access_proxy';
+import { openBackup, removeBackup } from '../../hosted_server/backups';
+import { hostedServer, type Inspected, type ServerSteps } from '../../hosted_server/driver';
+import { requireServerDirectory, type ServerDirectory } from '../../hosted_server/server_directory';
+import { runTask, stateOf, unitOf } from '../../hosted_server/unit';
 import type { RuntimeDriver } from '../../runtime';
-import { openBackup, removeBackup } from '../backups';
-import { proxyDifference } from '../access_proxy';
-import { ensureServer, nothingObserved, observeServer, removeServer, versionsOf } from '../proxied_server';
-import { listServerDirectories, requireServerDirectory, type ServerDirectory } from '../server_directory';
-import { runTask, stateOf, unitOf } from '../unit';
+import { ensureServer, fingerprintOf, inspectServer, nothingObserved, seriesOf, stopEverything } from '../proxied';
 import { backup, restore, upgrade } from './backup';
 import { fieldsOf, withServer } from './connection';
-import { outdated, programOf, renewCertificate, start, stop, type RedisContext } from './server';
-import { ensureRole, ensureStorage, ensureUsers, inspectServer } from './reconcile';
+import { ensureRole, ensureStorage, ensureUsers, inspectServer as inspectServerState } from './reconcile';
+import { outdated, productOf, programOf, renewCertificate, start, stop, type RedisContext } from './server';
 
 export interface RedisOptions {
   runtime: RuntimeDriver;
@@ -28,70 +38,81 @@ export interface RedisOptions {
   publicAddresses?: string[];
 }
 
-export function openRedis({ publicAddresses, gigabyteBytes = 2 ** 30, ...options }: RedisOptions): EngineDriver {
-  const { engine: name, runtime, found } = options;
+export function openRedis({ engine: name, found, ...options }: RedisOptions): EngineDriver {
   const engine: RedisContext = {
-    runtime,
+    runtime: options.runtime,
     directory: path.resolve(options.directory),
     name,
     found,
-    gigabyteBytes,
-    publicAddresses: publicAddresses ?? null,
+    gigabyteBytes: options.gigabyteBytes ?? 2 ** 30,
+    publicAddresses: options.publicAddresses ?? null,
   };
+  return { ...hostedServer(stepsOf(engine)), name, ...capabilitiesOf(engine) };
+}
+
+function stepsOf(engine: RedisContext): ServerSteps<ServerSpec, ObservedServer> {
   return {
-    engine: name,
-    versions: () => Promise.resolve(versionsOf(found)),
-    observe: (spec, ctx) =>
-      asDriverErrors(() =>
-        observeServer(engine, spec, (serverDirectory) => observeRunning(engine, serverDirectory, spec, ctx)),
-      ),
-    ensure: (spec, ctx) => asDriverErrors(() => ensure(engine, spec, ctx)),
-    remove: (id, ctx) => asDriverErrors(() => removeServer(engine, id, stop, ctx)),
-    list: () => asDriverErrors(() => listServerDirectories(engine)),
-    backup: (spec, backupId, ctx) => asDriverErrors(() => backup(engine, spec, backupId, ctx)),
+    context: engine,
+    fingerprint: () => fingerprintOf(productOf[engine.name], seriesOf(engine.found)),
+    inspect: (serverDirectory, r, ctx) => {
+      const server = serverOf(r);
+      return inspectServer(engine, server, () => inspectRunning(engine, serverDirectory, server, ctx));
+    },
+    ensure: (r, _obs, ctx) => ensure(engine, serverOf(r), ctx),
+    stop: (id, ctx) => stopEverything(engine, id, stop, ctx),
+    readLog: (id, position) => engine.runtime.readLog(unitOf(id), position),
+  };
+}
+
+function capabilitiesOf(engine: RedisContext): EngineCapabilities {
+  return {
+    versions: () => Promise.resolve(seriesOf(engine.found)),
+    metrics: (r, ctx) => asDriverErrors(() => metrics(engine, serverOf(r), ctx)),
+    backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(engine, serverId, backupId, ctx)),
     openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(engine, serverId, backupId)),
     window: () => Promise.resolve(null),
-    restore: (spec, from, ctx) => asDriverErrors(() => restore(engine, spec, from, ctx)),
-    upgrade: (spec, fromVersion, ctx) => asDriverErrors(() => upgrade(engine, spec, fromVersion, ctx)),
-    promote: (spec, ctx) => asDriverErrors(async () => void (await ensure(engine, { ...spec, replica_of: null }, ctx))),
-    metrics: (spec, ctx) => asDriverErrors(() => metrics(engine, spec, ctx)),
-    readLog: (id, position) => runtime.readLog(unitOf(id), position),
+    restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
+    upgrade: (r, fromVersion, ctx) => asDriverErrors(() => upgrade(engine, serverOf(r), fromVersion, ctx)),
+    promote: (r, ctx) =>
+      asDriverErrors(async () => void (await ensure(engine, { ...serverOf(r), replica_of: null }, ctx))),
   };
 }
 
-async function observeRunning(
+async function inspectRunning(
   engine: RedisContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  server: DatabaseServer,
   ctx: DriverContext,
-): Promise<ObservedServer> {
-  const change = await outdated(engine, serverDirectory, spec);
+): Promise<Inspected<ObservedServer>> {
+  const change = await outdated(engine, serverDirectory, server);
   // It may have been started with another password of ours.
-  if (change === 'settings') return { ...nothingObserved, state: 'running', differs: change };
-  const live = await withServer(
+  if (change === 'settings') return { observed: { ...nothingObserved, state: 'running' }, diff: change };
+  const current = await withServer(
     serverDirectory,
-    spec,
-    (send) => inspectServer(engine, serverDirectory, spec, send),
+    server,
+    (send) => inspectServerState(engine, serverDirectory, server, send),
     ctx,
   );
-  const differs = [
-    spec.running ? null : 'running',
+  const diff = [
+    server.running ? null : 'it should not run',
     change,
-    live.differs,
-    await proxyDifference(engine, serverDirectory, spec),
+    current.differs,
+    await proxyDifference(engine, serverDirectory, server),
   ].filter((one) => one !== null);
   return {
-    state: 'running',
-    differs: differs.length === 0 ? null : differs.join(', '),
-    storage_used_bytes: live.storageUsedBytes,
-    full: live.full,
-    replication_lag_seconds: live.lagSeconds,
-    reason: null,
+    observed: {
+      state: 'running',
+      storage_used_bytes: current.storageUsedBytes,
+      full: current.full,
+      replication_lag_seconds: current.lagSeconds,
+      reason: null,
+    },
+    diff: diff.length === 0 ? null : diff.join(', '),
   };
 }
 
-async function ensure(engine: RedisContext, spec: ServerSpec, ctx: DriverContext): Promise<{ requeueMs?: number }> {
+async function ensure(engine: RedisContext, spec: DatabaseServer, ctx: DriverContext): Promise<{ requeueMs?: number }> {
   programOf(engine, spec.version);
   // Its first task gives the data directory to its user.
   const setUp = (data: string) => runTask(engine, spec, 'setup', data, { command: ':', threads: 16 }, ctx);
@@ -106,7 +127,7 @@ async function ensure(engine: RedisContext, spec: ServerSpec, ctx: DriverContext
 async function run(
   engine: RedisContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   ctx: DriverContext,
 ): Promise<void> {
   const { state } = await stateOf(engine, spec.id);
@@ -126,7 +147,7 @@ async function run(
   );
 }
 
-async function metrics(engine: RedisContext, spec: ServerSpec, ctx: DriverContext): Promise<ServerMetrics> {
+async function metrics(engine: RedisContext, spec: DatabaseServer, ctx: DriverContext): Promise<ServerMetrics> {
   const serverDirectory = await requireServerDirectory(engine, spec.id);
   const info = await withServer(serverDirectory, spec, async (send) => fieldsOf(await send('INFO')), ctx);
   const { handle } = await stateOf(engine, spec.id);

@@ -1,6 +1,12 @@
 // What a running server is brought to without a restart: users, role, room on its disk.
-import type { ServerSpec } from '../../database';
-import { readNote, usedBytes, writeNote, type EngineContext, type ServerDirectory } from '../server_directory';
+import type { DatabaseServer } from '../../database';
+import {
+  readNote,
+  usedBytes,
+  writeNote,
+  type EngineContext,
+  type ServerDirectory,
+} from '../../hosted_server/server_directory';
 import { createHash } from 'node:crypto';
 import { accountsOf, followerOf } from './acl';
 import { dataMemoryBytes } from './config';
@@ -33,7 +39,7 @@ const rewriteShare = 0.5;
 export async function inspectServer(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   send: SendCommand,
 ): Promise<ServerState> {
   const used = await usedBytes(serverDirectory.data);
@@ -54,7 +60,7 @@ export async function inspectServer(
 
 export async function ensureUsers(
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   send: SendCommand,
 ): Promise<void> {
   if (!(await usersDiffer(serverDirectory, spec, send))) return;
@@ -78,7 +84,7 @@ export async function ensureUsers(
 }
 
 /** Follows its primary, or nobody. */
-export async function ensureRole(spec: ServerSpec, send: SendCommand): Promise<void> {
+export async function ensureRole(spec: DatabaseServer, send: SendCommand): Promise<void> {
   const role = fieldsOf(await send('INFO', 'replication'));
   if (!(await roleDiffers(spec, role, send))) return;
   if (spec.replica_of === null) return void (await send('REPLICAOF', 'NO', 'ONE'));
@@ -91,7 +97,7 @@ export async function ensureRole(spec: ServerSpec, send: SendCommand): Promise<v
 export async function ensureStorage(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   send: SendCommand,
 ): Promise<void> {
   const used = await usedBytes(serverDirectory.data);
@@ -113,7 +119,10 @@ export function lagOf(role: Map<string, string>): number | null {
   return Number.isNaN(seconds) || seconds < 0 ? null : Math.max(0, seconds - 1);
 }
 
-/** What was deleted leaves the file when that is written anew; a closed server grows by nothing that would make Redis do so itself. */
+/**
+ * What was deleted leaves the file when that is written anew; a closed server grows by nothing that would make Redis do
+ * so itself.
+ */
 async function rewriteFile(serverDirectory: ServerDirectory, closed: boolean, send: SendCommand): Promise<void> {
   const state = fieldsOf(await send('INFO', 'persistence'));
   if (state.get('aof_rewrite_in_progress') !== '0') return;
@@ -131,15 +140,15 @@ async function isClosed(send: SendCommand): Promise<boolean> {
   return value === noGrowth;
 }
 
-function mustClose(engine: EngineContext, spec: ServerSpec, used: number, closed: boolean): boolean {
+function mustClose(engine: EngineContext, spec: DatabaseServer, used: number, closed: boolean): boolean {
   return used > limitOf(engine, spec) * (closed ? reopenShare : 1);
 }
 
-function limitOf(engine: EngineContext, { storage_gb }: ServerSpec): number {
+function limitOf(engine: EngineContext, { storage_gb }: DatabaseServer): number {
   return storage_gb * engine.gigabyteBytes;
 }
 
-async function roleDiffers(spec: ServerSpec, role: Map<string, string>, send: SendCommand): Promise<boolean> {
+async function roleDiffers(spec: DatabaseServer, role: Map<string, string>, send: SendCommand): Promise<boolean> {
   if (spec.replica_of === null) return role.get('role') !== 'master';
   const [, password] = (await send('CONFIG', 'GET', 'masterauth')) as string[];
   return (
@@ -150,12 +159,16 @@ async function roleDiffers(spec: ServerSpec, role: Map<string, string>, send: Se
 }
 
 // Rules are written differently by each version of the server; so what it made of them is remembered.
-async function usersDiffer(serverDirectory: ServerDirectory, spec: ServerSpec, send: SendCommand): Promise<boolean> {
+async function usersDiffer(
+  serverDirectory: ServerDirectory,
+  spec: DatabaseServer,
+  send: SendCommand,
+): Promise<boolean> {
   const note = await readNote<UsersNote>(serverDirectory, 'users');
   return note?.desired !== desiredDigestOf(spec) || note.observed !== (await foundUsers(send));
 }
 
-function desiredDigestOf(spec: ServerSpec): string {
+function desiredDigestOf(spec: DatabaseServer): string {
   return digest(JSON.stringify(accountsOf(spec)));
 }
 

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { EngineFound } from '../../../core/host_facts';
-import type { ServerSpec } from '../../database';
+import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import type { ProxyContext } from '../access_proxy';
+import type { ProxyContext } from '../../hosted_server/access_proxy';
 import {
   writeFileFor,
   serverDirectoryOf,
@@ -16,9 +16,9 @@ import {
   writeNote,
   type EngineContext,
   type ServerDirectory,
-} from '../server_directory';
-import { waitForAnswer } from '../readiness';
-import { startServer, stopServer } from '../unit';
+} from '../../hosted_server/server_directory';
+import { waitForAnswer } from '../../hosted_server/readiness';
+import { startServer, stopServer } from '../../hosted_server/unit';
 import { configuration, fileNames, settings } from './config';
 import { withServer, type SendCommand } from './connection';
 
@@ -35,7 +35,7 @@ interface Started {
 }
 
 const graceMs = 20_000;
-const productOf = { redis: 'Redis', valkey: 'Valkey' } as const;
+export const productOf = { redis: 'Redis', valkey: 'Valkey' } as const;
 
 /** The program of the spec's version. @throws DriverError unsupported */
 export function programOf(engine: RedisContext, version: string): EngineFound {
@@ -49,7 +49,7 @@ export function programOf(engine: RedisContext, version: string): EngineFound {
 export async function start(
   engine: RedisContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   ctx: DriverContext,
 ): Promise<void> {
   const { path: program, version } = programOf(engine, spec.version);
@@ -82,7 +82,7 @@ export async function stop(engine: EngineContext, id: string, ctx: DriverContext
 export function waitUntilReady(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   ctx: DriverContext,
 ): Promise<void> {
   return waitForAnswer(engine, spec.id, () => withServer(serverDirectory, spec, (send) => send('PING'), ctx), ctx);
@@ -92,7 +92,7 @@ export function waitUntilReady(
 export async function outdated(
   engine: RedisContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
 ): Promise<'settings' | 'certificate' | null> {
   const now = await readNote<Started>(serverDirectory, 'started');
   const wanted = await startedWith(engine, serverDirectory, spec);
@@ -100,11 +100,13 @@ export async function outdated(
   return now.certificate === wanted.certificate ? null : 'certificate';
 }
 
-/** Replaces the certificates of the running server: its own, and for a replica that of its primary. Connections go on. */
+/**
+ * Replaces the certificates of the running server: its own, and for a replica that of its primary. Connections go on.
+ */
 export async function renewCertificate(
   engine: RedisContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: DatabaseServer,
   send: SendCommand,
 ): Promise<void> {
   await writeCertificates(engine, serverDirectory, spec);
@@ -126,7 +128,7 @@ export async function renewCertificate(
 async function writeCertificates(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
-  { tls, replica_of: primary }: ServerSpec,
+  { tls, replica_of: primary }: DatabaseServer,
 ): Promise<void> {
   const owner = await ownerOf(serverDirectory);
   await writeFileFor(path.join(serverDirectory.conf, fileNames.certificate), tls.certificate, owner);
@@ -147,7 +149,11 @@ async function certificateOf(engine: EngineContext, primaryId: string): Promise<
   }
 }
 
-async function startedWith(engine: RedisContext, serverDirectory: ServerDirectory, spec: ServerSpec): Promise<Started> {
+async function startedWith(
+  engine: RedisContext,
+  serverDirectory: ServerDirectory,
+  spec: DatabaseServer,
+): Promise<Started> {
   const { version } = programOf(engine, spec.version);
   const authority = spec.replica_of === null ? '' : await certificateOf(engine, spec.replica_of.server_id);
   // The role is changed live, and so is what a primary once was.

@@ -16,7 +16,10 @@ const pollEveryMs = 50;
 // What takes longer is waited for by further steps.
 const startWithinMs = 5_000;
 
-/** Waits until `ask` gets an answer. @throws NotReady after a while @throws DriverError transient when the server has ended */
+/**
+ * Waits until `ask` gets an answer. @throws NotReady after a while @throws DriverError transient when the server has
+ * ended
+ */
 export async function waitForAnswer(
   engine: EngineContext,
   id: string,

@@ -1,13 +1,14 @@
 // Public endpoints: the servers listen on the loopback interface only. Where a database has allowed sources, a small
 // program takes its port on the other addresses of the host, and lets connections from these networks through, as they
-// are: TLS ends in the server. It is a unit of its own, `<id>.proxy`, so it outlives the control plane as the server does.
-// New sources are read within a second, without a restart; who is no longer allowed is disconnected.
+// are: TLS ends in the server. It is a unit of its own, `<id>.proxy`, so it outlives the control plane as the server
+// does. New sources are read within a second, without a restart; who is no longer allowed is disconnected.
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import ipaddr from 'ipaddr.js';
-import type { ServerSpec } from '../database';
+import type { HostedServerSpec } from '../hosted_server';
 import { DriverError } from '../driver';
+import { shellQuoted } from './driver';
 import type { DriverContext } from '../driver';
 import {
   writeFileFor,
@@ -19,10 +20,16 @@ import {
   type ServerDirectory,
 } from './server_directory';
 
-/** `publicAddresses`: of this host, on which public endpoints are reached; null = all that are not of the loopback interface. */
+/**
+ * `publicAddresses`: of this host, on which public endpoints are reached; null = all that are not of the loopback
+ * interface.
+ */
 export interface ProxyContext extends EngineContext {
   publicAddresses: string[] | null;
 }
+
+/** What it must know of the server. */
+export type ProxiedServer = HostedServerSpec & { id: string; size: { max_connections: number } };
 
 interface Rules {
   port: number;
@@ -39,7 +46,7 @@ const limits = { memory_mb: 128, cpus: 1, processes: 64, time_ms: null, output_b
 export async function proxyDifference(
   engine: ProxyContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: ProxiedServer,
 ): Promise<'access proxy' | null> {
   const wanted = isDesired(spec);
   if (wanted !== (await isRunning(engine, spec.id))) return 'access proxy';
@@ -52,7 +59,7 @@ export async function proxyDifference(
 export async function ensureProxy(
   engine: ProxyContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: ProxiedServer,
   ctx: DriverContext,
 ): Promise<void> {
   if ((await proxyDifference(engine, serverDirectory, spec)) === null) return;
@@ -74,7 +81,7 @@ export async function stopProxy(engine: EngineContext, id: string, ctx: DriverCo
 async function startProxy(
   engine: ProxyContext,
   serverDirectory: ServerDirectory,
-  spec: ServerSpec,
+  spec: ProxiedServer,
   ctx: DriverContext,
 ): Promise<void> {
   const directory = path.join(serverDirectory.path, 'proxy');
@@ -88,7 +95,7 @@ async function startProxy(
       kind: 'service',
       directory,
       root_directory: '.',
-      command: `exec ${quoted(node)} --max-old-space-size=48 access_proxy.js ${quoted(path.join(serverDirectory.conf, fileName))}`,
+      command: `exec ${shellQuoted(node)} --max-old-space-size=48 access_proxy.js ${shellQuoted(path.join(serverDirectory.conf, fileName))}`,
       mounts: [{ source: serverDirectory.conf, target: serverDirectory.conf }],
       env: {},
       tenant: spec.tenant,
@@ -104,11 +111,11 @@ async function isRunning(engine: EngineContext, id: string): Promise<boolean> {
   return handle !== null && (await engine.runtime.inspect(handle)).state === 'running';
 }
 
-function isDesired(spec: ServerSpec): boolean {
+function isDesired(spec: ProxiedServer): boolean {
   return spec.running && spec.allowed_sources.length > 0;
 }
 
-function rulesOf(engine: ProxyContext, spec: ServerSpec): Rules {
+function rulesOf(engine: ProxyContext, spec: ProxiedServer): Rules {
   const wrong = spec.allowed_sources.find((source) => !ipaddr.isValidCIDR(source));
   if (wrong !== undefined)
     throw new DriverError('invalid', `The source ${JSON.stringify(wrong)} is not a network in CIDR notation.`);
@@ -120,7 +127,7 @@ function rulesOf(engine: ProxyContext, spec: ServerSpec): Rules {
   };
 }
 
-function digestOf(engine: ProxyContext, spec: ServerSpec): string {
+function digestOf(engine: ProxyContext, spec: ProxiedServer): string {
   return createHash('sha256')
     .update(JSON.stringify([rulesOf(engine, spec), program]))
     .digest('hex');
@@ -128,10 +135,6 @@ function digestOf(engine: ProxyContext, spec: ServerSpec): string {
 
 function unitOf(id: string): string {
   return `${id}.proxy`;
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 // Addresses of the host come and go: they are looked for every ten seconds.

@@ -1,10 +1,10 @@
-// Backups: <directory>/backups/<server id>/<backup id>/ with one file and manifest.json beside it. Made under a temporary
-// name and renamed when whole. They belong to us and are read by nobody else.
+// Backups: <directory>/backups/<server id>/<backup id>/ with one file and manifest.json beside it. Made under a
+// temporary name and renamed when whole. They belong to us and are read by nobody else.
 import { randomBytes } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
 import { mkdir, open, readFile, readdir, rename, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { BackupMade } from '../database';
+import type { BackupMade } from '../hosted_server';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
 import { absentIsNull, removeTree, requireName, type EngineContext, type Owner } from './server_directory';
@@ -32,7 +32,10 @@ export async function requireBackup(engine: EngineContext, serverId: string, bac
   return backup;
 }
 
-/** Finds the backup, or makes it: `fill` writes the file at the path that it is given and answers what the manifest should say. */
+/**
+ * Finds the backup, or makes it: `fill` writes the file at the path that it is given and answers what the manifest
+ * should say.
+ */
 export async function makeBackup(
   engine: EngineContext,
   serverId: string,
@@ -83,7 +86,9 @@ export async function openBackup(
   return { stream: createReadStream(file), file_name: `${serverId}-${backupId}${path.extname(file)}` };
 }
 
-/** Copies a file whole, without following a link that its owner may have put in its place. `owner`: whose the copy is. */
+/**
+ * Copies a file whole, without following a link that its owner may have put in its place. `owner`: whose the copy is.
+ */
 export async function copyFile(from: string, to: string, owner: Owner | null, ctx: DriverContext): Promise<void> {
   const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW);
   const target = await open(

@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
-import type { ServerSpec } from '../database';
 import type { Handle, UnitSpec, UnitState } from '../runtime';
 import type { EngineContext, ServerDirectory } from './server_directory';
 
@@ -19,7 +18,11 @@ export interface Program {
 }
 
 /** What the runtime must know of the server. */
-export type UnitOwner = Pick<ServerSpec, 'id' | 'tenant' | 'size'>;
+export interface UnitOwner {
+  id: string;
+  tenant: number;
+  size: { memory_mb: number; cpus: number; max_connections: number };
+}
 
 export function unitOf(id: string): string {
   return `${id}.server`;
@@ -46,7 +49,10 @@ export async function startServer(
   );
 }
 
-/** Stops the server; stopped is success. Killed after the grace time: all engines take that, and recover at the next start. */
+/**
+ * Stops the server; stopped is success. Killed after the grace time: all engines take that, and recover at the next
+ * start.
+ */
 export async function stopServer(
   engine: EngineContext,
   id: string,
@@ -58,7 +64,9 @@ export async function stopServer(
   await engine.runtime.destroy(unitOf(id), ctx);
 }
 
-/** Runs a program to its end in `directory`, which becomes its user's. @throws DriverError transient with its last line */
+/**
+ * Runs a program to its end in `directory`, which becomes its user's. @throws DriverError transient with its last line
+ */
 export async function runTask(
   engine: EngineContext,
   spec: UnitOwner,

@@ -10,13 +10,16 @@ import path from 'node:path';
 import { run } from '../command';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
-import type { EngineId } from '../database';
 import type { RuntimeDriver } from '../runtime';
 
-/** What a driver of an engine works with. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of tests. */
+/**
+ * What a driver of hosted servers works with. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of
+ * tests.
+ */
 export interface EngineContext {
   directory: string;
-  name: EngineId | 'pgbouncer' | 'haproxy';
+  /** Of the driver: the mark in what belongs to it. */
+  name: string;
   runtime: RuntimeDriver;
   gigabyteBytes: number;
 }

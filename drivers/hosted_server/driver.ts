@@ -1,0 +1,96 @@
+// The shape that all drivers of hosted servers have: what a program differs in are its steps, given to hostedServer().
+import { DriverError, asDriverErrors, checkpoint } from '../driver';
+import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
+import type { HostedServerDriver, HostedServerSpec, ObservedHostedServer } from '../hosted_server';
+import type { LogChunk } from '../runtime';
+import {
+  findServerDirectory,
+  listServerDirectories,
+  removeServerDirectory,
+  type EngineContext,
+  type ServerDirectory,
+} from './server_directory';
+
+/** What a server is, and what `ensure` would still do, in words for the operator; null = nothing. */
+export interface Inspected<O> {
+  observed: O;
+  diff: string | null;
+}
+
+export interface ServerSteps<S extends HostedServerSpec, O extends ObservedHostedServer> {
+  context: EngineContext;
+  fingerprint(): Promise<Fingerprint>;
+  /** Of a server whose directory is ours. @throws DriverError conflict where another server answers in its place */
+  inspect(serverDirectory: ServerDirectory, r: Desired<S>, ctx: DriverContext): Promise<Inspected<O>>;
+  /** As ResourceDriver.ensure. */
+  ensure(r: Desired<S>, obs: Observation<O>, ctx: DriverContext): Promise<{ requeueMs?: number }>;
+  /** Ends all processes of the server, those of interrupted calls included. */
+  stop(id: string, ctx: DriverContext): Promise<void>;
+  readLog(id: string, position: string | null): Promise<LogChunk>;
+}
+
+export function hostedServer<S extends HostedServerSpec, O extends ObservedHostedServer>(
+  steps: ServerSteps<S, O>,
+): HostedServerDriver<S, O> {
+  const { context } = steps;
+  return {
+    name: context.name,
+    fingerprint: () => steps.fingerprint(),
+    observe: (r, ctx) => asDriverErrors(() => observe(steps, r, ctx)),
+    ensure: (r, obs, ctx) => asDriverErrors(() => ensure(steps, r, obs, ctx)),
+    remove: (r, _obs, ctx) => asDriverErrors(() => remove(steps, r.id, ctx)),
+    forget: (id, ctx) => asDriverErrors(() => remove(steps, id, ctx)),
+    async *list() {
+      for (const id of await asDriverErrors(() => listServerDirectories(context)))
+        yield { ref: { driver: context.name, name: id }, owner_id: id };
+    },
+    readLog: (id, position) => asDriverErrors(() => steps.readLog(id, position)),
+  };
+}
+
+/** A word of a command line. */
+export function shellQuoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+async function observe<S extends HostedServerSpec, O extends ObservedHostedServer>(
+  steps: ServerSteps<S, O>,
+  r: Desired<S>,
+  ctx: DriverContext,
+): Promise<Observation<O>> {
+  checkpoint(ctx);
+  const serverDirectory = await findServerDirectory(steps.context, r.id);
+  if (serverDirectory === 'absent') return { state: 'absent' };
+  if (serverDirectory === 'foreign') return { state: 'foreign', detail: 'Something else has the name of this server.' };
+  try {
+    const { observed, diff } = await steps.inspect(serverDirectory, r, ctx);
+    const upToDate = diff === null && observed.state === (r.spec.running ? 'running' : 'stopped');
+    return { state: 'present', observed, upToDate, ...(diff !== null && { diff }) };
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.reason !== 'conflict') throw error;
+    return { state: 'foreign', detail: error.message };
+  }
+}
+
+async function ensure<S extends HostedServerSpec, O extends ObservedHostedServer>(
+  steps: ServerSteps<S, O>,
+  r: Desired<S>,
+  obs: Observation<O>,
+  ctx: DriverContext,
+): Promise<Ensured> {
+  checkpoint(ctx);
+  const { requeueMs } = await steps.ensure(r, obs, ctx);
+  checkpoint(ctx);
+  return { ref: { driver: steps.context.name, name: r.id }, ...(requeueMs !== undefined && { requeueMs }) };
+}
+
+async function remove<S extends HostedServerSpec, O extends ObservedHostedServer>(
+  { context, stop }: ServerSteps<S, O>,
+  id: string,
+  ctx: DriverContext,
+): Promise<void> {
+  checkpoint(ctx);
+  if ((await findServerDirectory(context, id)) === 'foreign') return;
+  await stop(id, ctx);
+  await removeServerDirectory(context, id, ctx);
+}

@@ -1,0 +1,117 @@
+// A fixture of the suite for a database engine: files, units and processes of its servers, rows or keys that must survive.
+import { chmodSync, mkdtempSync } from 'node:fs';
+import { lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EngineId, ObservedServer, ServerSpec } from '../../drivers/database';
+import type { Desired } from '../../drivers/driver';
+import { newCertificate } from '../support/database_server';
+import { processesWith, signalAll } from '../support/processes';
+import { openEngine } from './engines';
+import type { ResourceFixture } from './resource_driver';
+
+/** What a client of the engine puts into a server, and finds there again. */
+export interface EngineClient {
+  write(server: Desired<ServerSpec>): Promise<void>;
+  check(server: Desired<ServerSpec>): Promise<void>;
+}
+
+/** `program`: of the server, as it stands in the list of processes. `firstPort`: below the ports that clients get by themselves. */
+export interface EngineUnderTest {
+  engine: EngineId;
+  program: RegExp;
+  firstPort: number;
+  database_name: string | null;
+  client: EngineClient;
+}
+
+export async function makeEngineFixture(under: EngineUnderTest): Promise<ResourceFixture<ServerSpec, ObservedServer>> {
+  const directory = mkdtempSync(path.join(os.tmpdir(), `${under.engine}-`));
+  chmodSync(directory, 0o711);
+  const options = { engine: under.engine, directory, firstPort: under.firstPort + (process.pid % 8) * 300 };
+  const driver = openEngine(options);
+  const servers = path.join(directory, 'servers');
+  await mkdir(servers, { mode: 0o711 });
+  await driver.runtime();
+  const [version = ''] = await driver.versions();
+  const spec = specFor(under, version);
+  const processes = () =>
+    processesWith(`${servers}/`)
+      .filter(({ args }) => under.program.test(args))
+      .map(({ pid }) => pid);
+  return {
+    driver,
+    spec,
+    changed: { ...spec, size: { ...spec.size, max_connections: 30 }, tls: newCertificate() },
+    recipe: { module: 'test/conformance/engines.ts', factory: 'openEngine', options },
+    snapshot: async () => ({
+      files: await ourFilesOf(servers),
+      units: await unitsOf(path.join(directory, 'units')),
+      processes: processes().length,
+    }),
+    use: (_observed, r) => under.client.write(driver.placed(r)),
+    check: (_observed, r) => under.client.check(driver.placed(r)),
+    drifts: {
+      'its process was killed': async (id) => {
+        signalAll(
+          processesWith(`${path.join(servers, id)}/`).flatMap(({ pid, args }) =>
+            under.program.test(args) ? [pid] : [],
+          ),
+        );
+        await ended(path.join(servers, id));
+      },
+    },
+    kills: { sample: 4, random: 2 },
+    slow: true,
+    plantForeign: (id) => writeFile(path.join(servers, id), 'not yours'),
+    uprootForeign: (id) => rm(path.join(servers, id)),
+    close: async () => {
+      expect([processes(), await (await driver.runtime()).list()]).toEqual([[], []]);
+      await driver.closed();
+      await rm(directory, { recursive: true });
+    },
+  };
+}
+
+function specFor({ engine, database_name }: EngineUnderTest, version: string): ServerSpec {
+  return {
+    engine,
+    version,
+    tenant: 6,
+    port: 0,
+    size: { memory_mb: 256, cpus: 1, max_connections: 20 },
+    storage_gb: 1,
+    running: true,
+    database_name,
+    admin_password: 'administrators-word',
+    users: [{ username: 'app', password: 'first-word', access: 'admin' }],
+    allowed_sources: [],
+    tls: newCertificate(),
+    replica_of: null,
+    archive: false,
+  };
+}
+
+async function ended(place: string): Promise<void> {
+  while (processesWith(`${place}/`).length) await sleep(20);
+  await sleep(300);
+}
+
+// What a killed process tried the host with goes when the next one does.
+async function unitsOf(directory: string): Promise<string[]> {
+  return (await readdir(directory)).filter((name) => !name.startsWith('.trial-')).sort();
+}
+
+// What the driver writes: notes and configuration. What the server itself does in its data is its own.
+async function ourFilesOf(servers: string): Promise<unknown> {
+  const names = (await readdir(servers, { recursive: true })).sort();
+  const ours = names.filter((name) => !/^[^/]+\/(data|log|socket|archive|staging)\//.test(name));
+  return Promise.all(
+    ours.map(async (name) => {
+      const { ino, mode, size, mtimeMs } = await lstat(path.join(servers, name));
+      // The directories of the server change with what is in them.
+      return /^[^/]+(\/(data|log|socket|archive))?$/.test(name) ? [name, ino, mode] : [name, ino, mode, size, mtimeMs];
+    }),
+  );
+}

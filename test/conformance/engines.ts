@@ -1,0 +1,67 @@
+// Drivers of database engines for the suite: in a runtime of their own, each resource at a port of its own.
+import path from 'node:path';
+import type { EngineDriver, EngineId, ObservedServer, ServerSpec } from '../../drivers/database';
+import { openMariadb } from '../../drivers/database/mariadb/driver';
+import { openPostgresql } from '../../drivers/database/postgresql/driver';
+import { openRedis } from '../../drivers/database/redis/driver';
+import type { Desired, ResourceDriver } from '../../drivers/driver';
+import { hostFacts } from '../../drivers/host';
+import type { RuntimeDriver } from '../../drivers/runtime';
+import { openLocalRuntime } from '../../drivers/runtime/local';
+
+export interface EngineOptions {
+  engine: EngineId;
+  directory: string;
+  firstPort: number;
+}
+
+export interface EngineForSuite extends ResourceDriver<ServerSpec, ObservedServer> {
+  runtime(): Promise<RuntimeDriver>;
+  /** The spec of a resource with its own port. */
+  placed(r: Desired<ServerSpec>): Desired<ServerSpec>;
+  /** Series of the engine on this host, newest first. */
+  versions(): Promise<string[]>;
+  closed(): Promise<void>;
+}
+
+const ports = 300;
+
+/** Opens its runtime with the first call; `closed` ends the watching of it. */
+export function openEngine(options: EngineOptions): EngineForSuite {
+  let opened: Promise<RuntimeDriver> | undefined;
+  let made: Promise<EngineDriver> | undefined;
+  const runtime = () =>
+    (opened ??= openLocalRuntime({
+      directory: path.join(options.directory, 'units'),
+      ports: [24_000, 24_001],
+      sandbox: 'auto',
+      tenantUidBase: 700_000,
+    }));
+  const driver = () => (made ??= runtime().then((unitRuntime) => engineOf(options, unitRuntime)));
+  const placed = (r: Desired<ServerSpec>): Desired<ServerSpec> => ({
+    ...r,
+    spec: { ...r.spec, port: options.firstPort + (Number(/\d+$/.exec(r.id)?.[0] ?? 0) % ports) },
+  });
+  return {
+    name: options.engine,
+    runtime,
+    placed,
+    versions: async () => (await driver()).versions(),
+    closed: async () => (await runtime()).close(),
+    fingerprint: async (ctx) => (await driver()).fingerprint(ctx),
+    observe: async (r, ctx) => (await driver()).observe(placed(r), ctx),
+    ensure: async (r, obs, ctx) => (await driver()).ensure(placed(r), obs, ctx),
+    remove: async (r, obs, ctx) => (await driver()).remove(placed(r), obs, ctx),
+    async *list(ctx) {
+      yield* (await driver()).list(ctx);
+    },
+  };
+}
+
+async function engineOf({ engine, directory }: EngineOptions, runtime: RuntimeDriver): Promise<EngineDriver> {
+  const facts = await hostFacts();
+  const options = { runtime, directory: path.join(directory, 'servers') };
+  if (engine === 'postgresql') return openPostgresql({ ...options, found: facts.postgresql });
+  if (engine === 'mariadb') return openMariadb({ ...options, found: facts.mariadb });
+  return openRedis({ ...options, engine, found: facts[engine] });
+}

@@ -1,0 +1,50 @@
+// Redis and Valkey by the rules of all drivers.
+import { createClient } from '@redis/client';
+import { makeEngineFixture } from '../conformance/engine_fixture';
+import { describeResourceDriver } from '../conformance/resource_driver';
+import type { Desired } from '../../drivers/driver';
+import type { ServerSpec } from '../../drivers/database';
+import { describeEngine } from '../support/database_hall';
+
+for (const [engine, firstPort] of [
+  ['redis', 18_300],
+  ['valkey', 21_000],
+] as const) {
+  describeEngine(engine, () =>
+    describeResourceDriver(engine, () =>
+      makeEngineFixture({
+        engine,
+        program: /^\S*\/(redis|valkey)-server /,
+        firstPort,
+        database_name: null,
+        client: {
+          write: async (r) => void (await command(r, 'SET', 'note', '7')),
+          check: async (r) => expect(await command(r, 'GET', 'note')).toBe('7'),
+        },
+      }),
+    ),
+  );
+}
+
+async function command({ spec }: Desired<ServerSpec>, ...words: string[]): Promise<unknown> {
+  const [user] = spec.users;
+  const client = createClient({
+    username: user?.username,
+    password: user?.password,
+    socket: {
+      host: '127.0.0.1',
+      port: spec.port,
+      tls: true,
+      ca: spec.tls.certificate,
+      servername: 'localhost',
+      reconnectStrategy: false,
+    },
+  });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await client.sendCommand(words);
+  } finally {
+    client.destroy();
+  }
+}
