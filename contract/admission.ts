@@ -1,6 +1,6 @@
-// The one way into the core. REST, GraphQL and subscriptions admit a caller and execute an operation by these two functions,
-// so no face can forget a check or change their order (decision 6). A face itself only finds out which operation is called
-// and who calls.
+// The one way into the core. REST, GraphQL and subscriptions admit a caller and execute an operation by these two
+// functions, so no face can forget a check or change their order (docs/decisions/rules.md §6). A face itself only finds
+// out which operation is called and who calls.
 import type { Context } from '../core/context';
 import type { FieldValidator } from './field_validator';
 import { requireAllowed } from './guard';
@@ -9,14 +9,15 @@ import type { RootField } from './operations';
 export type Arguments = Record<string, unknown>;
 
 /**
- * A question to the outside world that a mutation needs answered (decision 2). It runs after validation and before the
- * transaction; the resolver finds the result in `ctx.probed`. A resolver file exports `prepare: { verifyX: hook }`.
+ * A question to the outside world that a mutation needs answered (docs/decisions/rules.md §2). It runs after validation
+ * and before the transaction; the resolver finds the result in `ctx.probed`. A resolver file exports `prepare: {
+ * verifyX: hook }`.
  */
 export type Prepare = (args: Arguments, ctx: Context) => Promise<unknown>;
 
 /**
- * Waits, after the commit and for a bounded time, until the loop has done what a mutation asked for (decision 2). It changes
- * nothing of the answer. A resolver file exports `confirm: { rotateX: hook }`.
+ * Waits, after the commit and for a bounded time, until the loop has done what a mutation asked for
+ * (docs/decisions/rules.md §2). It changes nothing of the answer. A resolver file exports `confirm: { rotateX: hook }`.
  */
 export type Confirm = (args: Arguments, ctx: Context) => Promise<void>;
 

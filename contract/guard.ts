@@ -1,4 +1,4 @@
-// The checks between "who is calling" and "what do they send", in the order of decision 6:
+// The checks between "who is calling" and "what do they send", in the order of docs/decisions/rules.md §6:
 // dashboard function, account, rate limit, scope, project. contract/admission.ts calls them for both faces.
 import type { Budget, Context, Identity, ProjectAccess } from '../core/context';
 import { problem } from '../core/errors';
@@ -77,7 +77,7 @@ function requireAccess(field: RootField, identity: Identity, project: ProjectAcc
     throw problem('project_not_allowed', 'The key is restricted to certain projects.');
   if (!project || field.kind === 'query') return;
   if (project.role === 'viewer') throw problem('role_not_permitted', undefined, { required_role: 'developer' });
-  // A project key may change its own project: a stated exception to the owner rule (decision 10).
+  // A project key may change its own project: a stated exception to the owner rule (docs/decisions/rules.md §10).
   const isOwner = project.role === 'owner' || identity.kind === 'project';
   if (field.access.role === 'owner' && !isOwner)
     throw problem('role_not_permitted', undefined, { required_role: 'owner' });

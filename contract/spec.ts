@@ -37,7 +37,7 @@ export type Report = (code: FieldError['code'], detail: string) => void;
 /** A check of one value: reports what is wrong and returns the value in its normal form. */
 export type Check = (value: unknown, report: Report) => unknown;
 
-/** Bounds of a number. A page size above the largest is taken as the largest (resources.md 0.3). */
+/** Bounds of a number. A page size above the largest is taken as the largest (docs/contract/resources.md §0.3). */
 export function numberCheck(spec: Spec): Check {
   if (spec.page !== undefined) return pageSizeCheck(spec.maxPage ?? spec.page);
   return (value, report) => {

@@ -1,5 +1,5 @@
 // The validator of both faces, compiled from the SDL: types, bounds, formats and rules over several fields.
-// All mistakes of a body come together (resources.md 0.4).
+// All mistakes of a body come together (docs/contract/resources.md §0.4).
 import { getDirective } from '@graphql-tools/utils';
 import {
   getNullableType,

@@ -72,7 +72,7 @@ export interface Sql {
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
 }
 
-/** Time-limited, read-only questions to the outside world (decision 2). */
+/** Time-limited, read-only questions to the outside world (docs/decisions/rules.md §2). */
 export interface Probes {
   dns: {
     txt(name: string): Promise<string[]>;
@@ -172,6 +172,9 @@ export interface Topic {
 
 /** Wakes those who wait for a notification. */
 export interface Notifications {
-  /** Resolves when the topic was notified since sequence number `seen`, after at most `ms`, or when aborted; answers the new number. */
+  /**
+   * Resolves when the topic was notified since sequence number `seen`, after at most `ms`, or when aborted; answers the
+   * new number.
+   */
   wait(topic: Topic, seen: number, ms: number, signal: AbortSignal): Promise<number>;
 }

@@ -9,7 +9,7 @@ export function resourceColumns(table: Knex.CreateTableBuilder): void {
   table.specificType('updated_at', 'timestamptz(3)').notNullable();
 }
 
-/** Columns of the reconcile loop (decision 1): what the driver made, and when the next step is due. */
+/** Columns of the reconcile loop (docs/decisions/rules.md §1): what the driver made, and when the next step is due. */
 export function loopColumns(table: Knex.CreateTableBuilder): void {
   table.text('driver');
   table.jsonb('ref');

@@ -23,9 +23,9 @@ const NO_TABLE = '42P01';
 const COMPLETED = named('select name from knex_migrations');
 
 /**
- * Brings the schema up to date. Processes that start together wait for each other, and a killed one is made good by the next.
- * Needs a pool of at least two connections, on sessions (no transaction-mode pooler). Its time-outs do not bind migrations.
- * Throws StartupError when the schema is newer than this program.
+ * Brings the schema up to date. Processes that start together wait for each other, and a killed one is made good by the
+ * next. Needs a pool of at least two connections, on sessions (no transaction-mode pooler). Its time-outs do not bind
+ * migrations. Throws StartupError when the schema is newer than this program.
  */
 export async function migrate(knex: Knex, directory: string): Promise<void> {
   const connection: unknown = await knex.client.acquireConnection();
@@ -43,7 +43,10 @@ export async function migrate(knex: Knex, directory: string): Promise<void> {
   }
 }
 
-/** Throws StartupError when the database has migrations that this program does not know: an older program may not write to it. */
+/**
+ * Throws StartupError when the database has migrations that this program does not know: an older program may not write
+ * to it.
+ */
 export async function assertNotNewer(knex: Knex, directory: string): Promise<void> {
   const known = new Set(namesIn(directory));
   const unknown = (await completed(() => knex('knex_migrations').pluck<string[]>('name'))).filter(
@@ -61,7 +64,10 @@ export async function pendingMigrations(database: Pick<Sql, 'query'>, directory:
   return namesIn(directory).filter((name) => !done.has(name));
 }
 
-/** Names carry no extension (decision 32): the same database serves the sources in tests and the compiled files. */
+/**
+ * Names carry no extension (docs/decisions/rules.md §32): the same database serves the sources in tests and the
+ * compiled files.
+ */
 function source(directory: string): Knex.MigrationSource<string> {
   const load = createRequire(__filename);
   return {
@@ -86,7 +92,10 @@ async function completed(ask: () => Promise<string[]>): Promise<string[]> {
   }
 }
 
-/** A migrator killed outside of a transaction leaves knex's lock row; the advisory lock, which dies with its session, proves that none runs. */
+/**
+ * A migrator killed outside of a transaction leaves knex's lock row; the advisory lock, which dies with its session,
+ * proves that none runs.
+ */
 async function freeDeadLock(knex: Knex, directory: string): Promise<void> {
   const locked =
     (await knex.schema.hasTable('knex_migrations_lock')) &&

@@ -1,5 +1,5 @@
-// Named statements on one connection. pg would ask for the description of the columns again each time, and make a copy of the
-// question and an empty row of that description: a tenth of a single read (decision 0025).
+// Named statements on one connection. pg would ask for the description of the columns again each time, and make a copy
+// of the question and an empty row of that description: a tenth of a single read (docs/decisions/0025).
 import pg from 'pg';
 import type { Statement } from '../core/context';
 
@@ -16,7 +16,10 @@ interface Connection {
 
 /** Of one connection. */
 interface Known {
-  /** By the name of the statement. They can't change: PostgreSQL refuses a statement whose result got other columns (0A000). */
+  /**
+   * By the name of the statement. They can't change: PostgreSQL refuses a statement whose result got other columns
+   * (0A000).
+   */
   shapes: Map<string, Shape>;
   /** The same connection, which asks for no description. */
   quiet: Connection;
@@ -114,7 +117,10 @@ class NamedQuery extends PgQuery {
     }
   }
 
-  /** Behind a pooler one connection may be several, and one of them younger than a migration. The next question asks again. */
+  /**
+   * Behind a pooler one connection may be several, and one of them younger than a migration. The next question asks
+   * again.
+   */
   private unknown(): Error {
     this.known?.shapes.delete(this.name);
     return new Error('the columns of the statement have changed');

@@ -1,4 +1,4 @@
-// What follows from the end of a step: the failure policy of decision 3.
+// What follows from the end of a step: the failure policy of docs/decisions/rules.md §3.
 import { toSentence } from '../core/sentence';
 import { DriverError, type DriverErrorReason } from '../drivers/driver';
 import type { Claim, WriteBack } from '../db/lease';

@@ -92,8 +92,8 @@ export interface Job<Row extends LoopRow = LoopRow> {
   /** Runs once before the first claim. */
   prepare?(sql: Session): Promise<void>;
   /**
-   * One step. Errors: a DriverError is handled by its reason (decision 3), its message is shown to users as
-   * status_reason; any other error is a mistake of ours, logged and tried again.
+   * One step. Errors: a DriverError is handled by its reason (docs/decisions/rules.md §3), its message is shown to
+   * users as status_reason; any other error is a mistake of ours, logged and tried again.
    */
   reconcile(row: Row, ctx: JobContext): Promise<Outcome>;
 }

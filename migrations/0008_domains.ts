@@ -22,7 +22,7 @@ export async function up(knex: Knex): Promise<void> {
     table.specificType('verified_at', 'timestamptz(3)');
     table.specificType('missing_since', 'timestamptz(3)');
     loopColumns(table);
-    // Also while it is torn down: host names are unique on the platform until the end (decision 4).
+    // Also while it is torn down: host names are unique on the platform until the end (docs/decisions/rules.md §4).
     table.unique(['hostname'], { indexName: 'domains__domain_taken__hostname' });
     table.check(`type in ('apex', 'subdomain', 'wildcard')`, [], 'domains_type');
   });

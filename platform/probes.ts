@@ -1,4 +1,4 @@
-// What a request may ask the outside world (decision 2): read-only, and over after a few seconds.
+// What a request may ask the outside world (docs/decisions/rules.md §2): read-only, and over after a few seconds.
 import type { Config } from '../core/config';
 import type { Probes, SourceResult } from '../core/context';
 import { limits } from '../core/limits';

@@ -1,4 +1,5 @@
-// Refused calls, summed up per key, project, code and minute for the activity log (decision 22). The request log has each.
+// Refused calls, summed up per key, project, code and minute for the activity log (docs/decisions/rules.md §22). The
+// request log has each.
 import type { Identity } from '../core/context';
 import type { Logger } from '../core/log';
 import type { Sql } from '../core/context';

@@ -1,4 +1,5 @@
-// The REST face: the whole way of a request from top to bottom, in the order of decision 6. The page to read first.
+// The REST face: the whole way of a request from top to bottom, in the order of docs/decisions/rules.md §6. The page to
+// read first.
 import { admit } from '../contract/admission';
 import type { RootOperation } from '../contract/admission';
 import type { LiveReader } from '../contract/live';

@@ -1,4 +1,4 @@
-// Start, stop and restart (resources.md 3.1): what a request writes. What becomes of it: test/deploy.
+// Start, stop and restart (docs/contract/resources.md §3.1): what a request writes. What becomes of it: test/deploy.
 import { variablesOfRelease } from '../models/release';
 import { deployed, type DeployedApplication } from './support/deployed';
 import { startService, type Answer, type TestService } from './support/service';

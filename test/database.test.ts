@@ -1,5 +1,5 @@
-// Databases as rows: fields, rules, references, room, prices, filters (resources.md 9.1). What moves them:
-// database_actions.test.ts.
+// Databases as rows: fields, rules, references, room, prices, filters (docs/contract/resources.md §9.1). What moves
+// them: database_actions.test.ts.
 import { backup, database, describeHost, newName, setStatus, setWindow } from './support/databases';
 import { startService, type Answer, type TestService } from './support/service';
 

@@ -1,4 +1,5 @@
-// What moves a database: start, stop, restart, upgrade, restore; its credentials and their rotation (resources.md 9.1,
+// What moves a database: start, stop, restart, upgrade, restore; its credentials and their rotation
+// (docs/contract/resources.md §9.1,
 // 9.2).
 import { backup, database, describeHost, setStatus, setWindow } from './support/databases';
 import { replica } from './support/database_children';

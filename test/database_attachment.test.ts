@@ -1,4 +1,4 @@
-// Databases attached to applications: variables that come, follow and go as a whole (resources.md 9.5).
+// Databases attached to applications: variables that come, follow and go as a whole (docs/contract/resources.md §9.5).
 import { application, childrenOf, endpoint, environment, type Children } from './support/database_children';
 import { database, describeHost } from './support/databases';
 import { startService, type Answer, type TestService } from './support/service';

@@ -1,4 +1,5 @@
-// Backups as rows, and their downloads at signed addresses (resources.md 9.6). How they are taken: test/drivers.
+// Backups as rows, and their downloads at signed addresses (docs/contract/resources.md §9.6). How they are taken:
+// test/drivers.
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';

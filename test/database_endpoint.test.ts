@@ -1,4 +1,5 @@
-// Endpoints of databases: who may come, what stands behind them, which port they have (resources.md 9.4).
+// Endpoints of databases: who may come, what stands behind them, which port they have (docs/contract/resources.md
+// §9.4).
 import { application, childrenOf, endpoint, environment, replica, type Children } from './support/database_children';
 import { database, describeHost } from './support/databases';
 import { startService, type Answer, type TestService } from './support/service';

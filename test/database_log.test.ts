@@ -1,4 +1,4 @@
-// What the servers of databases write: pages, filters, followers (resources.md 9.8).
+// What the servers of databases write: pages, filters, followers (docs/contract/resources.md §9.8).
 import { appendDatabaseLines, appendLogLines, type DatabaseLineInput } from '../models/log_line';
 import { application, replica } from './support/database_children';
 import { database, describeHost } from './support/databases';

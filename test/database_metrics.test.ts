@@ -1,4 +1,4 @@
-// Metrics of databases: one series for each metric and server (resources.md 9.8).
+// Metrics of databases: one series for each metric and server (docs/contract/resources.md §9.8).
 import { addMetricPoints } from '../models/metric_point';
 import { replica } from './support/database_children';
 import { database, describeHost } from './support/databases';

@@ -1,4 +1,5 @@
-// Read replicas: what they may be, what goes with them, and how one becomes a database (resources.md 9.3).
+// Read replicas: what they may be, what goes with them, and how one becomes a database (docs/contract/resources.md
+// §9.3).
 import type { ManagedDatabase } from '../models/database';
 import { openAdminPassword } from '../models/database/credentials';
 import { application, childrenOf, endpoint, replica, type Children } from './support/database_children';

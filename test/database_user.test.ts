@@ -1,4 +1,4 @@
-// Users of a database: made, listed, rotated, removed (resources.md 9.7).
+// Users of a database: made, listed, rotated, removed (docs/contract/resources.md §9.7).
 import { database, describeHost, setStatus } from './support/databases';
 import { startService, type Answer, type TestService } from './support/service';
 

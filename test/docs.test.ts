@@ -111,7 +111,7 @@ function documents(): string[] {
   const pages = fs
     .readdirSync(path.join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
     .map((file) => path.join('docs', file));
-  return ['README.md', 'STYLE.md', 'CHANGELOG.md', ...pages].filter(
+  return ['README.md', 'STYLE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', ...pages].filter(
     (file) => file.endsWith('.md') && fs.existsSync(path.join(ROOT, file)),
   );
 }

@@ -1,4 +1,4 @@
-// Who a key is, and the catalog of error codes (resources.md 1).
+// Who a key is, and the catalog of error codes (docs/contract/resources.md §1).
 import { errors } from '../core/errors';
 import { scopes } from '../core/scopes';
 import { startService, type Answer, type TestService } from './support/service';

@@ -1,4 +1,4 @@
-// Instances as a list (resources.md 3.3): read only, filtered, each by its application.
+// Instances as a list (docs/contract/resources.md §3.3): read only, filtered, each by its application.
 import { mintId } from '../core/ids';
 import { deployed, instanceOf, type DeployedApplication } from './support/deployed';
 import { startService, type TestService } from './support/service';

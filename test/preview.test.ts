@@ -1,5 +1,5 @@
-// Previews as a request sees them (resources.md 4): made and read. Redeployed and deleted: preview_change.test.ts. What
-// the jobs make of the rows is in test/deploy/.
+// Previews as a request sees them (docs/contract/resources.md §4): made and read. Redeployed and deleted:
+// preview_change.test.ts. What the jobs make of the rows is in test/deploy/.
 import { labelOf } from '../models/preview/hostname';
 import { startGitServer, type GitServer } from './support/git_server';
 import { startService, type Answer, type CallOptions, type TestService } from './support/service';

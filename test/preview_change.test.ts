@@ -1,4 +1,5 @@
-// Previews redeployed and deleted (resources.md 4): what a request writes. Made and read: preview.test.ts.
+// Previews redeployed and deleted (docs/contract/resources.md §4): what a request writes. Made and read:
+// preview.test.ts.
 import { pollPreview } from '../models/preview/poll';
 import { startGitServer, type GitServer } from './support/git_server';
 import { startService, type Answer, type CallOptions, type TestService } from './support/service';

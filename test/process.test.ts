@@ -1,4 +1,4 @@
-// Process types (resources.md 7). Their scaling: process_scale.test.ts.
+// Process types (docs/contract/resources.md §7). Their scaling: process_scale.test.ts.
 import { deployed, instanceOf } from './support/deployed';
 import { startService, type Answer, type TestService } from './support/service';
 

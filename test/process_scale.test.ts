@@ -1,4 +1,4 @@
-// Scaling of process types (resources.md 7): what a request writes. What becomes of it: test/deploy.
+// Scaling of process types (docs/contract/resources.md §7): what a request writes. What becomes of it: test/deploy.
 import { deployed, type DeployedApplication } from './support/deployed';
 import { startService, type Answer, type TestService } from './support/service';
 

@@ -1,4 +1,4 @@
-// Projects, their usage and their activity log (resources.md 2).
+// Projects, their usage and their activity log (docs/contract/resources.md §2).
 import { projectQuotas } from '../core/limits';
 import { startService, type Answer, type TestService } from './support/service';
 

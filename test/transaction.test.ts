@@ -1,4 +1,4 @@
-// Transactions and batches of reads, on a real PostgreSQL (decision 0025).
+// Transactions and batches of reads, on a real PostgreSQL (docs/decisions/0025).
 import { problem } from '../core/errors';
 import { openControlDatabase, type ControlDatabase } from '../db/control_database';
 import { named, quick } from '../db/statement';

@@ -1,4 +1,4 @@
-// Volumes as rows: fields, rules, references, filters (resources.md 10). What the driver does with them:
+// Volumes as rows: fields, rules, references, filters (docs/contract/resources.md §10). What the driver does with them:
 // volume_states.test.ts.
 import { startService, type Answer, type TestService } from './support/service';
 

@@ -1,4 +1,5 @@
-// Which Git addresses an operator allows (decision 28). The name is not resolved here: whoever fetches checks the address it got.
+// Which Git addresses an operator allows (docs/decisions/rules.md §28). The name is not resolved here: whoever fetches
+// checks the address it got.
 import ipaddr from 'ipaddr.js';
 import type { Config } from '../../core/config';
 

@@ -112,7 +112,8 @@ function addressMistakes(ctx: Context, source: Source): FieldError[] {
   return detail === null ? [] : [{ field: 'source.repository_url', code: 'invalid_format', detail }];
 }
 
-// Integrations, shared repositories and registries come with their groups (decision 26): until then no id names one.
+// Integrations, shared repositories and registries come with their groups (docs/decisions/rules.md §26): until then no
+// id names one.
 async function requireReferences(ctx: Context, source: Source): Promise<void> {
   const unknown = (['git_integration_id', 'shared_repository_id', 'registry_id'] as const).find(
     (field) => source[field] !== null,

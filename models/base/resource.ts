@@ -87,7 +87,10 @@ export abstract class Resource {
     return (await select(this, ctx, fixed, 'for update'))?.requireMatch(ctx) ?? null;
   }
 
-  /** A row that a body refers to, kept from vanishing until the end of the transaction. @throws reference_not_found with `field` */
+  /**
+   * A row that a body refers to, kept from vanishing until the end of the transaction. @throws reference_not_found with
+   * `field`
+   */
   static async referenced<R extends Resource>(
     this: ResourceClass<R>,
     ctx: Context,
@@ -150,7 +153,10 @@ export abstract class Resource {
     return this.update(ctx, { status: to, status_reason: null, ...changes });
   }
 
-  /** Compares the version part of If-Match (decision 18), where one was sent. @throws precondition_failed */
+  /**
+   * Compares the version part of If-Match (docs/decisions/rules.md §18), where one was sent. @throws
+   * precondition_failed
+   */
   requireMatch(ctx: Context): this {
     const wanted = ctx.if_match;
     if (wanted === undefined || wanted.trim() === '*') return this;

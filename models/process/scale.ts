@@ -42,7 +42,7 @@ export function requireScale({ id, max_instances }: Size, ...counts: number[]): 
   );
 }
 
-/** The rules over several fields that the SDL can't say (resources.md 7). @throws validation_failed */
+/** The rules over several fields that the SDL can't say (docs/contract/resources.md §7). @throws validation_failed */
 export function requireAutoscaling({ min_instances, max_instances, metric, target }: Autoscaling): void {
   const mistakes: FieldError[] = [];
   if (max_instances < min_instances)

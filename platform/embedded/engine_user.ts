@@ -1,4 +1,4 @@
-// The user of the operating system that PostgreSQL runs as (decision 5).
+// The user of the operating system that PostgreSQL runs as (docs/decisions/rules.md §5).
 import { execFileSync, spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import { StartupError } from '../../core/startup_error';

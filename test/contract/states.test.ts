@@ -23,8 +23,8 @@ function shown(kind: string): string[] {
 }
 
 /**
- * resources.md 0.5: an action meets these with resource_busy, everything else with invalid_state. What is queued goes
- * on by itself too.
+ * docs/contract/resources.md §0.5: an action meets these with resource_busy, everything else with invalid_state. What
+ * is queued goes on by itself too.
  */
 const TRANSITIONAL = [
   'queued',
