@@ -49,6 +49,8 @@ export interface Fingerprint {
 export interface Ensured {
   ref: ExternalRef;
   requeueMs?: number;
+  /** What the rest waits for, as a sentence for users: it works as it was before, and is tried again now and then. */
+  waiting?: string;
 }
 
 /** A thing that bears our mark, for the sweep that looks for orphans. */

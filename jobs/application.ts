@@ -7,6 +7,7 @@ import { isDeploying, stackOfApplication, type StackKey } from '../models/stack'
 import { removeStack } from '../models/stack_removal';
 import { reconcileStack } from './application/reconcile_stack';
 import { applicationStatus, updateProcessStatuses } from './application/status';
+import { isPausedForGrowth } from './application/volume_growth';
 import { removeDirectory } from './deployment/row';
 import {
   jittered,
@@ -48,10 +49,8 @@ async function reconcileApplication(row: ApplicationRow, ctx: JobContext): Promi
   // A deployment, a stop or a start came since the row was read.
   if (stack?.status !== row.status) return progressing(0);
   const { processes, present } = stack;
-  const wants = processes.map((process) => ({
-    ...process,
-    instances: AT_REST.has(row.status) ? 0 : process.instances,
-  }));
+  const atRest = AT_REST.has(row.status) || (await isPausedForGrowth(row.id, stack, ctx));
+  const wants = processes.map((process) => ({ ...process, instances: atRest ? 0 : process.instances }));
   const upToDate = await reconcileStack(place, wants, present, ctx);
   await updateProcessStatuses(processes, present, AT_REST, row.status, ctx);
   const { status, current_deployment_id } = row;

@@ -26,7 +26,7 @@ export const job: Job<VolumeRow> = {
 async function ensureVolume(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
   const driver = driverOf(row, ctx);
   const before = await observe(driver, row, ctx);
-  if (before.state === 'present' && before.upToDate) return settledWith(row, driver, before.observed);
+  if (before.state === 'present' && before.upToDate) return settledWith(row, driver, before.observed, null);
   // Its files may come back by themselves, for instance with the disk that they are on.
   if (ctx.gaveUp) return progressing(jittered(MEASURE_MS));
   // Before anything is made: after a crash it must be known where to look, whatever driver is the default then.
@@ -34,8 +34,8 @@ async function ensureVolume(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
   const made = await driver.ensure(desired(row), before, ctx);
   if (made.requeueMs !== undefined) return progressing(made.requeueMs, { ref: made.ref });
   const after = await observe(driver, row, ctx);
-  if (after.state === 'present' && after.upToDate)
-    return settledWith({ ...row, ref: made.ref }, driver, after.observed);
+  if (after.state === 'present' && (after.upToDate || made.waiting !== undefined))
+    return settledWith({ ...row, ref: made.ref }, driver, after.observed, made.waiting ?? null);
   throw new DriverError('transient', 'The volume is not ready yet.');
 }
 
@@ -47,13 +47,14 @@ async function tearDown(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
   return gone;
 }
 
-function settledWith(row: VolumeRow, driver: VolumeDriver, observed: VolumeObserved): Outcome {
+/** @param waiting what is still to come, see `Ensured` */
+function settledWith(row: VolumeRow, driver: VolumeDriver, observed: VolumeObserved, waiting: string | null): Outcome {
   const columns: Values = {
     driver: driver.name,
     ref: row.ref ?? { driver: driver.name, name: row.id },
     observed: { ...observed },
     status: Volume.settledStatus(row),
-    status_reason: null,
+    status_reason: waiting,
     enforcement: observed.enforcement,
     over_quota: observed.over_quota,
     // Not measured in time: the last number stays.

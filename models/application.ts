@@ -32,10 +32,10 @@ export class Application extends Resource {
       deploying: ['running', 'new'],
       running: ['restarting', 'stopping', 'crashed'],
       crashed: ['running', 'restarting', 'stopping'],
-      restarting: ['running'],
+      restarting: ['running', 'stopping'],
       stopping: ['stopped'],
       stopped: ['starting'],
-      starting: ['running'],
+      starting: ['running', 'stopping'],
     },
   });
 

@@ -13,6 +13,13 @@ export interface Image {
   lock: string;
 }
 
+/** Programs use the volume, so that it cannot be unmounted. */
+export class VolumeInUse extends DriverError {
+  constructor() {
+    super('transient', 'The volume is in use. This continues when its application has stopped.', 5_000);
+  }
+}
+
 const magicNumber = 0xef53;
 
 /** Makes a sparse image with a file system of `bytes`. No blocks kept for root: the size is the customer's. */
@@ -77,7 +84,8 @@ export async function mount(image: Image, ctx: DriverContext): Promise<void> {
 
 /**
  * Unmounts and waits until no loop device has the image: one that stays is a mount in another name space, and then
- * the image must not be touched. Throws DriverError `transient` while the volume is in use.
+ * the image must not be touched. Throws VolumeInUse; then it may have been unmounted here and still be mounted
+ * elsewhere.
  */
 export async function unmount(image: Image, ctx: DriverContext): Promise<void> {
   while ((await deviceAt(image, ctx)) !== null) await locked(image, ['umount', image.point], ctx).catch(throwInUse);
@@ -116,7 +124,7 @@ function requireRepaired(error: unknown): void {
 }
 
 function throwInUse(): never {
-  throw new DriverError('transient', 'The volume is in use. This continues when its application has stopped.', 5_000);
+  throw new VolumeInUse();
 }
 
 function locked(image: Image, command: string[], ctx: DriverContext): Promise<string> {

@@ -5,7 +5,18 @@ import { CommandFailed } from '../command';
 import { DriverError, asDriverErrors, checkpoint } from '../driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
-import { deviceAt, fileSystemBytes, format, growOffline, growOnline, mount, waitForEarlierStep, unmount } from './ext4';
+import {
+  deviceAt,
+  fileSystemBytes,
+  format,
+  growOffline,
+  growOnline,
+  loopsOf,
+  mount,
+  unmount,
+  VolumeInUse,
+  waitForEarlierStep,
+} from './ext4';
 import type { Image } from './ext4';
 import {
   absentIsNull,
@@ -19,6 +30,7 @@ import {
   nameTaken,
 } from './layout';
 import type { VolumeRoot } from './layout';
+import { areMountedElsewhere } from './mounts';
 import { tryMount } from './trial';
 
 type Volume = Desired<VolumeSpec>;
@@ -82,8 +94,8 @@ async function ensure(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise
   const found = await findVolume(place, r.id);
   if (found.state === 'foreign') throw nameTaken();
   if (found.state === 'absent') await create(place, r, bytes, ctx);
-  await ensureImage(place, r, bytes, ctx);
-  return { ref: { driver: place.driver, name: r.id } };
+  const growth = await ensureImage(place, r, bytes, ctx);
+  return { ref: { driver: place.driver, name: r.id }, ...(growth === 'waiting' && { waiting: growsLater(r) }) };
 }
 
 async function remove(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<void> {
@@ -131,24 +143,48 @@ async function create(place: VolumeRoot, r: Volume, bytes: number, ctx: DriverCo
   });
 }
 
-async function ensureImage(place: VolumeRoot, r: Volume, bytes: number, ctx: DriverContext): Promise<void> {
+async function ensureImage(place: VolumeRoot, r: Volume, bytes: number, ctx: DriverContext): Promise<Growth> {
   const image = imageIn(path.join(place.directory, r.id));
   await waitForEarlierStep(image, ctx);
   const state = await inspectImage(image, ctx);
   requireGrowth(Math.floor(state.fileBytes / place.sizeUnitBytes), r.spec.size_gb);
-  await grow(image, state, bytes, ctx);
+  const growth = await grow(image, state, bytes, ctx);
   checkpoint(ctx);
   await makePoint(image);
   if ((await deviceAt(image, ctx)) === null) await mount(image, ctx);
   await makeFiles(image);
+  return growth;
 }
 
-async function grow(image: Image, state: ImageState, bytes: number, ctx: DriverContext): Promise<void> {
+type Growth = 'done' | 'waiting';
+
+// Nothing is unmounted while anybody uses it: not every host grows a mounted file system, and a sandbox keeps its own
+// mount when ours goes, so that the image could neither grow nor be used by another instance.
+async function grow(image: Image, state: ImageState, bytes: number, ctx: DriverContext): Promise<Growth> {
   if (state.fileBytes < bytes) await truncate(image.file, bytes);
-  if (state.bytes >= bytes) return;
-  if (state.device !== null && (await growOnline(image, state.device, ctx)) === 'grown') return;
-  await unmount(image, ctx);
+  if (state.bytes >= bytes) return 'done';
+  if (state.device !== null && (await growOnline(image, state.device, ctx)) === 'grown') return 'done';
+  if (!(await unmountUnused(image, ctx))) return 'waiting';
   await growOffline(image, ctx);
+  return 'done';
+}
+
+async function unmountUnused(image: Image, ctx: DriverContext): Promise<boolean> {
+  if (await areMountedElsewhere(await loopsOf(image.file, ctx))) return false;
+  try {
+    await unmount(image, ctx);
+    return true;
+  } catch (error) {
+    if (error instanceof VolumeInUse) return false;
+    throw error;
+  }
+}
+
+function growsLater({ spec }: Volume): string {
+  return (
+    'This host cannot grow a volume while it is in use. ' +
+    `The volume grows to ${spec.size_gb} GB at the next restart of its application.`
+  );
 }
 
 async function inspectImage(image: Image, ctx: DriverContext): Promise<ImageState> {

@@ -1,5 +1,5 @@
 // What is mounted, from /proc/self/mountinfo (proc_pid_mountinfo(5)). Hosts without it mount nothing for us.
-import { readFile, realpath } from 'node:fs/promises';
+import { readFile, readdir, readlink, realpath } from 'node:fs/promises';
 import path from 'node:path';
 
 export interface Mount {
@@ -21,8 +21,25 @@ export async function mountsUnder(tree: string): Promise<Mount[]> {
   return (await mounts()).filter((mount) => mount.point === top || mount.point.startsWith(top + path.sep));
 }
 
-async function mounts(): Promise<Mount[]> {
-  const text = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
+/** Whether a process in another mount namespace, for instance a sandbox, has one of the devices mounted. */
+export async function areMountedElsewhere(devices: readonly string[]): Promise<boolean> {
+  const seen = new Set([await namespaceOf('self')]);
+  for (const pid of (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))) {
+    const namespace = await namespaceOf(pid);
+    if (namespace === null || seen.has(namespace)) continue;
+    seen.add(namespace);
+    if ((await mounts(pid)).some(({ source }) => devices.includes(source))) return true;
+  }
+  return false;
+}
+
+/** null for a process that has ended, or is not ours to see. */
+function namespaceOf(pid: string): Promise<string | null> {
+  return readlink(`/proc/${pid}/ns/mnt`).catch(() => null);
+}
+
+async function mounts(pid = 'self'): Promise<Mount[]> {
+  const text = await readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '');
   return text.split('\n').filter(Boolean).map(parse);
 }
 

@@ -36,7 +36,12 @@ export async function startInstance(row: InstanceRow, launch: Launch, ctx: JobCo
     // At once: after a crash the unit is also found by its id, but then without its time.
     await ctx.record({ handle, started_at: new Date().toISOString() });
   } catch (error) {
-    if (!(error instanceof DriverError) || error.reason === 'transient') throw error;
+    if (!(error instanceof DriverError)) throw error;
+    if (error.reason === 'transient') {
+      // It is tried again soon; until then people see what it waits for.
+      if (!ctx.signal.aborted) await ctx.record({ status_reason: error.message });
+      throw error;
+    }
     return progressing(RETRY_START_MS, { status_reason: error.message, observed: { fault: 'start' } });
   }
   return progressing(CHECK_MS.first);

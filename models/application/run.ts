@@ -17,9 +17,9 @@ export async function startApplication(ctx: Context, application: Application): 
   return application.move(ctx, 'starting');
 }
 
-/** @throws invalid_state unless it is running or crashed, resource_busy */
+/** Also the way out of a start or a restart that does not end. @throws invalid_state, resource_busy */
 export async function stopApplication(ctx: Context, application: Application): Promise<Application> {
-  application.requireStatus(['running', 'crashed']);
+  application.requireStatus(['running', 'crashed', 'starting', 'restarting']);
   await ctx.sql.query(SCALING, [application.id]);
   return application.move(ctx, 'stopping');
 }
