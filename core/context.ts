@@ -1,4 +1,5 @@
 // What travels with a request through every layer. Types only: platform/context.ts makes the values.
+import type { CheckOutcome, UptimeCheck } from './checks';
 import type { Config } from './config';
 import type { HostFacts } from './catalogs';
 import type { CursorCodec } from './cursor';
@@ -84,6 +85,8 @@ export interface Probes {
     /** The commit that a repository has for a ref. Never throws for a failure of the repository. */
     resolveCommit(remote: { address: string }, wanted: SourceRef): Promise<SourceResult>;
   };
+  /** One check of a target from here. Never throws for what the target did. */
+  check(check: UptimeCheck): Promise<CheckOutcome>;
 }
 
 /** A branch, a commit of it, or any ref (refs/pull/7/head); nothing at all is the head of the default branch. */

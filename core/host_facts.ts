@@ -19,7 +19,18 @@ export interface ProgramFound {
 }
 
 export type ProgramName =
-  'git' | 'node' | 'npm' | 'yarn' | 'pnpm' | 'python3' | 'go' | 'bubblewrap' | 'pgbouncer' | 'haproxy' | 'mariadb_dump';
+  | 'git'
+  | 'node'
+  | 'npm'
+  | 'yarn'
+  | 'pnpm'
+  | 'python3'
+  | 'go'
+  | 'bubblewrap'
+  | 'pgbouncer'
+  | 'haproxy'
+  | 'mariadb_dump'
+  | 'ping';
 export type OciBuilderName = 'podman' | 'buildah' | 'docker';
 
 /** Sizes in bytes. Memory respects the limit of the control group. Disk is that of the data directory. */

@@ -38,6 +38,7 @@ const versionQuestions: Record<ProgramName, [program: string, ...args: string[]]
   pgbouncer: ['pgbouncer', '--version'],
   haproxy: ['haproxy', '-v'],
   mariadb_dump: ['mariadb-dump', '--version'],
+  ping: ['ping', '-V'],
 };
 
 // `info` and not `--version`: a client without its engine, or without the rights to build, is of no use.

@@ -4,6 +4,8 @@ import type { Probes, SourceResult } from '../core/context';
 import { limits } from '../core/limits';
 import { dnsQuestions } from '../drivers/dns';
 import { driverContext } from '../drivers/driver';
+import { openMonitor, type Monitor } from '../drivers/monitor';
+import { openOutbound, type Outbound } from '../drivers/outbound';
 import { SourceError, type GitRemote, type SourceDriver, type Revision } from '../drivers/source';
 import { openSource } from '../drivers/source/git';
 
@@ -15,10 +17,18 @@ export function openProbes(config: Config): Probes {
       driver = null;
       throw error;
     }));
+  let checks: Monitor | null = null;
+  const monitor = (): Monitor => (checks ??= openMonitor(outboundOf(config)));
   return {
     dns: dnsQuestions({ resolvers: [...config.dnsResolvers] }),
     source: { resolveCommit: async (remote, wanted) => resolveCommit(await source(), remote, wanted) },
+    check: (check) => monitor().check(check),
   };
+}
+
+/** What this installation sends out to addresses of users. */
+export function outboundOf({ allowPrivateAddresses, dnsResolvers, outboundCaFile }: Config): Outbound {
+  return openOutbound({ allowPrivateAddresses, resolvers: dnsResolvers, caFile: outboundCaFile });
 }
 
 function openSources({

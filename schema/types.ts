@@ -3,6 +3,7 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { Activity as ActivityModel } from '../models/activity';
 import type { Application as ApplicationModel } from '../models/application';
+import type { CheckResult as CheckResultModel } from '../models/check_result';
 import type { DatabaseAttachment as DatabaseAttachmentModel } from '../models/database_attachment';
 import type { DatabaseBackup as DatabaseBackupModel } from '../models/database_backup';
 import type { DatabaseEndpoint as DatabaseEndpointModel } from '../models/database_endpoint';
@@ -11,7 +12,10 @@ import type { DatabaseUser as DatabaseUserModel } from '../models/database_user'
 import type { Deployment as DeploymentModel } from '../models/deployment';
 import type { Domain as DomainModel } from '../models/domain';
 import type { EnvironmentVariable as EnvironmentVariableModel } from '../models/environment_variable';
+import type { Incident as IncidentModel } from '../models/incident';
 import type { Instance as InstanceModel } from '../models/instance';
+import type { Notifier as NotifierModel } from '../models/notifier';
+import type { Observer as ObserverModel } from '../models/observer';
 import type { Preview as PreviewModel } from '../models/preview';
 import type { Process as ProcessModel } from '../models/process';
 import type { Project as ProjectModel } from '../models/project';
@@ -67,6 +71,8 @@ export type Query = {
   listPresets: PresetList;
   /** Lists the supported types of DNS records. */
   listDnsRecordTypes: DnsRecordTypeList;
+  /** Lists the results of an observer, newest first. Results are kept for 30 days. */
+  listObserverResults: CheckResultList;
   /** Lists the databases of a project, newest first. */
   listDatabases: DatabaseList;
   /** Gets a database with its size, its schedules and its point-in-time recovery window. */
@@ -129,6 +135,8 @@ export type Query = {
   listErrors: ErrorList;
   /** Gets an error code. The `type` of every problem document points to this operation. No key is required. */
   getError: Error;
+  /** Lists the incidents of an observer, newest first. Incidents are kept for one year. */
+  listObserverIncidents: IncidentList;
   /** Lists the current instances of an application, newest first. */
   listApplicationInstances: InstanceList;
   /**
@@ -144,6 +152,14 @@ export type Query = {
   listInvitations: InvitationList;
   /** Gets metrics of an application, with one series per metric and process type. Defaults to the last hour. */
   getApplicationMetrics: Metrics;
+  /** Lists the notifiers of a project, newest first. */
+  listNotifiers: NotifierList;
+  /** Gets one notifier with its last delivery. Secrets are masked. */
+  getNotifier: Notifier;
+  /** Lists the observers of a project, newest first. */
+  listObservers: ObserverList;
+  /** Gets one observer with its last result and its uptime. */
+  getObserver: Observer;
   /** Lists the previews of an application, newest first. */
   listPreviews: PreviewList;
   /** Gets a preview with its URL and its status. */
@@ -251,6 +267,18 @@ export type QueryListDnsRecordTypesArgs = {
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
   sort?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListObserverResultsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<CheckStatus>;
+  region?: InputMaybe<Scalars['String']['input']>;
+  since?: InputMaybe<Scalars['DateTime']['input']>;
+  until?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
 
@@ -482,6 +510,17 @@ export type QueryGetErrorArgs = {
 };
 
 
+export type QueryListObserverIncidentsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<IncidentStatus>;
+  since?: InputMaybe<Scalars['DateTime']['input']>;
+  until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+
 export type QueryListApplicationInstancesArgs = {
   id: Scalars['ID']['input'];
   limit?: InputMaybe<Scalars['Int']['input']>;
@@ -544,6 +583,36 @@ export type QueryGetApplicationMetricsArgs = {
   to?: InputMaybe<Scalars['DateTime']['input']>;
   resolution_seconds?: InputMaybe<Scalars['Int']['input']>;
   process_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryListNotifiersArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  type?: InputMaybe<NotifierType>;
+};
+
+
+export type QueryGetNotifierArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryListObserversArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  type?: InputMaybe<ObserverType>;
+  status?: InputMaybe<ObserverStatus>;
+  resource_id?: InputMaybe<Scalars['ID']['input']>;
+  notifier_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryGetObserverArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -714,6 +783,8 @@ export type Mutation = {
    * pushes.
    */
   updateAutoDeploy: AutoDeploy;
+  /** Runs the check of an observer now and answers its result, which counts like any other. */
+  checkObserver: CheckResult;
   /**
    * Creates a database: a database server of its own with a default user and a private endpoint. It is `provisioning`
    * until the server accepts connections. With `restore_from`, it is created as a copy of another database.
@@ -860,6 +931,20 @@ export type Mutation = {
    * cannot be removed. Project keys keep working.
    */
   removeMember: Scalars['Boolean']['output'];
+  /** Creates a notifier, which observers can name. Addresses must be https and public. */
+  createNotifier: Notifier;
+  /** Renames a notifier, switches it, or changes where it sends. The fields of `config` are merged. */
+  updateNotifier: Notifier;
+  /** Deletes a notifier and takes it out of every observer. */
+  deleteNotifier: Scalars['Boolean']['output'];
+  /** Sends one test message and answers how that went. A failed delivery is an answer too. */
+  testNotifier: NotifierTest;
+  /** Creates an observer. It is `pending` until enough checks have passed or failed. */
+  createObserver: Observer;
+  /** Changes an observer. `enabled: false` pauses it and resolves an open incident, `enabled: true` resumes it. */
+  updateObserver: Observer;
+  /** Deletes an observer with its results and incidents. */
+  deleteObserver: Scalars['Boolean']['output'];
   /**
    * Creates a preview of a branch or a pull request and deploys it. The preview has the environment variables of the
    * application, one instance of each process type and no volumes. Fails with `reference_not_found` if the repository has
@@ -1012,6 +1097,11 @@ export type MutationUpdateApplicationSettingsArgs = {
 export type MutationUpdateAutoDeployArgs = {
   id: Scalars['ID']['input'];
   input: UpdateAutoDeployInput;
+};
+
+
+export type MutationCheckObserverArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -1233,6 +1323,44 @@ export type MutationChangeMemberRoleArgs = {
 export type MutationRemoveMemberArgs = {
   project_id: Scalars['ID']['input'];
   user_id: Scalars['ID']['input'];
+};
+
+
+export type MutationCreateNotifierArgs = {
+  input: CreateNotifierInput;
+};
+
+
+export type MutationUpdateNotifierArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateNotifierInput;
+};
+
+
+export type MutationDeleteNotifierArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationTestNotifierArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type MutationCreateObserverArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  input: CreateObserverInput;
+};
+
+
+export type MutationUpdateObserverArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateObserverInput;
+};
+
+
+export type MutationDeleteObserverArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -2041,6 +2169,51 @@ export type DnsRecordTypeList = {
   /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
+
+/** What one check found. */
+export type CheckResult = {
+  id: Scalars['ID']['output'];
+  observer_id: Scalars['ID']['output'];
+  checked_at: Scalars['DateTime']['output'];
+  status: CheckStatus;
+  /** Where it was checked from. */
+  region: Scalars['String']['output'];
+  /** Time of the whole check; null where nothing answered. */
+  response_time_ms?: Maybe<Scalars['Float']['output']>;
+  /** Status of the HTTP answer. */
+  status_code?: Maybe<Scalars['Int']['output']>;
+  /** Value of the metric. */
+  value?: Maybe<Scalars['Float']['output']>;
+  /** Why it failed. */
+  error?: Maybe<Scalars['String']['output']>;
+  /** Incident that was open after it. */
+  incident_id?: Maybe<Scalars['ID']['output']>;
+  /** Parts of the time; null where there was none. */
+  timings?: Maybe<CheckTimings>;
+  /** When the certificate of the target expires. */
+  certificate_expires_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+/** Times of the parts of a check, in milliseconds. A part that was not reached is null. */
+export type CheckTimings = {
+  dns_ms?: Maybe<Scalars['Float']['output']>;
+  connect_ms?: Maybe<Scalars['Float']['output']>;
+  tls_ms?: Maybe<Scalars['Float']['output']>;
+  first_byte_ms?: Maybe<Scalars['Float']['output']>;
+};
+
+/** One page of results. */
+export type CheckResultList = {
+  data: Array<CheckResult>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type CheckStatus =
+  /** As expected. */
+  | 'pass'
+  /** Not as expected; `error` says why. */
+  | 'fail';
 
 /** A managed database: a database server of its own with data, users and endpoints. */
 export type Database = {
@@ -2999,6 +3172,46 @@ export type ErrorList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
+/** A time in which an observer was alerting. */
+export type Incident = {
+  id: Scalars['ID']['output'];
+  observer_id: Scalars['ID']['output'];
+  status: IncidentStatus;
+  /** Error of the check that opened it. */
+  cause: Scalars['String']['output'];
+  started_at: Scalars['DateTime']['output'];
+  resolved_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Until it was resolved; null while it is open. */
+  duration_seconds?: Maybe<Scalars['Int']['output']>;
+  /** Messages about it, in their order. */
+  notifications: Array<IncidentNotification>;
+};
+
+/** A message about an incident. */
+export type IncidentNotification = {
+  notifier_id: Scalars['ID']['output'];
+  /** When the receiver took it; null until then. */
+  sent_at?: Maybe<Scalars['DateTime']['output']>;
+  status: NotificationStatus;
+};
+
+export type NotificationStatus =
+  /** On its way; failed attempts are repeated for a day. */
+  | 'pending'
+  | 'delivered'
+  | 'failed';
+
+/** One page of incidents. */
+export type IncidentList = {
+  data: Array<Incident>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type IncidentStatus =
+  | 'open'
+  | 'resolved';
+
 /** An instance: a running copy of a process type. The platform creates and removes instances. */
 export type Instance = {
   id: Scalars['ID']['output'];
@@ -3229,6 +3442,343 @@ export type ApplicationMetric =
   | 'responses_3xx'
   | 'responses_4xx'
   | 'responses_5xx';
+
+/** A way in which people or programs are told. */
+export type Notifier = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  type: NotifierType;
+  config: NotifierConfig;
+  /** A notifier that is switched off sends nothing. */
+  enabled: Scalars['Boolean']['output'];
+  /** How the last delivery ended; null before the first. */
+  last_delivery?: Maybe<NotifierDelivery>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** One page of notifiers. */
+export type NotifierList = {
+  data: Array<Notifier>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type NotifierType =
+  /** Messages to addresses. */
+  | 'email'
+  /** Incoming webhook of Slack. */
+  | 'slack'
+  /** Webhook of a Discord channel. */
+  | 'discord'
+  /** Signed requests to an address of your own (Standard Webhooks). */
+  | 'webhook'
+  /** Events API v2 of PagerDuty. */
+  | 'pagerduty';
+
+/** Where a notifier sends. Only the fields of its type are set; secrets are masked. */
+export type NotifierConfig = {
+  /** Of email. */
+  addresses?: Maybe<Array<Scalars['String']['output']>>;
+  /** Of slack and discord: the host and the last four characters. */
+  webhook_url?: Maybe<Scalars['String']['output']>;
+  /** Of webhook; the query is masked. */
+  url?: Maybe<Scalars['String']['output']>;
+  /** Of webhook: the last four characters. Null: requests are not signed. */
+  secret?: Maybe<Scalars['String']['output']>;
+  /** Of webhook: entries of the activity log that are sent too. */
+  events?: Maybe<Array<Scalars['String']['output']>>;
+  /** Of pagerduty: the last four characters. */
+  routing_key?: Maybe<Scalars['String']['output']>;
+};
+
+/** The end of a delivery. */
+export type NotifierDelivery = {
+  at: Scalars['DateTime']['output'];
+  status: NotifierDeliveryStatus;
+  /** Why it failed. */
+  error?: Maybe<Scalars['String']['output']>;
+};
+
+export type NotifierDeliveryStatus =
+  /** The receiver took the message. */
+  | 'delivered'
+  /** The receiver did not take it; `error` says why. */
+  | 'failed';
+
+/** How a test message went. */
+export type NotifierTest = {
+  status: NotifierDeliveryStatus;
+  /** Status of the receiver's answer; null where it gave none. */
+  status_code?: Maybe<Scalars['Int']['output']>;
+  /** Why it failed. */
+  error?: Maybe<Scalars['String']['output']>;
+  duration_ms: Scalars['Int']['output'];
+};
+
+export type CreateNotifierInput = {
+  name: Scalars['String']['input'];
+  type: NotifierType;
+  config: CreateNotifierConfigInput;
+  /** false: nothing is sent. */
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+export type UpdateNotifierInput = {
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** Merged into the present one. */
+  config?: InputMaybe<UpdateNotifierConfigInput>;
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+/** email needs addresses; slack and discord need webhook_url; webhook needs url; pagerduty needs routing_key. */
+export type CreateNotifierConfigInput = {
+  /** Of email. */
+  addresses?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** Of slack and discord: the address that they gave you. */
+  webhook_url?: InputMaybe<Scalars['String']['input']>;
+  /** Of webhook. */
+  url?: InputMaybe<Scalars['String']['input']>;
+  /** Of webhook: signs the requests (HMAC-SHA256). `whsec_` and base64, or any text. */
+  secret?: InputMaybe<Scalars['String']['input']>;
+  /** Of webhook: entries of the activity log to send, such as `deployment.*`; `*` sends all. */
+  events?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** Of pagerduty: the integration key. */
+  routing_key?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** Absent fields stay as they are. */
+export type UpdateNotifierConfigInput = {
+  /** Of email. */
+  addresses?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** Of slack and discord. */
+  webhook_url?: InputMaybe<Scalars['String']['input']>;
+  /** Of webhook. */
+  url?: InputMaybe<Scalars['String']['input']>;
+  /** Of webhook; null: requests are not signed. */
+  secret?: InputMaybe<Scalars['String']['input']>;
+  /** Of webhook; null or an empty list: none. */
+  events?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** Of pagerduty. */
+  routing_key?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** Watches a target from outside, or a metric of an application or a database. */
+export type Observer = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  type: ObserverType;
+  /** false: paused. */
+  enabled: Scalars['Boolean']['output'];
+  /** Of an uptime observer. */
+  uptime?: Maybe<ObserverUptime>;
+  /** Of a metric observer. */
+  metric?: Maybe<ObserverMetric>;
+  interval_seconds: Scalars['Int']['output'];
+  /** Consecutive failures that open an incident. */
+  failure_threshold: Scalars['Int']['output'];
+  /** Consecutive passes that resolve it. */
+  recovery_threshold: Scalars['Int']['output'];
+  notifier_ids: Array<Scalars['ID']['output']>;
+  /** While an incident is open, notifiers are told again after this time; null: never. */
+  reminder_minutes?: Maybe<Scalars['Int']['output']>;
+  status: ObserverStatus;
+  /** Result of the last check. */
+  last_result?: Maybe<CheckResult>;
+  /** Share of checks of the last 30 days that passed; null for metrics, and before the first check. */
+  uptime_percent_30d?: Maybe<Scalars['Float']['output']>;
+  open_incident_id?: Maybe<Scalars['ID']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** One page of observers. */
+export type ObserverList = {
+  data: Array<Observer>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type ObserverType =
+  /** Checks a target over the network. */
+  | 'uptime'
+  /** Compares a metric with a threshold. */
+  | 'metric';
+
+export type ObserverStatus =
+  /** Not enough results yet. */
+  | 'pending'
+  /** The last checks passed. */
+  | 'ok'
+  /** The last checks failed; an incident is open. */
+  | 'alerting'
+  /** The metric has been silent for three windows. */
+  | 'no_data'
+  /** Switched off. */
+  | 'paused';
+
+/** What an uptime observer checks, and what it expects. */
+export type ObserverUptime = {
+  check: UptimeCheck;
+  /** URL for http, host:port for tcp, host for ping. */
+  target: Scalars['String']['output'];
+  /** Of http. */
+  method: UptimeMethod;
+  /** Of http. Values are masked. */
+  headers: Array<ObserverHeader>;
+  /** Of http; empty: 200 to 399. */
+  expected_status_codes: Array<Scalars['Int']['output']>;
+  /** Of http: text that the body contains. */
+  expected_body?: Maybe<Scalars['String']['output']>;
+  follow_redirects: Scalars['Boolean']['output'];
+  verify_tls: Scalars['Boolean']['output'];
+  timeout_seconds: Scalars['Int']['output'];
+  /** Where it is checked from; empty: the choice of the platform. */
+  regions: Array<Scalars['String']['output']>;
+};
+
+export type UptimeCheck =
+  /** A request over HTTP or HTTPS. */
+  | 'http'
+  /** A connection. */
+  | 'tcp'
+  /** An ICMP echo. */
+  | 'ping';
+
+export type UptimeMethod =
+  | 'GET'
+  | 'HEAD'
+  | 'POST';
+
+/** A header of a check. */
+export type ObserverHeader = {
+  name: Scalars['String']['output'];
+  /** Always `***`. */
+  value: Scalars['String']['output'];
+};
+
+/** The metric that is watched, and when it is too much or too little. */
+export type ObserverMetric = {
+  resource_type: ObservedResourceType;
+  resource_id: Scalars['ID']['output'];
+  /** A metric of that kind, see its metrics. */
+  metric: Scalars['String']['output'];
+  /** The check fails where this holds between the value and the threshold. */
+  operator: MetricOperator;
+  threshold: Scalars['Float']['output'];
+  /** The value is that of this time until now. */
+  window_seconds: Scalars['Int']['output'];
+};
+
+export type ObservedResourceType =
+  | 'application'
+  | 'database';
+
+export type MetricOperator =
+  /** Greater than the threshold. */
+  | 'gt'
+  /** Greater than the threshold, or equal. */
+  | 'gte'
+  /** Less than the threshold. */
+  | 'lt'
+  /** Less than the threshold, or equal. */
+  | 'lte';
+
+export type CreateObserverInput = {
+  name: Scalars['String']['input'];
+  type: ObserverType;
+  /** false: begins paused. */
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Needed for uptime. */
+  uptime?: InputMaybe<CreateObserverUptimeInput>;
+  /** Needed for metric. */
+  metric?: InputMaybe<CreateObserverMetricInput>;
+  /** 30, 60, 120, 300, 600, 1800 or 3600. */
+  interval_seconds?: InputMaybe<Scalars['Int']['input']>;
+  failure_threshold?: InputMaybe<Scalars['Int']['input']>;
+  recovery_threshold?: InputMaybe<Scalars['Int']['input']>;
+  /** Notifiers of the project to tell. */
+  notifier_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
+  /** null: no reminders. */
+  reminder_minutes?: InputMaybe<Scalars['Int']['input']>;
+};
+
+export type UpdateObserverInput = {
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** false pauses, true resumes. */
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Merged into the present one; only of an uptime observer. */
+  uptime?: InputMaybe<UpdateObserverUptimeInput>;
+  /** Merged into the present one; only of a metric observer. */
+  metric?: InputMaybe<UpdateObserverMetricInput>;
+  /** 30, 60, 120, 300, 600, 1800 or 3600. */
+  interval_seconds?: InputMaybe<Scalars['Int']['input']>;
+  failure_threshold?: InputMaybe<Scalars['Int']['input']>;
+  recovery_threshold?: InputMaybe<Scalars['Int']['input']>;
+  /** Replaces the present list. */
+  notifier_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
+  /** null: no reminders. */
+  reminder_minutes?: InputMaybe<Scalars['Int']['input']>;
+};
+
+export type CreateObserverUptimeInput = {
+  check?: InputMaybe<UptimeCheck>;
+  /** URL for http, host:port for tcp, host for ping. */
+  target: Scalars['String']['input'];
+  method?: InputMaybe<UptimeMethod>;
+  headers?: InputMaybe<Array<ObserverHeaderInput>>;
+  /** Empty: 200 to 399. */
+  expected_status_codes?: InputMaybe<Array<Scalars['Int']['input']>>;
+  expected_body?: InputMaybe<Scalars['String']['input']>;
+  follow_redirects?: InputMaybe<Scalars['Boolean']['input']>;
+  verify_tls?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Less than the interval. */
+  timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
+  /** Empty: the choice of the platform. */
+  regions?: InputMaybe<Array<Scalars['String']['input']>>;
+};
+
+/** Absent fields stay as they are. */
+export type UpdateObserverUptimeInput = {
+  check?: InputMaybe<UptimeCheck>;
+  target?: InputMaybe<Scalars['String']['input']>;
+  method?: InputMaybe<UptimeMethod>;
+  /** Replaces the present list; the value `***` keeps the one that a header has. */
+  headers?: InputMaybe<Array<ObserverHeaderInput>>;
+  expected_status_codes?: InputMaybe<Array<Scalars['Int']['input']>>;
+  expected_body?: InputMaybe<Scalars['String']['input']>;
+  follow_redirects?: InputMaybe<Scalars['Boolean']['input']>;
+  verify_tls?: InputMaybe<Scalars['Boolean']['input']>;
+  timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
+  regions?: InputMaybe<Array<Scalars['String']['input']>>;
+};
+
+export type ObserverHeaderInput = {
+  name: Scalars['String']['input'];
+  value: Scalars['String']['input'];
+};
+
+export type CreateObserverMetricInput = {
+  resource_type: ObservedResourceType;
+  /** Application or database of the project. */
+  resource_id: Scalars['ID']['input'];
+  metric: Scalars['String']['input'];
+  operator: MetricOperator;
+  threshold: Scalars['Float']['input'];
+  window_seconds?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** Absent fields stay as they are. */
+export type UpdateObserverMetricInput = {
+  resource_type?: InputMaybe<ObservedResourceType>;
+  resource_id?: InputMaybe<Scalars['ID']['input']>;
+  metric?: InputMaybe<Scalars['String']['input']>;
+  operator?: InputMaybe<MetricOperator>;
+  threshold?: InputMaybe<Scalars['Float']['input']>;
+  window_seconds?: InputMaybe<Scalars['Int']['input']>;
+};
 
 /** A preview: a copy of an application that is built from a branch or a pull request. */
 export type Preview = {
@@ -3738,6 +4288,10 @@ export type ResolversTypes = {
   BuildpackBuilderList: ResolverTypeWrapper<BuildpackBuilderList>;
   PresetList: ResolverTypeWrapper<PresetList>;
   DnsRecordTypeList: ResolverTypeWrapper<DnsRecordTypeList>;
+  CheckResult: ResolverTypeWrapper<CheckResultModel>;
+  CheckTimings: ResolverTypeWrapper<CheckTimings>;
+  CheckResultList: ResolverTypeWrapper<Omit<CheckResultList, 'data'> & { data: Array<ResolversTypes['CheckResult']> }>;
+  CheckStatus: CheckStatus;
   Database: ResolverTypeWrapper<Database>;
   DatabaseList: ResolverTypeWrapper<DatabaseList>;
   DatabaseStatus: DatabaseStatus;
@@ -3824,6 +4378,11 @@ export type ResolversTypes = {
   MyProjectList: ResolverTypeWrapper<MyProjectList>;
   Error: ResolverTypeWrapper<Error>;
   ErrorList: ResolverTypeWrapper<ErrorList>;
+  Incident: ResolverTypeWrapper<IncidentModel>;
+  IncidentNotification: ResolverTypeWrapper<IncidentNotification>;
+  NotificationStatus: NotificationStatus;
+  IncidentList: ResolverTypeWrapper<Omit<IncidentList, 'data'> & { data: Array<ResolversTypes['Incident']> }>;
+  IncidentStatus: IncidentStatus;
   Instance: ResolverTypeWrapper<InstanceModel>;
   InstanceList: ResolverTypeWrapper<Omit<InstanceList, 'data'> & { data: Array<ResolversTypes['Instance']> }>;
   InstanceStatus: InstanceStatus;
@@ -3848,6 +4407,35 @@ export type ResolversTypes = {
   MetricPoint: ResolverTypeWrapper<MetricPoint>;
   MetricUnit: MetricUnit;
   ApplicationMetric: ApplicationMetric;
+  Notifier: ResolverTypeWrapper<NotifierModel>;
+  NotifierList: ResolverTypeWrapper<Omit<NotifierList, 'data'> & { data: Array<ResolversTypes['Notifier']> }>;
+  NotifierType: NotifierType;
+  NotifierConfig: ResolverTypeWrapper<NotifierConfig>;
+  NotifierDelivery: ResolverTypeWrapper<NotifierDelivery>;
+  NotifierDeliveryStatus: NotifierDeliveryStatus;
+  NotifierTest: ResolverTypeWrapper<NotifierTest>;
+  CreateNotifierInput: CreateNotifierInput;
+  UpdateNotifierInput: UpdateNotifierInput;
+  CreateNotifierConfigInput: CreateNotifierConfigInput;
+  UpdateNotifierConfigInput: UpdateNotifierConfigInput;
+  Observer: ResolverTypeWrapper<ObserverModel>;
+  ObserverList: ResolverTypeWrapper<Omit<ObserverList, 'data'> & { data: Array<ResolversTypes['Observer']> }>;
+  ObserverType: ObserverType;
+  ObserverStatus: ObserverStatus;
+  ObserverUptime: ResolverTypeWrapper<ObserverUptime>;
+  UptimeCheck: UptimeCheck;
+  UptimeMethod: UptimeMethod;
+  ObserverHeader: ResolverTypeWrapper<ObserverHeader>;
+  ObserverMetric: ResolverTypeWrapper<ObserverMetric>;
+  ObservedResourceType: ObservedResourceType;
+  MetricOperator: MetricOperator;
+  CreateObserverInput: CreateObserverInput;
+  UpdateObserverInput: UpdateObserverInput;
+  CreateObserverUptimeInput: CreateObserverUptimeInput;
+  UpdateObserverUptimeInput: UpdateObserverUptimeInput;
+  ObserverHeaderInput: ObserverHeaderInput;
+  CreateObserverMetricInput: CreateObserverMetricInput;
+  UpdateObserverMetricInput: UpdateObserverMetricInput;
   Preview: ResolverTypeWrapper<PreviewModel>;
   PreviewList: ResolverTypeWrapper<Omit<PreviewList, 'data'> & { data: Array<ResolversTypes['Preview']> }>;
   PreviewStatus: PreviewStatus;
@@ -3944,6 +4532,9 @@ export type ResolversParentTypes = {
   BuildpackBuilderList: BuildpackBuilderList;
   PresetList: PresetList;
   DnsRecordTypeList: DnsRecordTypeList;
+  CheckResult: CheckResultModel;
+  CheckTimings: CheckTimings;
+  CheckResultList: Omit<CheckResultList, 'data'> & { data: Array<ResolversParentTypes['CheckResult']> };
   Database: Database;
   DatabaseList: DatabaseList;
   BackupSchedule: BackupSchedule;
@@ -4007,6 +4598,9 @@ export type ResolversParentTypes = {
   MyProjectList: MyProjectList;
   Error: Error;
   ErrorList: ErrorList;
+  Incident: IncidentModel;
+  IncidentNotification: IncidentNotification;
+  IncidentList: Omit<IncidentList, 'data'> & { data: Array<ResolversParentTypes['Incident']> };
   Instance: InstanceModel;
   InstanceList: Omit<InstanceList, 'data'> & { data: Array<ResolversParentTypes['Instance']> };
   ApplicationLogLine: ApplicationLogLine;
@@ -4024,6 +4618,27 @@ export type ResolversParentTypes = {
   MetricSeries: MetricSeries;
   MetricLabel: MetricLabel;
   MetricPoint: MetricPoint;
+  Notifier: NotifierModel;
+  NotifierList: Omit<NotifierList, 'data'> & { data: Array<ResolversParentTypes['Notifier']> };
+  NotifierConfig: NotifierConfig;
+  NotifierDelivery: NotifierDelivery;
+  NotifierTest: NotifierTest;
+  CreateNotifierInput: CreateNotifierInput;
+  UpdateNotifierInput: UpdateNotifierInput;
+  CreateNotifierConfigInput: CreateNotifierConfigInput;
+  UpdateNotifierConfigInput: UpdateNotifierConfigInput;
+  Observer: ObserverModel;
+  ObserverList: Omit<ObserverList, 'data'> & { data: Array<ResolversParentTypes['Observer']> };
+  ObserverUptime: ObserverUptime;
+  ObserverHeader: ObserverHeader;
+  ObserverMetric: ObserverMetric;
+  CreateObserverInput: CreateObserverInput;
+  UpdateObserverInput: UpdateObserverInput;
+  CreateObserverUptimeInput: CreateObserverUptimeInput;
+  UpdateObserverUptimeInput: UpdateObserverUptimeInput;
+  ObserverHeaderInput: ObserverHeaderInput;
+  CreateObserverMetricInput: CreateObserverMetricInput;
+  UpdateObserverMetricInput: UpdateObserverMetricInput;
   Preview: PreviewModel;
   PreviewList: Omit<PreviewList, 'data'> & { data: Array<ResolversParentTypes['Preview']> };
   CreatePreviewInput: CreatePreviewInput;
@@ -4075,6 +4690,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listBuildpackBuilders?: Resolver<ResolversTypes['BuildpackBuilderList'], ParentType, ContextType, RequireFields<QueryListBuildpackBuildersArgs, 'limit'>>;
   listPresets?: Resolver<ResolversTypes['PresetList'], ParentType, ContextType, RequireFields<QueryListPresetsArgs, 'limit'>>;
   listDnsRecordTypes?: Resolver<ResolversTypes['DnsRecordTypeList'], ParentType, ContextType, RequireFields<QueryListDnsRecordTypesArgs, 'limit'>>;
+  listObserverResults?: Resolver<ResolversTypes['CheckResultList'], ParentType, ContextType, RequireFields<QueryListObserverResultsArgs, 'id' | 'limit'>>;
   listDatabases?: Resolver<ResolversTypes['DatabaseList'], ParentType, ContextType, RequireFields<QueryListDatabasesArgs, 'limit'>>;
   getDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<QueryGetDatabaseArgs, 'id'>>;
   listDatabaseAttachments?: Resolver<ResolversTypes['DatabaseAttachmentList'], ParentType, ContextType, RequireFields<QueryListDatabaseAttachmentsArgs, 'id' | 'limit'>>;
@@ -4103,12 +4719,17 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listMyProjects?: Resolver<ResolversTypes['MyProjectList'], ParentType, ContextType, RequireFields<QueryListMyProjectsArgs, 'limit'>>;
   listErrors?: Resolver<ResolversTypes['ErrorList'], ParentType, ContextType, RequireFields<QueryListErrorsArgs, 'limit'>>;
   getError?: Resolver<ResolversTypes['Error'], ParentType, ContextType, RequireFields<QueryGetErrorArgs, 'code'>>;
+  listObserverIncidents?: Resolver<ResolversTypes['IncidentList'], ParentType, ContextType, RequireFields<QueryListObserverIncidentsArgs, 'id' | 'limit'>>;
   listApplicationInstances?: Resolver<ResolversTypes['InstanceList'], ParentType, ContextType, RequireFields<QueryListApplicationInstancesArgs, 'id' | 'limit'>>;
   listApplicationLogs?: Resolver<ResolversTypes['ApplicationLogLineList'], ParentType, ContextType, RequireFields<QueryListApplicationLogsArgs, 'id' | 'limit' | 'order'>>;
   listDeploymentLogs?: Resolver<ResolversTypes['DeploymentLogLineList'], ParentType, ContextType, RequireFields<QueryListDeploymentLogsArgs, 'id' | 'deployment_id' | 'limit' | 'order'>>;
   listMembers?: Resolver<ResolversTypes['MemberList'], ParentType, ContextType, RequireFields<QueryListMembersArgs, 'project_id' | 'limit'>>;
   listInvitations?: Resolver<ResolversTypes['InvitationList'], ParentType, ContextType, RequireFields<QueryListInvitationsArgs, 'project_id' | 'limit'>>;
   getApplicationMetrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, RequireFields<QueryGetApplicationMetricsArgs, 'id'>>;
+  listNotifiers?: Resolver<ResolversTypes['NotifierList'], ParentType, ContextType, RequireFields<QueryListNotifiersArgs, 'limit'>>;
+  getNotifier?: Resolver<ResolversTypes['Notifier'], ParentType, ContextType, RequireFields<QueryGetNotifierArgs, 'id'>>;
+  listObservers?: Resolver<ResolversTypes['ObserverList'], ParentType, ContextType, RequireFields<QueryListObserversArgs, 'limit'>>;
+  getObserver?: Resolver<ResolversTypes['Observer'], ParentType, ContextType, RequireFields<QueryGetObserverArgs, 'id'>>;
   listPreviews?: Resolver<ResolversTypes['PreviewList'], ParentType, ContextType, RequireFields<QueryListPreviewsArgs, 'id' | 'limit'>>;
   getPreview?: Resolver<ResolversTypes['Preview'], ParentType, ContextType, RequireFields<QueryGetPreviewArgs, 'id' | 'preview_id'>>;
   listProcesses?: Resolver<ResolversTypes['ProcessList'], ParentType, ContextType, RequireFields<QueryListProcessesArgs, 'id' | 'limit'>>;
@@ -4143,6 +4764,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   restartApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<MutationRestartApplicationArgs, 'id'>>;
   updateApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<MutationUpdateApplicationSettingsArgs, 'id' | 'input'>>;
   updateAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<MutationUpdateAutoDeployArgs, 'id' | 'input'>>;
+  checkObserver?: Resolver<ResolversTypes['CheckResult'], ParentType, ContextType, RequireFields<MutationCheckObserverArgs, 'id'>>;
   createDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationCreateDatabaseArgs, 'input'>>;
   updateDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationUpdateDatabaseArgs, 'id' | 'input'>>;
   deleteDatabase?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteDatabaseArgs, 'id'>>;
@@ -4180,6 +4802,13 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   acceptInvitation?: Resolver<ResolversTypes['Viewer'], ParentType, ContextType, RequireFields<MutationAcceptInvitationArgs, 'input'>>;
   changeMemberRole?: Resolver<ResolversTypes['Member'], ParentType, ContextType, RequireFields<MutationChangeMemberRoleArgs, 'project_id' | 'user_id' | 'role'>>;
   removeMember?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRemoveMemberArgs, 'project_id' | 'user_id'>>;
+  createNotifier?: Resolver<ResolversTypes['Notifier'], ParentType, ContextType, RequireFields<MutationCreateNotifierArgs, 'input'>>;
+  updateNotifier?: Resolver<ResolversTypes['Notifier'], ParentType, ContextType, RequireFields<MutationUpdateNotifierArgs, 'id' | 'input'>>;
+  deleteNotifier?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteNotifierArgs, 'id'>>;
+  testNotifier?: Resolver<ResolversTypes['NotifierTest'], ParentType, ContextType, RequireFields<MutationTestNotifierArgs, 'id'>>;
+  createObserver?: Resolver<ResolversTypes['Observer'], ParentType, ContextType, RequireFields<MutationCreateObserverArgs, 'input'>>;
+  updateObserver?: Resolver<ResolversTypes['Observer'], ParentType, ContextType, RequireFields<MutationUpdateObserverArgs, 'id' | 'input'>>;
+  deleteObserver?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteObserverArgs, 'id'>>;
   createPreview?: Resolver<ResolversTypes['Preview'], ParentType, ContextType, RequireFields<MutationCreatePreviewArgs, 'id' | 'input'>>;
   deletePreview?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeletePreviewArgs, 'id' | 'preview_id'>>;
   redeployPreview?: Resolver<ResolversTypes['Preview'], ParentType, ContextType, RequireFields<MutationRedeployPreviewArgs, 'id' | 'preview_id'>>;
@@ -4463,6 +5092,33 @@ export type PresetListResolvers<ContextType = Context, ParentType extends Resolv
 
 export type DnsRecordTypeListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsRecordTypeList'] = ResolversParentTypes['DnsRecordTypeList']> = {
   data?: Resolver<Array<ResolversTypes['DnsRecordType']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type CheckResultResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CheckResult'] = ResolversParentTypes['CheckResult']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  observer_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  checked_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['CheckStatus'], ParentType, ContextType>;
+  region?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  response_time_ms?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  status_code?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  value?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  error?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  incident_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  timings?: Resolver<Maybe<ResolversTypes['CheckTimings']>, ParentType, ContextType>;
+  certificate_expires_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
+export type CheckTimingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CheckTimings'] = ResolversParentTypes['CheckTimings']> = {
+  dns_ms?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  connect_ms?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  tls_ms?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  first_byte_ms?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+};
+
+export type CheckResultListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CheckResultList'] = ResolversParentTypes['CheckResultList']> = {
+  data?: Resolver<Array<ResolversTypes['CheckResult']>, ParentType, ContextType>;
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
@@ -4840,6 +5496,28 @@ export type ErrorListResolvers<ContextType = Context, ParentType extends Resolve
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type IncidentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Incident'] = ResolversParentTypes['Incident']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  observer_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['IncidentStatus'], ParentType, ContextType>;
+  cause?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  started_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  resolved_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  duration_seconds?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  notifications?: Resolver<Array<ResolversTypes['IncidentNotification']>, ParentType, ContextType>;
+};
+
+export type IncidentNotificationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IncidentNotification'] = ResolversParentTypes['IncidentNotification']> = {
+  notifier_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  sent_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['NotificationStatus'], ParentType, ContextType>;
+};
+
+export type IncidentListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IncidentList'] = ResolversParentTypes['IncidentList']> = {
+  data?: Resolver<Array<ResolversTypes['Incident']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type InstanceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Instance'] = ResolversParentTypes['Instance']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -4948,6 +5626,98 @@ export type MetricLabelResolvers<ContextType = Context, ParentType extends Resol
 export type MetricPointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['MetricPoint'] = ResolversParentTypes['MetricPoint']> = {
   timestamp?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   value?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+};
+
+export type NotifierResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Notifier'] = ResolversParentTypes['Notifier']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['NotifierType'], ParentType, ContextType>;
+  config?: Resolver<ResolversTypes['NotifierConfig'], ParentType, ContextType>;
+  enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  last_delivery?: Resolver<Maybe<ResolversTypes['NotifierDelivery']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type NotifierListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['NotifierList'] = ResolversParentTypes['NotifierList']> = {
+  data?: Resolver<Array<ResolversTypes['Notifier']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type NotifierConfigResolvers<ContextType = Context, ParentType extends ResolversParentTypes['NotifierConfig'] = ResolversParentTypes['NotifierConfig']> = {
+  addresses?: Resolver<Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
+  webhook_url?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  url?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  secret?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  events?: Resolver<Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
+  routing_key?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type NotifierDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['NotifierDelivery'] = ResolversParentTypes['NotifierDelivery']> = {
+  at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['NotifierDeliveryStatus'], ParentType, ContextType>;
+  error?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type NotifierTestResolvers<ContextType = Context, ParentType extends ResolversParentTypes['NotifierTest'] = ResolversParentTypes['NotifierTest']> = {
+  status?: Resolver<ResolversTypes['NotifierDeliveryStatus'], ParentType, ContextType>;
+  status_code?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  error?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  duration_ms?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type ObserverResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Observer'] = ResolversParentTypes['Observer']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['ObserverType'], ParentType, ContextType>;
+  enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  uptime?: Resolver<Maybe<ResolversTypes['ObserverUptime']>, ParentType, ContextType>;
+  metric?: Resolver<Maybe<ResolversTypes['ObserverMetric']>, ParentType, ContextType>;
+  interval_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  failure_threshold?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  recovery_threshold?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  notifier_ids?: Resolver<Array<ResolversTypes['ID']>, ParentType, ContextType>;
+  reminder_minutes?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['ObserverStatus'], ParentType, ContextType>;
+  last_result?: Resolver<Maybe<ResolversTypes['CheckResult']>, ParentType, ContextType>;
+  uptime_percent_30d?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  open_incident_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type ObserverListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ObserverList'] = ResolversParentTypes['ObserverList']> = {
+  data?: Resolver<Array<ResolversTypes['Observer']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type ObserverUptimeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ObserverUptime'] = ResolversParentTypes['ObserverUptime']> = {
+  check?: Resolver<ResolversTypes['UptimeCheck'], ParentType, ContextType>;
+  target?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  method?: Resolver<ResolversTypes['UptimeMethod'], ParentType, ContextType>;
+  headers?: Resolver<Array<ResolversTypes['ObserverHeader']>, ParentType, ContextType>;
+  expected_status_codes?: Resolver<Array<ResolversTypes['Int']>, ParentType, ContextType>;
+  expected_body?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  follow_redirects?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  verify_tls?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  timeout_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  regions?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type ObserverHeaderResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ObserverHeader'] = ResolversParentTypes['ObserverHeader']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  value?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type ObserverMetricResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ObserverMetric'] = ResolversParentTypes['ObserverMetric']> = {
+  resource_type?: Resolver<ResolversTypes['ObservedResourceType'], ParentType, ContextType>;
+  resource_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  metric?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  operator?: Resolver<ResolversTypes['MetricOperator'], ParentType, ContextType>;
+  threshold?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  window_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
 export type PreviewResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Preview'] = ResolversParentTypes['Preview']> = {
@@ -5132,6 +5902,9 @@ export type Resolvers<ContextType = Context> = {
   BuildpackBuilderList?: BuildpackBuilderListResolvers<ContextType>;
   PresetList?: PresetListResolvers<ContextType>;
   DnsRecordTypeList?: DnsRecordTypeListResolvers<ContextType>;
+  CheckResult?: CheckResultResolvers<ContextType>;
+  CheckTimings?: CheckTimingsResolvers<ContextType>;
+  CheckResultList?: CheckResultListResolvers<ContextType>;
   Database?: DatabaseResolvers<ContextType>;
   DatabaseList?: DatabaseListResolvers<ContextType>;
   BackupSchedule?: BackupScheduleResolvers<ContextType>;
@@ -5176,6 +5949,9 @@ export type Resolvers<ContextType = Context> = {
   MyProjectList?: MyProjectListResolvers<ContextType>;
   Error?: ErrorResolvers<ContextType>;
   ErrorList?: ErrorListResolvers<ContextType>;
+  Incident?: IncidentResolvers<ContextType>;
+  IncidentNotification?: IncidentNotificationResolvers<ContextType>;
+  IncidentList?: IncidentListResolvers<ContextType>;
   Instance?: InstanceResolvers<ContextType>;
   InstanceList?: InstanceListResolvers<ContextType>;
   ApplicationLogLine?: ApplicationLogLineResolvers<ContextType>;
@@ -5191,6 +5967,16 @@ export type Resolvers<ContextType = Context> = {
   MetricSeries?: MetricSeriesResolvers<ContextType>;
   MetricLabel?: MetricLabelResolvers<ContextType>;
   MetricPoint?: MetricPointResolvers<ContextType>;
+  Notifier?: NotifierResolvers<ContextType>;
+  NotifierList?: NotifierListResolvers<ContextType>;
+  NotifierConfig?: NotifierConfigResolvers<ContextType>;
+  NotifierDelivery?: NotifierDeliveryResolvers<ContextType>;
+  NotifierTest?: NotifierTestResolvers<ContextType>;
+  Observer?: ObserverResolvers<ContextType>;
+  ObserverList?: ObserverListResolvers<ContextType>;
+  ObserverUptime?: ObserverUptimeResolvers<ContextType>;
+  ObserverHeader?: ObserverHeaderResolvers<ContextType>;
+  ObserverMetric?: ObserverMetricResolvers<ContextType>;
   Preview?: PreviewResolvers<ContextType>;
   PreviewList?: PreviewListResolvers<ContextType>;
   Process?: ProcessResolvers<ContextType>;

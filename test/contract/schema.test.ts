@@ -33,6 +33,13 @@ it.each(['built.tsv', 'schema.graphql', 'openapi.yaml', 'schema.sql'])(
   },
 );
 
+/** Rows that the platform writes, and nobody changes. */
+const NEVER_CHANGED: Record<string, string[]> = {
+  activity: ['id', 'created_at'],
+  check_result: ['id', 'checked_at'],
+  incident: ['id', 'started_at'],
+};
+
 describe('the database', () => {
   it('uses no extension', async () => {
     expect(await run('select extname from pg_extension')).toEqual([{ extname: 'plpgsql' }]);
@@ -45,7 +52,7 @@ describe('the database', () => {
     );
     const tables = new Map(rows.map((row) => [row.table_name, row.columns]));
     for (const { kind, table } of allKinds()) {
-      const wanted = kind === 'activity' ? ['id', 'created_at'] : ['id', 'version', 'created_at', 'updated_at'];
+      const wanted = NEVER_CHANGED[kind] ?? ['id', 'version', 'created_at', 'updated_at'];
       expect([kind, tables.get(table)]).toEqual([kind, expect.arrayContaining(wanted)]);
       if (kind !== 'project') expect([kind, tables.get(table)]).toEqual([kind, expect.arrayContaining(['project_id'])]);
     }

@@ -186,6 +186,24 @@ create table certificates (
 CREATE INDEX certificates_due ON public.certificates USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE UNIQUE INDEX certificates_of_domain ON public.certificates USING btree (domain_id);
 
+create table check_results (
+  id text collate "C" not null,
+  project_id text collate "C" not null,
+  observer_id text collate "C" not null,
+  checked_at timestamp(3) with time zone not null,
+  status text not null,
+  region text not null,
+  response_time_ms real,
+  status_code integer,
+  value double precision,
+  error text,
+  incident_id text collate "C",
+  timings jsonb,
+  certificate_expires_at timestamp(3) with time zone
+);
+CREATE INDEX check_results_failed ON ONLY public.check_results USING btree (observer_id, id) WHERE (status = 'fail'::text);
+CREATE INDEX check_results_of_observer ON ONLY public.check_results USING btree (observer_id, id);
+
 create table database_attachments (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -576,6 +594,23 @@ create table idempotency_records (
 );
 CREATE INDEX idempotency_records_by_age ON public.idempotency_records USING btree (created_at);
 
+create table incidents (
+  id text collate "C" not null,
+  project_id text collate "C" not null,
+  observer_id text collate "C" not null,
+  status text not null,
+  cause text not null,
+  started_at timestamp(3) with time zone not null,
+  resolved_at timestamp(3) with time zone,
+  remind_at timestamp(3) with time zone,
+  constraint incidents_observer_id_fkey FOREIGN KEY (observer_id) REFERENCES observers(id) ON DELETE CASCADE,
+  constraint incidents_pkey PRIMARY KEY (id)
+);
+CREATE INDEX incidents_by_age ON public.incidents USING btree (started_at) WHERE (status = 'resolved'::text);
+CREATE INDEX incidents_of_observer ON public.incidents USING btree (observer_id, id);
+CREATE UNIQUE INDEX incidents_open ON public.incidents USING btree (observer_id) WHERE (status = 'open'::text);
+CREATE INDEX incidents_to_remind ON public.incidents USING btree (remind_at) WHERE (remind_at IS NOT NULL);
+
 create table instances (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -714,6 +749,117 @@ create table metric_points (
   constraint metric_points_pkey PRIMARY KEY (resource_id, metric, part_id, at)
 );
 
+create table monitored_regions (
+  region text collate "C" not null,
+  suspended_at timestamp(3) with time zone,
+  reason text,
+  constraint monitored_regions_pkey PRIMARY KEY (region)
+);
+
+create table notifications (
+  seq bigint not null,
+  message_id text collate "C" not null,
+  project_id text collate "C" not null,
+  notifier_id text collate "C" not null,
+  incident_id text collate "C",
+  event text not null,
+  subject text collate "C" not null,
+  data jsonb not null,
+  status text not null default 'pending'::text,
+  attempts integer not null default 0,
+  fence bigint not null default 0,
+  next_at timestamp(3) with time zone not null default now(),
+  created_at timestamp(3) with time zone not null default now(),
+  sent_at timestamp(3) with time zone,
+  duration_ms integer,
+  status_code integer,
+  error text,
+  constraint notifications_once UNIQUE (notifier_id, message_id),
+  constraint notifications_pkey PRIMARY KEY (seq)
+);
+CREATE INDEX notifications_by_age ON public.notifications USING btree (created_at) WHERE (status <> 'pending'::text);
+CREATE INDEX notifications_due ON public.notifications USING btree (next_at) WHERE (status = 'pending'::text);
+CREATE INDEX notifications_in_order ON public.notifications USING btree (notifier_id, subject, seq) WHERE (status = 'pending'::text);
+CREATE INDEX notifications_of_incident ON public.notifications USING btree (incident_id, seq) WHERE (incident_id IS NOT NULL);
+
+create table notifiers (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  type text not null,
+  config jsonb not null,
+  sealed_config text not null,
+  events text[] not null default '{}'::text[],
+  enabled boolean not null default true,
+  last_delivery jsonb,
+  observed_generation bigint not null default '0'::bigint,
+  constraint notifiers_pkey PRIMARY KEY (id),
+  constraint notifiers_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE INDEX notifiers_by_id ON public.notifiers USING btree (project_id, id);
+CREATE INDEX notifiers_by_name ON public.notifiers USING btree (project_id, name, id);
+CREATE INDEX notifiers_by_type ON public.notifiers USING btree (project_id, type, id);
+CREATE INDEX notifiers_of_activity ON public.notifiers USING btree (project_id) WHERE (enabled AND (events <> '{}'::text[]));
+
+create table observer_checks (
+  observer_id text collate "C" not null,
+  region text collate "C" not null,
+  check_at timestamp(3) with time zone not null,
+  fence bigint not null default 0,
+  failures integer not null default 0,
+  passes integer not null default 0,
+  result_at timestamp(3) with time zone,
+  constraint observer_checks_observer_id_fkey FOREIGN KEY (observer_id) REFERENCES observers(id) ON DELETE CASCADE,
+  constraint observer_checks_pkey PRIMARY KEY (observer_id, region)
+);
+CREATE INDEX observer_checks_due ON public.observer_checks USING btree (region, check_at);
+
+create table observer_days (
+  observer_id text collate "C" not null,
+  day date not null,
+  checks integer not null,
+  passes integer not null,
+  constraint observer_days_observer_id_fkey FOREIGN KEY (observer_id) REFERENCES observers(id) ON DELETE CASCADE,
+  constraint observer_days_pkey PRIMARY KEY (observer_id, day)
+);
+
+create table observers (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  type text not null,
+  enabled boolean not null default true,
+  uptime jsonb,
+  sealed_headers text,
+  metric jsonb,
+  resource_id text collate "C",
+  interval_seconds integer not null,
+  failure_threshold integer not null,
+  recovery_threshold integer not null,
+  notifier_ids text[] not null default '{}'::text[],
+  reminder_minutes integer,
+  status text not null,
+  last_result jsonb,
+  open_incident_id text collate "C",
+  data_at timestamp(3) with time zone not null,
+  observed_generation bigint not null default '0'::bigint,
+  constraint observers_of_one_type CHECK (((uptime IS NULL) <> (metric IS NULL))),
+  constraint observers_pkey PRIMARY KEY (id),
+  constraint observers_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE INDEX observers_by_id ON public.observers USING btree (project_id, id);
+CREATE INDEX observers_by_name ON public.observers USING btree (project_id, name, id);
+CREATE INDEX observers_by_notifier ON public.observers USING gin (notifier_ids);
+CREATE INDEX observers_by_resource ON public.observers USING btree (resource_id, id) WHERE (resource_id IS NOT NULL);
+CREATE INDEX observers_by_status ON public.observers USING btree (project_id, status, id);
+CREATE INDEX observers_by_type ON public.observers USING btree (project_id, type, id);
+
 create table previews (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -759,6 +905,17 @@ CREATE INDEX previews_by_pull_request ON public.previews USING btree (applicatio
 CREATE INDEX previews_by_status ON public.previews USING btree (application_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX previews_due ON public.previews USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE INDEX previews_of_application ON public.previews USING btree (application_id);
+
+create table probes (
+  id text collate "C" not null,
+  region text collate "C" not null,
+  key_hash bytea not null,
+  created_at timestamp(3) with time zone not null default now(),
+  seen_at timestamp(3) with time zone,
+  constraint probes_key_hash_key UNIQUE (key_hash),
+  constraint probes_pkey PRIMARY KEY (id)
+);
+CREATE INDEX probes_by_region ON public.probes USING btree (region);
 
 create table processes (
   id text collate "C" not null,
@@ -1001,7 +1158,7 @@ AS $function$
       child text;
     begin
       for child in select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-        where i.inhparent in ('log_lines'::regclass, 'metric_points'::regclass) and right(c.relname, 8) < to_char(before, 'YYYYMMDD') order by 1
+        where i.inhparent in ('log_lines'::regclass, 'metric_points'::regclass, 'check_results'::regclass) and right(c.relname, 8) < to_char(before, 'YYYYMMDD') order by 1
       loop
         begin
           execute format('drop table %I', child);
@@ -1035,7 +1192,7 @@ AS $function$
       parent text;
       child text;
     begin
-      foreach parent in array array['log_lines', 'metric_points'] loop
+      foreach parent in array array['log_lines', 'metric_points', 'check_results'] loop
         child := parent || '_' || to_char(day, 'YYYYMMDD');
         continue when to_regclass(child) is not null;
         perform pg_advisory_xact_lock(7270014);
@@ -1043,6 +1200,23 @@ AS $function$
         execute format('create table %I (like %I including defaults including constraints)', child, parent);
         execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, child, day || 'T00:00:00Z', (day + 1) || 'T00:00:00Z');
       end loop;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.notify_of_activity()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      insert into notifications (message_id, project_id, notifier_id, event, subject, data)
+      select new.id, new.project_id, n.id, 'activity', new.resource_id, jsonb_build_object(
+        'id', new.id, 'project_id', new.project_id, 'action', new.action, 'outcome', new.outcome, 'actor', new.actor, 'key_id', new.key_id,
+        'resource', jsonb_build_object('type', new.resource_type, 'id', new.resource_id, 'name', new.resource_name),
+        'changed_fields', to_jsonb(new.changed_fields), 'request_id', new.request_id,
+        'created_at', to_char(new.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+      from notifiers n where n.project_id = new.project_id and n.enabled and n.events <> '{}'
+        and exists (select from unnest(n.events) as e (pattern) where new.action like replace(replace(e.pattern, '_', '\_'), '*', '%'));
+      return null;
     end $function$
 ;
 
@@ -1075,6 +1249,8 @@ AS $function$
     end $function$
 ;
 
+CREATE TRIGGER activity_notifies AFTER INSERT ON public.activity FOR EACH ROW WHEN ((new.project_id IS NOT NULL)) EXECUTE FUNCTION notify_of_activity();
+
 CREATE TRIGGER applications_route AFTER UPDATE OF status, current_deployment_id, settings, deleted_at ON public.applications FOR EACH ROW EXECUTE FUNCTION application_route_changed();
 
 CREATE TRIGGER certificates_changed AFTER DELETE OR UPDATE OF chain ON public.certificates FOR EACH ROW EXECUTE FUNCTION certificate_changed();
@@ -1104,5 +1280,7 @@ create sequence knex_migrations_id_seq;
 create sequence knex_migrations_lock_index_seq;
 
 create sequence log_lines_seq;
+
+create sequence notifications_seq_seq;
 
 create sequence usage_spans_id_seq;

@@ -2,6 +2,7 @@
 // so that a kind which is added later has its rows here without a line of its own.
 import { getNamedType, getNullableType, isInputObjectType, type GraphQLInputObjectType } from 'graphql';
 import type { Operation } from '../../contract/operations';
+import { mintId } from '../../core/ids';
 import { allKinds } from '../../models/base/registry';
 import { buildCore } from '../../resolvers';
 import { openapiDocument } from '../../rest/openapi';
@@ -128,6 +129,21 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
     const { body } = await world.call('GET', `/v2/projects/${world.project}/activity?limit=1`);
     return body.data[0].id;
   },
+  /** Made by the checks of an observer. */
+  async check_result(world) {
+    const answer = await world.call('POST', `/v2/observers/${await world.id('observer')}/check`);
+    if (answer.status !== 200) throw new Error(`no check: ${answer.text}`);
+    return answer.body.id;
+  },
+  /** An observer has one that is open; further ones are over. */
+  async incident(world) {
+    const id = mintId('inc');
+    await world.service.sql(
+      `insert into incidents (id, project_id, observer_id, status, cause, started_at, resolved_at) values ($1, $2, $3, 'resolved', 'The connection was refused.', now(), now())`,
+      [id, world.project, await world.id('observer')],
+    );
+    return id;
+  },
   /** Made by the loop, of what is deployed. */
   async instance(world) {
     const id = await world.id('application');
@@ -230,6 +246,8 @@ const FREE: Record<string, Free> = {
   hostname: (world, example) => mark(world, `n${(serial += 1)}-${code(world)}.${example}`),
   env_prefix: (_, example) => `${example}_${(serial += 1)}`,
   username: (_, example) => `${example}_${(serial += 1)}`,
+  // A name that is known not to be there: nothing of a test leaves the machine.
+  'CreateObserverUptimeInput.target': () => 'https://check.invalid/',
   branch: () => sampleBranch(1 + ((branches += 1) % SAMPLE_BRANCHES)),
   repository_url: () => sampleRepository(),
   'CreateProcessInput.type': (world, example) => `${example}-${code(world).slice(-3)}-${(serial += 1)}`,

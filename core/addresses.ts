@@ -1,0 +1,45 @@
+// Which addresses of the network are public. What a user names is only ever connected to where these allow it.
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+/** All that IANA has given out for IPv6 so far; ipaddr.js takes some of the rest for unicast (`::7f00:1`). */
+const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3') as [ipaddr.IPv6, number];
+
+/** Neither private, loopback, link-local (where clouds keep their metadata), shared, reserved nor multicast. */
+export function isPublicAddress(address: string): boolean {
+  if (!ipaddr.isValid(address)) return false;
+  const parsed = ipaddr.process(address);
+  if (parsed.range() !== 'unicast') return false;
+  return parsed.kind() === 'ipv4' || (parsed as ipaddr.IPv6).match(GLOBAL_IPV6);
+}
+
+/** Whether a host of a URL, or of host:port, can already be seen not to be public. Names have to be resolved for the rest. */
+export function isPrivateHost(host: string): boolean {
+  const name = bareHost(host);
+  if (isIP(name)) return !isPublicAddress(name);
+  return name === 'localhost' || name.endsWith('.localhost');
+}
+
+/** Without brackets and the dot at the end, in lower case. */
+export function bareHost(host: string): string {
+  return host
+    .toLowerCase()
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '');
+}
+
+/** The normal form of a host as browsers read it: `0x7f.1` is 127.0.0.1. Null where it is none. */
+export function normalHost(host: string): string | null {
+  const url = `http://${isIP(host) === 6 ? `[${host}]` : host}/`;
+  if (/[\s/?#@\\]/.test(host) || !URL.canParse(url)) return null;
+  const { hostname, port } = new URL(url);
+  return hostname === '' || port !== '' ? null : bareHost(hostname);
+}
+
+/** `host:port`, with brackets around an IPv6 address. Null where it is none. */
+export function parseHostPort(text: string): { host: string; port: number } | null {
+  const match = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
+  const host = match && normalHost(match[1] ?? match[2] ?? '');
+  const port = Number(match?.[3]);
+  return host && port > 0 && port < 65_536 ? { host, port } : null;
+}

@@ -1,0 +1,74 @@
+// What a check of an uptime observer is asked to do, and what it finds. Plain values: probes elsewhere get them too.
+
+export interface UptimeCheck {
+  check: 'http' | 'tcp' | 'ping';
+  /** URL for http, host:port for tcp, host for ping. */
+  target: string;
+  method: 'GET' | 'HEAD' | 'POST';
+  headers: { name: string; value: string }[];
+  /** Empty: 200 to 399. */
+  expected_status_codes: number[];
+  expected_body: string | null;
+  follow_redirects: boolean;
+  verify_tls: boolean;
+  timeout_seconds: number;
+}
+
+/** Milliseconds of the parts of a check; null for a part that was not reached, or that there is not. */
+export interface CheckTimings {
+  dns_ms: number | null;
+  connect_ms: number | null;
+  tls_ms: number | null;
+  first_byte_ms: number | null;
+}
+
+export interface CheckOutcome {
+  status: 'pass' | 'fail';
+  /** null where nothing answered. */
+  response_time_ms: number | null;
+  status_code: number | null;
+  /** Of a metric. */
+  value: number | null;
+  /** A sentence for users. */
+  error: string | null;
+  timings: CheckTimings | null;
+  certificate_expires_at: string | null;
+  /** It failed before anything of the target was heard: the fault may be on our side. */
+  unreachable: boolean;
+}
+
+export const CHECK_INTERVALS_SECONDS = [30, 60, 120, 300, 600, 1800, 3600];
+
+/** Checks that run from outside have at most this time, whatever the observer allows: an HTTP request waits for it. */
+export const CHECK_NOW_SECONDS_MAX = 20;
+
+export type MetricOperator = 'gt' | 'gte' | 'lt' | 'lte';
+
+export interface MetricRule {
+  resource_type: 'application' | 'database';
+  resource_id: string;
+  metric: string;
+  operator: MetricOperator;
+  threshold: number;
+  window_seconds: number;
+}
+
+const SIGNS: Record<MetricOperator, string> = { gt: '>', gte: '>=', lt: '<', lte: '<=' };
+
+/** What follows from the value of a metric: the check fails where the rule holds. */
+export function metricOutcome(rule: MetricRule, value: number): CheckOutcome {
+  const { metric, operator, threshold } = rule;
+  const holds = { gt: value > threshold, gte: value >= threshold, lt: value < threshold, lte: value <= threshold };
+  const failed = holds[operator];
+  const rounded = Math.round(value * 100) / 100;
+  return {
+    status: failed ? 'fail' : 'pass',
+    response_time_ms: null,
+    status_code: null,
+    value: rounded,
+    error: failed ? `${metric} is ${rounded}, which is ${SIGNS[operator]} ${threshold}.` : null,
+    timings: null,
+    certificate_expires_at: null,
+    unreachable: false,
+  };
+}

@@ -1,0 +1,35 @@
+// Settings of what the platform sends out by itself: checks of observers and messages of notifiers.
+import { httpUrl, integer, path, text } from '../setting_types';
+
+export const outboundSettings = {
+  SMTP_URL: text({
+    default: null,
+    secret: true,
+    description:
+      'Mail server for messages of notifiers: smtp://user:password@host:587, or smtps:// for TLS from the start. Not set: no notifiers of the type email.',
+  }),
+  SMTP_FROM: text({
+    default: null,
+    derived: 'OWNER_EMAIL',
+    description: 'Sender of those messages, "Platform <alerts@example.com>".',
+  }),
+  PAGERDUTY_URL: httpUrl({
+    default: 'https://events.pagerduty.com/v2/enqueue',
+    description: 'Where notifiers of the type pagerduty send; the European service has an address of its own.',
+  }),
+  OUTBOUND_CA_FILE: path({
+    default: null,
+    description: 'File with roots (PEM) that checks and notifiers trust besides the usual ones.',
+  }),
+  CHECK_CONCURRENCY: integer({
+    default: '2000',
+    min: 1,
+    max: 20_000,
+    description: 'Checks of observers that one process has under way at a time.',
+  }),
+  CHECK_REFERENCES: text({
+    default: null,
+    description:
+      'Addresses host:port, separated by commas, that nearly always answer. Where the checks of many targets fail at once and none of these answers, the network of the platform is at fault and nobody is alerted.',
+  }),
+};

@@ -1,0 +1,57 @@
+// A check over HTTP. Redirects are followed hop by hop, each judged and connected like the first.
+import type { UptimeCheck } from '../../core/checks';
+import { formats } from '../../core/formats';
+import type { Heard } from '../monitor';
+import { OutboundError, type Outbound, type Trace } from '../outbound';
+import { exchange, type Answered } from '../outbound/exchange';
+
+const HOPS_MAX = 5;
+const BODY_BYTES_MAX = 1024 * 1024;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+const OURS = [
+  { name: 'User-Agent', value: 'platform-api-check/1' },
+  { name: 'Accept', value: '*/*' },
+  { name: 'Accept-Encoding', value: 'identity' },
+];
+
+export async function checkHttp(
+  outbound: Outbound,
+  check: UptimeCheck,
+  trace: Trace,
+  signal: AbortSignal,
+): Promise<Heard> {
+  let [url, method, headers] = [new URL(check.target), check.method as string, headersOf(check)];
+  for (let hop = 0; ; hop += 1) {
+    const asked = { url, method, headers, verifyTls: check.verify_tls, bodyBytesMax: BODY_BYTES_MAX };
+    const answer = await exchange(outbound, asked, trace, signal);
+    const next = check.follow_redirects ? redirectOf(answer, url) : null;
+    if (!next) return judge(check, answer);
+    if (hop === HOPS_MAX) throw new OutboundError('body', `It was redirected more than ${HOPS_MAX} times.`, false);
+    // Values of headers are secrets of the first host.
+    if (next.origin !== url.origin) headers = OURS;
+    if (method === 'POST' && answer.status < 307) method = 'GET';
+    url = next;
+  }
+}
+
+function headersOf({ headers }: UptimeCheck): { name: string; value: string }[] {
+  const given = new Set(headers.map(({ name }) => name.toLowerCase()));
+  return [...OURS.filter(({ name }) => !given.has(name.toLowerCase())), ...headers];
+}
+
+function redirectOf({ status, headers }: Answered, from: URL): URL | null {
+  if (!REDIRECTS.has(status) || headers.location === undefined) return null;
+  const refused = new OutboundError('body', 'It was redirected to something that is no web address.', false);
+  if (!URL.canParse(headers.location, from.href)) throw refused;
+  const url = new URL(headers.location, from.href);
+  if (!formats.url(url.href)) throw refused;
+  return url;
+}
+
+function judge({ expected_status_codes, expected_body }: UptimeCheck, { status, body }: Answered): Heard {
+  const fits = expected_status_codes.length ? expected_status_codes.includes(status) : status >= 200 && status < 400;
+  if (!fits) return { status_code: status, error: `The answer had the status ${status}.` };
+  if (expected_body === null || body.includes(expected_body)) return { status_code: status, error: null };
+  const where = body.length >= BODY_BYTES_MAX ? ' in its first MiB' : '';
+  return { status_code: status, error: `The answer did not contain the expected text${where}.` };
+}

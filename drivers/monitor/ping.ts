@@ -1,0 +1,33 @@
+// A check by ICMP echo, through the ping of iputils: Node has no such sockets, and they need rights that it should not have.
+import { normalHost } from '../../core/addresses';
+import type { UptimeCheck } from '../../core/checks';
+import { CommandFailed, run } from '../command';
+import { DriverError } from '../driver';
+import type { Heard } from '../monitor';
+import { OutboundError, timed, type Outbound, type Trace } from '../outbound';
+import { requirePublic } from '../outbound/names';
+import { within } from '../outbound/socket';
+
+export async function checkPing(
+  { names, allowPrivateAddresses }: Outbound,
+  { target, timeout_seconds }: UptimeCheck,
+  trace: Trace,
+  signal: AbortSignal,
+): Promise<Heard> {
+  const host = normalHost(target) ?? target;
+  const addresses = await timed(trace, 'dns_ms', () => within(signal, names.resolve(host)));
+  if (!allowPrivateAddresses) requirePublic(host, addresses);
+  const args = ['-n', '-q', '-c', '1', '-W', String(timeout_seconds), addresses[0] as string];
+  const context = { signal, deadline: Date.now() + timeout_seconds * 1000 };
+  await timed(trace, 'connect_ms', () => run('ping', args, context).catch(explain));
+  return { status_code: null, error: null };
+}
+
+function explain(error: unknown): never {
+  if (error instanceof CommandFailed && error.code === 1)
+    throw new OutboundError('connect', 'No echo came back.', true);
+  if (error instanceof DriverError && error.reason === 'unsupported')
+    throw new OutboundError('connect', 'This host cannot send pings: the package iputils-ping is not installed.', true);
+  if (error instanceof CommandFailed) throw new OutboundError('connect', 'The ping could not be sent.', true);
+  throw error;
+}

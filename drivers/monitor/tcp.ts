@@ -1,0 +1,19 @@
+import type { UptimeCheck } from '../../core/checks';
+import { parseHostPort } from '../../core/addresses';
+import type { Heard } from '../monitor';
+import { OutboundError, type Outbound, type Trace } from '../outbound';
+import { openSocket } from '../outbound/socket';
+
+/** A check that connects, and closes again. */
+export async function checkTcp(
+  outbound: Outbound,
+  { target }: UptimeCheck,
+  trace: Trace,
+  signal: AbortSignal,
+): Promise<Heard> {
+  const destination = parseHostPort(target);
+  if (!destination) throw new OutboundError('dns', 'The target is not host:port.', false);
+  const socket = await openSocket(outbound, destination, trace, signal);
+  socket.destroy();
+  return { status_code: null, error: null };
+}

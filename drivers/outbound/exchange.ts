@@ -1,0 +1,99 @@
+// One HTTP request over a connection of its own. No agent, no cookies, no redirects: who wants them asks again.
+import { request as requestHttp, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { OutboundError, timed, type Outbound, type Trace } from '../outbound';
+import { openSocket, secure, within } from './socket';
+
+export interface Exchange {
+  url: URL;
+  method: string;
+  headers: readonly { name: string; value: string }[];
+  body?: Buffer;
+  verifyTls: boolean;
+  /** Of the answer: what is beyond is not read. */
+  bodyBytesMax: number;
+}
+
+export interface Answered {
+  status: number;
+  headers: IncomingHttpHeaders;
+  /** At most bodyBytesMax. */
+  body: Buffer;
+}
+
+/** @throws OutboundError; the reason of the signal */
+export async function exchange(
+  outbound: Outbound,
+  asked: Exchange,
+  trace: Trace,
+  signal: AbortSignal,
+): Promise<Answered> {
+  const { url, verifyTls: verify } = asked;
+  const isTls = url.protocol === 'https:';
+  const host = url.hostname;
+  const socket = await openSocket(outbound, { host, port: Number(url.port) || (isTls ? 443 : 80) }, trace, signal);
+  const destroy = (): void => void socket.destroy();
+  signal.addEventListener('abort', destroy, { once: true });
+  try {
+    const used = isTls ? await secure(outbound, socket, { host, verify }, trace, signal) : socket;
+    const response = await timed(trace, 'first_byte_ms', () => within(signal, send(used, asked)));
+    trace.phase = 'body';
+    return {
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      body: await within(signal, read(response, asked.bodyBytesMax)),
+    };
+  } finally {
+    signal.removeEventListener('abort', destroy);
+    socket.destroy();
+  }
+}
+
+function send(socket: Socket, { url, method, headers, body }: Exchange): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const failed = ({ code = 'unknown' }: NodeJS.ErrnoException): void => reject(answerError(code));
+    const request = requestHttp({
+      createConnection: () => socket,
+      method,
+      path: url.pathname + url.search,
+      headers: [
+        ...['Host', url.host, 'Connection', 'close'],
+        ...headers.flatMap(({ name, value }) => [name, value]),
+        ...(body || method === 'POST' ? ['Content-Length', String(body?.length ?? 0)] : []),
+      ],
+    });
+    request.on('error', failed);
+    request.once('response', resolve);
+    request.once('upgrade', (_, upgraded) => {
+      upgraded.destroy();
+      reject(answerError('upgrade'));
+    });
+    request.end(body);
+  });
+}
+
+function answerError(code: string): OutboundError {
+  if (code === 'ECONNRESET' || code === 'EPIPE')
+    return new OutboundError('first_byte', 'The connection was closed before an answer came.', false);
+  if (code.startsWith('HPE_')) return new OutboundError('first_byte', `The answer is not valid HTTP (${code}).`, false);
+  return new OutboundError('first_byte', `The request failed (${code}).`, false);
+}
+
+function read(response: IncomingMessage, max: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const done = (): void => resolve(Buffer.concat(chunks).subarray(0, max));
+    response.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size < max) return;
+      done();
+      response.destroy();
+    });
+    response.once('end', done);
+    const broken = (): void => reject(new OutboundError('body', 'The answer broke off before its end.', false));
+    response.once('error', broken);
+    response.once('close', broken);
+  });
+}

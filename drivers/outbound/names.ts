@@ -1,0 +1,61 @@
+// Names to addresses, through resolvers of our own: the system's look-up has four threads for the whole process, and a name
+// server that does not answer would hold them all.
+import { lookup } from 'node:dns/promises';
+import { Resolver } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { bareHost, isPublicAddress } from '../../core/addresses';
+import { OutboundError } from '../outbound';
+
+export interface Names {
+  /** Addresses of a host, IPv4 where there is one; never an empty list. @throws OutboundError */
+  resolve(host: string): Promise<string[]>;
+}
+
+const TRIES = { timeout: 2_000, tries: 2 };
+const NO_SUCH_NAME = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
+
+/** @param options.hostsFile names that the DNS does not know are looked for in the hosts file */
+export function openNames(options: { resolvers: readonly string[]; hostsFile: boolean }): Names {
+  const resolver = new Resolver(TRIES);
+  if (options.resolvers.length) resolver.setServers([...options.resolvers]);
+  const ask = async (name: string): Promise<string[]> => {
+    const a = await answers(() => resolver.resolve4(name));
+    if (a.length) return a;
+    const aaaa = await answers(() => resolver.resolve6(name));
+    if (aaaa.length || !options.hostsFile) return aaaa;
+    return (await lookup(name, { all: true }).catch(() => [])).map(({ address }) => address);
+  };
+  return {
+    async resolve(given) {
+      const name = bareHost(given);
+      if (isIP(name)) return [name];
+      const known = reserved(name);
+      const found = known ?? (await ask(name));
+      if (!found.length) throw new OutboundError('dns', `The DNS has no address for ${name}.`, false);
+      return found;
+    },
+  };
+}
+
+/** Names that never reach the DNS (RFC 6761). */
+function reserved(name: string): string[] | null {
+  if (name === 'localhost' || name.endsWith('.localhost')) return ['127.0.0.1'];
+  return name === 'invalid' || name.endsWith('.invalid') ? [] : null;
+}
+
+async function answers(ask: () => Promise<string[]>): Promise<string[]> {
+  try {
+    return await ask();
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    if (NO_SUCH_NAME.has(code)) return [];
+    throw new OutboundError('dns', `The DNS servers gave no answer (${code}).`, true);
+  }
+}
+
+/** @throws OutboundError where one of the addresses is not public */
+export function requirePublic(host: string, addresses: readonly string[]): void {
+  if (addresses.every(isPublicAddress)) return;
+  const what = isIP(bareHost(host)) ? 'is' : 'leads to';
+  throw new OutboundError('dns', `${host} ${what} an address that is not public. Such targets are refused.`, false);
+}

@@ -1,0 +1,121 @@
+// A fresh connection to a host: name, address, TCP, TLS, each with its time.
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { bareHost } from '../../core/addresses';
+import { OutboundError, timed, type Outbound, type Trace } from '../outbound';
+import { requirePublic } from './names';
+
+export interface Destination {
+  host: string;
+  port: number;
+}
+
+/** Further addresses of a host are tried only when one refuses at once. */
+const ADDRESSES_MAX = 3;
+
+/** A connected socket; the caller destroys it. When the signal is aborted it is destroyed here. @throws OutboundError */
+export async function openSocket(
+  { names, allowPrivateAddresses }: Outbound,
+  { host, port }: Destination,
+  trace: Trace,
+  signal: AbortSignal,
+): Promise<Socket> {
+  const addresses = await timed(trace, 'dns_ms', () => within(signal, names.resolve(host)));
+  if (!allowPrivateAddresses) requirePublic(host, addresses);
+  return timed(trace, 'connect_ms', () => connectFirst(addresses.slice(0, ADDRESSES_MAX), port, signal));
+}
+
+async function connectFirst(addresses: readonly string[], port: number, signal: AbortSignal): Promise<Socket> {
+  let last: unknown;
+  for (const address of addresses) {
+    try {
+      return await connect(address, port, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      last = error;
+    }
+  }
+  throw connectError(last as NodeJS.ErrnoException, port);
+}
+
+function connect(host: string, port: number, signal: AbortSignal): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connectTcp({ host, port, signal, autoSelectFamily: false });
+    socket.once('error', reject);
+    socket.once('connect', () => {
+      socket.off('error', reject);
+      // Whoever uses the socket hears of its end by what fails.
+      socket.on('error', () => undefined);
+      resolve(socket);
+    });
+  });
+}
+
+function connectError({ code = 'unknown' }: NodeJS.ErrnoException, port: number): OutboundError {
+  if (code === 'ECONNREFUSED')
+    return new OutboundError('connect', `The connection to port ${port} was refused.`, false);
+  if (code === 'ECONNRESET') return new OutboundError('connect', 'The connection was reset.', false);
+  if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH')
+    return new OutboundError('connect', `The host can't be reached (${code}).`, true);
+  return new OutboundError('connect', `The connection failed (${code}).`, true);
+}
+
+/**
+ * TLS over a socket. The certificate is read before it is judged, so that its end is known even where it is refused.
+ * @throws OutboundError
+ */
+export async function secure(
+  outbound: Outbound,
+  socket: Socket,
+  { host, verify }: { host: string; verify: boolean },
+  trace: Trace,
+  signal: AbortSignal,
+): Promise<TLSSocket> {
+  const name = bareHost(host);
+  const secured = await timed(trace, 'tls_ms', () => within(signal, handshake(outbound, socket, name)));
+  const { valid_to } = secured.getPeerCertificate();
+  const expires = valid_to ? new Date(valid_to) : null;
+  trace.certificate_expires_at = expires && !Number.isNaN(expires.getTime()) ? expires.toISOString() : null;
+  if (!verify || secured.authorized) return secured;
+  secured.destroy();
+  throw new OutboundError('tls', certificateError(String(secured.authorizationError), name, expires), false);
+}
+
+function handshake(outbound: Outbound, socket: Socket, name: string): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const secured = connectTls({
+      socket,
+      host: name,
+      ...(isIP(name) ? {} : { servername: name }),
+      rejectUnauthorized: false,
+      secureContext: outbound.secureContext(),
+      ALPNProtocols: ['http/1.1'],
+    });
+    secured.once('error', (error: NodeJS.ErrnoException) =>
+      reject(new OutboundError('tls', `The TLS handshake failed (${error.code ?? error.message}).`, false)),
+    );
+    secured.once('secureConnect', () => {
+      secured.on('error', () => undefined);
+      resolve(secured);
+    });
+  });
+}
+
+function certificateError(code: string, name: string, expires: Date | null): string {
+  if (code.includes('CERT_HAS_EXPIRED'))
+    return `The certificate expired at ${expires?.toISOString() ?? 'an unknown time'}.`;
+  if (code.includes('CERT_NOT_YET_VALID')) return 'The certificate is not valid yet.';
+  if (code.includes('ERR_TLS_CERT_ALTNAME_INVALID') || code.includes('does not match'))
+    return `The certificate is not for ${name}.`;
+  return `The certificate is not trusted (${code}).`;
+}
+
+/** @throws the reason of the signal, as soon as it is aborted */
+export function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const end = (): void => reject(signal.reason as Error);
+    if (signal.aborted) end();
+    signal.addEventListener('abort', end, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', end));
+  });
+}

@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
+import { mintId, timeOfId } from '../core/ids';
+import type {
+  CreateNotifierInput,
+  NotifierConfig,
+  NotifierDelivery,
+  NotifierTest,
+  NotifierType,
+  UpdateNotifierInput,
+} from '../schema/types';
+import type { Values } from '../db/table';
+import { named } from '../db/statement';
+import { Resource } from './base/resource';
+import { endOfTest, queueTest, withdrawTest } from './notification/outbox';
+import { mergeConfig, shownConfig, type SealedConfig } from './notifier/config';
+
+/** A way in which people or programs are told. Where it sends is sealed; `config` is what may be shown of it. */
+export class Notifier extends Resource {
+  static readonly table = 'notifiers';
+  static readonly kind = 'notifier';
+  static readonly idPrefix = 'ntf';
+  static override readonly projectChild = 'notifiers';
+  static override readonly filters = { type: 'type = ?' };
+  static override readonly sorts = ['name'];
+  static override readonly quotas = [{ resource: 'notifiers' }];
+
+  declare name: string;
+  declare type: NotifierType;
+  declare config: NotifierConfig;
+  declare sealed_config: string;
+  declare enabled: boolean;
+  declare last_delivery: NotifierDelivery | null;
+
+  /** @throws validation_failed, engine_unavailable for email where the operator has set no SMTP_URL, quota_exceeded */
+  static async create(ctx: Context, input: CreateNotifierInput): Promise<Notifier> {
+    const config = mergeConfig(input.type, null, input.config, ctx.config);
+    if (input.type === 'email') requireMail(ctx);
+    const id = mintId(Notifier.idPrefix);
+    const created_at = timeOfId(id).toISOString();
+    return Notifier.insert(ctx, {
+      ...{ id, created_at, updated_at: created_at, name: input.name, type: input.type },
+      enabled: input.enabled ?? true,
+      ...configColumns(ctx, id, config),
+    });
+  }
+
+  /** @throws validation_failed */
+  async change(ctx: Context, input: UpdateNotifierInput): Promise<this> {
+    const { config, ...plain } = input;
+    const merged = config && mergeConfig(this.type, openConfig(ctx, this), config, ctx.config);
+    return this.update(ctx, { ...plain, ...(merged && configColumns(ctx, this.id, merged)) });
+  }
+
+  /** Observers that name it go on without it; messages that are on their way are given up. */
+  async destroy(ctx: Context): Promise<void> {
+    await ctx.sql.query(TAKE_OUT, [this.id, this.project_id]);
+    await ctx.sql.query(GIVE_UP, [this.id]);
+    await this.remove(ctx);
+  }
+
+  /**
+   * Sends a test message and waits for its end, for `test`. The worker sends it; so the message is a row that is committed
+   * before the request goes on (docs/decisions/0003). Null where there is no such notifier, or it is switched off.
+   */
+  static async probe(ctx: Context, id: string): Promise<NotifierTest | null> {
+    const notifier = await Notifier.get(ctx, id).catch(() => null);
+    if (!notifier?.enabled) return null;
+    const seq = await ctx.transact((inner) => queueTest(inner.sql, notifier));
+    const deadline = Date.now() + ctx.config.operationWaitSeconds * 1000;
+    for (;;) {
+      const end = await endOfTest(ctx.sql, seq);
+      if (!end) throw problem('not_found');
+      const { status, status_code, error, duration_ms } = end;
+      if (status !== 'pending') return { status, status_code, error, duration_ms: duration_ms ?? 0 };
+      if (Date.now() >= deadline || ctx.gone.aborted) return late(ctx, seq);
+      await sleep(LOOK_MS);
+    }
+  }
+
+  /** @throws invalid_state where it is switched off */
+  tested(ctx: Context, test: NotifierTest | null): NotifierTest {
+    if (!test)
+      throw problem('invalid_state', 'The notifier is switched off. Set `enabled` to true first.', {
+        resource_status: 'disabled',
+        allowed_statuses: ['enabled'],
+      });
+    ctx.activity.resource = { type: Notifier.kind, id: this.id, name: this.name, project_id: this.project_id };
+    return test;
+  }
+}
+
+const LOOK_MS = 50;
+const TAKE_OUT = named(
+  `update observers set notifier_ids = array_remove(notifier_ids, $1), version = version + 1, updated_at = greatest(now(), updated_at) where notifier_ids @> array[$1]::text[] and project_id = $2`,
+);
+const GIVE_UP = named(
+  `update notifications set status = 'failed', error = 'The notifier was deleted.', fence = fence + 1 where notifier_id = $1 and status = 'pending'`,
+);
+
+async function late(ctx: Context, seq: number): Promise<NotifierTest> {
+  const seconds = ctx.config.operationWaitSeconds;
+  const error = `The message was not sent within ${seconds} seconds: no worker of the platform took it, or the receiver is slow.`;
+  await withdrawTest(ctx.sql, seq, error);
+  return { status: 'failed', status_code: null, error, duration_ms: seconds * 1000 };
+}
+
+function requireMail(ctx: Context): void {
+  if (ctx.config.smtpUrl !== null) return;
+  throw problem('engine_unavailable', 'This installation sends no mail. An operator has to set SMTP_URL.');
+}
+
+/** Where a notifier sends. */
+export function openConfig(
+  { secrets }: Pick<Context, 'secrets'>,
+  { id, sealed_config }: { id: string; sealed_config: string },
+): SealedConfig {
+  return JSON.parse(secrets.open(sealed_config, sealingOf(id))) as SealedConfig;
+}
+
+function configColumns({ secrets }: Context, id: string, config: SealedConfig): Values {
+  return {
+    config: shownConfig(config),
+    sealed_config: secrets.seal(JSON.stringify(config), sealingOf(id)),
+    events: config.events ?? [],
+  };
+}
+
+function sealingOf(id: string): string {
+  return `notifiers:${id}:config`;
+}

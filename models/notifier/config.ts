@@ -1,0 +1,112 @@
+// What a notifier of each type is told by its owner: which fields it has, and how much of them anybody is shown.
+import { isPrivateHost } from '../../core/addresses';
+import { validationFailed, type FieldError } from '../../core/errors';
+import type { NotifierConfig, NotifierType, UpdateNotifierConfigInput } from '../../schema/types';
+
+/** As it is sealed. Fields of other types are missing. */
+export interface SealedConfig {
+  addresses?: string[];
+  webhook_url?: string;
+  url?: string;
+  secret?: string | null;
+  events?: string[];
+  routing_key?: string;
+}
+
+type Field = keyof SealedConfig;
+
+const FIELDS: Record<NotifierType, { needs: Field[]; may: Field[] }> = {
+  email: { needs: ['addresses'], may: [] },
+  slack: { needs: ['webhook_url'], may: [] },
+  discord: { needs: ['webhook_url'], may: [] },
+  webhook: { needs: ['url'], may: ['secret', 'events'] },
+  pagerduty: { needs: ['routing_key'], may: [] },
+};
+
+const SHOWN_CHARACTERS = 4;
+/** A short secret would be half told by its end. */
+const SHOWN_FROM_CHARACTERS = 16;
+const MASK = '***';
+
+/**
+ * The configuration after an input. What is sent as it was shown stays as it is.
+ * @param present null for a new notifier
+ * @throws validation_failed
+ */
+export function mergeConfig(
+  type: NotifierType,
+  present: SealedConfig | null,
+  input: UpdateNotifierConfigInput,
+  rules: { allowPrivateAddresses: boolean },
+): SealedConfig {
+  const { needs, may } = FIELDS[type];
+  const given = Object.entries(input).filter(([, value]) => value !== undefined) as [Field, never][];
+  const foreign = given.filter(([name, value]) => value !== null && ![...needs, ...may].includes(name));
+  const shown = present && (shownConfig(present) as unknown as Record<string, unknown>);
+  const merged: SealedConfig = { ...present };
+  for (const [name, value] of given)
+    if (JSON.stringify(value) !== JSON.stringify(shown?.[name])) merged[name] = value ?? undefined;
+  const errors: FieldError[] = [
+    ...foreign.map(([name]) => ({
+      field: `config.${name}`,
+      code: 'depends_on' as const,
+      detail: `is not a field of ${type} notifiers`,
+    })),
+    ...needs
+      .filter((name) => merged[name] === undefined)
+      .map((name) => ({
+        field: `config.${name}`,
+        code: 'required' as const,
+        detail: `is required for ${type} notifiers`,
+      })),
+    ...addressErrors(merged, rules),
+  ];
+  if (errors.length) throw validationFailed(errors);
+  return merged;
+}
+
+function addressErrors(
+  config: SealedConfig,
+  { allowPrivateAddresses }: { allowPrivateAddresses: boolean },
+): FieldError[] {
+  if (allowPrivateAddresses) return [];
+  return (['webhook_url', 'url'] as const).flatMap((name): FieldError[] => {
+    const url = config[name];
+    if (url === undefined || !isPrivateHost(new URL(url).hostname)) return [];
+    return [{ field: `config.${name}`, code: 'invalid_format', detail: 'must have a public address' }];
+  });
+}
+
+/** As everybody may see it. */
+export function shownConfig({
+  addresses,
+  webhook_url,
+  url,
+  secret,
+  events,
+  routing_key,
+}: SealedConfig): NotifierConfig {
+  return {
+    addresses: addresses ?? null,
+    webhook_url: webhook_url === undefined ? null : maskedUrl(webhook_url),
+    url: url === undefined ? null : maskedQuery(url),
+    secret: secret == null ? null : maskedText(secret),
+    events: url === undefined ? null : (events ?? []),
+    routing_key: routing_key === undefined ? null : maskedText(routing_key),
+  };
+}
+
+function maskedText(text: string): string {
+  return text.length < SHOWN_FROM_CHARACTERS ? MASK : `${MASK}${text.slice(-SHOWN_CHARACTERS)}`;
+}
+
+// All of the path is the secret of such an address.
+function maskedUrl(text: string): string {
+  const { origin, pathname, search } = new URL(text);
+  return `${origin}/${maskedText(pathname.slice(1) + search)}`;
+}
+
+function maskedQuery(text: string): string {
+  const { origin, pathname, search } = new URL(text);
+  return `${origin}${pathname}${search ? `?${MASK}` : ''}`;
+}

@@ -1,0 +1,52 @@
+// The state machine of observers (docs/contract/resources.md §15.1), as a function of results. It asks and writes nothing.
+
+export type Status = 'pending' | 'ok' | 'alerting' | 'no_data' | 'paused';
+
+/** Consecutive results of one region. */
+export interface Streak {
+  region: string;
+  failures: number;
+  passes: number;
+  /** null: no result yet. */
+  result_at: string | null;
+}
+
+export interface Watched {
+  status: Status;
+  interval_seconds: number;
+  failure_threshold: number;
+  recovery_threshold: number;
+}
+
+/** Results that a region may miss before it is left out of the count. */
+const MISSED_MAX = 3;
+const SLACK_MS = 60_000;
+
+/**
+ * The status after a result. With several regions more than half of them decide; one that has fallen silent (its probe is
+ * down) has no voice.
+ */
+export function statusAfter(watched: Watched, streaks: readonly Streak[], nowMs: number): Status {
+  const oldest = nowMs - MISSED_MAX * watched.interval_seconds * 1000 - SLACK_MS;
+  const heard = streaks.filter(({ result_at }) => result_at !== null && Date.parse(result_at) >= oldest);
+  const isMost = (fits: (streak: Streak) => boolean): boolean => heard.filter(fits).length * 2 > heard.length;
+  if (watched.status === 'paused') return 'paused';
+  if (isMost(({ failures }) => failures >= watched.failure_threshold)) return 'alerting';
+  if (isMost(({ passes }) => passes >= watched.recovery_threshold)) return 'ok';
+  return watched.status;
+}
+
+export function streakAfter(streak: Streak, status: 'pass' | 'fail', at: Date): Streak {
+  const result_at = at.toISOString();
+  return status === 'pass'
+    ? { ...streak, passes: streak.passes + 1, failures: 0, result_at }
+    : { ...streak, failures: streak.failures + 1, passes: 0, result_at };
+}
+
+/** Windows without a value until a metric counts as silent. */
+const SILENT_WINDOWS = 3;
+
+export function statusInSilence(status: Status, dataAt: string, windowSeconds: number, nowMs: number): Status {
+  if (status === 'paused' || nowMs - Date.parse(dataAt) < SILENT_WINDOWS * windowSeconds * 1000) return status;
+  return 'no_data';
+}

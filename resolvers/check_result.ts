@@ -1,0 +1,22 @@
+import type { CheckOutcome } from '../core/checks';
+import { CheckResult } from '../models/check_result';
+import { Observer } from '../models/observer';
+import type { Resolvers } from '../schema/types';
+import type { Prepare } from './index';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listObserverResults: async (_, args, ctx) => {
+      await Observer.get(ctx, args.id);
+      return CheckResult.list(ctx, args);
+    },
+  },
+  Mutation: {
+    checkObserver: async (_, { id }, ctx) =>
+      (await Observer.forUpdate(ctx, id)).record(ctx, ctx.probed as CheckOutcome | null),
+  },
+};
+
+export const prepare: Record<string, Prepare> = {
+  checkObserver: ({ id }, ctx) => Observer.probe(ctx, id as string),
+};

@@ -1,0 +1,15 @@
+import { Incident } from '../models/incident';
+import { Observer } from '../models/observer';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listObserverIncidents: async (_, args, ctx) => {
+      await Observer.get(ctx, args.id);
+      return Incident.list(ctx, args);
+    },
+  },
+  Incident: {
+    notifications: (incident, _, ctx) => incident.notifications(ctx),
+  },
+};

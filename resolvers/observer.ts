@@ -1,0 +1,22 @@
+import { page } from '../models/base/page';
+import { Observer } from '../models/observer';
+import { uptimePercent } from '../models/observer/uptime_percent';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listObservers: (_, args, ctx) => page(Observer, ctx, args),
+    getObserver: (_, { id }, ctx) => Observer.get(ctx, id),
+  },
+  Mutation: {
+    createObserver: (_, { input }, ctx) => Observer.create(ctx, input),
+    updateObserver: async (_, { id, input }, ctx) => (await Observer.forUpdate(ctx, id)).change(ctx, input),
+    deleteObserver: async (_, { id }, ctx) => {
+      await (await Observer.forUpdate(ctx, id)).destroy(ctx);
+      return true;
+    },
+  },
+  Observer: {
+    uptime_percent_30d: (observer, _, ctx) => uptimePercent(ctx, observer),
+  },
+};
