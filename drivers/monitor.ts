@@ -3,7 +3,8 @@ import type { CheckOutcome, UptimeCheck } from '../core/checks';
 import { checkHttp } from './monitor/http';
 import { checkPing } from './monitor/ping';
 import { checkTcp } from './monitor/tcp';
-import { milliseconds, newTrace, OutboundError, timeoutError, type Outbound, type Trace } from './outbound';
+import type { Outbound } from './outbound';
+import { milliseconds, newTrace, OutboundError, timeoutError, type Trace } from './outbound/trace';
 
 /** What a check has heard beyond its trace. `error`: null where all is as expected. */
 export interface Heard {

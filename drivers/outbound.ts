@@ -2,12 +2,16 @@
 // addresses are judged, and the connection is made to one of them; a second answer of the DNS can't lead elsewhere.
 import { readFileSync } from 'node:fs';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
-import type { CheckTimings } from '../core/checks';
+import { isIP } from 'node:net';
+import { bareHost } from '../core/addresses';
 import { openNames, type Names } from './outbound/names';
+import { OutboundError } from './outbound/trace';
 
 export interface OutboundRules {
-  /** ALLOW_PRIVATE_ADDRESSES */
-  allowPrivateAddresses: boolean;
+  /** Which addresses may be connected to; core/addresses.ts, or all with ALLOW_PRIVATE_ADDRESSES. */
+  isAllowed(address: string): boolean;
+  /** Names that the DNS does not know are looked for in the hosts file. */
+  hostsFile: boolean;
   /** DNS_RESOLVERS; empty: those of the system. */
   resolvers: readonly string[];
   /** OUTBOUND_CA_FILE: roots to trust besides the usual ones. */
@@ -16,76 +20,22 @@ export interface OutboundRules {
 
 export interface Outbound {
   readonly names: Names;
-  readonly allowPrivateAddresses: boolean;
+  /** @throws OutboundError where one of the addresses of a host may not be connected to */
+  requireAllowed(host: string, addresses: readonly string[]): void;
   /** Shared by all connections: to make one reads every root. */
   secureContext(): SecureContext;
 }
 
-export function openOutbound({ allowPrivateAddresses, resolvers, caFile }: OutboundRules): Outbound {
+export function openOutbound({ isAllowed, hostsFile, resolvers, caFile }: OutboundRules): Outbound {
   let context: SecureContext | undefined;
   return {
-    names: openNames({ resolvers, hostsFile: allowPrivateAddresses }),
-    allowPrivateAddresses,
+    names: openNames({ resolvers, hostsFile }),
+    requireAllowed(host, addresses) {
+      if (addresses.every(isAllowed)) return;
+      const what = isIP(bareHost(host)) ? 'is' : 'leads to';
+      throw new OutboundError('dns', `${host} ${what} an address that is not public. Such targets are refused.`, false);
+    },
     secureContext: () =>
       (context ??= createSecureContext(caFile ? { ca: [...rootCertificates, readFileSync(caFile, 'utf8')] } : {})),
   };
-}
-
-export type Phase = 'dns' | 'connect' | 'tls' | 'first_byte' | 'body';
-
-/** Why nothing came of it: a sentence for users. */
-export class OutboundError extends Error {
-  override readonly name = 'OutboundError';
-
-  /** @param unreachable nothing of the other side was heard: the fault may be on ours */
-  constructor(
-    readonly phase: Phase,
-    message: string,
-    readonly unreachable: boolean,
-  ) {
-    super(message);
-  }
-}
-
-/** What is known of an attempt while it runs, and of one that failed. */
-export interface Trace {
-  phase: Phase;
-  timings: CheckTimings;
-  certificate_expires_at: string | null;
-}
-
-export function newTrace(): Trace {
-  return {
-    phase: 'dns',
-    timings: { dns_ms: null, connect_ms: null, tls_ms: null, first_byte_ms: null },
-    certificate_expires_at: null,
-  };
-}
-
-/** Runs a part of the attempt and adds its time. */
-export async function timed<T>(trace: Trace, part: keyof CheckTimings, work: () => Promise<T>): Promise<T> {
-  trace.phase = part.replace(/_ms$/, '') as Phase;
-  const startedAt = performance.now();
-  const result = await work();
-  trace.timings[part] = milliseconds((trace.timings[part] ?? 0) + performance.now() - startedAt);
-  return result;
-}
-
-/** To a tenth of a millisecond. */
-export function milliseconds(ms: number): number {
-  return Math.round(ms * 10) / 10;
-}
-
-const WHILE: Record<Phase, string> = {
-  dns: 'while its name was resolved',
-  connect: 'while the connection was made',
-  tls: 'in the TLS handshake',
-  first_byte: 'before the answer began',
-  body: 'before the answer was complete',
-};
-
-/** The error of an attempt whose time is over. */
-export function timeoutError({ phase }: Trace, seconds: number): OutboundError {
-  const unreachable = phase === 'dns' || phase === 'connect';
-  return new OutboundError(phase, `The time of ${seconds} s was over ${WHILE[phase]}.`, unreachable);
 }

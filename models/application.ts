@@ -6,6 +6,7 @@ import { lockVolumes, releaseDependents } from './application/release';
 import type { StoredSettings } from './application_settings';
 import { changedSource, type Source } from './application/source';
 import { Resource } from './base/resource';
+import { releaseObservers } from './observer/release';
 import type { Values } from '../db/table';
 import { EnvironmentVariable } from './environment_variable';
 import { Process } from './process';
@@ -96,5 +97,6 @@ export class Application extends Resource {
   async destroy(ctx: Context): Promise<void> {
     await this.remove(ctx);
     await releaseDependents(ctx, this.id);
+    await releaseObservers(ctx, this.id);
   }
 }

@@ -11,6 +11,7 @@ import type {
   UpgradeDatabaseInput,
 } from '../schema/types';
 import { Resource } from './base/resource';
+import { releaseObservers } from './observer/release';
 import type { Values } from '../db/table';
 import type { Billing } from './billing';
 import { DatabaseEndpoint } from './database_endpoint';
@@ -161,6 +162,7 @@ export class ManagedDatabase extends Resource {
     await requireDetached(ctx, this.id);
     await this.remove(ctx);
     await releaseChildren(ctx, this.id);
+    await releaseObservers(ctx, this.id);
   }
 
   /** @throws invalid_state, resource_busy */

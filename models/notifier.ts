@@ -74,7 +74,7 @@ export class Notifier extends Resource {
       if (!end) throw problem('not_found');
       const { status, status_code, error, duration_ms } = end;
       if (status !== 'pending') return { status, status_code, error, duration_ms: duration_ms ?? 0 };
-      if (Date.now() >= deadline || ctx.gone.aborted) return late(ctx, seq);
+      if (Date.now() >= deadline || ctx.signal.aborted) return late(ctx, seq);
       await sleep(LOOK_MS);
     }
   }

@@ -122,15 +122,6 @@ export class Observer extends Resource {
     await this.remove(ctx);
   }
 
-  /** Deletes what watches an application or a database that goes. */
-  static async releaseWatching(ctx: Context, resourceId: string): Promise<void> {
-    const rows = await ctx.sql.query<{ id: string }>(WATCHING, [resourceId, ctx.project?.id]);
-    for (const { id } of rows) {
-      const observer = await Observer.held(ctx, id);
-      await observer.destroy(ctx);
-    }
-  }
-
   /** What the check finds now, for `check`; null where there is no such observer, or it is paused. */
   static async probe(ctx: Context, id: string): Promise<CheckOutcome | null> {
     const observer = await Observer.get(ctx, id).catch(() => null);
@@ -174,7 +165,6 @@ const REMIND = named(
   `update incidents set remind_at = now() + $2::int * interval '1 minute' where observer_id = $1 and status = 'open'`,
 );
 const FORGET = named('delete from check_results where observer_id = $1');
-const WATCHING = named('select id from observers where resource_id = $1 and project_id = $2 order by id');
 
 interface Sealed {
   id: string;

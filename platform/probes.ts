@@ -1,4 +1,5 @@
 // What a request may ask the outside world (docs/decisions/rules.md §2): read-only, and over after a few seconds.
+import { isPublicAddress } from '../core/addresses';
 import type { Config } from '../core/config';
 import type { Probes, SourceResult } from '../core/context';
 import { limits } from '../core/limits';
@@ -28,7 +29,12 @@ export function openProbes(config: Config): Probes {
 
 /** What this installation sends out to addresses of users. */
 export function outboundOf({ allowPrivateAddresses, dnsResolvers, outboundCaFile }: Config): Outbound {
-  return openOutbound({ allowPrivateAddresses, resolvers: dnsResolvers, caFile: outboundCaFile });
+  return openOutbound({
+    isAllowed: allowPrivateAddresses ? () => true : isPublicAddress,
+    hostsFile: allowPrivateAddresses,
+    resolvers: dnsResolvers,
+    caFile: outboundCaFile,
+  });
 }
 
 function openSources({

@@ -3548,7 +3548,7 @@ export type CreateNotifierConfigInput = {
   routing_key?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** Absent fields stay as they are. */
+/** Absent fields stay as they are, and so do masked values that are sent back as they were shown. */
 export type UpdateNotifierConfigInput = {
   /** Of email. */
   addresses?: InputMaybe<Array<Scalars['String']['input']>>;

@@ -2,7 +2,8 @@
 import type { UptimeCheck } from '../../core/checks';
 import { formats } from '../../core/formats';
 import type { Heard } from '../monitor';
-import { OutboundError, type Outbound, type Trace } from '../outbound';
+import type { Outbound } from '../outbound';
+import { OutboundError, type Trace } from '../outbound/trace';
 import { exchange, type Answered } from '../outbound/exchange';
 
 const HOPS_MAX = 5;

@@ -4,19 +4,19 @@ import type { UptimeCheck } from '../../core/checks';
 import { CommandFailed, run } from '../command';
 import { DriverError } from '../driver';
 import type { Heard } from '../monitor';
-import { OutboundError, timed, type Outbound, type Trace } from '../outbound';
-import { requirePublic } from '../outbound/names';
+import type { Outbound } from '../outbound';
+import { OutboundError, timed, type Trace } from '../outbound/trace';
 import { within } from '../outbound/socket';
 
 export async function checkPing(
-  { names, allowPrivateAddresses }: Outbound,
+  { names, requireAllowed }: Outbound,
   { target, timeout_seconds }: UptimeCheck,
   trace: Trace,
   signal: AbortSignal,
 ): Promise<Heard> {
   const host = normalHost(target) ?? target;
   const addresses = await timed(trace, 'dns_ms', () => within(signal, names.resolve(host)));
-  if (!allowPrivateAddresses) requirePublic(host, addresses);
+  requireAllowed(host, addresses);
   const args = ['-n', '-q', '-c', '1', '-W', String(timeout_seconds), addresses[0] as string];
   const context = { signal, deadline: Date.now() + timeout_seconds * 1000 };
   await timed(trace, 'connect_ms', () => run('ping', args, context).catch(explain));

@@ -1,7 +1,8 @@
 import type { UptimeCheck } from '../../core/checks';
 import { parseHostPort } from '../../core/addresses';
 import type { Heard } from '../monitor';
-import { OutboundError, type Outbound, type Trace } from '../outbound';
+import type { Outbound } from '../outbound';
+import { OutboundError, type Trace } from '../outbound/trace';
 import { openSocket } from '../outbound/socket';
 
 /** A check that connects, and closes again. */

@@ -1,7 +1,8 @@
 // One HTTP request over a connection of its own. No agent, no cookies, no redirects: who wants them asks again.
 import { request as requestHttp, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { OutboundError, timed, type Outbound, type Trace } from '../outbound';
+import type { Outbound } from '../outbound';
+import { OutboundError, timed, type Trace } from './trace';
 import { openSocket, secure, within } from './socket';
 
 export interface Exchange {

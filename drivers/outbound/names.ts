@@ -1,10 +1,9 @@
 // Names to addresses, through resolvers of our own: the system's look-up has four threads for the whole process, and a name
 // server that does not answer would hold them all.
-import { lookup } from 'node:dns/promises';
-import { Resolver } from 'node:dns/promises';
+import { lookup, Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { bareHost, isPublicAddress } from '../../core/addresses';
-import { OutboundError } from '../outbound';
+import { bareHost } from '../../core/addresses';
+import { OutboundError } from './trace';
 
 export interface Names {
   /** Addresses of a host, IPv4 where there is one; never an empty list. @throws OutboundError */
@@ -51,11 +50,4 @@ async function answers(ask: () => Promise<string[]>): Promise<string[]> {
     if (NO_SUCH_NAME.has(code)) return [];
     throw new OutboundError('dns', `The DNS servers gave no answer (${code}).`, true);
   }
-}
-
-/** @throws OutboundError where one of the addresses is not public */
-export function requirePublic(host: string, addresses: readonly string[]): void {
-  if (addresses.every(isPublicAddress)) return;
-  const what = isIP(bareHost(host)) ? 'is' : 'leads to';
-  throw new OutboundError('dns', `${host} ${what} an address that is not public. Such targets are refused.`, false);
 }

@@ -2,8 +2,8 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { bareHost } from '../../core/addresses';
-import { OutboundError, timed, type Outbound, type Trace } from '../outbound';
-import { requirePublic } from './names';
+import type { Outbound } from '../outbound';
+import { OutboundError, timed, type Trace } from './trace';
 
 export interface Destination {
   host: string;
@@ -15,13 +15,13 @@ const ADDRESSES_MAX = 3;
 
 /** A connected socket; the caller destroys it. When the signal is aborted it is destroyed here. @throws OutboundError */
 export async function openSocket(
-  { names, allowPrivateAddresses }: Outbound,
+  { names, requireAllowed }: Outbound,
   { host, port }: Destination,
   trace: Trace,
   signal: AbortSignal,
 ): Promise<Socket> {
   const addresses = await timed(trace, 'dns_ms', () => within(signal, names.resolve(host)));
-  if (!allowPrivateAddresses) requirePublic(host, addresses);
+  requireAllowed(host, addresses);
   return timed(trace, 'connect_ms', () => connectFirst(addresses.slice(0, ADDRESSES_MAX), port, signal));
 }
 

@@ -59,10 +59,20 @@ export function mergeConfig(
         code: 'required' as const,
         detail: `is required for ${type} notifiers`,
       })),
+    ...maskErrors(merged),
     ...addressErrors(merged, rules),
   ];
   if (errors.length) throw validationFailed(errors);
   return merged;
+}
+
+/** A mask of something else would be stored as the secret. */
+function maskErrors({ secret, routing_key }: SealedConfig): FieldError[] {
+  return Object.entries({ secret, routing_key }).flatMap(([name, value]): FieldError[] =>
+    value?.startsWith(MASK)
+      ? [{ field: `config.${name}`, code: 'invalid_format', detail: 'is the mask of another value' }]
+      : [],
+  );
 }
 
 function addressErrors(

@@ -1,0 +1,61 @@
+// What is known of an attempt to reach somebody, while it runs and when it has failed.
+import type { CheckTimings } from '../../core/checks';
+
+export type Phase = 'dns' | 'connect' | 'tls' | 'first_byte' | 'body';
+
+/** Why nothing came of it: a sentence for users. */
+export class OutboundError extends Error {
+  override readonly name = 'OutboundError';
+
+  /** @param unreachable nothing of the other side was heard: the fault may be on ours */
+  constructor(
+    readonly phase: Phase,
+    message: string,
+    readonly unreachable: boolean,
+  ) {
+    super(message);
+  }
+}
+
+/** What is known of an attempt while it runs, and of one that failed. */
+export interface Trace {
+  phase: Phase;
+  timings: CheckTimings;
+  certificate_expires_at: string | null;
+}
+
+export function newTrace(): Trace {
+  return {
+    phase: 'dns',
+    timings: { dns_ms: null, connect_ms: null, tls_ms: null, first_byte_ms: null },
+    certificate_expires_at: null,
+  };
+}
+
+/** Runs a part of the attempt and adds its time. */
+export async function timed<T>(trace: Trace, part: keyof CheckTimings, work: () => Promise<T>): Promise<T> {
+  trace.phase = part.replace(/_ms$/, '') as Phase;
+  const startedAt = performance.now();
+  const result = await work();
+  trace.timings[part] = milliseconds((trace.timings[part] ?? 0) + performance.now() - startedAt);
+  return result;
+}
+
+/** To a tenth of a millisecond. */
+export function milliseconds(ms: number): number {
+  return Math.round(ms * 10) / 10;
+}
+
+const WHILE: Record<Phase, string> = {
+  dns: 'while its name was resolved',
+  connect: 'while the connection was made',
+  tls: 'in the TLS handshake',
+  first_byte: 'before the answer began',
+  body: 'before the answer was complete',
+};
+
+/** The error of an attempt whose time is over. */
+export function timeoutError({ phase }: Trace, seconds: number): OutboundError {
+  const unreachable = phase === 'dns' || phase === 'connect';
+  return new OutboundError(phase, `The time of ${seconds} s was over ${WHILE[phase]}.`, unreachable);
+}
