@@ -49,7 +49,8 @@ test('failures in a row open one incident, passes in a row resolve it, and a fla
   expect(await after(id, 503, 500, 200, 500)).toEqual(['alerting', 'alerting', 'alerting', 'alerting']);
   const { open_incident_id, last_result } = await observers.get(id);
   expect(last_result.incident_id).toBe(open_incident_id);
-  const [open] = await observers.incidents(id, '?status=open');
+  const { body } = await service.call('GET', `/v2/observers/${id}/incidents?status=open`);
+  const [open] = body.data;
   expect(open).toEqual({
     ...{ id: open_incident_id, observer_id: id, status: 'open', cause: 'The answer had the status 503.' },
     ...{ started_at: expect.any(String), resolved_at: null, duration_seconds: null },

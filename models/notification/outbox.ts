@@ -1,29 +1,11 @@
 // The outbox: messages are rows, written in the transaction of what they tell of.
 import type { Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
+import type { IncidentEvent, IncidentMessage } from '../../core/notifications';
 import { named } from '../../db/statement';
 
 /** The table whose name wakes those who send. */
 export const NOTIFICATIONS = 'notifications';
-
-export type IncidentEvent = 'observer.alerting' | 'observer.reminder' | 'observer.resolved';
-
-/** What a message about an incident says. It stands for itself: the observer may be gone when it is sent. */
-export interface IncidentMessage {
-  observer: { id: string; name: string; type: string; target: string };
-  incident: {
-    id: string;
-    status: 'open' | 'resolved';
-    cause: string;
-    started_at: string;
-    resolved_at: string | null;
-    duration_seconds: number | null;
-  };
-  /** Of the last check that failed. */
-  last_error: string | null;
-  /** Why it was resolved without a check that passed. */
-  note: string | null;
-}
 
 const QUEUE = named(`insert into notifications (message_id, project_id, notifier_id, incident_id, event, subject, data)
   select $1, $2, n.id, $3, $4, $3, $5 from notifiers n where n.project_id = $2 and n.id = any($6) and n.enabled order by n.id`);

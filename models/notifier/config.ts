@@ -1,17 +1,11 @@
 // What a notifier of each type is told by its owner: which fields it has, and how much of them anybody is shown.
 import { isPrivateHost } from '../../core/addresses';
 import { validationFailed, type FieldError } from '../../core/errors';
+import type { NotifierTarget } from '../../core/notifications';
 import type { NotifierConfig, NotifierType, UpdateNotifierConfigInput } from '../../schema/types';
 
-/** As it is sealed. Fields of other types are missing. */
-export interface SealedConfig {
-  addresses?: string[];
-  webhook_url?: string;
-  url?: string;
-  secret?: string | null;
-  events?: string[];
-  routing_key?: string;
-}
+/** As it is sealed. */
+export type SealedConfig = NotifierTarget;
 
 type Field = keyof SealedConfig;
 

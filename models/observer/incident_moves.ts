@@ -2,8 +2,9 @@
 import type { MetricRule } from '../../core/checks';
 import type { Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
+import type { IncidentMessage } from '../../core/notifications';
 import { named } from '../../db/statement';
-import { queueIncidentMessage, type IncidentMessage } from '../notification/outbox';
+import { queueIncidentMessage } from '../notification/outbox';
 import type { StoredUptime } from './fields';
 
 /** What messages say of an observer. */

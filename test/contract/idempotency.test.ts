@@ -1,4 +1,5 @@
 // Idempotency-Key on every POST: done once, answered as often as asked.
+import { getNullableType, isEnumType } from 'graphql';
 import type { Operation } from '../../contract/operations';
 import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { SAMPLE_SETTINGS } from '../support/sample_repository';
@@ -46,6 +47,8 @@ function changed(operation: Operation, body: Record<string, unknown> = {}): Reco
       [Object.keys(operation.field.body?.type.getFields() ?? {})[0] as string]: 'app_01h455vb4pex5vsknk084sn02q',
     };
   const entries = Object.entries(body).map(([name, value]) => {
+    const field = operation.field.body?.type.getFields()[name];
+    if (field && isEnumType(getNullableType(field.type))) return [name, value];
     if (/_id$/.test(name)) return [name, 'app_01h455vb4pex5vsknk084sn02q'];
     if (typeof value === 'boolean') return [name, !value];
     if (typeof value === 'number') return [name, value + 1];

@@ -1,0 +1,115 @@
+// Sends the messages of the outbox. Rows say what is to be sent: a process that dies here costs a message the rest of its
+// claim, after which another attempt is made, with the same id.
+import type { Config } from '../core/config';
+import type { Logger } from '../core/log';
+import type { Delivery, Outgoing } from '../core/notifications';
+import type { SecretBox } from '../core/secrets';
+import type { ControlDatabase } from '../db/control_database';
+import type { Sender } from '../drivers/notifier';
+import { openWakeSignal, type WakeSignal } from '../jobs/wake_signal';
+import { claimMessages, endAttempt, type ClaimedMessage } from '../models/notification/delivery';
+import { NOTIFICATIONS } from '../models/notification/outbox';
+import { openConfig } from '../models/notifier';
+
+export interface DeliveryLoop {
+  /** Lets the attempts that are under way end. */
+  stop(): Promise<void>;
+}
+
+export interface DeliveryParts {
+  database: ControlDatabase;
+  config: Pick<Config, 'baseUrl'>;
+  secrets: SecretBox;
+  sender: Sender;
+  log: Logger;
+  listen(handlers: Record<string, (payload: string) => void>): { close(): Promise<void> };
+}
+
+/** Attempts at a time. */
+const CONCURRENCY = 32;
+const POLL_MS = 1_000;
+const OUTAGE_MS = 1_000;
+
+interface State extends DeliveryParts {
+  running: Set<Promise<void>>;
+  wakeSignal: WakeSignal;
+  stopping: boolean;
+}
+
+export function startDeliveryLoop(parts: DeliveryParts): DeliveryLoop {
+  const state: State = { ...parts, running: new Set(), wakeSignal: openWakeSignal(), stopping: false };
+  const listener = parts.listen({ due: (table) => (table === NOTIFICATIONS ? state.wakeSignal.notify() : undefined) });
+  const ended = run(state);
+  return {
+    async stop() {
+      state.stopping = true;
+      state.wakeSignal.notify();
+      await ended;
+      await listener.close();
+      await Promise.all(state.running);
+    },
+  };
+}
+
+async function run(state: State): Promise<void> {
+  while (!state.stopping) {
+    const free = CONCURRENCY - state.running.size;
+    try {
+      const messages = free > 0 ? await claimMessages(state.database, free) : [];
+      for (const message of messages) start(state, message);
+      if (!messages.length) await state.wakeSignal.wait(POLL_MS);
+    } catch (error) {
+      state.log.warn({ err: error }, 'messages could not be claimed');
+      await state.wakeSignal.wait(OUTAGE_MS);
+    }
+  }
+}
+
+function start(state: State, message: ClaimedMessage): void {
+  const attempt = deliver(state, message)
+    .catch((error: unknown) =>
+      state.log.error(
+        { err: error, message: message.message_id },
+        'an attempt could not be recorded; it is made again',
+      ),
+    )
+    .finally(() => {
+      state.running.delete(attempt);
+      // The next one of its subject may go.
+      state.wakeSignal.notify();
+    });
+  state.running.add(attempt);
+}
+
+async function deliver(state: State, message: ClaimedMessage): Promise<void> {
+  const startedAt = performance.now();
+  const delivery = await send(state, message);
+  await endAttempt(state.database, message, delivery, performance.now() - startedAt);
+}
+
+async function send({ sender, secrets, config, log }: State, message: ClaimedMessage): Promise<Delivery> {
+  const { notifier, notifier_id: id } = message;
+  if (!notifier) return dropped('The notifier was deleted.');
+  if (!notifier.enabled) return dropped('The notifier is switched off.');
+  try {
+    const target = openConfig({ secrets }, { id, sealed_config: notifier.sealed_config });
+    return await sender.send(notifier.type, target, outgoing(message, notifier.name, config));
+  } catch (error) {
+    log.error({ err: error, message: message.message_id }, 'a message could not be made');
+    return { delivered: false, status_code: null, error: 'The platform met an internal error.', retry: null };
+  }
+}
+
+function dropped(error: string): Delivery {
+  return { delivered: false, status_code: null, error, retry: 'never' };
+}
+
+function outgoing(message: ClaimedMessage, name: string, { baseUrl }: Pick<Config, 'baseUrl'>): Outgoing {
+  const { message_id, event, created_at, project_id, project_name, notifier_id, data } = message;
+  return {
+    ...{ id: message_id, event, at: created_at, data },
+    project: { id: project_id, name: project_name },
+    notifier: { id: notifier_id, name },
+    link: event.startsWith('observer.') ? `${baseUrl}/v2/observers/${data.observer.id}/incidents` : null,
+  };
+}

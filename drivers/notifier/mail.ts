@@ -1,0 +1,64 @@
+// Mail through the server of the operator (SMTP_URL).
+import { readFileSync } from 'node:fs';
+import { rootCertificates } from 'node:tls';
+import { createTransport } from 'nodemailer';
+import type { Delivery, Outgoing } from '../../core/notifications';
+import { wordsFor } from './text';
+
+export interface Mail {
+  send(addresses: readonly string[], message: Outgoing): Promise<Delivery>;
+  close(): void;
+}
+
+const TIMEOUT_MS = 15_000;
+
+export function openMail(options: { smtpUrl: string | null; smtpFrom: string; caFile: string | null }): Mail {
+  const { smtpUrl, smtpFrom, caFile } = options;
+  if (smtpUrl === null) return { send: () => Promise.resolve(UNSET), close: () => undefined };
+  const transport = createTransport({
+    url: smtpUrl,
+    ...{ connectionTimeout: TIMEOUT_MS, greetingTimeout: TIMEOUT_MS, socketTimeout: TIMEOUT_MS },
+    ...(caFile && { tls: { ca: [...rootCertificates, readFileSync(caFile, 'utf8')] } }),
+    // Text and links are ours: nothing is ever read from a file or an address.
+    ...{ disableFileAccess: true, disableUrlAccess: true },
+  });
+  return {
+    async send(addresses, message) {
+      try {
+        await transport.sendMail(mailOf(addresses, smtpFrom, message));
+        return { delivered: true, status_code: 250, error: null, retry: null };
+      } catch (error) {
+        return failureOf(error as Error & { code?: string; responseCode?: number });
+      }
+    },
+    close: () => transport.close(),
+  };
+}
+
+const UNSET: Delivery = {
+  delivered: false,
+  status_code: null,
+  error: 'This installation sends no mail: SMTP_URL is not set.',
+  retry: null,
+};
+
+function mailOf(addresses: readonly string[], from: string, message: Outgoing): object {
+  const { title, lines } = wordsFor(message);
+  const host = /@([^>\s]+)>?\s*$/.exec(from)?.[1] ?? 'localhost';
+  return {
+    ...{ from, to: addresses, subject: title },
+    text: `${title}\n\n${lines.map(([name, value]) => `${name}: ${value}`).join('\n')}\n`,
+    // The same in every attempt.
+    messageId: `<${message.id}@${host}>`,
+    headers: { 'Auto-Submitted': 'auto-generated' },
+    date: new Date(message.at),
+  };
+}
+
+/** The server's words may repeat what was sent to it, such as the name of the account; its status says enough. */
+function failureOf({ code, responseCode }: Error & { code?: string; responseCode?: number }): Delivery {
+  const refused = responseCode !== undefined && responseCode >= 500;
+  const what = responseCode === undefined ? `could not be reached (${code ?? 'unknown'})` : `answered ${responseCode}`;
+  const retry = refused && code !== 'EAUTH' ? 'never' : null;
+  return { delivered: false, status_code: responseCode ?? null, error: `The mail server ${what}.`, retry };
+}

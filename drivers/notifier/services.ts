@@ -1,0 +1,63 @@
+// Requests in the form that each service documents.
+import type { IncidentMessage, Outgoing } from '../../core/notifications';
+import { wordsFor } from './text';
+
+export interface ChatRequest {
+  url: string;
+  headers: { name: string; value: string }[];
+  body: string;
+  /** Statuses that another attempt would meet again. */
+  isFinal(status: number): boolean;
+}
+
+/** The address is wrong or was revoked, or the message is refused: other than too many, which pass. */
+const isRefusal = (status: number): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
+
+/** Incoming webhooks: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
+export function slackRequest(url: string, message: Outgoing): ChatRequest {
+  const { title, lines } = wordsFor(message);
+  const text = lines.map(([name, value]) => `*${name}:* ${escapeSlack(value)}`).join('\n');
+  const blocks = [
+    // A header has plain text of 150 characters at most.
+    { type: 'header', text: { type: 'plain_text', text: cut(title, 150) } },
+    { type: 'section', text: { type: 'mrkdwn', text: cut(text, 3000) } },
+  ];
+  return { url, headers: [], body: JSON.stringify({ text: escapeSlack(title), blocks }), isFinal: isRefusal };
+}
+
+function escapeSlack(text: string): string {
+  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+}
+
+const [RED, GREEN] = [0xd92d20, 0x12b76a];
+
+/** Execute webhook: https://discord.com/developers/docs/resources/webhook#execute-webhook */
+export function discordRequest(url: string, message: Outgoing): ChatRequest {
+  const { title, lines, isAlert } = wordsFor(message);
+  const fields = lines.map(([name, value]) => ({ name, value: cut(value, 1024) }));
+  const embed = { title: cut(title, 256), color: isAlert ? RED : GREEN, timestamp: message.at, fields };
+  // Names of observers must not call everybody of the channel.
+  const body = { content: cut(title, 2000), embeds: [embed], allowed_mentions: { parse: [] } };
+  return { url, headers: [], body: JSON.stringify(body), isFinal: isRefusal };
+}
+
+/** Events API v2: https://developer.pagerduty.com/docs/send-alert-event */
+export function pagerdutyRequest(url: string, routing_key: string, message: Outgoing): ChatRequest {
+  const { title, lines } = wordsFor(message);
+  const incident = message.event.startsWith('observer.') ? (message.data as IncidentMessage).incident : null;
+  const action = message.event === 'observer.resolved' ? 'resolve' : 'trigger';
+  const payload = {
+    summary: cut(title, 1024),
+    source: incident ? (message.data as IncidentMessage).observer.target : message.project.name,
+    severity: incident ? 'critical' : 'info',
+    timestamp: message.at,
+    custom_details: Object.fromEntries(lines),
+  };
+  const links = message.link ? [{ href: message.link, text: 'Incidents of the observer' }] : [];
+  const body = { routing_key, event_action: action, dedup_key: incident?.id ?? message.id, payload, links };
+  return { url, headers: [], body: JSON.stringify(body), isFinal: isRefusal };
+}
+
+function cut(text: string, characters: number): string {
+  return text.length <= characters ? text : `${text.slice(0, characters - 1)}…`;
+}

@@ -1,0 +1,44 @@
+// Messages in words: what, since when, the last error, and where to read more.
+import type { ActivityMessage, IncidentMessage, Outgoing } from '../../core/notifications';
+
+export interface Words {
+  title: string;
+  /** Name and value of each line. */
+  lines: [string, string][];
+  /** Whether something is wrong now. */
+  isAlert: boolean;
+}
+
+export function wordsFor(message: Outgoing): Words {
+  if (message.event === 'notifier.test')
+    return {
+      title: `Test message of the notifier ${message.notifier.name}`,
+      lines: [['Project', message.project.name]],
+      isAlert: false,
+    };
+  if (message.event === 'activity')
+    return { title: String((message.data as ActivityMessage).action), lines: [['Project', message.project.name]], isAlert: false };
+  const { observer, incident, last_error, note } = message.data as IncidentMessage;
+  const isAlert = message.event !== 'observer.resolved';
+  const lines: [string, string][] = [
+    ['Target', observer.target],
+    ['Since', incident.started_at],
+    [isAlert ? 'Last error' : 'Cause', last_error ?? incident.cause],
+    ...(note ? [['Note', note] as [string, string]] : []),
+    ['Project', message.project.name],
+    ...(message.link ? [['Details', message.link] as [string, string]] : []),
+  ];
+  return { title: titleOf(message.event, observer.name, incident.duration_seconds), lines, isAlert };
+}
+
+function titleOf(event: Outgoing['event'], name: string, seconds: number | null): string {
+  if (event === 'observer.alerting') return `${name} is alerting`;
+  if (event === 'observer.reminder') return `${name} is still alerting`;
+  return `${name} has recovered after ${durationText(seconds ?? 0)}`;
+}
+
+export function durationText(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}

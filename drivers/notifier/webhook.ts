@@ -1,0 +1,30 @@
+// Webhooks signed as Standard Webhooks asks for: https://github.com/standard-webhooks/standard-webhooks
+import { createHmac } from 'node:crypto';
+import type { ActivityMessage, NotifierTarget, Outgoing } from '../../core/notifications';
+import type { ChatRequest } from './services';
+
+const GONE = 410;
+
+export function webhookRequest({ url, secret }: NotifierTarget, message: Outgoing, now: Date): ChatRequest {
+  const body = JSON.stringify(payloadOf(message));
+  const timestamp = String(Math.floor(now.getTime() / 1000));
+  const headers = [
+    { name: 'webhook-id', value: message.id },
+    { name: 'webhook-timestamp', value: timestamp },
+    ...(secret ? [{ name: 'webhook-signature', value: signature(secret, message.id, timestamp, body) }] : []),
+  ];
+  // Only 410 says that nobody wants it any more; a 404 may be a deployment under way.
+  return { url: url as string, headers, body, isFinal: (status) => status === GONE };
+}
+
+/** `v1,` and the HMAC-SHA256 of id, time and body. `whsec_` precedes a key in base64; anything else is the key itself. */
+export function signature(secret: string, id: string, timestamp: string, body: string): string {
+  const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : Buffer.from(secret);
+  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
+}
+
+function payloadOf({ event, at, project, notifier, data, link }: Outgoing): object {
+  if (event === 'activity') return { type: (data as ActivityMessage).action, timestamp: at, data };
+  if (event === 'notifier.test') return { type: event, timestamp: at, data: { project, notifier } };
+  return { type: event, timestamp: at, data: { project, ...data, link } };
+}
