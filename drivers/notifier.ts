@@ -1,7 +1,7 @@
 // Sends messages: one attempt each, with the truth of how it went.
 import type { Delivery, NotifierTarget, Outgoing } from '../core/notifications';
 import { openMail, type Mail } from './notifier/mail';
-import { discordRequest, pagerdutyRequest, slackRequest, type ChatRequest } from './notifier/services';
+import { discordRequest, pagerdutyRequest, slackRequest, type ChatRequest } from './notifier/chat';
 import { webhookRequest } from './notifier/webhook';
 import type { Outbound } from './outbound';
 import { exchange, type Answered } from './outbound/exchange';

@@ -1,7 +1,7 @@
 // Webhooks signed as Standard Webhooks asks for: https://github.com/standard-webhooks/standard-webhooks
 import { createHmac } from 'node:crypto';
 import type { ActivityMessage, NotifierTarget, Outgoing } from '../../core/notifications';
-import type { ChatRequest } from './services';
+import type { ChatRequest } from './chat';
 
 const GONE = 410;
 
