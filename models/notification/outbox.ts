@@ -9,7 +9,6 @@ export const NOTIFICATIONS = 'notifications';
 
 const QUEUE = named(`insert into notifications (message_id, project_id, notifier_id, incident_id, event, subject, data)
   select $1, $2, n.id, $3, $4, $3, $5 from notifiers n where n.project_id = $2 and n.id = any($6) and n.enabled order by n.id`);
-const NOTIFY = named(`select pg_notify('due', '${NOTIFICATIONS}')`);
 
 /** One message to each of the notifiers that is switched on. */
 export async function queueIncidentMessage(
@@ -21,7 +20,7 @@ export async function queueIncidentMessage(
   if (!to.notifier_ids.length) return;
   const values = [mintId('msg'), to.project_id, message.incident.id, event, JSON.stringify(message), to.notifier_ids];
   await sql.query(QUEUE, values);
-  await sql.query(NOTIFY, []);
+  sql.due(NOTIFICATIONS);
 }
 
 const TEST = named(`insert into notifications (message_id, project_id, notifier_id, event, subject, data)
@@ -41,7 +40,7 @@ export interface TestEnd {
 /** A test message of a notifier; it has one attempt. */
 export async function queueTest(sql: Sql, notifier: { id: string; project_id: string }): Promise<number> {
   const [row] = await sql.query<{ seq: number }>(TEST, [mintId('msg'), notifier.project_id, notifier.id]);
-  await sql.query(NOTIFY, []);
+  sql.due(NOTIFICATIONS);
   return row?.seq ?? 0;
 }
 

@@ -28,7 +28,7 @@ export async function scheduleChecks(
     await ctx.sql.query(REMOVE, [id, regions]);
     await ctx.sql.query(AFRESH, [id, regions]);
   } else await ctx.sql.query(NOW, [id]);
-  ctx.due(CHECKS);
+  ctx.sql.due(CHECKS);
 }
 
 /** A paused observer is not checked. */
