@@ -17,7 +17,11 @@ export function wordsFor(message: Outgoing): Words {
       isAlert: false,
     };
   if (message.event === 'activity')
-    return { title: String((message.data as ActivityMessage).action), lines: [['Project', message.project.name]], isAlert: false };
+    return {
+      title: String((message.data as ActivityMessage).action),
+      lines: [['Project', message.project.name]],
+      isAlert: false,
+    };
   const { observer, incident, last_error, note } = message.data as IncidentMessage;
   const isAlert = message.event !== 'observer.resolved';
   const lines: [string, string][] = [
