@@ -8,6 +8,7 @@ import type { ControlDatabase } from '../db/control_database';
 import { appendLogLines, type LogLineInput } from '../models/log_line';
 import { originsOfUnits, type LogOrigin } from '../models/log_origin';
 import { dropLogPositions, logPositions, moveLogPositions } from '../models/log_position';
+import { unitOwners } from '../jobs/registry';
 import { openWakeSignal, type WakeSignal } from '../jobs/wake_signal';
 
 export interface Shipper {
@@ -122,7 +123,7 @@ async function refresh(state: State): Promise<void> {
     ids.filter((id) => !state.units.has(id)),
   );
   if (listedAt - state.droppedAt > DROP_MS) {
-    await dropLogPositions(state.database, ids);
+    await dropLogPositions(state.database, unitOwners(), ids);
     state.droppedAt = listedAt;
   }
   state.listedAt = listedAt;

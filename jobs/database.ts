@@ -4,6 +4,8 @@ import { releaseAllLeases } from '../db/lease';
 import { ManagedDatabase } from '../models/database';
 import { endPromotion, releasePort, findDependents, wakeAllServers } from '../models/database/work';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome } from './job';
+import { openEngines } from './database/drivers';
+import { databaseLogs } from './database/logs';
 import { provisionDatabase, restartDatabase, restoreDatabase, upgradeDatabase } from './database/lifecycle';
 import { reconcileServer } from './database/reconcile';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
@@ -25,6 +27,10 @@ const phases: Partial<Record<DatabaseRow['status'], (row: DatabaseRow, ctx: JobC
 export const job: Job<DatabaseRow> = {
   table: ManagedDatabase.table,
   host: true,
+  // A replica that was promoted goes on with its server.
+  units: { prefixes: ['db', 'rep'], column: 'server_id' },
+  logs: databaseLogs,
+  openDrivers: openEngines,
   states: ManagedDatabase.states,
   // A restore of many gigabytes is one step.
   stepMs: 60 * MINUTE_MS,

@@ -1,17 +1,30 @@
 // Endpoints. One at the port of a server is there with it: the job of the server says so. What has a port of its own
 // needs something that listens there: a pooler, or what spreads connections over replicas.
-import type { Desired } from '../drivers/driver';
+import type { Desired, DriverContext } from '../drivers/driver';
 import type { EndpointDriver, ObservedListener, ListenerSpec } from '../drivers/endpoint';
 import type { Session } from '../db/control_database';
 import { DatabaseEndpoint } from '../models/database_endpoint';
-import { hasOwnPort, wakeAllEndpoints } from '../models/database_endpoint/work';
+import { endpointsWithoutRow, hasOwnPort, wakeAllEndpoints } from '../models/database_endpoint/work';
 import { releaseAllLeases } from '../db/lease';
 import { appendDatabaseLines } from '../models/log_line';
 import { wakeDatabase } from '../models/database/wake';
 import { releasePort, wakeReplicas } from '../models/database/work';
+import { openEndpoints } from './database/drivers';
+import { endpointLogs } from './database_endpoint/logs';
 import { withEndpointLock } from './database_endpoint/endpoint_lock';
 import { desiredPool, desiredSpread, type EndpointRow } from './database_endpoint/desired';
-import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome, requireHost } from './job';
+import {
+  jittered,
+  gone,
+  progressing,
+  settled,
+  type Job,
+  type JobContext,
+  type Outcome,
+  requireHost,
+  type HostDrivers,
+} from './job';
+import type { Leftovers } from './declarations';
 import { recordExit } from './database/reconcile';
 
 const MINUTE_MS = 60_000;
@@ -19,10 +32,24 @@ const POLL_MS = 30_000;
 const SOON_MS = 500;
 const WAIT_MS = 3_000;
 
+const listenerLeftovers: Leftovers = {
+  kind: 'endpoint',
+  async *list({ host }, ctx) {
+    for (const driver of Object.values(host?.endpoints ?? {}))
+      for await (const one of driver.list(ctx)) yield [{ id: one.owner_id }];
+  },
+  withoutRow: endpointsWithoutRow,
+  remove: (id, host, ctx) => forgetEverywhere(id, host, ctx),
+};
+
 export const job: Job<EndpointRow> = {
   table: DatabaseEndpoint.table,
   host: true,
   quiet: true,
+  units: { prefixes: ['dbe'], column: 'id' },
+  leftovers: [listenerLeftovers],
+  logs: endpointLogs,
+  openDrivers: openEndpoints,
   states: DatabaseEndpoint.states,
   deadlineMs: 30 * MINUTE_MS,
   prepare,
@@ -102,10 +129,12 @@ async function tearDown(row: EndpointRow, ctx: JobContext): Promise<Outcome> {
 }
 
 async function removeListeners({ id }: EndpointRow, ctx: JobContext): Promise<void> {
-  for (const driver of Object.values(requireHost(ctx).endpoints) as {
-    forget: EndpointDriver<ListenerSpec>['forget'];
-  }[])
-    await driver.forget(id, ctx);
+  await forgetEverywhere(id, requireHost(ctx), ctx);
+}
+
+async function forgetEverywhere(id: string, { endpoints }: HostDrivers, ctx: DriverContext): Promise<void> {
+  await endpoints.pool.forget(id, ctx);
+  await endpoints.spread.forget(id, ctx);
 }
 
 async function wakeServers({ database_id }: EndpointRow, ctx: JobContext): Promise<void> {

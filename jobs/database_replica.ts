@@ -44,6 +44,7 @@ const ANEW = 'The data of the database were restored or upgraded. The replica is
 export const job: Job<ReplicaRow> = {
   table: DatabaseReplica.table,
   host: true,
+  units: { prefixes: ['rep'], column: 'server_id' },
   states: DatabaseReplica.states,
   // A copy of many gigabytes is one step.
   stepMs: 60 * MINUTE_MS,

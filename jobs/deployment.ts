@@ -8,6 +8,7 @@ import { SourceError } from '../drivers/source';
 import { beginDeployment } from '../models/deployment_work';
 import { Deployment } from '../models/deployment';
 import { releaseAllLeases } from '../db/lease';
+import { artifactLeftovers } from './deployment/leftovers';
 import { buildDeployment } from './deployment/build';
 import { deployRelease } from './deployment/deploy';
 import { cleanUpFailed, pruneOlderVersions, tearDownDeployment } from './deployment/cleanup';
@@ -31,6 +32,9 @@ const phases: Record<DeploymentRow['status'], (row: DeploymentRow, ctx: JobConte
 
 export const job: Job<DeploymentRow> = {
   table: Deployment.table,
+  // `.build` and `.release`.
+  units: { prefixes: ['dep'], column: 'id' },
+  leftovers: [artifactLeftovers],
   host: true,
   prepare: (sql) => releaseAllLeases(sql, Deployment.table),
   states: Deployment.states,

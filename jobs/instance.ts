@@ -15,6 +15,7 @@ export const job: Job<InstanceRow> = {
   table: Instance.table,
   host: true,
   quiet: true,
+  units: { prefixes: ['ins'], column: 'id' },
   states: Instance.states,
   // The files of a large application are copied in one step.
   stepMs: 300_000,

@@ -1,7 +1,7 @@
 // What a job is: it brings one kind's rows from the desired to the observed state. Every file of this folder that
 // exports `job` is one. A job is called at any time and any number of times, also after a crash in the middle of it.
 import type { Config } from '../core/config';
-import type { Probes } from '../core/context';
+import type { Probes, Sql } from '../core/context';
 import type { Logger } from '../core/log';
 import type { SecretBox } from '../core/secrets';
 import type { StateMachine } from '../core/states';
@@ -18,6 +18,8 @@ import type { VolumeDrivers } from '../drivers/volume';
 import type { Values } from '../db/table';
 import type { ControlDatabase, Session } from '../db/control_database';
 import type { LoopRow } from '../db/lease';
+import type { UnitOwner } from '../models/unit_owner';
+import type { HostParts, Leftovers, LogSource } from './declarations';
 
 export type { LoopRow, Values };
 
@@ -89,6 +91,14 @@ export interface Job<Row extends LoopRow = LoopRow> {
   stepMs?: number;
   /** A failed row is looked at again after this time, with `gaveUp`. Default: never. */
   watchFailedMs?: number;
+  /** Units of the runtime that rows of the kind own: an end of one makes its row due, and one without a row is removed. */
+  units?: Omit<UnitOwner, 'table'>;
+  /** What else a row may leave on the host. */
+  leftovers?: readonly Leftovers[];
+  /** Logs that the host copies, as many as there are rows with one. */
+  logs?(sql: Sql, drivers: HostDrivers): Promise<LogSource[]>;
+  /** Adds the drivers of the kind to those of the host, when the host begins to work. */
+  openDrivers?(host: HostParts): Partial<HostDrivers> | Promise<Partial<HostDrivers>>;
   /** Runs once before the first claim. */
   prepare?(sql: Session): Promise<void>;
   /**

@@ -1,7 +1,10 @@
-// The folder is the registry: every file that exports `job` is a kind that the loop works on.
+// The folder is the registry: every file that exports `job` is a kind that the loop works on, with what it declares.
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Job } from './job';
+import type { Sql } from '../core/context';
+import type { UnitOwner } from '../models/unit_owner';
+import type { HostParts, Leftovers, LogSource } from './declarations';
+import type { HostDrivers, Job } from './job';
 
 /** Every job of this folder, by file name. @throws Error where two jobs have one table */
 export function allJobs(): Job[] {
@@ -10,4 +13,28 @@ export function allJobs(): Job[] {
   const jobs = files.sort().flatMap((file) => (load(`./${file.replace(/\.\w+$/, '')}`) as { job?: Job }).job ?? []);
   if (new Set(jobs.map(({ table }) => table)).size < jobs.length) throw new Error('jobs: two jobs work on one table');
   return jobs;
+}
+
+/** Whose units are whose. */
+export function unitOwners(jobs: readonly Job[] = allJobs()): UnitOwner[] {
+  return jobs.flatMap(({ table, units }) => (units ? [{ table, ...units }] : []));
+}
+
+export function allLeftovers(jobs: readonly Job[] = allJobs()): Leftovers[] {
+  return jobs.flatMap(({ leftovers = [] }) => leftovers);
+}
+
+/** Logs of all kinds that there are now. */
+export async function allLogs(sql: Sql, drivers: HostDrivers, jobs: readonly Job[] = allJobs()): Promise<LogSource[]> {
+  return (await Promise.all(jobs.map((job) => job.logs?.(sql, drivers) ?? []))).flat();
+}
+
+/** The drivers of all kinds that have some of their own on a host. */
+export async function openKindDrivers(
+  host: HostParts,
+  jobs: readonly Job[] = allJobs(),
+): Promise<Pick<HostDrivers, 'databases' | 'endpoints'>> {
+  const opened: Partial<HostDrivers> = {};
+  for (const job of jobs) Object.assign(opened, await job.openDrivers?.(host));
+  return opened as Pick<HostDrivers, 'databases' | 'endpoints'>;
 }

@@ -1,6 +1,5 @@
 // Periodic work as rows with a due time: what is to be cleared away, and the look for orphans. One worker at a time does
 // a task, whichever comes first.
-import type { Owned } from '../drivers/driver';
 import { expireBackups, scheduleBackups } from '../models/database_backup/work';
 import {
   ensureSchedules,
@@ -9,12 +8,12 @@ import {
   sweepInvitations,
   sweepRateWindows,
   sweepSessions,
-  withoutVolumeRow,
   type Swept,
 } from '../models/schedule';
 import type { Session } from '../db/control_database';
 import { rotateDays } from '../models/observation_day';
 import { LOOK_MS, runAutoscalerTask } from './autoscaler';
+import { allLeftovers } from './registry';
 import {
   jittered,
   progressing,
@@ -35,7 +34,6 @@ interface Task {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const BETWEEN_BATCHES_MS = 100;
-const OWNED_BATCH = 500;
 const REPORTED_MAX = 100;
 const BACKUPS_AT_ONCE = 100;
 
@@ -93,32 +91,16 @@ async function rotateObservationDays(ctx: JobContext): Promise<{ more: boolean; 
   return { more: false, report: { dropped, busy: kept } };
 }
 
-/** Things of ours on the host whose row is gone. They are reported, never touched: an operator decides. */
+/** What is left of rows that are gone, and holds data: it is reported, never touched. An operator decides. */
 async function findOrphans(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
   const orphans: Values[] = [];
-  for (const driver of ctx.drivers.volumes.byName.values()) {
-    for await (const batch of batches(driver.list(ctx))) {
-      const lost = new Set(
-        await withoutVolumeRow(
-          ctx.sql,
-          batch.map(({ owner_id }) => owner_id),
-        ),
-      );
-      orphans.push(
-        ...batch.filter(({ owner_id }) => lost.has(owner_id)).map(({ ref, owner_id }) => ({ ...ref, owner_id })),
-      );
+  for (const { list, withoutRow } of allLeftovers().filter(({ remove }) => !remove)) {
+    for await (const batch of list(ctx.drivers, ctx)) {
+      const ids = batch.map(({ id }) => id);
+      const gone = new Set(await withoutRow(ctx.sql, ids));
+      orphans.push(...batch.filter(({ id }) => gone.has(id)).map(({ id, ref }) => ({ ...ref, owner_id: id })));
     }
   }
   for (const orphan of orphans) ctx.log.warn({ orphan }, 'an orphan: its resource is gone');
   return { more: false, report: { count: orphans.length, orphans: orphans.slice(0, REPORTED_MAX) } };
-}
-
-async function* batches(owned: AsyncIterable<Owned>): AsyncIterable<Owned[]> {
-  let batch: Owned[] = [];
-  for await (const one of owned) {
-    if (batch.push(one) < OWNED_BATCH) continue;
-    yield batch;
-    batch = [];
-  }
-  if (batch.length) yield batch;
 }

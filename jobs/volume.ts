@@ -2,7 +2,9 @@
 import { driverContext, DriverError, type Desired, type ExternalRef, type Observation } from '../drivers/driver';
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../drivers/volume';
 import type { LoopRow } from '../db/lease';
+import { withoutVolumeRow } from '../models/schedule';
 import { Volume } from '../models/volume';
+import type { Leftover, Leftovers } from './declarations';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from './job';
 
 interface VolumeRow extends LoopRow {
@@ -16,8 +18,28 @@ type Observed = Observation<VolumeObserved>;
 const MEASURE_MS = 60_000;
 const OBSERVE_MS = 5_000;
 
+const LISTED_AT_ONCE = 500;
+
+/** Data of users: they are reported, and an operator decides. */
+const volumeLeftovers: Leftovers = {
+  kind: 'volume',
+  async *list({ volumes }, ctx) {
+    for (const driver of volumes.byName.values()) {
+      let batch: Leftover[] = [];
+      for await (const { owner_id: id, ref } of driver.list(ctx)) {
+        if (batch.push({ id, ref: { ...ref } }) < LISTED_AT_ONCE) continue;
+        yield batch;
+        batch = [];
+      }
+      if (batch.length) yield batch;
+    }
+  },
+  withoutRow: withoutVolumeRow,
+};
+
 export const job: Job<VolumeRow> = {
   table: Volume.table,
+  leftovers: [volumeLeftovers],
   states: Volume.states,
   watchFailedMs: MEASURE_MS,
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : ensureVolume(row, ctx)),

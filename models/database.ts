@@ -42,6 +42,8 @@ export class ManagedDatabase extends Resource {
   static readonly table = 'databases';
   static readonly kind = 'database';
   static readonly idPrefix = 'db';
+  static override readonly reserves =
+    'select database_package, nodes, nodes * storage_gb as storage_gb from databases where deleted_at is null';
   static override readonly projectChild = 'databases';
   static override readonly filters = {
     name: 'name = ?',

@@ -22,6 +22,9 @@ export class DatabaseReplica extends Resource {
   static readonly table = 'database_replicas';
   static readonly kind = 'database_replica';
   static readonly idPrefix = 'rep';
+  // With a copy of the data of its database.
+  static override readonly reserves = `select r.database_package, r.nodes, r.nodes * d.storage_gb as storage_gb
+    from database_replicas r join databases d on d.id = r.database_id where r.deleted_at is null`;
   static override readonly parentLimit = {
     column: 'database_id',
     max: limits.replicasPerDatabase,

@@ -1,7 +1,7 @@
-// What the job of an instance needs to know to start it, and who is told when a unit of the runtime has ended.
+// What the job of an instance needs to know to start it.
 import type { Sql } from '../core/context';
 import type { ReleaseProcess, ReleaseSettings } from './release';
-import { makeRowsDue, spreadRows } from '../db/loop_rows';
+import { spreadRows } from '../db/loop_rows';
 import { named } from '../db/statement';
 
 /** All that an instance is started from. */
@@ -58,48 +58,6 @@ const VOLUMES = named(`select name, mount_path, observed ->> 'path' as path from
 
 export function attachedVolumes(sql: Sql, applicationId: string): Promise<AttachedVolume[]> {
   return sql.query<AttachedVolume>(VOLUMES, [applicationId]);
-}
-
-const FREE = '(lease_until is null or lease_until < now())';
-const OWNER_COLUMN = {
-  instances: 'id',
-  deployments: 'id',
-  databases: 'server_id',
-  database_replicas: 'server_id',
-  database_endpoints: 'id',
-};
-
-/**
- * The row that a unit of the runtime belongs to (`ins_…`, `dep_….build`, `db_….server`) is looked at, because the unit has ended. It is no
- * change of what is wanted, so a step that is at work on the row is not disturbed.
- * @returns false where there is such a step: it may have looked too early
- */
-export async function wakeUnit(sql: Sql, unitId: string): Promise<boolean> {
-  const [id = ''] = unitId.split('.');
-  for (const table of tablesOf(id)) {
-    const where = `${OWNER_COLUMN[table]} = $1 and ${FREE}`;
-    if (!(await makeRowsDue(sql, { table, where, values: [id] })).length) continue;
-    return true;
-  }
-  return false;
-}
-
-/** The server of a replica is that of a database once it was promoted. */
-function tablesOf(id: string): (keyof typeof OWNER_COLUMN)[] {
-  if (id.startsWith('ins_')) return ['instances'];
-  if (id.startsWith('dep_')) return ['deployments'];
-  if (id.startsWith('dbe_')) return ['database_endpoints'];
-  return ['databases', 'database_replicas'];
-}
-
-const LOST = named(`select unit from unnest($1::text[]) as unit
-  where not exists (select 1 from instances i where i.id = unit) and not exists (select 1 from deployments d where d.id = split_part(unit, '.', 1))
-    and not exists (select 1 from databases d where d.server_id = split_part(unit, '.', 1)) and not exists (select 1 from database_replicas r where r.server_id = split_part(unit, '.', 1))
-    and not exists (select 1 from database_endpoints e where e.id = split_part(unit, '.', 1))`);
-
-/** Those of the units whose row has gone. */
-export async function unitsWithoutRow(sql: Sql, unitIds: readonly string[]): Promise<string[]> {
-  return (await sql.query<{ unit: string }>(LOST, [unitIds])).map(({ unit }) => unit);
 }
 
 const SPREAD_MS = 1_000;

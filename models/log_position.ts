@@ -2,6 +2,7 @@
 // once, whatever dies when.
 import type { Sql } from '../core/context';
 import { named } from '../db/statement';
+import { ownedBy, type UnitOwner } from './unit_owner';
 
 /** Position of each of the units that has one. */
 export async function logPositions(sql: Sql, unitIds: readonly string[]): Promise<Map<string, string>> {
@@ -35,11 +36,16 @@ export async function moveLogPositions(sql: Sql, moves: readonly Move[]): Promis
   if (row?.count !== moves.length) throw new Error('the position of a log was moved by somebody else');
 }
 
-// The log of a server may be silent for days, and outlives its unit.
-const DROP = named(`delete from log_positions where updated_at < now() - interval '1 day' and unit_id <> all($1)
-  and not (unit_id like '%.log' and (exists (select 1 from databases where server_id = split_part(unit_id, '.', 1)) or exists (select 1 from database_replicas where server_id = split_part(unit_id, '.', 1))))`);
-
-/** Forgets positions of units that are gone. @param unitIds those that there are */
-export async function dropLogPositions(sql: Sql, unitIds: readonly string[]): Promise<void> {
-  await sql.query(DROP, [unitIds]);
+/**
+ * Forgets positions of logs that are gone: those of units that there are stay, and `<id>.log` as long as the row that
+ * owns it, for the log of a server may be silent for days, and outlives its unit.
+ */
+export async function dropLogPositions(
+  sql: Sql,
+  owners: readonly UnitOwner[],
+  unitIds: readonly string[],
+): Promise<void> {
+  const text = `delete from log_positions where updated_at < now() - interval '1 day' and unit_id <> all($1)
+    and not (unit_id like '%.log' and (${ownedBy(owners, 'unit_id')}))`;
+  await sql.query(named(text), [unitIds]);
 }

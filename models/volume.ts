@@ -15,6 +15,8 @@ export class Volume extends Resource {
   static readonly table = 'volumes';
   static readonly kind = 'volume';
   static readonly idPrefix = 'vol';
+  static override readonly reserves =
+    'select null::text as database_package, 0 as nodes, size_gb as storage_gb from volumes where deleted_at is null';
   static override readonly projectChild = 'volumes';
   static override readonly filters = {
     name: 'name = ?',

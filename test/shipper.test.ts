@@ -234,7 +234,7 @@ describe('router lines', () => {
     const all = (await written()) as { source: string; message: string }[];
     expect(all.filter(({ source }) => source === 'router')).toHaveLength(20_000);
     expect(all.filter(({ source }) => source === 'system').map(({ message }) => message)).toEqual([
-      '3 router lines were left out: more requests came than lines could be stored.',
+      '3 router lines were left out: requests arrived faster than lines could be stored.',
     ]);
   });
 

@@ -26,6 +26,11 @@ export interface ResourceClass<R extends Resource = Resource> {
   readonly quotas: readonly Quota[];
   /** Of children: how many a parent may have; the parent is locked by whoever makes one. */
   readonly parentLimit: ParentLimit | null;
+  /**
+   * SQL of what rows reserve on the host, used or not: `database_package` (null for storage alone), `nodes` and
+   * `storage_gb` of all of them. See models/database/capacity.ts.
+   */
+  readonly reserves: string | null;
   /** Counted in usage and in project_not_empty; null for children of other kinds. */
   readonly projectChild: string | null;
 }
@@ -37,6 +42,7 @@ export abstract class Resource {
   static readonly states: StateMachine | null = null;
   static readonly quotas: readonly Quota[] = [];
   static readonly parentLimit: ParentLimit | null = null;
+  static readonly reserves: string | null = null;
   static readonly projectChild: string | null = null;
 
   declare id: string;

@@ -1,15 +1,17 @@
 // Room for servers: what has been promised of the host's memory and disk, and the ports.
 import { databasePackages, fits, type Promised } from '../../core/catalogs';
-import type { Context, Sql } from '../../core/context';
+import type { Context, Sql, Statement } from '../../core/context';
 import { problem } from '../../core/errors';
+import { allKinds } from '../base/registry';
 import { named } from '../../db/statement';
 
-// Replicas have a copy of the data of their database. What a server in tear-down still uses is not among what is free.
-const PROMISED = named(`select database_package, sum(nodes)::int as nodes, sum(storage_gb)::int as storage_gb from (
-    select database_package, nodes, nodes * storage_gb as storage_gb from databases where deleted_at is null
-    union all select r.database_package, r.nodes, r.nodes * d.storage_gb from database_replicas r join databases d on d.id = r.database_id where r.deleted_at is null
-    union all select null, 0, size_gb from volumes where deleted_at is null
-  ) as promises group by database_package`);
+/** The rows of all kinds that reserve some of it. What a server in tear-down still uses is not among what is free. */
+function reservations(): Statement {
+  const parts = allKinds().flatMap(({ reserves }) => reserves ?? []);
+  return named(`select database_package, sum(nodes)::int as nodes, sum(storage_gb)::int as storage_gb
+    from (${parts.join(' union all ')}) as reservations group by database_package`);
+}
+
 // Whoever waits for it holds the row of the project already, so nobody waits in a circle.
 const LOCK = named(`select pg_advisory_xact_lock(hashtext('database capacity'))`);
 const TAKE = named(`insert into database_ports (port, owner_id)
@@ -19,7 +21,7 @@ const TAKE = named(`insert into database_ports (port, owner_id)
 /** What databases, replicas and volumes have been promised, whether they use it or not. */
 export async function promisedCapacity(ctx: Context): Promise<Promised> {
   const rows = await ctx.sql.query<{ database_package: string | null; nodes: number; storage_gb: number }>(
-    PROMISED,
+    reservations(),
     [],
   );
   const memory = new Map(databasePackages(await ctx.catalogs.facts()).map(({ id, memory_mb }) => [id, memory_mb]));

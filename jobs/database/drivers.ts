@@ -1,0 +1,32 @@
+// The engines of databases that this host has, and what listens before them.
+import { join } from 'node:path';
+import { makeDirectory } from '../../core/directory';
+import { openMariadb } from '../../drivers/database/mariadb/driver';
+import { openPostgresql } from '../../drivers/database/postgresql/driver';
+import { openRedis } from '../../drivers/database/redis/driver';
+import type { EngineDriver } from '../../drivers/database';
+import type { HostParts } from '../declarations';
+import type { HostDrivers } from '../job';
+import { openSpreader } from '../../drivers/endpoint/haproxy';
+import { openPooler } from '../../drivers/endpoint/pgbouncer';
+
+/** One driver for each engine that was found. An engine that is installed later is there after the next start. */
+export async function openEngines({ config, runtime, facts }: HostParts): Promise<Pick<HostDrivers, 'databases'>> {
+  const directory = config.databaseDir;
+  const { postgresql, mariadb, ...found } = await facts();
+  makeDirectory(directory, 0o711);
+  const engines: EngineDriver[] = [];
+  if (postgresql.length) engines.push(openPostgresql({ runtime, directory, found: postgresql }));
+  for (const engine of ['redis', 'valkey'] as const)
+    if (found[engine].length) engines.push(openRedis({ runtime, directory, engine, found: found[engine] }));
+  if (mariadb.length) engines.push(openMariadb({ runtime, directory, found: mariadb }));
+  return { databases: new Map(engines.map((driver) => [driver.name, driver])) };
+}
+
+/** Both, also where their programs are not installed yet. */
+export function openEndpoints({ config, runtime, facts }: HostParts): Pick<HostDrivers, 'endpoints'> {
+  const directory = join(config.databaseDir, 'endpoints');
+  const pool = openPooler({ runtime, directory, found: async () => (await facts()).programs.pgbouncer ?? null });
+  const spread = openSpreader({ runtime, directory, found: async () => (await facts()).programs.haproxy ?? null });
+  return { endpoints: { pool, spread } };
+}

@@ -1,0 +1,47 @@
+// What a driven kind declares of itself on its job, beside the steps: the registry collects it, so that nothing else in
+// the platform has to know the kind.
+import type { Config } from '../core/config';
+import type { Sql } from '../core/context';
+import type { HostFacts } from '../core/host_facts';
+import type { DriverContext } from '../drivers/driver';
+import type { LogChunk, RuntimeDriver } from '../drivers/runtime';
+import type { Drivers, HostDrivers } from './job';
+
+/** What a host gives to the drivers of a kind. */
+export interface HostParts {
+  config: Config;
+  runtime: RuntimeDriver;
+  facts(): Promise<HostFacts>;
+}
+
+/** Things of a kind on the host, beside its units, that may outlive the row: after a crash, or a restored database. */
+export interface Leftovers {
+  /** As logs and reports name it. */
+  kind: string;
+  /** Ids of all that there are, in batches. The list is older than the rows: what was begun meanwhile has its row. */
+  list(drivers: Drivers, ctx: DriverContext): AsyncIterable<Leftover[]>;
+  /** Those of the ids whose row is gone; one in tear-down still has its row. */
+  withoutRow(sql: Sql, ids: readonly string[]): Promise<string[]>;
+  /** Absent: they are reported to the operator and never touched. */
+  remove?(id: string, drivers: HostDrivers, ctx: DriverContext): Promise<void>;
+}
+
+export interface Leftover {
+  id: string;
+  /** Where it is, for the report. */
+  ref?: Record<string, unknown>;
+}
+
+/** A log that a host copies: where it is read, and where its lines go. */
+export interface LogSource {
+  /** Of the position: the id of the unit whose log it is, or `<id>.log` for one that outlives its unit. */
+  key: string;
+  read(position: string | null): Promise<LogChunk>;
+  /** In one transaction with the position. */
+  append(sql: Sql, lines: readonly string[]): Promise<void>;
+}
+
+/** A batch of all ids at once, for lists that are short. */
+export async function* allAtOnce(ids: Promise<readonly string[]>): AsyncIterable<Leftover[]> {
+  yield (await ids).map((id) => ({ id }));
+}

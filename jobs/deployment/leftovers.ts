@@ -1,0 +1,36 @@
+// Files that deployments and applications leave on a host.
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { unusedArtifacts, withoutApplicationRow } from '../../models/retention';
+import { allAtOnce, type Leftovers } from '../declarations';
+import type { Drivers, HostDrivers } from '../job';
+import { removeDirectory } from './row';
+
+/** Built files that no deployment runs or keeps. */
+export const artifactLeftovers: Leftovers = {
+  kind: 'files',
+  list: (drivers) => allAtOnce(namesIn(drivers, 'releases')),
+  withoutRow: unusedArtifacts,
+  remove: (id, { directories }) => removeDirectory(path.join(directories.releases, id)),
+};
+
+export const cacheLeftovers: Leftovers = {
+  kind: 'cache',
+  list: (drivers) => allAtOnce(namesIn(drivers, 'caches')),
+  withoutRow: withoutApplicationRow,
+  remove: (id, { directories }) => removeDirectory(path.join(directories.caches, id)),
+};
+
+export const mirrorLeftovers: Leftovers = {
+  kind: 'mirror',
+  list: ({ host }, ctx) => allAtOnce(host ? host.source.listMirrors(ctx) : Promise.resolve([])),
+  withoutRow: withoutApplicationRow,
+  remove: (id, { source }, ctx) => source.removeMirror(id, ctx),
+};
+
+async function namesIn({ host }: Drivers, directory: keyof HostDrivers['directories']): Promise<string[]> {
+  if (!host) return [];
+  return readdir(host.directories[directory]).catch((error: NodeJS.ErrnoException) =>
+    error.code === 'ENOENT' ? [] : Promise.reject(error),
+  );
+}
