@@ -64,7 +64,7 @@ function processesOf(application: string): string[] {
 }
 
 describe('the demo', () => {
-  const hasGit = spawnSync('git', ['--version']).status === 0;
+  const hasGit = Boolean(process.env.CI) || spawnSync('git', ['--version']).status === 0;
   const withGit = hasGit ? it : it.skip;
 
   withGit(

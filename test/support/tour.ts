@@ -16,8 +16,9 @@ export interface Tour {
   close(): Promise<void>;
 }
 
-/** The programs that a tour needs, beside Node. */
+/** The programs that a tour needs, beside Node. Under CI all are there, or the tour fails. */
 export function hasPrograms(...names: string[]): boolean {
+  if (process.env.CI) return true;
   return ['bash', ...names].every((name) => spawnSync('/bin/sh', ['-c', `command -v ${name}`]).status === 0);
 }
 
