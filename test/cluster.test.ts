@@ -1,66 +1,28 @@
 // Several processes that serve the API on one port: what a client, an operator and a kill see of it.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
-import { createServer, type AddressInfo } from 'node:net';
-import { availableParallelism, tmpdir } from 'node:os';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { loadConfig } from '../core/config';
-import type { Sql } from '../core/context';
 import { limits } from '../core/limits';
-import { openControlDatabase } from '../db/control_database';
-import { connectionFlags, poolSizeThatFits } from '../platform/connection_budget';
-import { createTestDatabase, type TestDatabase } from './support/database';
+import { type TestDatabase } from './support/database';
 import { processesWith, signalAll } from './support/processes';
 import { storedPassword } from './support/password';
-import { endPrograms, startProgram, type Program } from './support/program';
+import { startProgram, type Program } from './support/program';
+import {
+  ATTEMPTS,
+  base,
+  databases,
+  doomed,
+  first,
+  program,
+  settingsOf,
+  setUpCluster,
+  sql,
+  WRITES,
+} from './support/cluster_cases';
 
 jest.setTimeout(120_000);
 
-const home = mkdtempSync(path.join(tmpdir(), 'platform-cluster-'));
-const databases: TestDatabase[] = [];
-const WRITES = 40;
-const ATTEMPTS = 20;
-
-let program: Program;
-let doomed: Program;
-let sql: pg.Client;
-let base: string;
-let first: { key: string; project_id: string };
-
-async function settingsOf(name: string) {
-  const database = await createTestDatabase();
-  databases.push(database);
-  return {
-    DATABASE_URL: database.url,
-    PLATFORM_DATA_DIR: path.join(home, name),
-    WEB_CONCURRENCY: '2',
-    SHUTDOWN_GRACE_SECONDS: '20',
-  };
-}
-
-beforeAll(async () => {
-  const settings = {
-    ...(await settingsOf('one')),
-    RATE_LIMIT_READ: '1000000',
-    RATE_LIMIT_WRITE: String(WRITES),
-    RATE_LIMIT_FAILED_AUTH: String(ATTEMPTS),
-  };
-  program = startProgram(settings);
-  doomed = startProgram({ ...(await settingsOf('doomed')), WORKER: 'separate' });
-  base = await program.ready();
-  await doomed.ready();
-  first = JSON.parse(readFileSync(path.join(home, 'one', 'first-key.json'), 'utf8'));
-  sql = new pg.Client({ connectionString: settings.DATABASE_URL });
-  await sql.connect();
-});
-afterAll(async () => {
-  await sql.end();
-  await endPrograms();
-  for (const database of databases) await database.drop();
-  rmSync(home, { recursive: true, force: true });
-});
+setUpCluster();
 
 async function until(check: () => boolean | Promise<boolean>): Promise<void> {
   for (let turn = 0; turn < 600 && !(await check()); turn += 1) await sleep(100);
@@ -124,6 +86,7 @@ const linesOf = (one: Program): Line[] =>
     .split('\n')
     .filter((line) => line.startsWith('{') && line.endsWith('}'))
     .map((line) => JSON.parse(line) as Line);
+
 const lines = (): Line[] => linesOf(program);
 
 /** The process that gave an answer, as the log has it. */
@@ -140,6 +103,7 @@ const pidsOf = (one: Program): Map<number, number> =>
       .filter(({ msg }) => msg === 'a web process serves')
       .map(({ web, pid }) => [web as number, pid as number]),
   );
+
 const childrenOf = (one: Program): number[] =>
   processesWith('cluster/web')
     .filter(({ parent }) => parent === one.pid)
@@ -331,58 +295,4 @@ test('kill -9 of the first process leaves none, also while they start', async ()
   orphaned.signal('SIGKILL');
   await orphaned.ended;
   await until(() => pids.filter(isAlive).length === 0);
-});
-
-test('a taken port is one line', async () => {
-  const holder = createServer();
-  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
-  const { port } = holder.address() as AddressInfo;
-  const taken = startProgram({ ...(await settingsOf('refused')), WORKER: 'separate', PORT: String(port) });
-  expect([await taken.ended, taken.err()]).toEqual([
-    1,
-    `platform-api: can't listen on 127.0.0.1:${port}: the port is taken\n`,
-  ]);
-  await new Promise((resolve) => holder.close(resolve));
-});
-
-test('the setting is a number or auto; several processes count in PostgreSQL unless told otherwise', () => {
-  expect(loadConfig({})).toMatchObject({ webConcurrency: 1, rateLimitStore: 'memory' });
-  expect(loadConfig({ WEB_CONCURRENCY: 'auto' }).webConcurrency).toBe(Math.min(availableParallelism(), 128));
-  expect(loadConfig({ WEB_CONCURRENCY: '3' })).toMatchObject({ webConcurrency: 3, rateLimitStore: 'postgres' });
-  expect(loadConfig({ WEB_CONCURRENCY: '3', RATE_LIMIT_STORE: 'memory' }).rateLimitStore).toBe('memory');
-  for (const wrong of ['0', '129', 'all', '1.5'])
-    expect(() => loadConfig({ WEB_CONCURRENCY: wrong })).toThrow(
-      `WEB_CONCURRENCY is malformed: "${wrong}" (expected auto or integer from 1 to 128)`,
-    );
-});
-
-describe('connections to PostgreSQL', () => {
-  const server = (room: number): Sql => ({ query: async () => [{ room }] }) as unknown as Sql;
-  const config = { webConcurrency: 8, databasePoolSize: 10 };
-
-  test('are as many as the setting says, fewer where not all fit, and refused where two each do not fit', async () => {
-    expect(await poolSizeThatFits(server(297), config)).toBe(10);
-    // 24 are the first process's and spare ones; each of the eight has one beside its pool.
-    expect(await poolSizeThatFits(server(97), config)).toBe(8);
-    expect(await poolSizeThatFits(server(48), config)).toBe(2);
-    await expect(poolSizeThatFits(server(47), config)).rejects.toThrow(
-      'WEB_CONCURRENCY=8 needs 48 connections at least, PostgreSQL has 47',
-    );
-  });
-
-  test('are enough on an embedded server, which is told', async () => {
-    expect(connectionFlags({ ...config, webConcurrency: 1 })).toEqual([]);
-    expect(connectionFlags({ ...config, webConcurrency: 4 })).toEqual([]);
-    expect(connectionFlags(config)).toEqual(['-c', 'max_connections=115']);
-    expect(await poolSizeThatFits(server(115 - 3), config)).toBe(10);
-  });
-
-  test('of a real server are known', async () => {
-    const { url } = databases[0] as TestDatabase;
-    const database = openControlDatabase(url, { poolSize: 2 });
-    await expect(poolSizeThatFits(database, { ...config, webConcurrency: 128 })).rejects.toThrow(
-      /needs 408 connections at least, PostgreSQL has \d+:/,
-    );
-    await database.close();
-  });
 });

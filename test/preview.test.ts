@@ -1,64 +1,22 @@
 // Previews as a request sees them (docs/contract/resources.md §4): made and read. Redeployed and deleted:
 // preview_change.test.ts. What the jobs make of the rows is in test/deploy/.
-import { labelOf } from '../models/preview/hostname';
-import { startGitServer, type GitServer } from './support/git_server';
-import { startService, type Answer, type CallOptions, type TestService } from './support/service';
+import { type Answer } from './support/service';
+import {
+  actOn,
+  application,
+  created,
+  feature,
+  git,
+  newApplication,
+  place,
+  post,
+  proposed,
+  serial,
+  service,
+  setUpPreviews,
+} from './support/preview_cases';
 
-let git: GitServer;
-let service: TestService;
-let application: string;
-let [feature, proposed] = ['', ''];
-let serial = 0;
-
-beforeAll(async () => {
-  git = await startGitServer();
-  git.makeRepository('shop', { 'index.html': 'one' });
-  feature = git.commit('shop', { 'index.html': 'two' }, { branch: 'feature/Basket_2' });
-  proposed = git.commit('shop', { 'index.html': 'three' }, { branch: 'other' });
-  git.setRef('shop', 'refs/pull/7/head', proposed);
-  git.setRef('shop', 'refs/merge-requests/8/head', feature);
-  git.makeRepository('empty', {});
-  const quotas = '{"applications": 1000, "previews": 1000}';
-  service = await startService({
-    settings: {
-      ALLOW_HTTP_GIT: '1',
-      ALLOW_PRIVATE_ADDRESSES: '1',
-      QUOTAS: quotas,
-      APPS_DOMAIN: 'apps.example.com',
-      INGRESS_PORT: '8000',
-    },
-  });
-});
-
-afterAll(async () => {
-  await service?.close();
-  await git?.close();
-});
-
-beforeEach(async () => {
-  git.intercept = null;
-  application = await newApplication();
-});
-
-async function newApplication(
-  body: Record<string, unknown> = { source: { type: 'git', repository_url: git.url('shop') } },
-): Promise<string> {
-  const made = await service.call('POST', '/v2/applications', { body: { name: `shop-${(serial += 1)}`, ...body } });
-  if (made.status !== 201) throw new Error(made.text);
-  return made.body.id;
-}
-
-const place = (rest = '', id = application): string => `/v2/applications/${id}/previews${rest}`;
-const post = (body: object, options: CallOptions = {}): Promise<Answer> =>
-  service.call('POST', place(), { body, ...options });
-const become = (id: string, status: string): Promise<unknown> =>
-  service.sql('update previews set status = $2, status_reason = $3 where id = $1', [id, status, 'As it was.']);
-
-async function created(body: object = { branch: 'main' }): Promise<Answer['body']> {
-  const answer = await post(body);
-  if (answer.status !== 201) throw new Error(answer.text);
-  return answer.body;
-}
+setUpPreviews();
 
 interface DeploymentRow {
   preview_id: string;
@@ -69,6 +27,7 @@ interface DeploymentRow {
   created_by: object;
   number: number;
 }
+
 const deployments = (): Promise<DeploymentRow[]> =>
   service.sql('select * from deployments where application_id = $1 order by number', [application]);
 
@@ -179,9 +138,9 @@ describe('creation', () => {
   });
 
   it('needs a Git source', async () => {
-    application = await newApplication({});
+    actOn(await newApplication({}));
     await expectProblem(post({ branch: 'main' }), 422, 'source_not_configured');
-    application = await newApplication({ preset: 'static-site' });
+    actOn(await newApplication({ preset: 'static-site' }));
     await expectProblem(post({ branch: 'main' }), 422, 'source_not_configured');
   });
 
@@ -191,7 +150,7 @@ describe('creation', () => {
       field: 'pull_request_number',
     });
     expect(detail).toContain('no pull request 99');
-    application = await newApplication({ source: { type: 'git', repository_url: git.url('empty') } });
+    actOn(await newApplication({ source: { type: 'git', repository_url: git.url('empty') } }));
     await expectProblem(post({ branch: 'main' }), 422, 'reference_not_found', { field: 'branch' });
     expect(await service.sql('select 1 from previews where application_id = $1', [application])).toEqual([]);
   });
@@ -200,7 +159,7 @@ describe('creation', () => {
     git.intercept = () => ({ status: 500 });
     await expectProblem(post({ branch: 'main' }), 502, 'provider_error');
     await expectProblem(post({ pull_request_number: 7 }), 502, 'provider_error');
-    application = await newApplication({ source: { type: 'git', repository_url: git.url('gone') } });
+    actOn(await newApplication({ source: { type: 'git', repository_url: git.url('gone') } }));
     await expectProblem(post({ branch: 'main' }), 502, 'provider_error');
   });
 
@@ -236,76 +195,5 @@ describe('creation', () => {
     const again = await post({ branch: 'main' }, { headers });
     expect([again.status, again.body]).toEqual([201, first.body]);
     expect(await deployments()).toHaveLength(1);
-  });
-});
-
-describe('the host name', () => {
-  const branch = (name: string): { branch: string; pull_request_number: null } => ({
-    branch: name,
-    pull_request_number: null,
-  });
-
-  it.each([
-    [labelOf('shop', branch('feature/Basket_2'), 'abc123'), 'feature-basket-2-shop-abc123'],
-    [labelOf('shop', branch('déjà--vu!'), 'abc123'), 'deja-vu-shop-abc123'],
-    [labelOf('shop', branch('日本'), 'abc123'), 'preview-shop-abc123'],
-    [
-      labelOf('shop', { branch: 'refs/pull/2147483647/head', pull_request_number: 2_147_483_647 }, 'abc123'),
-      'pr-2147483647-shop-abc123',
-    ],
-    [labelOf('x'.repeat(40), branch('a-long-name-of-a-branch'), 'abc123'), `a-long-name-of-${'x'.repeat(40)}-abc123`],
-  ])('%s', (label, wanted) => {
-    expect([label, label.length <= 63]).toEqual([wanted, true]);
-    expect(label).toMatch(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/);
-  });
-});
-
-describe('reading', () => {
-  it('filters and sorts', async () => {
-    const first = await created({ branch: 'main', expires_at: null });
-    const second = await created({ branch: 'other' });
-    const third = await created({ pull_request_number: 7, expires_at: new Date(Date.now() + 4_000_000).toISOString() });
-    await become(second.id, 'failed');
-    const ids = async (query: string): Promise<string[]> =>
-      (await service.call('GET', place(`?${query}`))).body.data.map(({ id }: { id: string }) => id);
-    expect(await ids('')).toEqual([third.id, second.id, first.id]);
-    expect(await ids('sort=expires_at')).toEqual([third.id, second.id, first.id]);
-    expect(await ids('sort=-expires_at')).toEqual([second.id, third.id, first.id]);
-    expect(await ids('branch=other')).toEqual([second.id]);
-    expect(await ids('pull_request_number=7')).toEqual([third.id]);
-    expect(await ids('status=failed')).toEqual([second.id]);
-  });
-
-  it('belongs to its application and its project', async () => {
-    const { id } = await created();
-    const other = await newApplication();
-    const stranger = await service.newProject({ stranger: true });
-    expect((await service.call('GET', place(`/${id}`, other))).status).toBe(404);
-    for (const [method, rest] of [
-      ['GET', ''],
-      ['GET', `/${id}`],
-      ['DELETE', `/${id}`],
-      ['POST', `/${id}/redeploy`],
-    ] as const) {
-      expect([
-        method,
-        rest,
-        (await service.call(method, place(rest), { key: stranger.key, project: stranger.id })).status,
-      ]).toEqual([method, rest, 404]);
-    }
-    expect((await service.call('POST', place(`/${id}/redeploy`, other))).status).toBe(404);
-    expect((await service.call('DELETE', place(`/${id}`, other))).status).toBe(404);
-  });
-
-  it('is a relation of its application', async () => {
-    const { id, url } = await created();
-    const { data, errors } = await service.graphql(
-      `{ getApplication(id: "${application}") { previews(limit: 5) {
-        id url created_by { name } application { id } } } }`,
-    );
-    expect([errors, data.getApplication.previews]).toEqual([
-      undefined,
-      [{ id, url, created_by: { name: expect.any(String) }, application: { id: application } }],
-    ]);
   });
 });

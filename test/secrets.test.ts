@@ -1,55 +1,28 @@
 // Everything secret is done once in a service that logs all it can. Then none of it may be found: not in the log, in no
 // table, not in the activity, the metrics or the data directory.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Secret, TOTP } from 'otpauth';
-import pg from 'pg';
 import { mintId } from '../core/ids';
 import { hashPassword } from '../core/passwords';
 import { mintToken } from '../core/tokens';
-import { createTestDatabase, type TestDatabase } from './support/database';
-import { endPrograms, startProgram, type Program } from './support/program';
+import { base, database, dataDir, firstKey, program, SEALING, setUpSecrets, sql } from './support/secret_cases';
+
+setUpSecrets();
 
 const PASSWORD = 'kestrel-over-the-quarry-19';
+
 const NEXT_PASSWORD = 'heron-under-the-viaduct-23';
+
 const WRONG_PASSWORD = 'magpie-behind-the-brewery-31';
-const SEALING = Buffer.from('f00dfeedcafe00112233445566778899aabbccddeeff1029384756abcdef0123', 'hex');
 
 /** What must not be found, by what it is. */
 const secrets = new Map<string, string>();
-const dataDir = mkdtempSync(path.join(tmpdir(), 'platform-secrets-'));
-let database: TestDatabase;
-let sql: pg.Client;
-let program: Program;
-let base: string;
+
+/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 let cookie = '';
-let firstKey: { key: string; project_id: string };
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-  sql = new pg.Client({ connectionString: database.url });
-  await sql.connect();
-  program = startProgram({
-    DATABASE_URL: database.url,
-    PLATFORM_DATA_DIR: dataDir,
-    PLATFORM_SECRET_KEY: SEALING.toString('base64'),
-    LOG_LEVEL: 'trace',
-    WORKER: 'in_process',
-  });
-  base = await program.ready();
-  firstKey = JSON.parse(readFileSync(path.join(dataDir, 'first-key.json'), 'utf8'));
-}, 30_000);
-
-afterAll(async () => {
-  await endPrograms();
-  await sql.end();
-  await database.drop();
-  rmSync(dataDir, { recursive: true, force: true });
-});
-
-/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 async function send(
   method: string,
   place: string,
@@ -82,7 +55,6 @@ const keep = (name: string, value: string | undefined): string => {
   return value;
 };
 
-/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above */
 async function graphql(query: string, variables: object = {}): Promise<any> {
   const { body } = await send('POST', '/graphql', { query, variables });
   if (body.errors) throw new Error(JSON.stringify(body.errors));
@@ -91,6 +63,7 @@ async function graphql(query: string, variables: object = {}): Promise<any> {
 
 const totp = (secret: string, offset = 0): string =>
   new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: Date.now() + offset * 30_000 });
+
 const LOGIN = 'mutation ($input: LoginInput!) { login(input: $input) { user { id } } }';
 
 /** A person who can log in, an owner of the first project. */

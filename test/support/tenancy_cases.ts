@@ -1,0 +1,77 @@
+// Rows of every kind in three projects of two accounts.
+import type { Operation } from '../../contract/operations';
+import { appendDatabaseLines, appendLogLines } from '../../models/log_line';
+import { startDnsServer, type DnsServer } from './dns_server';
+import { SAMPLE_SETTINGS } from './sample_repository';
+import { startService, type TestService } from './service';
+import { kindNames, kindOfParam, openWorld, type World } from './world';
+
+export let service: TestService;
+
+export let dns: DnsServer;
+
+export let mine: World;
+
+export const others: World[] = [];
+
+/** Lines of logs are rows without an id. */
+export async function writeLines(world: World): Promise<void> {
+  const line = { project_id: world.project, application_id: await world.id('application'), source: 'app' as const };
+  const built = { ...line, deployment_id: await world.id('deployment'), step: 'build' as const };
+  const served = {
+    project_id: world.project,
+    database_id: await world.id('database'),
+    replica_id: null,
+    source: 'server' as const,
+  };
+  await appendLogLines(
+    service.platform.database,
+    [line, line, built, built].map((one) => ({ ...one, message: `printed in ${world.project}` })),
+  );
+  await appendDatabaseLines(
+    service.platform.database,
+    [served, served].map((one) => ({ ...one, message: `printed in ${world.project}` })),
+  );
+}
+
+export const asCase = (operation: Operation): [string, Operation] => [operation.id, operation];
+
+export const strangers = (): [string, World][] =>
+  others.map((world, index) => [index ? 'another project of the same owner' : 'another account', world]);
+
+/** Nothing of the other project is in the answer, except what the request itself named. */
+export function expectSilence(answer: { text: string }, other: World, named: readonly string[]): void {
+  const text = named.reduce((rest, word) => rest.replaceAll(word, ''), answer.text);
+  for (const mark of other.marks)
+    if (text.includes(mark)) throw new Error(`the answer tells of ${mark}: ${answer.text}`);
+}
+
+/** Parameters of the path that name rows inside a project. */
+export function rowParams(operation: Operation): string[] {
+  return operation.params
+    .map(({ name }) => kindOfParam(operation, name))
+    .filter((kind) => kind !== 'project' && kind !== 'error' && kind !== 'environment_variable');
+}
+
+/** To be called where tests are declared. */
+export function setUpTenancy(): void {
+  /** Rows of every kind in every project, twice where a page is to be turned. */
+  beforeAll(async () => {
+    dns = await startDnsServer();
+    service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
+    mine = openWorld(service);
+    others.splice(
+      0,
+      others.length,
+      openWorld(service, await service.newProject({ stranger: true })),
+      openWorld(service, await service.newProject()),
+    );
+    for (const world of [mine, ...others])
+      for (const kind of kindNames) if (kind !== 'project') await Promise.all([world.id(kind), world.other(kind)]);
+    for (const world of [mine, ...others]) await writeLines(world);
+  });
+  afterAll(async () => {
+    await service.close();
+    await dns.close();
+  });
+}
