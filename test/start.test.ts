@@ -11,7 +11,7 @@ import { limits } from '../core/limits';
 import { settings } from '../core/settings';
 import { processesWith } from './support/processes';
 import { startProgram } from './support/program';
-import { database, directory, home, setUpStarts, until } from './support/start_cases';
+import { database, directory, setUpStarts, until } from './support/start_cases';
 
 setUpStarts();
 
