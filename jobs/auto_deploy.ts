@@ -1,6 +1,7 @@
 // Auto-deploy: the head of the watched branch is looked at again and again, and deployed when it is new. It runs where the
 // mirrors of the repositories are, for the paths that a push changes.
 import {
+  deployedCommit,
   deployHead,
   findWatchedApplication,
   watchedSourceOf,
@@ -37,7 +38,11 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
   }
 }
 
-/** Columns to remember. A head of something else than before is only remembered: nobody has pushed it since. */
+/**
+ * Columns to remember. The head is compared with the one that was seen last; at the first look, and where another branch
+ * or repository is watched by now, with the commit that the application runs. Of one that has never been deployed a head
+ * is only remembered then: the first push deploys it.
+ */
 async function checkHead(
   row: AutoDeployRow,
   application: WatchedApplication,
@@ -49,10 +54,12 @@ async function checkHead(
   const remote = { address };
   const head = await source.resolveHead(remote, { branch }, ctx);
   const watched = watchedSourceOf(address, branch);
-  if (row.last_seen_sha === null || row.watched !== watched) return { last_seen_sha: head.sha, watched };
-  if (row.last_seen_sha === head.sha) return {};
-  if (!(await touchesWatchedPaths(row, row.last_seen_sha, head, remote, ctx))) return { last_seen_sha: head.sha };
-  await deployHead(ctx.sql, row, application, head);
+  const isKnown = row.last_seen_sha !== null && row.watched === watched;
+  const before = isKnown ? row.last_seen_sha : await deployedCommit(ctx.sql, row.id);
+  const seen = { last_seen_sha: head.sha, watched };
+  if (before === null || before === head.sha) return seen;
+  if (!(await touchesWatchedPaths(row, before, head, remote, ctx))) return seen;
+  await deployHead(ctx.sql, row, application, head, watched);
   return {};
 }
 

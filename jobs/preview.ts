@@ -2,6 +2,7 @@
 // themselves when their time has come.
 import { recordEvent } from '../models/activity';
 import { Preview } from '../models/preview';
+import { pollPreview } from '../models/preview/poll';
 import { releaseAllLeases } from '../db/lease';
 import { stackOfPreview, type StackKey } from '../models/stack';
 import { expirePreview, latestOfPreview, removeStack } from '../models/stack_removal';
@@ -34,9 +35,10 @@ async function reconcilePreview(row: PreviewRow, ctx: JobContext): Promise<Outco
   const { status, reason } = await statusOfLatestDeployment(row, ctx);
   const next = nextStatusTowards(row.status, status);
   if (next !== status) return progressing(0, { status: next, status_reason: null });
+  if (FOLLOWING.has(status) && (await followBranch(row, ctx))) return settled({}, 0);
   const columns =
     status === row.status && reason === (row.status_reason ?? null) ? {} : { status, status_reason: reason };
-  return settled(columns, Math.max(0, Math.min(jittered(RECHECK_MS), leftMs)));
+  return settled(columns, Math.max(0, Math.min(jittered(RECHECK_MS), pollMsOf(ctx), leftMs)));
 }
 
 function expire(row: PreviewRow, ctx: JobContext): Promise<boolean> {
@@ -45,6 +47,21 @@ function expire(row: PreviewRow, ctx: JobContext): Promise<boolean> {
     await recordEvent(session, Preview.table, row, 'expired');
     return true;
   });
+}
+
+/** Statuses in which a push to the branch redeploys the preview. */
+const FOLLOWING = new Set<Preview['status']>(['running', 'failed']);
+
+/** Whether a push was found and queued. A remote that gives no answer is asked again after the next poll. */
+async function followBranch(row: PreviewRow, ctx: JobContext): Promise<boolean> {
+  const queued = await pollPreview(ctx.sql, ctx.probes, row.id, 0.8 * ctx.config.gitPollSeconds * 1000);
+  if (queued) ctx.log.info('a push redeploys a preview');
+  return queued;
+}
+
+/** A little less than the time between two polls, so that a push waits for no more than one. */
+function pollMsOf({ config }: JobContext): number {
+  return jittered(0.9 * config.gitPollSeconds * 1000);
 }
 
 const STATUS_OF_DEPLOYMENT: Record<string, Preview['status']> = {

@@ -4,7 +4,7 @@ import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
 import type { AutoDeploy, UpdateAutoDeployInput } from '../schema/types';
 import { PLATFORM, recordEvent } from './activity';
-import type { Application } from './application';
+import { Application } from './application';
 import type { Source } from './application/source';
 import type { Session } from '../db/control_database';
 import { queueDeployment } from './deployment/queue';
@@ -56,8 +56,34 @@ export async function autoDeployOf(ctx: Context, application: Application): Prom
 
 const ADD = named('insert into auto_deploys (id) values ($1) on conflict (id) do nothing');
 // A head that was seen before a pause says nothing about what to deploy after it.
-const CONFIGURED = `last_seen_sha = case when enabled then last_seen_sha end, enabled = $2, branch = $3,
+const CONFIGURED = `last_seen_sha = case when enabled then last_seen_sha else $6 end,
+  watched = case when enabled then watched else $7 end, enabled = $2, branch = $3,
   wait_for_checks = $4, paths = $5, failures = 0, status_reason = null`;
+
+/** The head of the branch when auto-deploy was switched on, and of what: pushes after it are deployed. */
+export interface HeadAtStart {
+  sha: string;
+  watched: string;
+}
+
+/**
+ * Asks the remote for the head, at most 5 s, where auto-deploy is switched on for an application of which nothing runs:
+ * what is pushed before the first poll would be lost otherwise. Null where there is nothing to ask, or no answer.
+ */
+export async function probeHeadAtStart(
+  ctx: Context,
+  applicationId: string,
+  input: UpdateAutoDeployInput,
+): Promise<HeadAtStart | null> {
+  const application = input.enabled ? await Application.get(ctx, applicationId).catch(() => null) : null;
+  const address = application?.source?.repository_url;
+  if (!application || !address || application.current_deployment_id) return null;
+  const [row] = await ctx.sql.query<Configured>(SELECT, [application.id]);
+  if (row?.enabled) return null;
+  const branch = merged(row ?? DEFAULTS, input).branch ?? application.source?.branch ?? null;
+  const answer = await ctx.probes.source.resolveCommit({ address }, { branch });
+  return answer.found ? { sha: answer.sha, watched: watchedSourceOf(address, branch) } : null;
+}
 
 /**
  * Merges a change into the configuration. The application, which must be locked, gets a new version.
@@ -67,13 +93,15 @@ export async function changeAutoDeploy(
   ctx: Context,
   application: Application,
   input: UpdateAutoDeployInput,
+  head: HeadAtStart | null,
 ): Promise<AutoDeployView> {
   const [row] = await ctx.sql.query<Configured>(SELECT, [application.id]);
   const { enabled, branch, wait_for_checks, paths } = merged(row ?? DEFAULTS, input);
   requireSource(application.source, input);
   const changed = await application.update(ctx, { auto_deploy_enabled: enabled });
   await ctx.sql.query(ADD, [application.id]);
-  const values = [application.id, enabled, branch, wait_for_checks, JSON.stringify(paths)];
+  const start = [head?.sha ?? null, head?.watched ?? null];
+  const values = [application.id, enabled, branch, wait_for_checks, JSON.stringify(paths), ...start];
   await changeRows(ctx.sql, { table: 'auto_deploys', set: CONFIGURED, where: 'id = $1', values });
   const [saved] = await ctx.sql.query<Configured>(SELECT, [application.id]);
   return viewOf(changed, saved as Configured);
@@ -127,9 +155,18 @@ export function watchedSourceOf(address: string, branch: string | null): string 
   return `${address} ${branch ?? ''}`;
 }
 
+const DEPLOYED = named(`select d.commit_sha from applications a join deployments d on d.id = a.current_deployment_id
+  where a.id = $1`);
+
+/** The commit that the application runs; null where it runs none. */
+export async function deployedCommit(sql: Session, applicationId: string): Promise<string | null> {
+  const [row] = await sql.query<{ commit_sha: string | null }>(DEPLOYED, [applicationId]);
+  return row?.commit_sha ?? null;
+}
+
 const LOCK = named('select 1 from applications where id = $1 and deleted_at is null for no key update');
 const SEEN = named(
-  'update auto_deploys set last_seen_sha = $4 where id = $1 and fence = $2 and generation = $3 returning id',
+  'update auto_deploys set last_seen_sha = $4, watched = $5 where id = $1 and fence = $2 and generation = $3 returning id',
 );
 const ALREADY = named(`select 1 from deployments where application_id = $1 and preview_id is null and commit_sha = $2
   and status in ('queued', 'building', 'deploying', 'active') and deleted_at is null limit 1`);
@@ -143,11 +180,12 @@ export function deployHead(
   row: AutoDeployRow,
   application: WatchedApplication,
   head: { branch: string | null; sha: string },
+  watched: string,
 ): Promise<void> {
   return sql.transaction(async (session) => {
     // Before the row of auto-deploy, as requests do.
     const [held] = await session.query(LOCK, [application.id]);
-    const [seen] = held ? await session.query(SEEN, [row.id, row.fence, row.generation, head.sha]) : [];
+    const [seen] = held ? await session.query(SEEN, [row.id, row.fence, row.generation, head.sha, watched]) : [];
     if (!seen) return;
     const [already] = await session.query(ALREADY, [application.id, head.sha]);
     if (already) return;

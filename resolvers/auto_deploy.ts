@@ -1,6 +1,7 @@
 import { Application } from '../models/application';
-import { autoDeployOf, changeAutoDeploy } from '../models/auto_deploy';
-import type { Resolvers } from '../schema/types';
+import { autoDeployOf, changeAutoDeploy, probeHeadAtStart, type HeadAtStart } from '../models/auto_deploy';
+import type { Resolvers, UpdateAutoDeployInput } from '../schema/types';
+import type { Prepare } from './index';
 
 export const resolvers: Resolvers = {
   Query: {
@@ -12,9 +13,18 @@ export const resolvers: Resolvers = {
   },
   Mutation: {
     updateAutoDeploy: async (_, { id, input }, ctx) => {
-      const { document, etag } = await changeAutoDeploy(ctx, await Application.forUpdate(ctx, id), input);
+      const { document, etag } = await changeAutoDeploy(
+        ctx,
+        await Application.forUpdate(ctx, id),
+        input,
+        ctx.probed as HeadAtStart | null,
+      );
       ctx.reply.etag = etag;
       return document;
     },
   },
+};
+
+export const prepare: Record<string, Prepare> = {
+  updateAutoDeploy: ({ id, input }, ctx) => probeHeadAtStart(ctx, id as string, input as UpdateAutoDeployInput),
 };
