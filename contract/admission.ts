@@ -3,6 +3,7 @@
 // out which operation is called and who calls.
 import type { Context } from '../core/context';
 import type { FieldValidator } from './field_validator';
+import { readDryRun, rehearse } from './dry_run';
 import { requireAllowed } from './guard';
 import type { RootField } from './operations';
 
@@ -47,11 +48,13 @@ export async function admit(
   request: CallRequest,
 ): Promise<Arguments> {
   await requireAllowed(ctx, field, request.projectId);
+  ctx.dry_run = field.kind === 'mutation' && readDryRun(ctx, field);
   return validate(await request.readArguments());
 }
 
 /**
- * Runs an admitted operation: a query at once, a mutation between its hooks and in one transaction.
+ * Runs an admitted operation: a query at once, a mutation between its hooks and in one transaction, which a dry run rolls
+ * back.
  * @param run replays, or finds the resource and checks If-Match, references, state, uniqueness and quotas
  */
 export async function execute<Result>(
@@ -62,6 +65,7 @@ export async function execute<Result>(
 ): Promise<Result> {
   if (field.kind === 'query') return run(ctx);
   ctx.probed = await prepare?.(args, ctx);
+  if (ctx.dry_run) return rehearse(ctx, run);
   const result = await ctx.transact(run);
   await confirm?.(args, ctx);
   return result;

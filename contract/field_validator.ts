@@ -11,7 +11,7 @@ export type FieldValidator = (args: Record<string, unknown>) => Record<string, u
 export function compileField(schema: GraphQLSchema, field: RootField): FieldValidator {
   const scalars = field.definition.args.filter((argument) => !isInputObjectType(getNullableType(argument.type)));
   const inPath = new Set(field.operations.flatMap((operation) => operation.params.map((param) => param.argument)));
-  const checkScalars = compileArguments(schema, scalars);
+  const checkScalars = compileArguments(schema, scalars, inPath);
   const checkBody = field.body ? compileInput(schema, field.body.type) : null;
   return (args) => {
     const { value, errors } = checkScalars(args);

@@ -15,6 +15,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import type { FieldError } from '../core/errors';
+import { idFormOf } from './id_forms';
 import { kindOfType } from './input_types';
 import { listCheck, numberCheck, specOf, stringCheck, type Check, type Spec } from './spec';
 
@@ -48,12 +49,16 @@ export function compileInput(
   };
 }
 
-/** Compiles the check of scalar arguments (path and query); unknown ones were left out before. */
+/** Compiles the check of scalar arguments (path and query); unknown ones were left out before. @param inPath whose ids name what may not be there */
 export function compileArguments(
   schema: GraphQLSchema,
   args: readonly GraphQLArgument[],
+  inPath: ReadonlySet<string>,
 ): (value: Record<string, unknown>) => Validated {
-  const checks = args.map((argument) => [argument.name, compileField(schema, argument)] as const);
+  const checks = args.map((argument) => {
+    const form = inPath.has(argument.name) ? null : idFormOf(schema, '', argument.name);
+    return [argument.name, compileField(schema, argument, form ? { pattern: form.pattern } : {})] as const;
+  });
   return (values) => {
     const errors: FieldError[] = [];
     const value: Record<string, unknown> = {};
@@ -66,7 +71,8 @@ function compileObject(schema: GraphQLSchema, type: GraphQLInputObjectType): Obj
   const fields = Object.values(type.getFields()).map((field) => ({
     name: field.name,
     field,
-    check: compileField(schema, field),
+    // Any other text that names nothing is a reference that is not found.
+    check: compileField(schema, field, idFormOf(schema, type.name, field.name) ? { minLength: 1 } : {}),
   }));
   const known = new Set(fields.map((field) => field.name));
   const readOnly = readOnlyFields(schema, type);
@@ -98,8 +104,12 @@ function readOnlyFields(schema: GraphQLSchema, type: GraphQLInputObjectType): Se
   return new Set(names);
 }
 
-function compileField(schema: GraphQLSchema, field: GraphQLInputField | GraphQLArgument): FieldCheck {
-  const spec = specOf(schema, field);
+function compileField(
+  schema: GraphQLSchema,
+  field: GraphQLInputField | GraphQLArgument,
+  derived: Spec = {},
+): FieldCheck {
+  const spec = { ...derived, ...specOf(schema, field) };
   const nullable = !isNonNullType(field.type) && !spec.notNull;
   const check = compileType(schema, getNullableType(field.type), spec);
   return (value, path, errors) => {

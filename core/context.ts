@@ -136,6 +136,10 @@ export interface Context {
   project_header: string | undefined;
   /** Set by the guard; null for operations that act on no project. */
   project: ProjectAccess | null;
+  /** Value of Dry-Run, untouched. */
+  dry_run_header: string | undefined;
+  /** The write is to be rolled back; set by contract/admission.ts. */
+  dry_run: boolean;
   /** If-Match as sent; checked by Resource.forUpdate. */
   if_match: string | undefined;
   reply: Reply;

@@ -90,7 +90,7 @@ function email(text: string): string | null {
   return local.length + 1 + domain.length <= EMAIL_MAX ? `${local}@${domain}` : null;
 }
 
-/** RFC 3339 to UTC with milliseconds; finer fractions are cut off. No leap seconds. */
+/** RFC 3339 to UTC with milliseconds, years 1 to 9999; finer fractions are cut off. No leap seconds. */
 function timestamp(text: string): string | null {
   const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i.exec(text);
   if (!match) return null;
@@ -100,7 +100,7 @@ function timestamp(text: string): string | null {
   // Date.parse turns 30 February into 2 March.
   if (Number.isNaN(ms) || new Date(ms).toISOString() !== local) return null;
   const offset = (Number(hours) * 60 + Number(minutes)) * 60_000;
-  return keep(new Date(ms - (sign === '-' ? -offset : offset)).toISOString(), /^\d{4}-/);
+  return keep(new Date(ms - (sign === '-' ? -offset : offset)).toISOString(), /^(?!0000)\d{4}-/);
 }
 
 function mountPath(text: string): string | null {

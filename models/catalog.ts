@@ -19,10 +19,16 @@ import { promisedCapacity } from './database/capacity';
 import type { Page, PageArguments } from './base/page';
 
 export async function regions(ctx: Context, args: QueryListRegionsArgs): Promise<Page<catalogs.RegionRow>> {
-  return catalogPage(ctx, catalogs.regions(ctx.config), args, 'id', {
-    available: (row, wanted) => row.available === wanted,
-    feature: (row, wanted) => row.features.some((feature) => feature === wanted),
-  });
+  return catalogPage(
+    ctx,
+    catalogs.regions(ctx.config),
+    args,
+    { of: 'regions', key: 'id' },
+    {
+      available: (row, wanted) => row.available === wanted,
+      feature: (row, wanted) => row.features.some((feature) => feature === wanted),
+    },
+  );
 }
 
 export async function applicationTypes(
@@ -30,16 +36,28 @@ export async function applicationTypes(
   args: QueryListApplicationTypesArgs,
 ): Promise<Page<catalogs.ApplicationTypeRow>> {
   const rows = catalogs.applicationTypes(await ctx.catalogs.facts(), ctx.config.regionId);
-  return catalogPage(ctx, rows, args, 'id', {
-    region: (row, wanted) => row.regions.some((region) => region === wanted),
-  });
+  return catalogPage(
+    ctx,
+    rows,
+    args,
+    { of: 'applicationTypes', key: 'id' },
+    {
+      region: (row, wanted) => row.regions.some((region) => region === wanted),
+    },
+  );
 }
 
 export async function buildpackBuilders(
   ctx: Context,
   args: QueryListBuildpackBuildersArgs,
 ): Promise<Page<catalogs.BuildpackBuilderRow>> {
-  return catalogPage(ctx, catalogs.buildpackBuilders(await ctx.catalogs.facts()), args, 'id', {});
+  return catalogPage(
+    ctx,
+    catalogs.buildpackBuilders(await ctx.catalogs.facts()),
+    args,
+    { of: 'buildpackBuilders', key: 'id' },
+    {},
+  );
 }
 
 export async function databasePackages(
@@ -47,9 +65,15 @@ export async function databasePackages(
   args: QueryListDatabasePackagesArgs,
 ): Promise<Page<catalogs.DatabasePackageRow>> {
   const rows = catalogs.databasePackages(await ctx.catalogs.facts());
-  return catalogPage(ctx, rows, args, 'id', {
-    engine: (row, wanted) => row.engines.some((engine) => engine === wanted),
-  });
+  return catalogPage(
+    ctx,
+    rows,
+    args,
+    { of: 'databasePackages', key: 'id' },
+    {
+      engine: (row, wanted) => row.engines.some((engine) => engine === wanted),
+    },
+  );
 }
 
 /** Measured now: free memory and disk, less what volumes and databases have been promised. */
@@ -60,31 +84,49 @@ export async function packageAvailability(
   const facts = await ctx.catalogs.facts();
   const engines = new Map(catalogs.databasePackages(facts).map((row) => [row.id, row.engines]));
   const rows = catalogs.packageAvailability(facts, await promisedCapacity(ctx), ctx.config.regionId);
-  return catalogPage(ctx, rows, args, 'database_package', {
-    engine: (row, wanted) => engines.get(row.database_package)?.some((engine) => engine === wanted) ?? false,
-    region: (row, wanted) => row.regions.some((region) => region === wanted),
-    database_package: (row, wanted) => row.database_package === wanted,
-  });
+  return catalogPage(
+    ctx,
+    rows,
+    args,
+    { of: 'packageAvailability', key: 'database_package' },
+    {
+      engine: (row, wanted) => engines.get(row.database_package)?.some((engine) => engine === wanted) ?? false,
+      region: (row, wanted) => row.regions.some((region) => region === wanted),
+      database_package: (row, wanted) => row.database_package === wanted,
+    },
+  );
 }
 
 export async function databaseEngines(
   ctx: Context,
   args: QueryListDatabaseEnginesArgs,
 ): Promise<Page<catalogs.DatabaseEngineRow>> {
-  return catalogPage(ctx, catalogs.databaseEngines(await ctx.catalogs.facts()), args, 'id', {});
+  return catalogPage(
+    ctx,
+    catalogs.databaseEngines(await ctx.catalogs.facts()),
+    args,
+    { of: 'databaseEngines', key: 'id' },
+    {},
+  );
 }
 
 export async function presets(ctx: Context, args: QueryListPresetsArgs): Promise<Page<catalogs.PresetRow>> {
-  return catalogPage(ctx, catalogs.presets(await ctx.catalogs.facts()), args, 'id', {
-    category: (row, wanted) => row.category === wanted,
-  });
+  return catalogPage(
+    ctx,
+    catalogs.presets(await ctx.catalogs.facts()),
+    args,
+    { of: 'presets', key: 'id' },
+    {
+      category: (row, wanted) => row.category === wanted,
+    },
+  );
 }
 
 export async function dnsRecordTypes(
   ctx: Context,
   args: QueryListDnsRecordTypesArgs,
 ): Promise<Page<catalogs.DnsRecordTypeRow>> {
-  return catalogPage(ctx, catalogs.dnsRecordTypes(), args, 'type', {});
+  return catalogPage(ctx, catalogs.dnsRecordTypes(), args, { of: 'dnsRecordTypes', key: 'type' }, {});
 }
 
 /** Sizes that a volume may have, in gigabytes of 2^30 bytes. */
@@ -99,7 +141,13 @@ export async function volumeSizeLimits(
     volumeSizeDefaultGb: default_gb,
   } = limits;
   const rows = catalogs.regions(ctx.config).map(({ id: region }) => ({ region, min_gb, max_gb, step_gb, default_gb }));
-  return catalogPage(ctx, rows, args, 'region', { region: (row, wanted) => row.region === wanted });
+  return catalogPage(
+    ctx,
+    rows,
+    args,
+    { of: 'volumeSizeLimits', key: 'region' },
+    { region: (row, wanted) => row.region === wanted },
+  );
 }
 
 type Filters<Row, Args> = {
@@ -111,7 +159,7 @@ function catalogPage<Row extends object, Args extends PageArguments>(
   ctx: Context,
   rows: Row[],
   args: Args,
-  key: keyof Row & string,
+  { of, key }: { of: string; key: keyof Row & string },
   filters: Filters<Row, Args>,
 ): Page<Row> {
   const given = Object.entries<(row: Row, wanted: never) => boolean>(filters).flatMap(([name, passes]) => {
@@ -121,6 +169,6 @@ function catalogPage<Row extends object, Args extends PageArguments>(
   const passing = rows.filter((row) => given.every(({ wanted, passes }) => passes(row, wanted)));
   return listing(ctx, passing, args, {
     key,
-    filters: Object.fromEntries(given.map(({ name, wanted }) => [name, wanted])),
+    filters: { of, ...Object.fromEntries(given.map(({ name, wanted }) => [name, wanted])) },
   });
 }

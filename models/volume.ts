@@ -52,9 +52,8 @@ export class Volume extends Resource {
 
   /** @throws volume_size_out_of_range, region_mismatch, reference_not_found, name_taken, mount_path_taken, quota_exceeded */
   static async create(ctx: Context, input: CreateVolumeInput): Promise<Volume> {
-    const application = input.application_id
-      ? await Application.referenced(ctx, input.application_id, 'application_id')
-      : null;
+    const application =
+      input.application_id != null ? await Application.referenced(ctx, input.application_id, 'application_id') : null;
     const region = input.region ?? application?.region ?? ctx.project?.default_region ?? '';
     requireRegion(ctx, region, 'region');
     requireSize(input.size_gb);

@@ -18,10 +18,12 @@ export function requestContext(platform: Platform, request: IncomingMessage, req
     address: clientAddress(request, platform.config.trustProxy),
     user_agent: String(request.headers['user-agent'] ?? '').slice(0, 200),
     project_header: typeof header === 'string' ? header : undefined,
+    dry_run_header: request.headers['dry-run'] as string | undefined,
   });
 }
 
-type Origin = Pick<Context, 'request_id' | 'address' | 'user_agent' | 'project_header'>;
+type Origin = Pick<Context, 'request_id' | 'address' | 'user_agent' | 'project_header'> &
+  Partial<Pick<Context, 'dry_run_header'>>;
 type Verbs = Pick<Context, 'access' | 'transact' | 'forget' | 'attempt' | 'catalogs'>;
 
 /** A context over the pool; `transact` derives those of transactions. Made for every request: one literal, nothing spread. */
@@ -32,6 +34,8 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     address: origin.address,
     user_agent: origin.user_agent,
     project_header: origin.project_header,
+    dry_run_header: origin.dry_run_header,
+    dry_run: false,
     config: platform.config,
     secrets: platform.secrets,
     limiter: platform.limiter,

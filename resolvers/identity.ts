@@ -11,7 +11,7 @@ export const resolvers: Resolvers = {
     listMyProjects: (_, args, ctx) => reachableProjects(ctx, args),
     listErrors: (_, args, ctx) => {
       const rows = catalog.filter((row) => args.status == null || row.status === args.status);
-      return listing(ctx, rows, args, { key: 'code', filters: { status: args.status } });
+      return listing(ctx, rows, args, { key: 'code', filters: { of: 'errors', status: args.status } });
     },
     getError: (_, { code }) => catalog.find((row) => row.code === code) ?? refuse(),
   },

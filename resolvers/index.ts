@@ -65,6 +65,9 @@ export function buildCore(): Core {
   for (const { name, live: marked } of table.fields.values())
     if (marked !== live.has(name))
       throw new Error(`schema: ${name}: @live and the reader in resolvers/ belong together`);
+  for (const { field, confirm } of operations.values())
+    if (confirm && !field.errors.includes('dry_run_unsupported'))
+      throw new Error(`schema: ${field.name}: it acts before it answers, so its @errors must name dry_run_unsupported`);
   const schema = mapSchema(raw, {
     [MapperKind.ROOT_FIELD]: (config, name) => runRoot(config as FieldConfig, table.fields.get(name) as RootField),
     [MapperKind.COMPOSITE_FIELD]: (config, name, type) => guardRelation(raw, config as FieldConfig, `${type}.${name}`),

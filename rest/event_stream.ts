@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
+import { NOSNIFF } from './send_text';
 import { follow, type FollowOptions, type LiveEvent } from '../contract/live';
 
 interface EventStream extends FollowOptions {
@@ -28,6 +29,7 @@ export async function sendEventStream(response: ServerResponse, given: EventStre
     response.writeHead(200, {
       'X-Request-Id': given.ctx.request_id,
       ...given.ctx.reply.headers,
+      ...NOSNIFF,
       'Content-Type': 'text/event-stream',
       'Cache-Control': 'no-store',
       'X-Accel-Buffering': 'no',

@@ -41,8 +41,10 @@ export async function runOnce(
   // The project too: on a short path the header selects it, and the same key may be used in two projects.
   const scope = digest([ctx.identity?.id, ctx.project?.id, request.operation.id, request.path, request.key]);
   const fingerprint = digest([request.path, canonicalJson(request.body)]);
-  if (!(await store.lock(ctx, scope))) throw problem('idempotency_in_progress', undefined, {}, { 'Retry-After': '1' });
+  const isLocked = await store.lock(ctx, scope);
+  // Also without the lock: repetitions of a finished request may come together.
   const known = await store.find(ctx, scope);
+  if (!known && !isLocked) throw problem('idempotency_in_progress', undefined, {}, { 'Retry-After': '1' });
   if (!known) {
     const answer = await effect();
     await store.save(ctx, scope, fingerprint, answer);

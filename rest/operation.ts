@@ -27,7 +27,7 @@ export async function runOperation(
       const location = locationOf(operation, readers.get(operation.id), params, body);
       return responseOf(inner, operation, body, location ? { Location: parts.config.baseUrl + location } : {});
     };
-    if (key === null) return respond();
+    if (key === null || inner.dry_run) return respond();
     const sent = field.body ? args[field.body.argument] : {};
     return runOnce(inner, parts.answers, { key, operation, path, body: sent }, respond);
   });

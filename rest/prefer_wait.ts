@@ -27,7 +27,8 @@ export async function waitIfPreferred(
   const { parts, readers, request, response, ctx } = exchange;
   const seconds = preferredWait(request.headers.prefer);
   const reader = readers.get(operation.id);
-  if (seconds === null || !reader || answer.status === 204 || !canWait(operation, parts.transitional)) return answer;
+  if (seconds === null || !reader || ctx.dry_run || answer.status === 204 || !canWait(operation, parts.transitional))
+    return answer;
   const transitional = parts.transitional.get(answerTypeOf(operation)) ?? [];
   ctx.signal = abortOnDisconnect(response, ctx.signal);
   const inPath = readerParams(reader, params, answer.body);

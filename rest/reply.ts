@@ -6,12 +6,13 @@ import type { Exchange } from './exchange';
 import type { RestResponse } from './idempotency';
 import { asProblem, writeProblem } from './problem';
 import type { Router } from './router';
-import { sendText } from './send_text';
+import { NOSNIFF, sendText } from './send_text';
 
 /** Sends what an operation answered, or 304 where the client has it already; a 304 costs no rate-limit point. */
 export function sendResponse({ request, response, ctx }: Exchange, operation: Operation, answer: RestResponse): void {
   const headers: Record<string, string | number> = {
     'X-Request-Id': ctx.request_id,
+    ...NOSNIFF,
     ...answer.headers,
     ...ctx.reply.headers,
   };
@@ -34,11 +35,13 @@ export function sendDocument({ parts, request, response, ctx }: Exchange, path: 
   const found = parts.document(path, request);
   if (!found) return false;
   if (request.method !== 'GET' && request.method !== 'HEAD') {
-    response.writeHead(405, { 'X-Request-Id': ctx.request_id, Allow: 'GET, HEAD', 'Content-Length': 0 }).end();
+    const headers = { 'X-Request-Id': ctx.request_id, ...NOSNIFF, Allow: 'GET, HEAD', 'Content-Length': 0 };
+    response.writeHead(405, headers).end();
     return true;
   }
   response.writeHead(200, {
     'X-Request-Id': ctx.request_id,
+    ...NOSNIFF,
     'Content-Type': found.type,
     'Content-Length': Buffer.byteLength(found.body),
     'Cache-Control': 'no-cache',
@@ -53,7 +56,7 @@ export function sendOptions({ request, response, ctx }: Exchange, router: Router
   if (request.method !== 'OPTIONS') return false;
   const allowed = router.allowed(path);
   if (!allowed.length) return false;
-  response.writeHead(204, { 'X-Request-Id': ctx.request_id, Allow: allowed.join(', ') }).end();
+  response.writeHead(204, { 'X-Request-Id': ctx.request_id, ...NOSNIFF, Allow: allowed.join(', ') }).end();
   return true;
 }
 

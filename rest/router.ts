@@ -24,11 +24,16 @@ export function buildRouter(operations: Operation[]): Router {
   for (const operation of operations) {
     router.on(operation.method, operation.path.replace(/\{(\w+)\}/g, ':$1'), () => {}, operation);
   }
+  const fixed = new Set(operations.filter(({ params }) => !params.length).map(({ path }) => path));
   const find = (method: string, path: string): Match | null => {
     // find-my-way would match an empty text as a parameter: /v2/volumes/ as a volume.
     if (path.endsWith('/') || path.includes('//')) return null;
     const found = router.find(method as HTTPMethod, path);
-    return found && { operation: found.store as Operation, params: found.params as Record<string, string> };
+    if (!found) return null;
+    const operation = found.store as Operation;
+    // A path of its own is not an id: PATCH /v2/databases/engines is 405, not the change of a database.
+    if (operation.params.length && fixed.has(path)) return null;
+    return { operation, params: found.params as Record<string, string> };
   };
   const allowed = (path: string): string[] => {
     const methods: string[] = METHODS.filter((method) => find(method, path));

@@ -1,6 +1,9 @@
 // How a text leaves: in one piece, with its length, together with what else is ready.
 import type { ServerResponse } from 'node:http';
 
+/** On every answer: no browser may guess another type than the one that is sent. */
+export const NOSNIFF = { 'X-Content-Type-Options': 'nosniff' } as const;
+
 const COPIED_BYTES_MAX = 4 << 10;
 
 /**
@@ -17,6 +20,7 @@ export function sendText(
 ): void {
   const bytes = Buffer.byteLength(text);
   headers['Content-Length'] = bytes;
+  headers['X-Content-Type-Options'] = 'nosniff';
   response.writeHead(status, headers);
   // A byte for each letter: it is all ASCII, and need not be encoded as UTF-8 once more.
   const encoding = bytes === text.length ? 'latin1' : 'utf8';

@@ -14,6 +14,9 @@ import type { Config } from '../core/config';
 import { StartupError } from '../core/startup_error';
 import { problem, type Problem } from '../core/errors';
 import { writeProblem } from '../rest/problem';
+import { NOSNIFF } from '../rest/send_text';
+import { openDrain } from './drain';
+import { framingError } from './framing';
 
 export interface HttpServer {
   port: number;
@@ -38,8 +41,6 @@ interface Faces {
 
 /** How often time-outs of slow clients are looked at: node's own rhythm of 30 s would triple them. */
 const TIMEOUT_CHECK_MS = 1_000;
-/** How often a stopping server closes connections that have become idle. */
-const IDLE_CHECK_MS = 50;
 
 /** Listens. @throws StartupError for a taken port or an address that is not this machine's */
 export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: Faces): Promise<HttpServer> {
@@ -52,9 +53,11 @@ export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: F
   server.headersTimeout = limits.headersTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveTimeoutMs;
+  const drain = openDrain();
   const open = new WeakMap<Socket, Exchange>();
   const handle: RequestListener = (request, response) => {
     const requestId = mintRequestId();
+    drain.watch(response);
     open.set(request.socket, { response, requestId });
     dispatch(request, response, requestId, faces);
   };
@@ -70,7 +73,7 @@ export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: F
   );
   await bind(server, config);
   const { port } = server.address() as { port: number };
-  return { port, close: (graceSeconds) => drain(server, graceSeconds) };
+  return { port, close: (graceSeconds) => drain.run(server, graceSeconds) };
 }
 
 function dispatch(request: IncomingMessage, response: ServerResponse, requestId: string, faces: Faces): void {
@@ -78,9 +81,9 @@ function dispatch(request: IncomingMessage, response: ServerResponse, requestId:
   // The REST face writes all headers at once, which is much faster than one by one.
   const rest = isRest(url);
   if (!rest) response.setHeader('X-Request-Id', requestId);
-  if (!request.headers.host && request.httpVersion === '1.1')
-    refuseHostless(request, response, faces.baseUrl(), requestId);
-  else if (url === '*' && request.method === 'OPTIONS') response.writeHead(204).end();
+  const wrong = framingError(request);
+  if (wrong) refuseFraming(request, response, wrong, faces.baseUrl(), requestId);
+  else if (url === '*' && request.method === 'OPTIONS') response.writeHead(204, NOSNIFF).end();
   else if (rest) void faces.rest(request, response, requestId);
   else faces.others(request, response);
 }
@@ -97,13 +100,14 @@ function isRest(url: string): boolean {
   return url.startsWith('/v2/') || url === '/v2' || url.startsWith('/v2?');
 }
 
-function refuseHostless(
+function refuseFraming(
   request: IncomingMessage,
   response: ServerResponse,
+  detail: string,
   base_url: string,
   request_id: string,
 ): void {
-  writeProblem(response, problem('malformed_request', 'The header Host is missing.', {}, { Connection: 'close' }), {
+  writeProblem(response, problem('malformed_request', detail, {}, { Connection: 'close' }), {
     base_url,
     request_id,
     instance: request.url ?? '/',
@@ -171,14 +175,4 @@ export function listenErrorReason(error: NodeJS.ErrnoException): string {
   if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND') return 'the address is not one of this machine';
   if (error.code === 'EACCES') return 'the port needs more rights';
   return error.code ?? error.message;
-}
-
-async function drain(server: Server, graceSeconds: number): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // Also those that a client keeps after its last answer.
-  const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
-  const timer = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000);
-  await closed;
-  clearInterval(idle);
-  clearTimeout(timer);
 }

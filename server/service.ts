@@ -18,6 +18,7 @@ import { buildFacade } from '../rest/facade';
 import type { RestEntry, RestHandler, RestParts } from '../rest/exchange';
 import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
+import { NOSNIFF } from '../rest/send_text';
 import { addWorkerLag, listenAdmin, openMetrics, type Metrics } from './admin';
 import { authenticate } from '../platform/authenticate';
 import { backupDownload } from './backup_download';
@@ -128,7 +129,7 @@ interface Faces {
 
 function facesThatAnswer503(): Faces {
   const starting = (response: ServerResponse, headers = {}): void =>
-    void response.writeHead(503, { ...headers, 'Retry-After': '1' }).end();
+    void response.writeHead(503, { ...headers, ...NOSNIFF, 'Retry-After': '1' }).end();
   return {
     rest: async (_, response, requestId) => starting(response, { 'X-Request-Id': requestId }),
     express: (_, response) => starting(response),
@@ -207,6 +208,10 @@ function expressApp(platform: Platform, graphql: express.Router, state: { draini
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
+  app.use((_, response, next) => {
+    response.set(NOSNIFF);
+    next();
+  });
   app.get('/', (_, response) => response.redirect(302, '/v2/docs'));
   app.get('/healthz', (_, response) => void response.json({ status: 'ok' }));
   app.get('/readyz', async (_, response) => {

@@ -16,6 +16,13 @@ export const contentErrors = {
     remedy: 'Send `Content-Type: application/json`.',
     retryable: false,
   },
+  dry_run_unsupported: {
+    status: 422,
+    title: 'Dry run not supported',
+    meaning: 'The operation acts before it answers, so it cannot be tried without effect.',
+    remedy: 'Send the request without `Dry-Run`.',
+    retryable: false,
+  },
   validation_failed: {
     status: 422,
     title: 'Validation failed',

@@ -22,7 +22,7 @@ export async function planApplication(ctx: Context, input: CreateApplicationInpu
   const source = input.source ? await newSource(ctx, input.source) : null;
   const region = input.region ?? ctx.project?.default_region ?? '';
   requireRegion(ctx, region, 'region');
-  const preset = input.preset ? await requirePreset(ctx, input.preset) : null;
+  const preset = input.preset != null ? await requirePreset(ctx, input.preset) : null;
   const application_type = await requireType(ctx, input.application_type ?? preset?.application_type ?? null, region);
   return {
     values: {

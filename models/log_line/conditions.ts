@@ -35,6 +35,9 @@ export function conditionsOf(scope: LogScope, filters: LogFilters, values: unkno
   const { instance_id, deployment_id } = filters;
   if ((instance_id != null && !isId('ins', instance_id)) || (deployment_id != null && !isId('dep', deployment_id)))
     return null;
+  // A well-formed id can have a time in the far future, which PostgreSQL could not even read.
+  const soon = Date.now() + CLOCKS_MS;
+  if ([instance_id, deployment_id].some((id) => id != null && timeOfId(id).getTime() > soon)) return null;
   const param = (value: unknown): string => `$${values.push(value)}`;
   const found = [
     `${scope.column} = ${param(scope.id)}`,

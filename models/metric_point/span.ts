@@ -39,6 +39,9 @@ export function spanOf(args: MetricsArguments, at = new Date()): Span {
   const resolution_seconds = args.resolution_seconds ?? (DEFAULTS.find(([span]) => ms <= span)?.[1] as number);
   if (!RESOLUTIONS.includes(resolution_seconds))
     throw invalidQuery('resolution_seconds', `resolution_seconds must be one of ${RESOLUTIONS.join(', ')}.`);
+  // Also the hour before the earliest time that can be written is none that PostgreSQL can read.
+  if (from.getTime() < 0)
+    throw invalidQuery(args.from != null ? 'from' : 'to', 'Metrics begin in 1970 at the earliest.');
   const step = resolution_seconds * 1000;
   if (ms / step > limits.metricPointsMax)
     throw invalidQuery(

@@ -37,6 +37,10 @@ const PREFERENCE_APPLIED: Header = {
   description: 'The preference that was applied, for example `wait=30`.',
   schema: { type: 'string', pattern: '^wait=[0-9]+$' },
 };
+const DRY_RUN_ECHO: Header = {
+  description: '`true` if the request was a dry run.',
+  schema: { type: 'string', enum: ['true'] },
+};
 const RETRY_AFTER: Header = {
   description: 'Seconds to wait before trying again.',
   required: true,
@@ -61,6 +65,7 @@ export function successHeaders(builder: DocumentBuilder, operation: Operation, s
   if (status === 201 && builder.readers.has(operation.id)) headers.Location = LOCATION;
   if (operation.method === 'POST') headers['Idempotent-Replayed'] = REPLAYED;
   if (builder.waits.has(operation.id)) headers['Preference-Applied'] = PREFERENCE_APPLIED;
+  if (isRehearsable(operation)) headers['Dry-Run'] = DRY_RUN_ECHO;
   return refer(builder, headers);
 }
 
@@ -78,6 +83,7 @@ export function requestHeaders(builder: DocumentBuilder, operation: Operation): 
   if (operation.method !== 'GET' && operation.method !== 'POST') wanted.push(IF_MATCH);
   if (isTagged(operation)) wanted.push(IF_NONE_MATCH);
   if (builder.waits.has(operation.id)) wanted.push(PREFER);
+  if (isRehearsable(operation)) wanted.push(DRY_RUN);
   if (operation.field.live) wanted.push(LAST_EVENT_ID);
   return wanted.map((parameter) => builder.use('parameters', parameter.name, () => parameter));
 }
@@ -119,7 +125,23 @@ const PREFER: Parameter = {
   ].join(' '),
   required: false,
   // No example: the console would prefill it, and make each call wait.
-  schema: { type: 'string', pattern: '^.*wait=[0-9]+.*$' },
+  schema: { type: 'string', pattern: '^[\\t\\x20-\\x7e]*$' },
+};
+
+/** A write that runs no further than its transaction. */
+function isRehearsable({ method, field }: Operation): boolean {
+  return method !== 'GET' && !field.errors.includes('dry_run_unsupported');
+}
+
+const DRY_RUN: Parameter = {
+  name: 'Dry-Run',
+  in: 'header',
+  description: [
+    'With `true` the request runs completely and is rolled back: the response is the one that the write would have had, and',
+    'nothing is changed. It counts for the rate limit. `Idempotency-Key` and `Prefer` have no effect.',
+  ].join(' '),
+  required: false,
+  schema: { type: 'string', enum: ['true', 'false'] },
 };
 
 const LAST_EVENT_ID: Parameter = {

@@ -10,29 +10,41 @@ export interface SchemaWithExample {
   example: unknown;
 }
 
+// Characters that no text of a format has (FORBIDDEN of core/formats.ts).
+const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029';
+const CHARACTER = `[^${CONTROLS}]`;
 // Names beyond ASCII are taken too and folded to punycode.
-const HOST = '[^\\s.:/@]+(?:\\.[^\\s.:/@]+)+';
+const HOST = `[^\\s.:/@${CONTROLS}]+(?:\\.[^\\s.:/@${CONTROLS}]+)+`;
 
 const formatSchemas: Record<FormatName | 'date-time', SchemaWithExample> = {
   slug: { schema: { minLength: 3, maxLength: 40, pattern: '^[a-z](?:-?[a-z0-9])+$' }, example: 'my-name' },
-  label: { schema: { minLength: 1, maxLength: 100 }, example: 'My name' },
-  single_line: { schema: { pattern: '^[^\\u0000-\\u001f\\u007f]*$' }, example: 'One line of text' },
+  label: {
+    schema: { minLength: 1, maxLength: 100, pattern: `^${CHARACTER}*[^\\s${CONTROLS}]${CHARACTER}*$` },
+    example: 'My name',
+  },
+  single_line: { schema: { pattern: `^${CHARACTER}*$` }, example: 'One line of text' },
   hostname: { schema: { maxLength: 253, pattern: `^${HOST}$` }, example: 'www.example.com' },
   wildcard_hostname: { schema: { maxLength: 253, pattern: `^(?:\\*\\.)?${HOST}$` }, example: '*.example.com' },
   cidr: { schema: { pattern: '^[0-9A-Fa-f:.]+(?:/[0-9]{1,3})?$' }, example: '192.0.2.0/24' },
-  url: { schema: { format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' }, example: 'https://www.example.com/' },
-  https_url: { schema: { format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]://' }, example: 'https://www.example.com/' },
+  url: {
+    schema: { format: 'uri', pattern: `^[Hh][Tt][Tt][Pp][Ss]?://${CHARACTER}*$` },
+    example: 'https://www.example.com/',
+  },
+  https_url: {
+    schema: { format: 'uri', pattern: `^[Hh][Tt][Tt][Pp][Ss]://${CHARACTER}*$` },
+    example: 'https://www.example.com/',
+  },
   email: { schema: { format: 'email', maxLength: 254 }, example: 'ada@example.com' },
   timestamp: { schema: { format: 'date-time' }, example: '2026-01-31T09:30:00.000Z' },
   'date-time': { schema: { format: 'date-time' }, example: '2026-01-31T09:30:00.000Z' },
   env_key: { schema: { minLength: 1, maxLength: 128, pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }, example: 'LOG_LEVEL' },
-  mount_path: { schema: { maxLength: 255, pattern: '^/[^/\\u0000]' }, example: '/data' },
-  relative_path: { schema: { pattern: '^(?!/)[^\\u0000-\\u001f]*$' }, example: 'src/server' },
+  mount_path: { schema: { maxLength: 255, pattern: `^/[^/${CONTROLS}]${CHARACTER}*$` }, example: '/data' },
+  relative_path: { schema: { pattern: `^(?!/)${CHARACTER}*$` }, example: 'src/server' },
   git_url: {
-    schema: { pattern: '^(?:[a-z][a-z0-9+.-]*://|[^\\s@/:]+@[^\\s:/]+:)\\S+$' },
+    schema: { pattern: `^(?:[a-z][a-z0-9+.-]*://|[^\\s@/:${CONTROLS}]+@[^\\s:/${CONTROLS}]+:)[^\\s${CONTROLS}]+$` },
     example: 'https://git.example.com/team/shop.git',
   },
-  oci_reference: { schema: { pattern: '^\\S+$' }, example: 'registry.example.com/team/shop:1.4.2' },
+  oci_reference: { schema: { pattern: '^[!-~]+$' }, example: 'registry.example.com/team/shop:1.4.2' },
   commit_sha: { schema: { pattern: '^[0-9A-Fa-f]{7,40}$' }, example: '9fceb02d0ae598e95dc970b74767f19372d61af8' },
 };
 

@@ -1,0 +1,43 @@
+// The form of ids that a field or an argument holds, learned from the example of the kind's own `id` field.
+import { isObjectType, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
+import { kindOfType } from './input_types';
+import { specOf } from './spec';
+
+export interface IdForm {
+  /** `^vol_[0-9a-hjkmnp-tv-z]{26}$` */
+  pattern: string;
+  example: string;
+}
+
+const ID = /^([a-z]+)_[0-9a-hjkmnp-tv-z]{26}$/;
+
+/** Of a field `id`, `<kind>_id` or `<kind>_ids` of a type; null where the kind has no id of this form. */
+export function idFormOf(schema: GraphQLSchema, owner: string, field: string): IdForm | null {
+  if (field === 'id') return ofKind(schema, owner);
+  const kind = /^(\w+)_ids?$/.exec(field)?.[1];
+  if (!kind) return null;
+  const name = kind
+    .split('_')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('');
+  return ofKind(schema, familyOf(owner) + name) ?? ofKind(schema, name);
+}
+
+/** Of the rows of a type. */
+export function idFormOfType(schema: GraphQLSchema, type: GraphQLObjectType): IdForm | null {
+  const { id } = type.getFields();
+  const example = id && specOf(schema, id).example;
+  const text = example === undefined ? '' : String(JSON.parse(example));
+  const prefix = ID.exec(text)?.[1];
+  return prefix ? { pattern: `^${prefix}_[0-9a-hjkmnp-tv-z]{26}$`, example: text } : null;
+}
+
+/** `user_id` of an attachment of a database is that of a user of the database: relatives come before strangers. */
+function familyOf(owner: string): string {
+  return /^[A-Z][a-z]+/.exec(kindOfType(owner))?.[0] ?? '';
+}
+
+function ofKind(schema: GraphQLSchema, name: string): IdForm | null {
+  const type = schema.getType(name);
+  return isObjectType(type) ? idFormOfType(schema, type) : null;
+}
