@@ -706,6 +706,11 @@ export type QueryListVolumeSizeLimitsArgs = {
   region?: InputMaybe<Scalars['String']['input']>;
 };
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type Mutation = {
   /**
    * Logs in with an e-mail address and a password, and with `code` if two-factor authentication is on. Sets the session
@@ -997,188 +1002,358 @@ export type Mutation = {
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationLoginArgs = {
   input: LoginInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRevokeSessionArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationChangePasswordArgs = {
   input: ChangePasswordInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationEnrolTwoFactorArgs = {
   password: Scalars['String']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationConfirmTwoFactorArgs = {
   code: Scalars['String']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDisableTwoFactorArgs = {
   password: Scalars['String']['input'];
   code: Scalars['String']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRegenerateRecoveryCodesArgs = {
   code: Scalars['String']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreatePersonalKeyArgs = {
   input: CreatePersonalKeyInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRevokePersonalKeyArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateProjectKeyArgs = {
   project_id: Scalars['ID']['input'];
   input: CreateProjectKeyInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRevokeProjectKeyArgs = {
   project_id: Scalars['ID']['input'];
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateApplicationArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   input: CreateApplicationInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpdateApplicationArgs = {
   id: Scalars['ID']['input'];
   input: UpdateApplicationInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteApplicationArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationStartApplicationArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationStopApplicationArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRestartApplicationArgs = {
   id: Scalars['ID']['input'];
   input?: InputMaybe<RestartApplicationInput>;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpdateApplicationSettingsArgs = {
   id: Scalars['ID']['input'];
   input: UpdateApplicationSettingsInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpdateAutoDeployArgs = {
   id: Scalars['ID']['input'];
   input: UpdateAutoDeployInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCheckObserverArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateDatabaseArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   input: CreateDatabaseInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpdateDatabaseArgs = {
   id: Scalars['ID']['input'];
   input: UpdateDatabaseInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteDatabaseArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationStartDatabaseArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationStopDatabaseArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRestartDatabaseArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpgradeDatabaseArgs = {
   id: Scalars['ID']['input'];
   input: UpgradeDatabaseInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRestoreDatabaseArgs = {
   id: Scalars['ID']['input'];
   input: RestoreDatabaseInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateDatabaseAttachmentArgs = {
   id: Scalars['ID']['input'];
   input: CreateDatabaseAttachmentInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteDatabaseAttachmentArgs = {
   id: Scalars['ID']['input'];
   attachment_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateDatabaseBackupArgs = {
   id: Scalars['ID']['input'];
   input: CreateDatabaseBackupInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteDatabaseBackupArgs = {
   id: Scalars['ID']['input'];
   backup_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateDatabaseEndpointArgs = {
   id: Scalars['ID']['input'];
   input: CreateDatabaseEndpointInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpdateDatabaseEndpointArgs = {
   id: Scalars['ID']['input'];
   endpoint_id: Scalars['ID']['input'];
@@ -1186,18 +1361,33 @@ export type MutationUpdateDatabaseEndpointArgs = {
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteDatabaseEndpointArgs = {
   id: Scalars['ID']['input'];
   endpoint_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateDatabaseReplicaArgs = {
   id: Scalars['ID']['input'];
   input: CreateDatabaseReplicaInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpdateDatabaseReplicaArgs = {
   id: Scalars['ID']['input'];
   replica_id: Scalars['ID']['input'];
@@ -1205,71 +1395,131 @@ export type MutationUpdateDatabaseReplicaArgs = {
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteDatabaseReplicaArgs = {
   id: Scalars['ID']['input'];
   replica_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationPromoteDatabaseReplicaArgs = {
   id: Scalars['ID']['input'];
   replica_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateDatabaseUserArgs = {
   id: Scalars['ID']['input'];
   input: CreateDatabaseUserInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteDatabaseUserArgs = {
   id: Scalars['ID']['input'];
   user_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRotateDatabaseUserPasswordArgs = {
   id: Scalars['ID']['input'];
   user_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRotateDatabaseCredentialsArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateDeploymentArgs = {
   id: Scalars['ID']['input'];
   input: CreateDeploymentInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCancelDeploymentArgs = {
   id: Scalars['ID']['input'];
   deployment_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRollbackApplicationArgs = {
   id: Scalars['ID']['input'];
   input: RollbackApplicationInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationAddApplicationDomainArgs = {
   id: Scalars['ID']['input'];
   input: AddDomainInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationVerifyApplicationDomainArgs = {
   id: Scalars['ID']['input'];
   domain_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationMoveApplicationDomainArgs = {
   id: Scalars['ID']['input'];
   domain_id: Scalars['ID']['input'];
@@ -1277,12 +1527,22 @@ export type MutationMoveApplicationDomainArgs = {
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRemoveApplicationDomainArgs = {
   id: Scalars['ID']['input'];
   domain_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationSetEnvironmentVariableArgs = {
   id: Scalars['ID']['input'];
   key: Scalars['String']['input'];
@@ -1290,29 +1550,54 @@ export type MutationSetEnvironmentVariableArgs = {
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteEnvironmentVariableArgs = {
   id: Scalars['ID']['input'];
   key: Scalars['String']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationInviteMemberArgs = {
   project_id: Scalars['ID']['input'];
   input: InviteMemberInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRevokeInvitationArgs = {
   project_id: Scalars['ID']['input'];
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationAcceptInvitationArgs = {
   input: AcceptInvitationInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationChangeMemberRoleArgs = {
   project_id: Scalars['ID']['input'];
   user_id: Scalars['ID']['input'];
@@ -1320,74 +1605,139 @@ export type MutationChangeMemberRoleArgs = {
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRemoveMemberArgs = {
   project_id: Scalars['ID']['input'];
   user_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateNotifierArgs = {
   input: CreateNotifierInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpdateNotifierArgs = {
   id: Scalars['ID']['input'];
   input: UpdateNotifierInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteNotifierArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationTestNotifierArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateObserverArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   input: CreateObserverInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpdateObserverArgs = {
   id: Scalars['ID']['input'];
   input: UpdateObserverInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteObserverArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreatePreviewArgs = {
   id: Scalars['ID']['input'];
   input: CreatePreviewInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeletePreviewArgs = {
   id: Scalars['ID']['input'];
   preview_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationRedeployPreviewArgs = {
   id: Scalars['ID']['input'];
   preview_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateProcessArgs = {
   id: Scalars['ID']['input'];
   input: CreateProcessInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpdateProcessArgs = {
   id: Scalars['ID']['input'];
   process_id: Scalars['ID']['input'];
@@ -1395,12 +1745,22 @@ export type MutationUpdateProcessArgs = {
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteProcessArgs = {
   id: Scalars['ID']['input'];
   process_id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationScaleProcessArgs = {
   id: Scalars['ID']['input'];
   process_id: Scalars['ID']['input'];
@@ -1408,34 +1768,64 @@ export type MutationScaleProcessArgs = {
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateProjectArgs = {
   input: CreateProjectInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpdateProjectArgs = {
   id: Scalars['ID']['input'];
   input: UpdateProjectInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteProjectArgs = {
   id: Scalars['ID']['input'];
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateVolumeArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   input: CreateVolumeInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationUpdateVolumeArgs = {
   id: Scalars['ID']['input'];
   input: UpdateVolumeInput;
 };
 
 
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteVolumeArgs = {
   id: Scalars['ID']['input'];
 };
