@@ -97,8 +97,8 @@ export interface LogChunk {
 export interface RuntimeDriver {
   readonly name: string;
   /**
-   * facts: sandbox (bubblewrap | namespaces | none), limits (cgroup2 | cgroup1 | poll), users (one_each | shared |
-   * own).
+   * facts: sandbox (bubblewrap | none), limits (cgroup2 | cgroup1 | poll), users (one_each | shared | own), and what
+   * bounds the processes of a unit: process_limit (unit | user | monitor), see drivers/runtime/host_probe.ts.
    */
   fingerprint(ctx: DriverContext): Promise<Fingerprint>;
 

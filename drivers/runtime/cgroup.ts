@@ -23,7 +23,7 @@ const controllers: readonly Controller[] = ['memory', 'cpu', 'cpuacct', 'pids', 
 const name = 'platform';
 const periodUs = 100_000;
 // What we add ourselves: the sandbox, its first process, a shell.
-const ownProcesses = 4;
+export const ownProcesses = 4;
 
 /** Where units of this host get their groups, null where we may not make any. Proves it by a trial. */
 export async function findGroups(): Promise<Group | null> {

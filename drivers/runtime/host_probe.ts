@@ -24,6 +24,14 @@ export interface RuntimeHost {
   lowPriority: string[];
   groups: Group | null;
   users: 'one_each' | 'shared' | 'own';
+  /**
+   * What bounds the processes of a unit where there are no control groups: a count of its own (`unit`), the count of
+   * its
+   * user, several times as many (`user`), or nothing but the monitor, which ends it when it sees it (`monitor`).
+   */
+  processLimit: 'unit' | 'user' | 'monitor';
+  /** A command in front of units that gives each a count of its own; null where bubblewrap does, or nothing does. */
+  userNamespace: string[] | null;
   /** The user for a tenant; null = our own. */
   userOf: (tenant: number) => User | null;
   /** Directories outside of /usr with languages in them, e.g. of a version manager. */
@@ -67,6 +75,8 @@ export async function probeHost({
     lowPriority: await lowPriority(),
     groups: linux && limits !== 'poll' ? await findGroups() : null,
     users: 'own',
+    processLimit: isRoot ? 'user' : 'monitor',
+    userNamespace: null,
     userOf: () => null,
     toolchains: [...toolchains(directory), ...readable],
     path: systemPath,
@@ -75,6 +85,7 @@ export async function probeHost({
   if (isRoot) await findUsers(host, tenantUidBase);
   if (linux && sandbox !== 'none') host.bubblewrap = await workingBubblewrap(host, directory);
   if (isRoot && linux && host.bubblewrap === null) host.unshare = await workingUnshare();
+  if (!isRoot && linux) await findProcessLimit(host, directory);
   host.path = languagePaths(host.toolchains, host.bubblewrap === null && isRoot ? isPassable : () => true);
   host.unsupportedReason ??= sandboxUnsupportedReason(host, sandbox);
   return host;
@@ -115,7 +126,13 @@ async function canSwitchTo(host: RuntimeHost, user: User): Promise<boolean> {
 async function workingBubblewrap(host: RuntimeHost, directory: string): Promise<string | null> {
   const bubblewrap = findProgram('bwrap');
   if (bubblewrap === null || host.unsupportedReason !== null) return null;
-  const removeTrial = (directory: string): void => rmSync(directory, { recursive: true, force: true });
+  const works = 'test -d /app && echo x > /tmp/trial && echo x > /dev/shm/trial && test $$ -lt 10 && echo works';
+  return (await tryInSandbox({ ...host, bubblewrap }, directory, works)) === 'works' ? bubblewrap : null;
+}
+
+/** What a script prints that runs as a unit would. */
+async function tryInSandbox(host: RuntimeHost, directory: string, script: string): Promise<string | null> {
+  const removeTrial = (trial: string): void => rmSync(trial, { recursive: true, force: true });
   abandonedTrials(directory).forEach(removeTrial);
   const runDirectory = makeTrial(directory);
   try {
@@ -125,21 +142,29 @@ async function workingBubblewrap(host: RuntimeHost, directory: string): Promise<
     const { passwd, group } = accountFiles(user ?? { uid: os.userInfo().uid, gid: os.userInfo().gid });
     writeFileSync(path.join(runDirectory, 'etc/passwd'), passwd);
     writeFileSync(path.join(runDirectory, 'etc/group'), group);
-    const shell = [
-      '/bin/sh',
-      '-c',
-      'test -d /app && echo x > /tmp/trial && echo x > /dev/shm/trial && test $$ -lt 10 && echo works',
-    ];
+    const shell = ['/bin/sh', '-c', script];
     const command = user === null ? shell : [...dropTo(host, user), ...shell];
-    const answer = await outputOf(
-      sandboxed(
-        { ...host, bubblewrap },
-        { runDirectory, files: path.join(runDirectory, 'files'), mounts: [], command },
-      ),
+    return await outputOf(
+      sandboxed(host, { runDirectory, files: path.join(runDirectory, 'files'), mounts: [], command }),
     );
-    return answer === 'works' ? bubblewrap : null;
   } finally {
     removeTrial(runDirectory);
+  }
+}
+
+// RLIMIT_NPROC counts by user and user namespace since Linux 5.14: in a namespace of its own a unit has its own count,
+// which namespaces that it makes itself cannot leave. We alone have more tasks than 6: where the limit counts them,
+// the first fork fails; where it counts nothing, all of them succeed.
+const COUNTS_ALONE = `ulimit -u 6 2>/dev/null || ulimit -p 6 || exit 1
+(echo one; for i in 1 2 3 4 5 6 7 8 9; do sleep 0.2 >/dev/null & done; echo all) 2>/dev/null || :`;
+
+async function findProcessLimit(host: RuntimeHost, directory: string): Promise<void> {
+  const unshare = findProgram('unshare');
+  const candidates = host.bubblewrap ? [null] : unshare === null ? [] : [[unshare, '--user', '--map-current-user']];
+  for (const userNamespace of candidates) {
+    if ((await tryInSandbox({ ...host, userNamespace }, directory, COUNTS_ALONE)) !== 'one') continue;
+    host.processLimit = 'unit';
+    host.userNamespace = userNamespace;
   }
 }
 

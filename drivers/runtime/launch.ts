@@ -10,7 +10,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { DriverError } from '../driver';
 import type { UnitSpec } from '../runtime';
-import { procsFiles, memoryEventsFile } from './cgroup';
+import { memoryEventsFile, ownProcesses, procsFiles } from './cgroup';
 import type { RuntimeHost } from './host_probe';
 import type { Unit } from './run_directory';
 import { cleanEnvironment, dropTo, sandboxed } from './sandbox';
@@ -134,14 +134,19 @@ function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: U
   ].join('\n');
 }
 
-// Without a control group. RLIMIT_NPROC counts all processes of a user: of all units of a tenant, or, without users to
-// give, of everything of ours. It keeps a fork bomb small until the monitor sees it. dash calls it -p, others -u.
+// Without a control group. RLIMIT_NPROC counts the processes of a unit alone where it has a user namespace, else all of
+// its user: of all units of a tenant, or, without users to give, everything of ours. dash calls it -p, others -u.
 function processLimit(host: RuntimeHost, spec: UnitSpec): string {
-  const limit = host.userOf(spec.tenant) === null ? ownProcessesMax : spec.limits.processes * sharedBy;
+  const limits = {
+    unit: spec.limits.processes + ownProcesses,
+    user: spec.limits.processes * unitsOfUser,
+    monitor: ownProcessesMax,
+  };
+  const limit = limits[host.processLimit];
   return `ulimit -u ${limit} 2>/dev/null || ulimit -p ${limit} 2>/dev/null || :`;
 }
 
-const sharedBy = 8;
+const unitsOfUser = 8;
 const ownProcessesMax = 4096;
 
 function quoted(text: string): string {

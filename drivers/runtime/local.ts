@@ -76,7 +76,12 @@ function fingerprintOf(host: RuntimeHost): Fingerprint {
   return {
     healthy: host.unsupportedReason === null,
     reason: host.unsupportedReason,
-    facts: { sandbox: host.bubblewrap === null ? 'none' : 'bubblewrap', limits, users: host.users },
+    facts: {
+      sandbox: host.bubblewrap === null ? 'none' : 'bubblewrap',
+      limits,
+      users: host.users,
+      process_limit: host.groups === null ? host.processLimit : 'unit',
+    },
   };
 }
 

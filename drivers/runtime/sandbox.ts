@@ -52,7 +52,8 @@ export function sandboxed(host: RuntimeHost, inside: Inside): string[] {
   requireTargets(inside);
   if (host.bubblewrap) return [host.bubblewrap, ...bubblewrapArguments(host, inside), '--', ...inside.command];
   const elsewhere = inside.mounts.filter(({ source, target }) => source !== target);
-  return elsewhere.length === 0 ? inside.command : [...inOwnMounts(host, elsewhere), ...inside.command];
+  if (elsewhere.length === 0) return [...(host.userNamespace ?? []), ...inside.command];
+  return [...inOwnMounts(host, elsewhere), ...inside.command];
 }
 
 /** Puts setpriv before a command: from root to the user, without capabilities, without a way back. */

@@ -121,11 +121,25 @@ async function copyFiles(host: RuntimeHost, draft: string, { directory, tenant }
   };
   const modern = process.platform === 'linux';
   await copy(modern ? ['-a', '--reflink=auto'] : ['-pPR']).catch((error: unknown) => {
+    if (!(error instanceof CommandFailed)) throw error;
+    requireReadable(error, from);
     // busybox knows no --reflink.
-    if (modern && error instanceof CommandFailed && /reflink|option/.test(error.stderr)) return copy(['-a']);
+    if (modern && /reflink|option/.test(error.stderr)) return copy(['-a']);
     throw error;
   });
   await chmod(files, 0o700);
+}
+
+// The same build would leave the same files: trying again is of no use.
+function requireReadable({ stderr }: CommandFailed, from: string): void {
+  if (!/Permission denied/i.test(stderr)) return;
+  const [, file = ''] = /'([^']+)'/.exec(stderr) ?? [];
+  const name = path.posix.relative(from, file);
+  throw new DriverError(
+    'invalid',
+    `The build left ${name && !name.startsWith('..') ? `\`${name}\`` : 'files'} without the permission to read. ` +
+      'Set the permissions in the build, for example with chmod -R u+rwX.',
+  );
 }
 
 const sourceInside = '/source';

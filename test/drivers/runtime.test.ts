@@ -75,6 +75,21 @@ describe.each(possible)('units in %s', (_name, variant) => {
     delete process.env.CONTROL_PLANE_SECRET;
   });
 
+  test('files that a build left unreadable are a reason for the customer, not another try', async () => {
+    const directory = path.join(trial.root, 'unreadable');
+    mkdirSync(path.join(directory, 'dist/private'), { recursive: true });
+    // Given to the tenant by its build.
+    const build = trial.spec('dep_unreadable.build', 'chmod 000 dist/private', { kind: 'task', directory });
+    expect((await trial.run(build)).code).toBe(0);
+    await expect(trial.start(trial.spec('ins_unreadable', 'true', { directory }))).rejects.toMatchObject({
+      reason: 'invalid',
+      message:
+        'The build left `dist/private` without the permission to read. ' +
+        'Set the permissions in the build, for example with chmod -R u+rwX.',
+    });
+    await trial.runtime.destroy('ins_unreadable', ctx());
+  });
+
   test('variables are in no argument list', async () => {
     const handle = await trial.start(
       trial.spec('ins_argv', 'echo started; sleep 60', { env: { PASSWORD: 'correct-horse-battery' } }),

@@ -134,18 +134,17 @@ test('a program that empties its own log goes on being read', async () => {
   await stop('ins_emptied');
 });
 
-test('/dev/stdout can be opened anew, the run directory cannot be changed', async () => {
-  await trial.run(
-    trial.spec(
-      'ins_reopen',
-      'echo through > /dev/stdout; rm -f ../exit ../unit.json ../handle; echo x > ../exit; ls .. | wc -l',
-    ),
-  );
-  expect((await trial.lines('ins_reopen'))[0]).toBe('through');
-  if (process.getuid?.() === 0)
-    expect(JSON.parse(readFileSync(path.join(trial.options.directory, 'ins_reopen/unit.json'), 'utf8'))).toMatchObject({
-      id: 'ins_reopen',
-    });
+test('/dev/stdout can be opened anew', async () => {
+  await trial.run(trial.spec('ins_reopen', 'echo through > /dev/stdout'));
+  expect(await trial.lines('ins_reopen')).toEqual(['through']);
+});
+
+// Without a sandbox, a unit of our own user may change all that is ours: docs/SECURITY.md.
+(process.getuid?.() === 0 ? test : test.skip)('a unit of another user cannot change its run directory', async () => {
+  await trial.run(trial.spec('ins_changing', 'rm -f ../exit ../unit.json ../handle; echo x > ../exit; ls .. | wc -l'));
+  expect(JSON.parse(readFileSync(path.join(trial.options.directory, 'ins_changing/unit.json'), 'utf8'))).toMatchObject({
+    id: 'ins_changing',
+  });
 });
 
 test('the log of what never was is empty, trimming it is nothing', async () => {
