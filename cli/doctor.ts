@@ -3,7 +3,9 @@ import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:f
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { loadConfig, type Config } from '../core/config';
+import type { HostFacts } from '../core/host_facts';
 import { loadKeyRing } from '../core/secrets';
+import { installCommand, missingPrograms } from '../core/missing_programs';
 import { StartupError } from '../core/startup_error';
 import { dnsQuestions } from '../drivers/dns';
 import { hostFacts } from '../drivers/host';
@@ -149,12 +151,25 @@ async function host({ dataDir }: Config): Promise<Finding[]> {
     },
     { check: 'engines', status: engines.length ? 'ok' : 'warning', detail: engines.join(', ') || 'none found' },
     { check: 'programs', status: 'ok', detail: programs.join(', ') || 'none found' },
+    ...missing(facts),
     {
       check: 'image builders',
       status: 'ok',
       detail: facts.oci_builders.join(', ') || 'none found: Dockerfiles cannot be built',
     },
   ];
+}
+
+/** One line for each missing program, and one that installs all of them. */
+function missing(facts: HostFacts): Finding[] {
+  const programs = missingPrograms(facts);
+  const command = installCommand(programs);
+  const findings = programs.map(({ name, consequence }): Finding => ({
+    check: 'missing program',
+    status: 'warning',
+    detail: `${name}: ${consequence}`,
+  }));
+  return command ? [...findings, { check: 'install', status: 'warning', detail: command }] : [];
 }
 
 function gigabytes(bytes: number): string {

@@ -2,7 +2,9 @@
 import { rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeDirectory } from '../core/directory';
+import type { HostFacts } from '../core/host_facts';
 import { mintId } from '../core/ids';
+import { installCommand, missingPrograms } from '../core/missing_programs';
 import { scopes } from '../core/scopes';
 import { StartupError } from '../core/startup_error';
 import { mintToken } from '../core/tokens';
@@ -62,22 +64,41 @@ async function create(session: Session, email: string, region: string): Promise<
   return { key: token, project_id: project };
 }
 
-/** What the operator sees once, ready to paste. */
-export function firstBootText({ key, project_id, base_url }: FirstKey): string {
+/** What the operator sees once, ready to paste: the last lines of the first start. */
+export function firstBootText({ key, project_id, base_url }: FirstKey, facts: HostFacts): string {
+  const headers = `-H 'Authorization: Bearer ${key}' -H 'X-Svc-Project: ${project_id}'`;
+  const json = `-H 'Content-Type: application/json'`;
+  const application = '{"name": "hello", "preset": "node-web"}';
   return [
+    ...missingText(facts),
     '',
-    'Welcome. This is shown once; it is also in first-key.json in the data directory.',
+    'Welcome. The key is shown only once. It is also in first-key.json in the data directory.',
     '',
     `  key      ${key}`,
     `  project  ${project_id}`,
     `  address  ${base_url}`,
     '',
-    'Try it:',
+    'Deploy an application from a preset. The last response contains its host name:',
     '',
-    `  curl ${base_url}/v2/me -H 'Authorization: Bearer ${key}'`,
-    `  curl ${base_url}/v2/volumes -H 'Authorization: Bearer ${key}' -H 'X-Svc-Project: ${project_id}'`,
+    `  curl ${base_url}/v2/me ${headers}`,
+    `  ID=$(curl -sS ${base_url}/v2/applications ${headers} ${json} -d '${application}' | grep -o 'app_[0-9a-z]*' | head -1)`,
+    `  curl ${base_url}/v2/applications/$ID/deployments ${headers} ${json} -H 'Prefer: wait=60' -d '{}'`,
+    `  curl ${base_url}/v2/applications/$ID ${headers}`,
     '',
     `Console: ${base_url}/v2/docs   GraphQL: ${base_url}/graphql`,
     '',
   ].join('\n');
+}
+
+function missingText(facts: HostFacts): string[] {
+  const missing = missingPrograms(facts);
+  if (!missing.length) return [];
+  return [
+    '',
+    'Not installed on this host:',
+    '',
+    ...missing.map(({ name, consequence }) => `  ${name.padEnd(12)} ${consequence}`),
+    '',
+    `  ${installCommand(missing)}`,
+  ];
 }

@@ -16,7 +16,10 @@ runProgram('npm start', async (platform) => {
   const service = await start(platform);
   const { firstBoot, firstBootText } = load('./first_boot') as typeof OfFirstBoot;
   const first = await firstBoot(platform);
-  if (first) process.stdout.write(firstBootText(first));
+  const welcome = first && firstBootText(first, await platform.facts());
   platform.log.info({ address: service.config.baseUrl, admin_port: service.adminPort }, 'ready');
+  platform.log.flush();
+  // Behind the lines of the log, where it stays in sight.
+  if (welcome) process.stdout.write(welcome);
   return service;
 });

@@ -176,8 +176,10 @@ function restParts(
 }
 
 /** What is noted of each finished request: a line, the metrics, and refusals for the activity log. */
-function requestLogger({ log, refusals }: Platform, metrics: Metrics): (entry: RestEntry) => void {
-  const line = plainLines(log, 'request');
+function requestLogger({ log, refusals, config }: Platform, metrics: Metrics): (entry: RestEntry) => void {
+  // On a terminal, people read: a line for each request waits for LOG_LEVEL=debug.
+  const isQuiet = process.stdout.isTTY && config.logLevel === 'info';
+  const line = isQuiet ? () => {} : plainLines(log, 'request');
   return ({ request, started, operation, status, identity, project, request_id, code, cause }) => {
     const ms = Math.round((performance.now() - started) * 100) / 100;
     metrics.observe(operation, status, ms / 1000);

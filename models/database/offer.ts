@@ -10,12 +10,14 @@ import {
 import type { EngineFeature } from '../../core/catalog_rows';
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
+import { engineNotInstalled } from '../../core/missing_programs';
 
 /** @throws reference_not_found */
 export async function requireEngine(ctx: Context, id: string): Promise<DatabaseEngineRow> {
   const found = databaseEngines(await ctx.catalogs.facts()).find((engine) => engine.id === id);
-  if (!found) throw problem('reference_not_found', 'engine names no engine of this platform.', { field: 'engine' });
-  return found;
+  if (found) return found;
+  const reason = engineNotInstalled(id) ?? 'The engine does not exist. GET /v2/databases/engines lists the engines.';
+  throw problem('reference_not_found', reason, { field: 'engine' });
 }
 
 /** The version, without one the engine's default. @throws engine_version_unsupported */
