@@ -51,10 +51,14 @@ export const MIGRATIONS = path.resolve(__dirname, '../migrations');
  * @throws StartupError with one line: unreachable database, newer schema, unwritable directory, ...
  */
 export async function openPlatform(config: Config, log: Logger = createLog(config.logLevel)): Promise<Platform> {
+  log.info(config.databaseUrl ? 'connecting to the database' : 'starting the embedded database');
   const engine = config.databaseUrl
     ? { url: config.databaseUrl, close: async () => {} }
     : await openEmbeddedDatabase(config, log);
-  return onEngine(config, log, engine, () => migrateDatabase(engine.url));
+  return onEngine(config, log, engine, () => {
+    log.info('applying migrations');
+    return migrateDatabase(engine.url);
+  });
 }
 
 function openEmbeddedDatabase(config: Config, log: Logger): Promise<Engine> {

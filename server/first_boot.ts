@@ -19,7 +19,8 @@ export interface FirstKey {
 }
 
 /**
- * Creates them unless there is an account already; replicas that start together agree on one. Null where it was not the first start.
+ * Creates them unless there is an account already; replicas that start together agree on one. Null where it was not the
+ * first start.
  * @throws StartupError where first-key.json can't be written; then nothing was created
  */
 export async function firstBoot({ database, config }: Pick<Platform, 'database' | 'config'>): Promise<FirstKey | null> {
@@ -68,6 +69,7 @@ async function create(session: Session, email: string, region: string): Promise<
 export function firstBootText({ key, project_id, base_url }: FirstKey, facts: HostFacts): string {
   const headers = `-H 'Authorization: Bearer ${key}' -H 'X-Svc-Project: ${project_id}'`;
   const json = `-H 'Content-Type: application/json'`;
+  const firstId = `grep -o 'app_[0-9a-z]*' | head -1`;
   const application = '{"name": "hello", "preset": "node-web"}';
   return [
     ...missingText(facts),
@@ -81,7 +83,7 @@ export function firstBootText({ key, project_id, base_url }: FirstKey, facts: Ho
     'Deploy an application from a preset. The last response contains its host name:',
     '',
     `  curl ${base_url}/v2/me ${headers}`,
-    `  ID=$(curl -sS ${base_url}/v2/applications ${headers} ${json} -d '${application}' | grep -o 'app_[0-9a-z]*' | head -1)`,
+    `  ID=$(curl -sS ${base_url}/v2/applications ${headers} ${json} -d '${application}' | ${firstId})`,
     `  curl ${base_url}/v2/applications/$ID/deployments ${headers} ${json} -H 'Prefer: wait=60' -d '{}'`,
     `  curl ${base_url}/v2/applications/$ID ${headers}`,
     '',

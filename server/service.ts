@@ -1,5 +1,5 @@
-// The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts. Where several
-// processes serve the API (cluster.ts), each of them is the part that openWeb opens.
+// The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts. Where
+// several processes serve the API (cluster.ts), each of them is the part that openWeb opens.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
@@ -63,7 +63,9 @@ export async function closable<Parts>(
 }
 
 async function open(platform: Platform, opened: Opened): Promise<Omit<Service, 'close'>> {
-  // First, since it has the processor to itself for a while: answers of the database that come meanwhile would be too late.
+  // First, since it has the processor to itself for a while: answers of the database that come meanwhile would be too
+  // late.
+  platform.log.info('preparing the API');
   const built = await buildFaces();
   await openWorker(platform, opened);
   const metrics = openMetrics();
@@ -86,7 +88,10 @@ export interface Built {
   handlers: RestParts['handlers'];
 }
 
-/** What the faces serve, made of the schema: the same for all that a process opens. @throws Error for a contradiction in it */
+/**
+ * What the faces serve, made of the schema: the same for all that a process opens. @throws Error for a contradiction in
+ * it
+ */
 export const buildFaces = memoize(async (): Promise<Built> => {
   const core = buildCore();
   return { core, handlers: await buildFacade(core.schema, core.table) };

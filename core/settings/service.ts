@@ -72,7 +72,7 @@ export const serviceSettings = {
   }),
   LOG_LEVEL: oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
     default: 'info',
-    description: 'Lowest level that is logged.',
+    description: 'Lowest level that is logged. On a terminal, requests are logged at debug.',
   }),
   WEB_CONCURRENCY: processCount({
     default: '1',

@@ -1,4 +1,4 @@
-// Key and project start as the console at /v2/docs knows them; the headers editor changes and keeps them.
+// Key and project are those of the console at /v2/docs until the headers editor names others.
 'use strict';
 
 const QUERY = `# Key and project go into the Headers editor below.
@@ -11,12 +11,12 @@ const QUERY = `# Key and project go into the Headers editor below.
 }
 `;
 
-const known = JSON.parse(localStorage.getItem('platform-api-console') || '{}');
-const headers = { Authorization: `Bearer ${known.key || ''}`, 'X-Svc-Project': known.project || '' };
+const { Authorization = 'Bearer ', 'X-Svc-Project': project = '' } = knownHeaders();
+const headers = { Authorization, 'X-Svc-Project': project };
 
 ReactDOM.createRoot(document.getElementById('graphiql')).render(
   React.createElement(GraphiQL, {
-    fetcher: GraphiQL.createFetcher({ url: location.pathname, fetch: withoutEmptyHeaders }),
+    fetcher: GraphiQL.createFetcher({ url: location.pathname, fetch: withKnownHeaders }),
     defaultQuery: QUERY,
     defaultHeaders: JSON.stringify(headers, null, 2),
     defaultEditorToolsVisibility: 'headers',
@@ -25,8 +25,17 @@ ReactDOM.createRoot(document.getElementById('graphiql')).render(
   }),
 );
 
-// A header that nobody filled in yet is no wrong key: the schema can be read without one.
-function withoutEmptyHeaders(url, options) {
+// What the console at /v2/docs keeps in this browser, read again for each request: it may have been entered since.
+function knownHeaders() {
+  const known = JSON.parse(localStorage.getItem('platform-api-console') || '{}');
+  return {
+    ...(known.key && { Authorization: `Bearer ${known.key}` }),
+    ...(known.project && { 'X-Svc-Project': known.project }),
+  };
+}
+
+// A header that is empty in the editor is that of the console. Without a key the schema can still be read.
+function withKnownHeaders(url, options) {
   const filled = Object.entries(options.headers).filter(([, value]) => !/^(?:Bearer)?\s*$/i.test(value));
-  return fetch(url, { ...options, headers: Object.fromEntries(filled) });
+  return fetch(url, { ...options, headers: { ...knownHeaders(), ...Object.fromEntries(filled) } });
 }
