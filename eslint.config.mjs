@@ -1,7 +1,19 @@
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', '.cache/', 'node_modules/', 'tools/', 'schema/types.ts', 'data/', '**/*.js', '**/*.mjs'] },
+  {
+    ignores: [
+      'dist/',
+      '.cache/',
+      'node_modules/',
+      'tools/',
+      'schema/types.ts',
+      'data/',
+      'test/starters/*/',
+      '**/*.js',
+      '**/*.mjs',
+    ],
+  },
   ...tseslint.configs.recommended,
   {
     files: ['**/*.ts'],

@@ -7,7 +7,7 @@ module.exports = {
   runtime: '<rootDir>/test/support/node_runtime.js',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   // A run of their own, by jest.engines.config.js.
-  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/engines/'],
+  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/engines/', '<rootDir>/test/starters/'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   transform: {
     '^.+\\.ts$': [
@@ -15,7 +15,12 @@ module.exports = {
       { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } },
     ],
   },
-  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/tools/', '<rootDir>/.cache/'],
+  modulePathIgnorePatterns: [
+    '<rootDir>/dist/',
+    '<rootDir>/tools/',
+    '<rootDir>/.cache/',
+    '<rootDir>/test/starters/[^/]+/',
+  ],
   reporters: ['default', '<rootDir>/test/support/reporter.js'],
   testTimeout: 60000,
   // More than the cores of a small machine: many tests wait for processes.

@@ -2,7 +2,7 @@
 import { getDirective } from '@graphql-tools/utils';
 import type { GraphQLArgument, GraphQLField, GraphQLInputField, GraphQLNamedType, GraphQLSchema } from 'graphql';
 import type { FieldError } from '../core/errors';
-import { formats, type FormatName } from '../core/formats';
+import { formats, type FormatName, formatMistake } from '../core/formats';
 
 export interface Spec {
   min?: number;
@@ -66,7 +66,7 @@ export function stringCheck(spec: Spec): Check {
     if (!text.isWellFormed()) return report('invalid_format', 'must not contain half a surrogate pair');
     const normal = format ? format(text) : { value: text };
     if (!checkLength(normal?.value ?? text.trim(), bounds, report)) return value;
-    if (!normal) return report('invalid_format', `is not a valid ${spec.format?.replaceAll('_', ' ')}`);
+    if (!normal) return report('invalid_format', formatMistake(spec.format ?? '', text));
     if (spec.sorts && !spec.sorts.includes(normal.value.replace(/^-/, '')))
       report('not_in_enum', `must be one of ${spec.sorts.join(', ')}, with - in front for descending`);
     if (pattern && !pattern.test(normal.value)) report('invalid_format', `must match ${spec.pattern}`);

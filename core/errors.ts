@@ -39,6 +39,9 @@ export type Members = Record<string, unknown> & { [name in StandardMember]?: nev
 export class Problem extends Error {
   readonly status: number;
 
+  /** Whether the same request can succeed later: that of the code, unless the cause says more. */
+  retryable: boolean;
+
   constructor(
     readonly code: ErrorCode,
     readonly detail: string,
@@ -48,6 +51,7 @@ export class Problem extends Error {
     super(detail);
     this.name = 'Problem';
     this.status = errors[code].status;
+    this.retryable = errors[code].retryable;
   }
 }
 
@@ -104,7 +108,7 @@ export function toDocument(
   p: Problem,
   about: { base_url: string; request_id: string; instance: string },
 ): ProblemDocument {
-  const { title, status, retryable }: ErrorEntry = errors[p.code];
+  const { title, status }: ErrorEntry = errors[p.code];
   const standard = {
     type: `${about.base_url}/v2/errors/${p.code}`,
     title,
@@ -113,7 +117,7 @@ export function toDocument(
     instance: about.instance,
     code: p.code,
     request_id: about.request_id,
-    retryable,
+    retryable: p.retryable,
   };
   // Twice: first for the order of the members, last so that no extra member replaces a standard one.
   return { ...standard, ...p.members, ...standard };

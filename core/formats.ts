@@ -3,7 +3,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
-import { gitUrl, httpUrl, httpsUrl, ociReference } from './reference_formats';
+import { gitUrl, hasGitCredential, httpUrl, httpsUrl, ociReference } from './reference_formats';
 
 export type Format = (text: string) => { value: string } | null;
 
@@ -38,6 +38,13 @@ export type FormatName = keyof typeof formats;
 
 export function isFormat(name: string): name is FormatName {
   return Object.hasOwn(formats, name);
+}
+
+/** What is wrong with a text that is not of the format. Never the text itself: it may hold a password. */
+export function formatMistake(format: string, text: string): string {
+  if (format === 'git_url' && hasGitCredential(text))
+    return 'contains a credential. Remove the user name and the password or token before the host: everybody who may read the application would see them';
+  return `is not a valid ${format.replaceAll('_', ' ')}`;
 }
 
 function safe(normal: (text: string) => string | null): Format {

@@ -25,6 +25,11 @@ export function gitUrl(text: string): string | null {
   return /^[A-Za-z0-9_][\w.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:(?![-:])[^\s:]+$/.test(text) ? text : null;
 }
 
+/** A user name or password in an address over http; over ssh only a password, since the user name is part of the address. */
+export function hasGitCredential(text: string): boolean {
+  return /^https?:\/\/[^/?#]*@/i.test(text) || /^ssh:\/\/[^/?#@]*:[^/?#]*@/i.test(text);
+}
+
 /**
  * The grammar of distribution (reference.Reference): `[host[:port]/]path[:tag][@digest]`.
  * @see https://github.com/distribution/reference

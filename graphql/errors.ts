@@ -71,6 +71,7 @@ export function formatAndLogError({ log }: Platform, error: unknown): GraphQLFor
 }
 
 export function extensionsOf(failure: Problem): Record<string, unknown> {
-  const { title, retryable } = errors[failure.code];
+  const { title } = errors[failure.code];
+  const { retryable } = failure;
   return { ...failure.members, code: failure.code, status: failure.status, title, retryable };
 }

@@ -155,7 +155,7 @@ describe('create', () => {
         502,
         'provider_error',
       );
-      expect([detail, retryable]).toEqual([expect.stringMatching(/^[A-Z].*\.$/), true]);
+      expect([detail, retryable]).toEqual([expect.stringMatching(/^[A-Z].*\.$/), address.includes(':9/')]);
     }
     git.intercept = () => ({ status: 401 });
     await expectProblem(deploy(), 502, 'provider_error');

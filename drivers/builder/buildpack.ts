@@ -147,7 +147,7 @@ function pruneStep(command: string, commands: string[]): Step {
   const check = readFileSync(path.join(__dirname, 'development_check.js'), 'utf8').trimEnd();
   return {
     name: 'Remove development packages',
-    command: `node - ${quoted(JSON.stringify(commands))} <<'END_OF_CHECK' || exit 0\n${check}\nEND_OF_CHECK\n${command} || echo 'The development packages could not be removed, so they stay.'`,
+    command: `node --input-type=commonjs - ${quoted(JSON.stringify(commands))} <<'END_OF_CHECK' || exit 0\n${check}\nEND_OF_CHECK\n${command} || echo 'The development packages could not be removed, so they stay.'`,
   };
 }
 

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DetectLanguage, LanguagePlan, Step } from './language_plan';
 
-const serverFile = '.platform/static_server.js';
+// `.cjs`: the package.json around it may say that its files are modules.
+const serverFile = '.platform/static_server.cjs';
 
 export const detectStaticSite: DetectLanguage = async (files) => {
   const found = (await files.has('index.html')) ? '.' : (await files.has('public/index.html')) ? 'public' : null;

@@ -90,9 +90,10 @@ function bubblewrapArguments(host: RuntimeHost, inside: Inside): string[] {
   return [
     ...namespaceArguments(host),
     ...systemArguments(inside),
-    ...[...host.toolchains, ...readable].flatMap((directory) => readOnly(directory)),
     ...scratchArguments(inside),
     ...['--bind', files, '/app'],
+    // After /tmp, which would cover those that lie below it.
+    ...[...host.toolchains, ...readable].flatMap((directory) => readOnly(directory)),
     ...mounts.flatMap(({ source, target }) => [...passable(target), '--bind', source, target]),
     // Last: root of the sandbox is memory, and not limited where there are no control groups.
     ...['--remount-ro', '/'],

@@ -110,12 +110,14 @@ async function download(store: Store, tool: Tool, ctx: DriverContext): Promise<v
     const prefix = path.join(staging, 'prefix');
     await mkdir(prefix, { mode: 0o755 });
     const spec = `${tool.package}@${tool.version}`;
+    // npm would not install an npm for another Node.js than its own.
+    const force = tool.name === 'npm' ? ['--force'] : [];
     await npm(
-      ['install', '--global', '--prefix', prefix, '--ignore-scripts', '--omit=dev', spec],
+      ['install', '--global', '--prefix', prefix, '--ignore-scripts', '--omit=dev', ...force, spec],
       staging,
       inner,
     ).catch((error: unknown) => {
-      throw error instanceof NpmFailed ? downloadError(tool, error) : error;
+      throw error instanceof NpmFailed ? Object.assign(downloadError(tool, error), { cause: error }) : error;
     });
     await linkProgram(prefix, tool);
     await requireWorking(prefix, tool, store);

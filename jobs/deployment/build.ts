@@ -29,6 +29,10 @@ const PROCESSES_MAX = 1024;
 export async function buildDeployment(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   requireTimeLeft(row, ctx);
   if (!row.observed?.fetched || !row.plan) return prepare(row, ctx);
+  if (!row.observed.equipped) {
+    await ensureTools(row, row.plan, ctx);
+    return progressing(0, { observed: { ...row.observed, equipped: true } });
+  }
   if (!row.observed.built && row.plan.steps.length) {
     if ((await runTask(row, buildTask(row, row.plan, ctx), ctx)) === 'running') return progressing(POLL_MS);
     // Before the unit goes, which is the only other trace of a finished build.
@@ -51,7 +55,6 @@ async function prepare(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
   requireCommands(plan, planning);
   await appendDeploymentLog(row, ctx, 'build', `-----> ${plan.summary}`);
-  await ensureTools(row, plan, ctx);
   return progressing(0, { ...commit, plan, observed: { fetched: true } });
 }
 

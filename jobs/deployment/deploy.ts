@@ -17,13 +17,12 @@ import { LeaseLost, progressing, settled, type JobContext, type Outcome } from '
 import { publishRoutesBeforeCommit, publishRoutes } from '../application/reconcile_stack';
 import { requireMounts } from '../instance/mounts';
 import { DeploymentFailure, artifactDirectory, appendDeploymentLog, requireTimeLeft, type DeploymentRow } from './row';
+import { requireHealthy, warnOfWaiting } from './unhealthy';
 import { removeTask, runTask, type Task } from './task';
 
 const POLL_MS = 500;
 /** Instances tell when they have changed; this is in case nobody heard it. */
 const RECHECK_MS = 1_000;
-/** An instance that has ended this often is not going to stay. */
-const EXITS_MAX = 2;
 
 export async function deployRelease(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   requireTimeLeft(row, ctx);
@@ -34,8 +33,11 @@ export async function deployRelease(row: DeploymentRow, ctx: JobContext): Promis
     ({ release_id, status }) => release_id === row.release_id && status !== 'stopping',
   );
   if (await addMissingInstances(row, desired, candidates, ctx)) return progressing(RECHECK_MS);
-  requireHealthy(candidates);
-  if (candidates.some(({ status }) => status !== 'running')) return progressing(RECHECK_MS);
+  await requireHealthy(row, candidates, ctx);
+  if (candidates.some(({ status }) => status !== 'running')) {
+    const observed = await warnOfWaiting(row, candidates, ctx);
+    return progressing(RECHECK_MS, observed === null ? {} : { observed });
+  }
   return activateRelease(row, row.release_id, ctx);
 }
 
@@ -105,16 +107,6 @@ async function addMissingInstances(
     added += Math.max(0, missing);
   }
   return added > 0;
-}
-
-function requireHealthy(candidates: PresentInstance[]): void {
-  const lost = candidates.find(
-    ({ status, exits, observed }) => status === 'crashed' || exits >= EXITS_MAX || observed?.fault !== undefined,
-  );
-  if (!lost) return;
-  throw new DeploymentFailure(
-    `The new version does not stay up, so the previous version stays in service. Process type ${lost.process_type}: ${lost.status_reason ?? 'It stops again and again.'}`,
-  );
 }
 
 async function activateRelease(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {

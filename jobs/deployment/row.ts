@@ -36,6 +36,10 @@ export type StoredPlan = BuildPlan & { root_directory?: string };
 
 export interface Progress {
   fetched?: boolean;
+  /** The programs of the plan are on this host. */
+  equipped?: boolean;
+  /** What was told of instances that are not healthy yet. */
+  warning?: string;
   built?: boolean;
   releasing?: boolean;
   released?: boolean;

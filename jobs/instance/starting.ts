@@ -24,6 +24,8 @@ const PORT_ATTEMPTS = 5;
 const PROCESSES_MAX = 512;
 const OUTPUT_BYTES = 16 * 2 ** 20;
 const UNIQUE = '23505';
+/** Another port first may be that of a debugger or of metrics. */
+const EARLY_MS = 3_000;
 
 /** There is no unit: the next one is started when its time has come. */
 export async function startInstance(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<Outcome> {
@@ -60,8 +62,19 @@ export async function checkStarting(
   const fault = await healthFault(row, launch, handle, ctx);
   if (fault === null) return becomeRunning(row, launch, ctx);
   const allowed = allowedSeconds(launch);
-  if (upMs < allowed * 1000) return progressing(upMs < FREQUENT_CHECKS_MS ? CHECK_MS.first : CHECK_MS.later);
+  if (upMs < allowed * 1000) {
+    const nextMs = upMs < FREQUENT_CHECKS_MS ? CHECK_MS.first : CHECK_MS.later;
+    if (fault.early === undefined || upMs < EARLY_MS || row.status_reason === fault.early) return progressing(nextMs);
+    await appendInstanceLog(row, ctx, fault.early, 'warning');
+    return progressing(nextMs, { status_reason: fault.early });
+  }
   return restartAfterEnd(row, launch, handle, { reason: `The app ${fault.after(allowed)}`, fault: 'health' }, ctx);
+}
+
+interface HealthFault {
+  /** What the user can mend at once, while the instance still has time. */
+  early?: string;
+  after(seconds: number): string;
 }
 
 /** null when it is healthy. */
@@ -70,7 +83,7 @@ async function healthFault(
   { settings, hostname }: Launch,
   handle: Handle,
   ctx: JobContext,
-): Promise<{ after(seconds: number): string } | null> {
+): Promise<HealthFault | null> {
   const port = row.port ?? 0;
   const { runtime } = requireHost(ctx);
   const failure = await probeHealth(settings.health_check, port, hostname, ctx.signal);
@@ -81,10 +94,16 @@ async function healthFault(
   if (failure !== CONNECTION_REFUSED && !foreign)
     return { after: (seconds) => `did not become healthy within ${seconds} seconds: it ${failure}.` };
   const elsewhere = (ports ?? []).filter((one) => one !== port);
-  const where = elsewhere.length
-    ? `; it listens on ${elsewhere.join(', ')}. Use the PORT variable.`
-    : '. Listen on the port that the PORT variable names.';
-  return { after: (seconds) => `did not listen on PORT ${port} within ${seconds} seconds${where}` };
+  if (elsewhere.length === 0)
+    return {
+      after: (seconds) =>
+        `did not listen on PORT ${port} within ${seconds} seconds. Listen on the port that the PORT variable names.`,
+    };
+  const where = `listens on ${elsewhere.join(', ')}. Use the PORT variable.`;
+  return {
+    early: `The app does not listen on PORT ${port} yet; it ${where}`,
+    after: (seconds) => `did not listen on PORT ${port} within ${seconds} seconds; it ${where}`,
+  };
 }
 
 function allowedSeconds({ settings }: Launch): number {

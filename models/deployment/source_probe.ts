@@ -1,6 +1,6 @@
 // What a request for a deployment means: the source allows it, and the remote has it.
 import type { Context, SourceResult } from '../../core/context';
-import { problem, validationFailed, type FieldError } from '../../core/errors';
+import { problem, validationFailed, type FieldError, type Problem } from '../../core/errors';
 import type { CreateDeploymentInput } from '../../schema/types';
 import { Application } from '../application';
 import type { Source } from '../application/source';
@@ -49,7 +49,14 @@ export function requireCommit(
   if (answer.found) return answer;
   const field = failedField(answer.failure, input);
   if (field) throw problem('reference_not_found', answer.message, { field });
-  throw problem('provider_error', answer.message);
+  throw sourceProblem(answer);
+}
+
+/** Only what did not answer is worth another try with the same request. */
+export function sourceProblem({ failure, message }: Extract<SourceResult, { found: false }>): Problem {
+  const found = problem('provider_error', message);
+  found.retryable = failure === 'unreachable';
+  return found;
 }
 
 type Failure = Extract<SourceResult, { found: false }>['failure'];

@@ -2,6 +2,7 @@
 import type { SourceResult, SourceRef } from '../../core/context';
 import { problem } from '../../core/errors';
 import type { Source } from '../application/source';
+import { sourceProblem } from '../deployment/source_probe';
 
 /** The source as it was when the remote was asked, which ref it was asked for, and what it said. */
 export interface ProbedHead {
@@ -35,7 +36,7 @@ export function requireHead(
     );
   const { source, branch, answer } = found;
   if (answer.found) return { source, branch, sha: answer.sha };
-  if (!isUnknown(answer)) throw problem('provider_error', answer.message);
+  if (!isUnknown(answer)) throw sourceProblem(answer);
   if (pullRequest === null) throw problem('reference_not_found', answer.message, { field: 'branch' });
   throw problem(
     'reference_not_found',

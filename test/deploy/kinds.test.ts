@@ -126,6 +126,12 @@ test('what can not work ends with a reason that says why, and leaves nothing run
   expect(release).toContain('The release command failed with exit code 4.');
   expect(unknown).toMatch(/\w/);
   expect((await all[0]!.log(ends[0].id)).join('\n')).toContain('about to fail');
+  expect((await all[3]!.log(ends[3].id)).join('\n')).toMatch(
+    /The app does not listen on PORT \d+ yet; it listens on 18231\. Use the PORT variable\./,
+  );
+  expect((await all[1]!.log(ends[1].id)).join('\n')).toMatch(
+    /-----> Last output of the process type web\n(goodbye\n)+The new version does not stay up/,
+  );
   for (const application of all) {
     await eventually(`${application.name} is new again`, async () => (await application.get()).status === 'new');
     await eventually('no instances', async () => (await application.get('/instances')).data.length === 0);

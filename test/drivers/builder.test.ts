@@ -56,10 +56,10 @@ describe('others', () => {
     expect(await detect({ 'index.html': '' })).toMatchObject({
       kind: 'static',
       summary: 'Static site',
-      processes: { web: 'node .platform/static_server.js .' },
+      processes: { web: 'node .platform/static_server.cjs .' },
     });
     expect(await detect({ 'public/index.html': '' })).toMatchObject({
-      processes: { web: 'node .platform/static_server.js public' },
+      processes: { web: 'node .platform/static_server.cjs public' },
     });
     expect(await detect({ 'index.html': '', 'go.mod': 'module x' }, {}, without('go'))).toMatchObject({
       kind: 'static',
@@ -125,7 +125,7 @@ describe('others', () => {
     });
     const site = await detect({ 'config.toml': '' }, { build_command });
     expect(site.steps.map(({ name }) => name)).toEqual(['Build command', 'Web server for files']);
-    expect(site.processes.web).toMatch(/static_server\.js dist build out public _site \.$/);
+    expect(site.processes.web).toMatch(/static_server\.cjs dist build out public _site \.$/);
   });
 
   test('a Dockerfile, honestly', async () => {

@@ -95,7 +95,7 @@ describe('the server of sites', () => {
     '/passwd.txt',
     '/.env',
     '/.git/config',
-    '/.platform/static_server.js',
+    '/.platform/static_server.cjs',
     '/docs/.hidden',
     '/%2eenv',
     '/nowhere',

@@ -28,7 +28,8 @@ export function isForeign(file: string): boolean {
     file === 'schema/types.ts' ||
     /\.min\.(js|css)$/.test(file) ||
     file.endsWith('package-lock.json') ||
-    file.startsWith('test/golden/')
+    file.startsWith('test/golden/') ||
+    /^test\/starters\/[^/]+\//.test(file)
   );
 }
 

@@ -1,0 +1,52 @@
+// What the log of a deployment says of instances that do not come up.
+import { findLastOutput } from '../../models/log_line/last_output';
+import { appendLogLines } from '../../models/log_line';
+import type { PresentInstance } from '../../models/stack';
+import type { JobContext } from '../job';
+import { appendDeploymentLog, DeploymentFailure, type DeploymentRow, type Progress } from './row';
+
+/** An instance that has ended this often is not going to stay. */
+const EXITS_MAX = 2;
+const LINES_MAX = 20;
+
+/** @throws DeploymentFailure where one of the instances is not going to serve; its last output is in the log then */
+export async function requireHealthy(
+  row: DeploymentRow,
+  candidates: PresentInstance[],
+  ctx: JobContext,
+): Promise<void> {
+  const lost = candidates.find(
+    ({ status, exits, observed }) => status === 'crashed' || exits >= EXITS_MAX || observed?.fault !== undefined,
+  );
+  if (!lost) return;
+  await copyLastOutput(row, lost, ctx);
+  const reason = lost.status_reason ?? 'It stops again and again.';
+  throw new DeploymentFailure(
+    `The new version does not stay up, so the previous version stays in service. Process type ${lost.process_type}: ${reason}`,
+  );
+}
+
+/** Tells once what an instance that is not healthy yet could do about it: it may have a minute to go. */
+export async function warnOfWaiting(
+  row: DeploymentRow,
+  candidates: PresentInstance[],
+  ctx: JobContext,
+): Promise<Progress | null> {
+  const waiting = candidates.find(({ status, status_reason }) => status === 'starting' && status_reason !== null);
+  const reason = waiting?.status_reason ?? null;
+  if (waiting === undefined || reason === null || row.observed?.warning === reason) return null;
+  await appendDeploymentLog(row, ctx, 'deploy', `Process type ${waiting.process_type}: ${reason}`, 'warning');
+  return { ...row.observed, warning: reason };
+}
+
+async function copyLastOutput(row: DeploymentRow, lost: PresentInstance, ctx: JobContext): Promise<void> {
+  const { project_id, application_id, preview_id } = row;
+  const lines = await findLastOutput(ctx.sql, preview_id ?? application_id, lost.id, LINES_MAX);
+  if (lines.length === 0) return;
+  await appendDeploymentLog(row, ctx, 'deploy', `-----> Last output of the process type ${lost.process_type}`);
+  const place = { project_id, application_id, preview_id, deployment_id: row.id, step: 'deploy' as const };
+  await appendLogLines(
+    ctx.sql,
+    lines.map((line) => ({ ...place, ...line, source: 'app' as const, process_type: lost.process_type })),
+  );
+}

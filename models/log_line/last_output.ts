@@ -1,0 +1,17 @@
+// The last lines that an instance printed.
+import type { Sql } from '../../core/context';
+import type { LogLevel } from '../../core/log_line';
+import { named } from '../../db/statement';
+
+const FIND = named(`select message, level from log_lines
+  where resource_id = $1 and instance_id = $2 and source = 'app' and step is null order by at desc, seq desc limit $3`);
+
+/** Oldest first. `resourceId` is the application, or the preview that the instance belongs to. */
+export async function findLastOutput(
+  sql: Sql,
+  resourceId: string,
+  instanceId: string,
+  limit: number,
+): Promise<{ message: string; level: LogLevel }[]> {
+  return (await sql.query<{ message: string; level: LogLevel }>(FIND, [resourceId, instanceId, limit])).reverse();
+}

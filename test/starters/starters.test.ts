@@ -1,0 +1,152 @@
+// Applications in the style of public starters, deployed untouched through the API of a started service. Their packages come
+// from the registries, so this is a run of its own: npm run test:starters, or one of them: -- -t nextjs
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { visitHost, type Visit } from '../support/deploy';
+import { makeRepository, startService, type StartedService } from '../support/started_service';
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'starters-'));
+const DEPLOY_MS = 8 * 60_000;
+const seen: string[] = [];
+let service: StartedService;
+
+interface Deployed {
+  id: string;
+  visit(target?: string, method?: string): Promise<Visit>;
+}
+
+beforeAll(async () => {
+  service = await startService({ ALLOW_LOCAL_GIT: '1' });
+}, 180_000);
+
+afterAll(async () => {
+  await service?.close();
+  rmSync(folder, { recursive: true, force: true });
+  process.stdout.write(`\n${seen.join('\n')}\n\n`);
+}, 120_000);
+
+/** Deploys test/starters/<name>. `engine` is a database that is attached before. */
+async function deploy(name: string, engine?: 'postgresql' | 'redis'): Promise<Deployed> {
+  const repository_url = makeRepository(path.join(__dirname, name), path.join(folder, name));
+  const application = await service.call('POST', '/v2/applications', { name, source: { type: 'git', repository_url } });
+  if (engine !== undefined) await attach(application.id, name, engine);
+  const started = performance.now();
+  const made = await service.call('POST', `/v2/applications/${application.id}/deployments`, {});
+  const target = `/v2/applications/${application.id}/deployments/${made.id}`;
+  const deployment = await service.waitFor(target, ['active', 'failed', 'canceled'], DEPLOY_MS);
+  const lines = (await service.call('GET', `${target}/logs?order=asc&limit=100`)).data.map(
+    (line: { message: string }) => line.message,
+  );
+  if (deployment.status !== 'active') throw new Error(`${deployment.status_reason}\n${lines.join('\n')}`);
+  const summary = lines.find((line: string) => /^-----> (Procfile|Node|Python|Static)/.test(line))?.slice(7);
+  seen.push(`| ${name} | ${summary} | ${Math.round((performance.now() - started) / 1000)} s |`);
+  return {
+    id: application.id,
+    visit: (place = '/', method = 'GET') => visitHost(service.ingressPort, application.default_hostname, place, method),
+  };
+}
+
+async function attach(application_id: string, name: string, engine: string): Promise<void> {
+  const database = await service.call('POST', '/v2/databases', { name, engine });
+  await service.waitFor(`/v2/databases/${database.id}`, ['available']);
+  await service.call('POST', `/v2/databases/${database.id}/attachments`, { application_id });
+}
+
+async function remove({ id }: Deployed): Promise<void> {
+  await service.call('DELETE', `/v2/applications/${id}`);
+}
+
+const starter = (name: string, work: () => Promise<void>): void => test(name, work, DEPLOY_MS + 120_000);
+
+starter('express-yarn-classic', async () => {
+  const deployed = await deploy('express-yarn-classic');
+  expect((await deployed.visit()).body).toBe('<h1>Express on yarn classic</h1>\n');
+  expect(JSON.parse((await deployed.visit('/env')).body)).toEqual({ node: process.version, env: 'production' });
+  await remove(deployed);
+});
+
+starter('express-yarn-berry', async () => {
+  const deployed = await deploy('express-yarn-berry');
+  expect((await deployed.visit()).body).toMatch(/^Express on Yarn with Plug'n'Play, Node\.js v22\./);
+  await remove(deployed);
+});
+
+starter('nextjs', async () => {
+  const deployed = await deploy('nextjs');
+  expect((await deployed.visit()).body).toMatch(/<h1>Next\.js, rendered at/);
+  expect(JSON.parse((await deployed.visit('/api/health')).body)).toEqual({ ok: true, env: 'production' });
+  await remove(deployed);
+});
+
+starter('nestjs-typeorm', async () => {
+  const deployed = await deploy('nestjs-typeorm', 'postgresql');
+  expect((await deployed.visit('/', 'POST')).status).toBe(201);
+  expect(JSON.parse((await deployed.visit()).body)).toEqual([{ id: 1, name: 'Tom' }]);
+  await remove(deployed);
+});
+
+starter('fastify-pnpm', async () => {
+  const deployed = await deploy('fastify-pnpm');
+  expect(JSON.parse((await deployed.visit()).body)).toEqual({
+    hello: 'fastify',
+    node: expect.stringMatching(/^v22\./),
+  });
+  await remove(deployed);
+});
+
+starter('vite-react', async () => {
+  const deployed = await deploy('vite-react');
+  const [, script] = /src="(\/assets\/[^"]+\.js)"/.exec((await deployed.visit()).body) ?? [];
+  expect((await deployed.visit(script)).body).toContain('Built by Vite');
+  await remove(deployed);
+});
+
+starter('monorepo', async () => {
+  const deployed = await deploy('monorepo');
+  expect((await deployed.visit()).body).toBe('Hello from the package greeting, workspace');
+  await remove(deployed);
+});
+
+starter('bullmq-worker', async () => {
+  const deployed = await deploy('bullmq-worker', 'redis');
+  const processes = await service.call('GET', `/v2/applications/${deployed.id}/processes?type=worker`);
+  await service.call('POST', `/v2/applications/${deployed.id}/processes/${processes.data[0].id}/scale`, {
+    instances: 1,
+  });
+  expect((await deployed.visit('/sum?of=1,2,39')).body).toBe('42');
+  await remove(deployed);
+});
+
+starter('knex-migrations', async () => {
+  const deployed = await deploy('knex-migrations', 'postgresql');
+  expect((await deployed.visit('/', 'POST')).status).toBe(200);
+  expect(JSON.parse((await deployed.visit()).body)).toEqual({
+    node: expect.stringMatching(/^v18\./),
+    notes: [{ id: 1, body: 'written by knex' }],
+  });
+  await remove(deployed);
+});
+
+starter('hono-bun', async () => {
+  const deployed = await deploy('hono-bun');
+  expect((await deployed.visit()).body).toBe('Hono on Bun 1.2.21');
+  await remove(deployed);
+});
+
+/** What builds see: pip without the configuration of this user. */
+const pip = ['-m', 'pip', 'download', '--isolated', '--no-deps', '--retries=0', '-q', '-d', folder, 'Flask==3.1.0'];
+const hasPackages = spawnSync('python3', pip, { timeout: 30_000 }).status === 0;
+(hasPackages ? starter : test.skip)('flask-gunicorn (needs the Python package index)', async () => {
+  const deployed = await deploy('flask-gunicorn');
+  expect((await deployed.visit()).body).toBe('Flask behind gunicorn');
+  await remove(deployed);
+});
+
+const engines = spawnSync('curl', ['-sS', '--max-time', '10', 'https://binaries.prisma.sh/']).status === 0;
+(engines ? starter : test.skip)('prisma (needs the host of its engines, binaries.prisma.sh)', async () => {
+  const deployed = await deploy('prisma', 'postgresql');
+  expect(JSON.parse((await deployed.visit('/', 'POST')).body)).toMatchObject([{ title: 'written by Prisma' }]);
+  await remove(deployed);
+});
