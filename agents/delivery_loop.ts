@@ -1,6 +1,5 @@
 // Sends the messages of the outbox. Rows say what is to be sent: a process that dies here costs a message the rest of its
 // claim, after which another attempt is made, with the same id.
-import type { Config } from '../core/config';
 import type { Logger } from '../core/log';
 import type { Delivery, Outgoing } from '../core/notifications';
 import type { SecretBox } from '../core/secrets';
@@ -18,7 +17,8 @@ export interface DeliveryLoop {
 
 export interface DeliveryParts {
   database: ControlDatabase;
-  config: Pick<Config, 'baseUrl'>;
+  /** Where links lead; with PORT=0 known only once the API listens. */
+  baseUrl(): string;
   secrets: SecretBox;
   sender: Sender;
   log: Logger;
@@ -87,13 +87,13 @@ async function deliver(state: State, message: ClaimedMessage): Promise<void> {
   await endAttempt(state.database, message, delivery, performance.now() - startedAt);
 }
 
-async function send({ sender, secrets, config, log }: State, message: ClaimedMessage): Promise<Delivery> {
+async function send({ sender, secrets, baseUrl, log }: State, message: ClaimedMessage): Promise<Delivery> {
   const { notifier, notifier_id: id } = message;
   if (!notifier) return dropped('The notifier was deleted.');
   if (!notifier.enabled) return dropped('The notifier is switched off.');
   try {
     const target = openConfig({ secrets }, { id, sealed_config: notifier.sealed_config });
-    return await sender.send(notifier.type, target, outgoing(message, notifier.name, config));
+    return await sender.send(notifier.type, target, outgoing(message, notifier.name, baseUrl()));
   } catch (error) {
     log.error({ err: error, message: message.message_id }, 'a message could not be made');
     return { delivered: false, status_code: null, error: 'The platform met an internal error.', retry: null };
@@ -104,7 +104,7 @@ function dropped(error: string): Delivery {
   return { delivered: false, status_code: null, error, retry: 'never' };
 }
 
-function outgoing(message: ClaimedMessage, name: string, { baseUrl }: Pick<Config, 'baseUrl'>): Outgoing {
+function outgoing(message: ClaimedMessage, name: string, baseUrl: string): Outgoing {
   const { message_id, event, created_at, project_id, project_name, notifier_id, data } = message;
   return {
     ...{ id: message_id, event, at: created_at, data },

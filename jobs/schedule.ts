@@ -1,6 +1,8 @@
 // Periodic work as rows with a due time: what is to be cleared away, and the look for orphans. One worker at a time does
 // a task, whichever comes first.
 import { expireBackups, scheduleBackups } from '../models/database_backup/work';
+import { sweepIncidents } from '../models/notification/delivery';
+import { remindOfIncidents } from '../models/observer/incident_moves';
 import {
   ensureSchedules,
   sweepActivity,
@@ -45,6 +47,8 @@ const tasks: Record<string, Task> = {
   sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => runSweep(ctx, sweepRateWindows) },
   autoscale: { everyMs: LOOK_MS, run: runAutoscalerTask },
   turn_observation_days: { everyMs: HOUR_MS, run: rotateObservationDays },
+  remind_of_incidents: { everyMs: MINUTE_MS / 4, run: (ctx) => runBatch(ctx, remindAtOnce) },
+  sweep_incidents: { everyMs: HOUR_MS, run: (ctx) => runBatch(ctx, sweepIncidents) },
   schedule_backups: { everyMs: MINUTE_MS, run: (ctx) => runBatch(ctx, scheduleBackups) },
   expire_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => runBatch(ctx, expireBackups) },
   find_orphans: { everyMs: HOUR_MS, run: findOrphans },
@@ -89,6 +93,11 @@ async function rotateObservationDays(ctx: JobContext): Promise<{ more: boolean; 
   const { dropped, kept } = await rotateDays(ctx.sql);
   if (dropped) ctx.log.info({ partitions: dropped }, 'old logs and metrics dropped');
   return { more: false, report: { dropped, busy: kept } };
+}
+
+/** The reminder of an incident and its messages are written together. */
+function remindAtOnce(sql: Session, batch: number): Promise<number> {
+  return sql.transaction((session) => remindOfIncidents(session, batch));
 }
 
 /** What is left of rows that are gone, and holds data: it is reported, never touched. An operator decides. */

@@ -1,6 +1,7 @@
 // Metrics for Prometheus, on a port of their own that only this machine reaches.
 import { createServer, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { CheckFigures } from '../models/observer/claim';
 import { StartupError } from '../core/startup_error';
 import { listenErrorReason } from './http';
 
@@ -46,6 +47,28 @@ export function addWorkerLag({ registry }: Metrics, workerLag: () => Promise<num
       this.set(await workerLag().catch(() => NaN));
     },
   });
+}
+
+/** Adds how the checks of observers and their messages fare, the same for all processes. */
+export function addCheckFigures({ registry }: Metrics, figures: () => Promise<CheckFigures>): void {
+  const add = (name: string, help: string, read: (found: CheckFigures) => number): void =>
+    void new Gauge({
+      ...{ name, help, registers: [registry] },
+      async collect() {
+        this.set(await figures().then(read, () => NaN));
+      },
+    });
+  add(
+    'platform_check_lag_seconds',
+    'How long the check of an observer that waits longest has been due',
+    ({ lag_seconds }) => lag_seconds,
+  );
+  add(
+    'platform_check_regions_suspended',
+    'Regions whose failures are not counted, because their own network seems to be down',
+    ({ suspended }) => suspended,
+  );
+  add('platform_notifications_pending', 'Messages of notifiers that are on their way', ({ pending }) => pending);
 }
 
 /** Adds how many processes serve the API, where they are not this one. */

@@ -10,6 +10,7 @@ import type { Drivers } from '../jobs/job';
 import { startLoop, type Loop, type LoopParts } from '../jobs/loop';
 import { allJobs } from '../jobs/registry';
 import { openHost, PortTaken, type Host } from '../agents/host';
+import { startObservers } from '../agents/observers';
 import { listen } from '../platform/listener';
 import type { Platform } from '../platform/platform';
 
@@ -38,10 +39,11 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
     { volumes, host: null, ...certificates(platform.config) },
     platform.config.workerConcurrency,
   );
+  const observers = startObservers(platform);
   return {
     ingress: () => watch.host()?.drivers.ingress.ports ?? null,
     async stop() {
-      await Promise.all([loop.stop(), watch.stop()]);
+      await Promise.all([observers.stop(), loop.stop(), watch.stop()]);
     },
   };
 }

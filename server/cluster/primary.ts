@@ -4,7 +4,8 @@
 // of Node 20. Where processes accept from one socket themselves, the first to wake takes a whole burst; SO_REUSEPORT needs a
 // newer version, and loses what waits in the queue of a process that dies.
 import { withPort } from '../../core/config';
-import { addWebProcesses, addWorkerLag, listenAdmin, openMetrics } from '../admin';
+import { addWebProcesses, addCheckFigures, addWorkerLag, listenAdmin, openMetrics } from '../admin';
+import { checkFigures } from '../../models/observer/claim';
 import { poolSizeThatFits } from '../../platform/connection_budget';
 import { metricSum } from './metrics';
 import { startWebProcesses } from './web_processes';
@@ -39,6 +40,7 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service & 
   platform.config = withPort(platform.config, processes.port);
   const own = openMetrics();
   addWorkerLag(own, () => platform.workerLag());
+  addCheckFigures(own, () => checkFigures(platform.database));
   addWebProcesses(own, () => processes.serving());
   const admin = await listenAdmin(platform.config, async () =>
     sum.of([await own.registry.getMetricsAsJSON(), ...(await processes.metrics())]),

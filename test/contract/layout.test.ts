@@ -47,6 +47,7 @@ const PACKAGES: Record<string, string[]> = {
   'prom-client': ['server'],
   'graphql-sse': ['graphql'],
   'acme-client': ['drivers'],
+  nodemailer: ['drivers'],
 };
 
 const isRoom = (folder: string): boolean => folder in MAY_IMPORT;
