@@ -19,12 +19,22 @@ type Values = { readonly [Name in SettingName as Key<Name>]: Value<Settings[Name
 /** Key of a setting = its name in camel case, without PLATFORM_: `dataDir`, `databasePoolSize`. */
 export type Config = Omit<
   Values,
-  'baseUrl' | 'rateLimitStore' | 'ingressHost' | 'volumeDir' | 'runtimeDir' | 'databaseDir' | 'quotas'
+  | 'baseUrl'
+  | 'rateLimitStore'
+  | 'ingressHost'
+  | 'dnsDomain'
+  | 'dnsIps'
+  | 'volumeDir'
+  | 'runtimeDir'
+  | 'databaseDir'
+  | 'quotas'
 > & {
   /** Without a slash at its end. */
   readonly baseUrl: string;
   readonly rateLimitStore: 'memory' | 'postgres';
   readonly ingressHost: string;
+  readonly dnsDomain: string;
+  readonly dnsIps: readonly string[];
   readonly volumeDir: string;
   readonly runtimeDir: string;
   readonly databaseDir: string;
@@ -84,6 +94,8 @@ function derive(values: Values): Config {
     baseUrl: values.baseUrl ?? addressOf(values),
     rateLimitStore: values.rateLimitStore ?? (values.webConcurrency > 1 ? 'postgres' : 'memory'),
     ingressHost: values.ingressHost ?? `ingress.${values.appsDomain}`,
+    dnsDomain: values.dnsDomain ?? `dns.${values.appsDomain}`,
+    dnsIps: values.dnsIps.length ? values.dnsIps : values.ingressIps,
     volumeDir: values.volumeDir ?? join(values.dataDir, 'volumes'),
     runtimeDir: values.runtimeDir ?? join(values.dataDir, 'runtime'),
     databaseDir: values.databaseDir ?? join(values.dataDir, 'databases'),

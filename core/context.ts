@@ -81,12 +81,35 @@ export interface Probes {
     a(name: string): Promise<string[]>;
     aaaa(name: string): Promise<string[]>;
   };
+  zone: {
+    /** What the parent zone says about a zone; null where none of its servers answers. */
+    delegation(name: string): Promise<{ name_servers: string[]; ds_records: string[] } | null>;
+    /** What the name servers that the parent lists publish, those of `own` apart; null where none answers. */
+    records(
+      name: string,
+      own: readonly string[],
+      questions: readonly { name: string; type: string }[],
+    ): Promise<FoundRecord[] | null>;
+  };
   source: {
     /** The commit that a repository has for a ref. Never throws for a failure of the repository. */
     resolveCommit(remote: { address: string }, wanted: SourceRef): Promise<SourceResult>;
   };
   /** One check of a target from here. Never throws for what the target did. */
   check(check: UptimeCheck): Promise<CheckOutcome>;
+}
+
+/** A record that a name server publishes. `name` is the full name. */
+export interface FoundRecord {
+  name: string;
+  type: string;
+  value: string;
+  ttl: number | null;
+  priority: number | null;
+  weight: number | null;
+  port: number | null;
+  flags: number | null;
+  tag: string | null;
 }
 
 /** A branch, a commit of it, or any ref (refs/pull/7/head); nothing at all is the head of the default branch. */

@@ -97,6 +97,7 @@ export const limits = {
   volumeSizeDefaultGb: 10,
   envVariablesPerApplication: 500,
   domainsPerApplication: 100,
+  recordsPerDnsZone: 2000,
   /** Versions of an application that can be rolled back to: their files are kept. */
   deploymentsRollbackMax: 10,
   deploymentsKeptMax: 100,

@@ -52,5 +52,13 @@ export const databaseMetrics = {
   replication_lag_seconds: { unit: 'seconds', reading: 'mean', follower: true },
 } as const satisfies Record<string, MetricDefinition>;
 
+/** Points of a DNS zone have its id as resource, and as part the record type of the question. */
+export const dnsZoneMetrics = {
+  queries: { unit: 'count', reading: 'sum' },
+  responses_noerror: { unit: 'count', reading: 'sum' },
+  responses_nxdomain: { unit: 'count', reading: 'sum' },
+  responses_servfail: { unit: 'count', reading: 'sum' },
+} as const satisfies Record<string, MetricDefinition>;
+
 /** Histogram of response times, stored with buckets. */
 export const RESPONSE_TIME = 'response_time';

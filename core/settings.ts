@@ -1,7 +1,14 @@
 // Every setting of the program. Read once at the start by core/config.ts; `npm start -- --help` prints this table.
+import { dnsSettings } from './settings/dns';
 import { hostingSettings } from './settings/hosting';
 import { ingressSettings } from './settings/ingress';
 import { outboundSettings } from './settings/outbound';
 import { serviceSettings } from './settings/service';
 
-export const settings = { ...serviceSettings, ...ingressSettings, ...hostingSettings, ...outboundSettings };
+export const settings = {
+  ...serviceSettings,
+  ...ingressSettings,
+  ...dnsSettings,
+  ...hostingSettings,
+  ...outboundSettings,
+};

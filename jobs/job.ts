@@ -12,6 +12,7 @@ import type { EngineDriver, EngineId } from '../drivers/database';
 import type { DriverContext } from '../drivers/driver';
 import type { EndpointDrivers } from '../drivers/endpoint';
 import type { IngressDriver } from '../drivers/ingress';
+import type { NameserverDriver } from '../drivers/nameserver';
 import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
 import type { VolumeDrivers } from '../drivers/volume';
@@ -42,6 +43,8 @@ export interface HostDrivers {
   databases: ReadonlyMap<EngineId, EngineDriver>;
   /** What listens for endpoints that have a port of their own. */
   endpoints: EndpointDrivers;
+  /** What answers for DNS zones; null where DNS_PORT is 0 or its port is taken. */
+  nameserver: NameserverDriver | null;
   /** Absolute paths. */
   directories: { releases: string; caches: string };
   shipper: {

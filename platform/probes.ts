@@ -9,6 +9,7 @@ import { openMonitor, type Monitor } from '../drivers/monitor';
 import { openOutbound, type Outbound } from '../drivers/outbound';
 import { SourceError, type GitRemote, type SourceDriver, type Revision } from '../drivers/source';
 import { openSource } from '../drivers/source/git';
+import { zoneProbes } from './zone_probes';
 
 /** Opens nothing yet: the folder for sources is made when a repository is first asked. */
 export function openProbes(config: Config): Probes {
@@ -18,10 +19,12 @@ export function openProbes(config: Config): Probes {
       driver = null;
       throw error;
     }));
+  const dns = dnsQuestions({ resolvers: [...config.dnsResolvers] });
   let checks: Monitor | null = null;
   const monitor = (): Monitor => (checks ??= openMonitor(outboundOf(config)));
   return {
-    dns: dnsQuestions({ resolvers: [...config.dnsResolvers] }),
+    dns,
+    zone: zoneProbes(config, dns),
     source: { resolveCommit: async (remote, wanted) => resolveCommit(await source(), remote, wanted) },
     check: (check) => monitor().check(check),
   };

@@ -10,6 +10,8 @@ import type { DatabaseEndpoint as DatabaseEndpointModel } from '../models/databa
 import type { DatabaseReplica as DatabaseReplicaModel } from '../models/database_replica';
 import type { DatabaseUser as DatabaseUserModel } from '../models/database_user';
 import type { Deployment as DeploymentModel } from '../models/deployment';
+import type { DnsRecord as DnsRecordModel } from '../models/dns_record';
+import type { DnsZone as DnsZoneModel } from '../models/dns_zone';
 import type { Domain as DomainModel } from '../models/domain';
 import type { EnvironmentVariable as EnvironmentVariableModel } from '../models/environment_variable';
 import type { Incident as IncidentModel } from '../models/incident';
@@ -123,6 +125,20 @@ export type Query = {
   listDeployments: DeploymentList;
   /** Gets a deployment of the application or of one of its previews. */
   getDeployment: Deployment;
+  /** Lists the records of a zone, newest first. */
+  listDnsRecords: DnsRecordList;
+  /** Gets a record. */
+  getDnsRecord: DnsRecord;
+  /** Lists the DNS zones of a project, newest first. */
+  listDnsZones: DnsZoneList;
+  /** Gets a DNS zone with the name servers to set at the registrar. */
+  getDnsZone: DnsZone;
+  /** Exports the records of a zone as a zone file in the format of BIND (RFC 1035, section 5). */
+  exportDnsZone: DnsZoneFile;
+  /** Gets measurements of the queries of a zone: one series for each metric and record type. Defaults to the last hour. */
+  getDnsZoneMetrics: Metrics;
+  /** Gets the DNSSEC state of a zone and the DS records to set at the registrar. */
+  getDnssec: Dnssec;
   /** Lists the custom domains of an application with the DNS records that each one requires. */
   listApplicationDomains: DomainList;
   /** Lists the environment variables of an application with their values, sorted by key. */
@@ -467,6 +483,56 @@ export type QueryListDeploymentsArgs = {
 export type QueryGetDeploymentArgs = {
   id: Scalars['ID']['input'];
   deployment_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListDnsRecordsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  type?: InputMaybe<DnsType>;
+  name?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryGetDnsRecordArgs = {
+  id: Scalars['ID']['input'];
+  record_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListDnsZonesArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<DnsZoneStatus>;
+};
+
+
+export type QueryGetDnsZoneArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryExportDnsZoneArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryGetDnsZoneMetricsArgs = {
+  id: Scalars['ID']['input'];
+  metrics?: InputMaybe<Array<DnsZoneMetric>>;
+  from?: InputMaybe<Scalars['DateTime']['input']>;
+  to?: InputMaybe<Scalars['DateTime']['input']>;
+  resolution_seconds?: InputMaybe<Scalars['Int']['input']>;
+};
+
+
+export type QueryGetDnssecArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -897,6 +963,60 @@ export type Mutation = {
    * were active.
    */
   rollbackApplication: Deployment;
+  /** Creates a record. It is served within seconds. */
+  createDnsRecord: DnsRecord;
+  /**
+   * Replaces all records of a zone in one step: either all of them are stored or none. Records of the platform stay.
+   * Records that stay the same keep their id.
+   */
+  replaceDnsRecords: DnsRecordSet;
+  /** Deletes, updates and creates records in this order in one step: either all changes are made or none. */
+  batchDnsRecords: DnsBatch;
+  /** Updates a record. Its type cannot change. */
+  updateDnsRecord: DnsRecord;
+  /** Deletes a record. */
+  deleteDnsRecord: Scalars['Boolean']['output'];
+  /**
+   * Creates a DNS zone. Its name servers answer at once. The zone is `pending` until the parent zone delegates to them:
+   * set `name_servers` at your registrar. A zone that another project has only claimed does not block you; one that is
+   * delegated to another project does.
+   */
+  createDnsZone: DnsZone;
+  /** Changes the default TTL or the SOA values of a zone. */
+  updateDnsZone: DnsZone;
+  /** Deletes a zone with its records and its signing keys. Its names are no longer answered. */
+  deleteDnsZone: Scalars['Boolean']['output'];
+  /**
+   * Asks the name servers of the parent zone now which name servers they delegate to. The answer is the zone, whether or
+   * not it is delegated: `delegation` says what was found. Fails with `provider_error` if no server of the parent answers.
+   */
+  verifyDnsZone: DnsZone;
+  /**
+   * Adds the records that the present name servers of the domain publish: those of common names. Records that the zone has
+   * already are skipped. Fails with `provider_error` if no name server answers.
+   */
+  scanDnsZone: DnsImport;
+  /**
+   * Imports records from a zone file in the format of BIND. SOA records and NS records of the apex are skipped. Lines that
+   * cannot become a record are listed in `errors`, and the others are imported. A file that cannot be read fails with
+   * `zone_file_invalid`, and nothing is imported.
+   */
+  importDnsZone: DnsImport;
+  /**
+   * Signs an active zone. DNSSEC is `pending` until the parent zone has the DS record: set `ds_records` at your registrar.
+   * A registrar that reads CDS records (RFC 7344) does it by itself.
+   */
+  enableDnssec: Dnssec;
+  /**
+   * Stops signing a zone and deletes its keys. Remove the DS record at the registrar first and wait for its TTL: until
+   * then, validating resolvers refuse the answers of the zone.
+   */
+  disableDnssec: Scalars['Boolean']['output'];
+  /**
+   * Replaces the key-signing key. The old and the new DS record are listed until the parent zone has the new one; the old
+   * key signs along until then.
+   */
+  rotateDnssecKey: Dnssec;
   /**
    * Adds a custom domain. It is `pending` until the DNS records in `dns_instructions` for routing and ownership are found.
    * They are checked every minute in the first hour, then every ten minutes, for 72 hours. To check them immediately, use
@@ -1490,6 +1610,155 @@ export type MutationCancelDeploymentArgs = {
 export type MutationRollbackApplicationArgs = {
   id: Scalars['ID']['input'];
   input: RollbackApplicationInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateDnsRecordArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateDnsRecordInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationReplaceDnsRecordsArgs = {
+  id: Scalars['ID']['input'];
+  input: ReplaceDnsRecordsInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationBatchDnsRecordsArgs = {
+  id: Scalars['ID']['input'];
+  input: BatchDnsRecordsInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationUpdateDnsRecordArgs = {
+  id: Scalars['ID']['input'];
+  record_id: Scalars['ID']['input'];
+  input: UpdateDnsRecordInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteDnsRecordArgs = {
+  id: Scalars['ID']['input'];
+  record_id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateDnsZoneArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  input: CreateDnsZoneInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationUpdateDnsZoneArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateDnsZoneInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteDnsZoneArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationVerifyDnsZoneArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationScanDnsZoneArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationImportDnsZoneArgs = {
+  id: Scalars['ID']['input'];
+  input: ImportDnsZoneInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationEnableDnssecArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDisableDnssecArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationRotateDnssecKeyArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -3335,6 +3604,297 @@ export type RollbackApplicationInput = {
   deployment_id: Scalars['ID']['input'];
 };
 
+/** A record of a zone. */
+export type DnsRecord = {
+  id: Scalars['ID']['output'];
+  dns_zone_id: Scalars['ID']['output'];
+  type: DnsType;
+  /** Name relative to the zone. `@` is the name of the zone itself. */
+  name: Scalars['String']['output'];
+  /** Full name. */
+  fqdn: Scalars['String']['output'];
+  value: Scalars['String']['output'];
+  /** Seconds for which an answer may be cached, or `null` for the default of the zone. */
+  ttl?: Maybe<Scalars['Int']['output']>;
+  /** MX and SRV only: lower values come first. */
+  priority?: Maybe<Scalars['Int']['output']>;
+  /** SRV only: share among records of the same priority. */
+  weight?: Maybe<Scalars['Int']['output']>;
+  /** SRV only. */
+  port?: Maybe<Scalars['Int']['output']>;
+  /** CAA only: 128 marks a property that an authority must understand. */
+  flags?: Maybe<Scalars['Int']['output']>;
+  /** CAA only. */
+  tag?: Maybe<DnsCaaTag>;
+  comment?: Maybe<Scalars['String']['output']>;
+  /** The record belongs to the platform and cannot be changed or deleted. */
+  is_protected: Scalars['Boolean']['output'];
+  /** The resource that made the record and keeps it, or `null`. */
+  managed_by?: Maybe<DnsRecordOwner>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of records. */
+export type DnsRecordList = {
+  data: Array<DnsRecord>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** All records of a zone after they were replaced. */
+export type DnsRecordSet = {
+  records: Array<DnsRecord>;
+};
+
+/** What a batch has done. */
+export type DnsBatch = {
+  created: Array<DnsRecord>;
+  updated: Array<DnsRecord>;
+  /** Ids of the deleted records. */
+  deleted: Array<Scalars['ID']['output']>;
+};
+
+/** The resource that a record belongs to. */
+export type DnsRecordOwner = {
+  /** Kind of the resource. */
+  type: Scalars['String']['output'];
+  id: Scalars['ID']['output'];
+};
+
+export type DnsCaaTag =
+  /** Who may issue certificates. */
+  | 'issue'
+  /** Who may issue wildcard certificates. */
+  | 'issuewild'
+  /** Where an authority reports violations. */
+  | 'iodef';
+
+export type CreateDnsRecordInput = {
+  type: DnsType;
+  /** Name relative to the zone. The first label may be `*`. Defaults to `@`, the name of the zone itself. */
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** What the record says: an address, a host name or a text, by its type. */
+  value: Scalars['String']['input'];
+  ttl?: InputMaybe<Scalars['Int']['input']>;
+  priority?: InputMaybe<Scalars['Int']['input']>;
+  weight?: InputMaybe<Scalars['Int']['input']>;
+  port?: InputMaybe<Scalars['Int']['input']>;
+  flags?: InputMaybe<Scalars['Int']['input']>;
+  tag?: InputMaybe<DnsCaaTag>;
+  comment?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type UpdateDnsRecordInput = {
+  name?: InputMaybe<Scalars['String']['input']>;
+  value?: InputMaybe<Scalars['String']['input']>;
+  ttl?: InputMaybe<Scalars['Int']['input']>;
+  priority?: InputMaybe<Scalars['Int']['input']>;
+  weight?: InputMaybe<Scalars['Int']['input']>;
+  port?: InputMaybe<Scalars['Int']['input']>;
+  flags?: InputMaybe<Scalars['Int']['input']>;
+  tag?: InputMaybe<DnsCaaTag>;
+  comment?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type ReplaceDnsRecordsInput = {
+  /** All records that the zone should have, those of the platform apart. */
+  records: Array<CreateDnsRecordInput>;
+};
+
+export type BatchDnsRecordsInput = {
+  create?: InputMaybe<Array<CreateDnsRecordInput>>;
+  update?: InputMaybe<Array<BatchUpdateDnsRecordInput>>;
+  /** Ids of records. */
+  delete?: InputMaybe<Array<Scalars['ID']['input']>>;
+};
+
+export type BatchUpdateDnsRecordInput = {
+  /** Id of the record. */
+  id: Scalars['ID']['input'];
+  name?: InputMaybe<Scalars['String']['input']>;
+  value?: InputMaybe<Scalars['String']['input']>;
+  ttl?: InputMaybe<Scalars['Int']['input']>;
+  priority?: InputMaybe<Scalars['Int']['input']>;
+  weight?: InputMaybe<Scalars['Int']['input']>;
+  port?: InputMaybe<Scalars['Int']['input']>;
+  flags?: InputMaybe<Scalars['Int']['input']>;
+  tag?: InputMaybe<DnsCaaTag>;
+  comment?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** A domain and the names below it, answered by the name servers of the platform. */
+export type DnsZone = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  /** TTL of records without one, in seconds. */
+  default_ttl: Scalars['Int']['output'];
+  soa: DnsZoneSoa;
+  /** Name servers of the zone. Set these at the registrar. */
+  name_servers: Array<Scalars['String']['output']>;
+  /** Serial number of the SOA record. Every change raises it. */
+  serial: Scalars['Int']['output'];
+  /** Number of records, those of the platform included. */
+  record_count: Scalars['Int']['output'];
+  dnssec_status: DnssecStatus;
+  status: DnsZoneStatus;
+  /** Why the zone is not active, or `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  /** What the parent zone delegates to, as of `last_checked_at`. */
+  delegation: DnsDelegation;
+  last_checked_at?: Maybe<Scalars['DateTime']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of DNS zones. */
+export type DnsZoneList = {
+  data: Array<DnsZone>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type DnsZoneStatus =
+  /** The parent zone does not delegate to the platform yet. The name servers answer already. */
+  | 'pending'
+  /** The parent zone delegates to the platform. */
+  | 'active'
+  /** The parent zone has delegated to other name servers for 24 hours. */
+  | 'moved';
+
+/** The values of the SOA record that can be set (RFC 1035, section 3.3.13). */
+export type DnsZoneSoa = {
+  /** Mailbox of the person responsible for the zone. */
+  email: Scalars['String']['output'];
+  /** Seconds after which a secondary asks for changes. */
+  refresh: Scalars['Int']['output'];
+  /** Seconds after which a secondary asks again. */
+  retry: Scalars['Int']['output'];
+  /** Seconds after which a secondary that got no answer stops answering. */
+  expire: Scalars['Int']['output'];
+  /** Seconds for which a negative answer may be cached (RFC 2308). */
+  minimum: Scalars['Int']['output'];
+};
+
+/** What the parent zone says about a zone. */
+export type DnsDelegation = {
+  state: DnsDelegationState;
+  /** Name servers that the parent zone lists. */
+  observed_name_servers: Array<Scalars['String']['output']>;
+};
+
+export type DnsDelegationState =
+  /** It has not been checked yet. */
+  | 'unknown'
+  /** The parent zone lists no name server. */
+  | 'not_delegated'
+  /** The parent zone lists name servers of the platform only. */
+  | 'delegated'
+  /** The parent zone lists name servers of the platform and others. */
+  | 'partial'
+  /** The parent zone lists other name servers only. */
+  | 'elsewhere';
+
+/** A zone file in the format of BIND. */
+export type DnsZoneFile = {
+  zone_file: Scalars['String']['output'];
+};
+
+/** The result of an import. */
+export type DnsImport = {
+  created: Scalars['Int']['output'];
+  updated: Scalars['Int']['output'];
+  deleted: Scalars['Int']['output'];
+  /** Records that the zone had already, SOA records and NS records of the apex. */
+  skipped: Scalars['Int']['output'];
+  /** Lines that could not become a record. */
+  errors: Array<DnsImportError>;
+  /** The records that were created or updated; with `dry_run`, those that would be. */
+  records: Array<DnsRecord>;
+};
+
+export type DnsImportError = {
+  /** Line of the zone file, from 1; 0 for a record that was found by a scan. */
+  line: Scalars['Int']['output'];
+  message: Scalars['String']['output'];
+};
+
+export type DnsImportMode =
+  /** Records of the zone that the file does not have are kept. */
+  | 'merge'
+  /** Records of the zone that the file does not have are deleted. */
+  | 'replace';
+
+export type CreateDnsZoneInput = {
+  /** Domain name. Upper case is folded, and international names become punycode. Not a public suffix. */
+  name: Scalars['String']['input'];
+  default_ttl?: InputMaybe<Scalars['Int']['input']>;
+  soa?: InputMaybe<DnsZoneSoaInput>;
+};
+
+export type UpdateDnsZoneInput = {
+  default_ttl?: InputMaybe<Scalars['Int']['input']>;
+  /** Only the given values change. */
+  soa?: InputMaybe<DnsZoneSoaInput>;
+};
+
+export type DnsZoneSoaInput = {
+  /** Defaults to `hostmaster@` and the name of the zone. */
+  email?: InputMaybe<Scalars['String']['input']>;
+  refresh?: InputMaybe<Scalars['Int']['input']>;
+  retry?: InputMaybe<Scalars['Int']['input']>;
+  expire?: InputMaybe<Scalars['Int']['input']>;
+  minimum?: InputMaybe<Scalars['Int']['input']>;
+};
+
+export type ImportDnsZoneInput = {
+  /** Text of the zone file, at most 1 MiB. */
+  zone_file: Scalars['String']['input'];
+  mode?: InputMaybe<DnsImportMode>;
+  /** Reports what would happen, and changes nothing. */
+  dry_run?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+export type DnsZoneMetric =
+  /** Queries for names of the zone. */
+  | 'queries'
+  /** Answers without an error, those without a record included. */
+  | 'responses_noerror'
+  /** Answers that the name does not exist. */
+  | 'responses_nxdomain'
+  /** Queries that could not be answered. */
+  | 'responses_servfail';
+
+/** The DNSSEC state of a zone. */
+export type Dnssec = {
+  status: DnssecStatus;
+  /** Algorithm of the keys (RFC 8624), or `null` while the zone is not signed. */
+  algorithm?: Maybe<Scalars['String']['output']>;
+  /** DS records for the parent zone. */
+  ds_records: Array<DsRecord>;
+  enabled_at?: Maybe<Scalars['DateTime']['output']>;
+  /** When the parent zone was last asked for its DS records. */
+  last_checked_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+export type DnssecStatus =
+  /** The zone is not signed. */
+  | 'disabled'
+  /** The zone is signed. The parent zone does not have the DS record yet. */
+  | 'pending'
+  /** The zone is signed, and the parent zone has the DS record. */
+  | 'active';
+
+/** A DS record (RFC 4034, section 5). */
+export type DsRecord = {
+  key_tag: Scalars['Int']['output'];
+  algorithm: Scalars['Int']['output'];
+  digest_type: Scalars['Int']['output'];
+  /** Hexadecimal, upper case. */
+  digest: Scalars['String']['output'];
+};
+
 /** A custom domain: a host name of your own under which an application is reachable. */
 export type Domain = {
   id: Scalars['ID']['output'];
@@ -4744,6 +5304,35 @@ export type ResolversTypes = {
   DeploymentTrigger: DeploymentTrigger;
   CreateDeploymentInput: CreateDeploymentInput;
   RollbackApplicationInput: RollbackApplicationInput;
+  DnsRecord: ResolverTypeWrapper<DnsRecordModel>;
+  DnsRecordList: ResolverTypeWrapper<Omit<DnsRecordList, 'data'> & { data: Array<ResolversTypes['DnsRecord']> }>;
+  DnsRecordSet: ResolverTypeWrapper<Omit<DnsRecordSet, 'records'> & { records: Array<ResolversTypes['DnsRecord']> }>;
+  DnsBatch: ResolverTypeWrapper<Omit<DnsBatch, 'created' | 'updated'> & { created: Array<ResolversTypes['DnsRecord']>, updated: Array<ResolversTypes['DnsRecord']> }>;
+  DnsRecordOwner: ResolverTypeWrapper<DnsRecordOwner>;
+  DnsCaaTag: DnsCaaTag;
+  CreateDnsRecordInput: CreateDnsRecordInput;
+  UpdateDnsRecordInput: UpdateDnsRecordInput;
+  ReplaceDnsRecordsInput: ReplaceDnsRecordsInput;
+  BatchDnsRecordsInput: BatchDnsRecordsInput;
+  BatchUpdateDnsRecordInput: BatchUpdateDnsRecordInput;
+  DnsZone: ResolverTypeWrapper<DnsZoneModel>;
+  DnsZoneList: ResolverTypeWrapper<Omit<DnsZoneList, 'data'> & { data: Array<ResolversTypes['DnsZone']> }>;
+  DnsZoneStatus: DnsZoneStatus;
+  DnsZoneSoa: ResolverTypeWrapper<DnsZoneSoa>;
+  DnsDelegation: ResolverTypeWrapper<DnsDelegation>;
+  DnsDelegationState: DnsDelegationState;
+  DnsZoneFile: ResolverTypeWrapper<DnsZoneFile>;
+  DnsImport: ResolverTypeWrapper<Omit<DnsImport, 'records'> & { records: Array<ResolversTypes['DnsRecord']> }>;
+  DnsImportError: ResolverTypeWrapper<DnsImportError>;
+  DnsImportMode: DnsImportMode;
+  CreateDnsZoneInput: CreateDnsZoneInput;
+  UpdateDnsZoneInput: UpdateDnsZoneInput;
+  DnsZoneSoaInput: DnsZoneSoaInput;
+  ImportDnsZoneInput: ImportDnsZoneInput;
+  DnsZoneMetric: DnsZoneMetric;
+  Dnssec: ResolverTypeWrapper<Dnssec>;
+  DnssecStatus: DnssecStatus;
+  DsRecord: ResolverTypeWrapper<DsRecord>;
   Domain: ResolverTypeWrapper<DomainModel>;
   DomainList: ResolverTypeWrapper<Omit<DomainList, 'data'> & { data: Array<ResolversTypes['Domain']> }>;
   DomainType: DomainType;
@@ -4971,6 +5560,29 @@ export type ResolversParentTypes = {
   DeploymentList: Omit<DeploymentList, 'data'> & { data: Array<ResolversParentTypes['Deployment']> };
   CreateDeploymentInput: CreateDeploymentInput;
   RollbackApplicationInput: RollbackApplicationInput;
+  DnsRecord: DnsRecordModel;
+  DnsRecordList: Omit<DnsRecordList, 'data'> & { data: Array<ResolversParentTypes['DnsRecord']> };
+  DnsRecordSet: Omit<DnsRecordSet, 'records'> & { records: Array<ResolversParentTypes['DnsRecord']> };
+  DnsBatch: Omit<DnsBatch, 'created' | 'updated'> & { created: Array<ResolversParentTypes['DnsRecord']>, updated: Array<ResolversParentTypes['DnsRecord']> };
+  DnsRecordOwner: DnsRecordOwner;
+  CreateDnsRecordInput: CreateDnsRecordInput;
+  UpdateDnsRecordInput: UpdateDnsRecordInput;
+  ReplaceDnsRecordsInput: ReplaceDnsRecordsInput;
+  BatchDnsRecordsInput: BatchDnsRecordsInput;
+  BatchUpdateDnsRecordInput: BatchUpdateDnsRecordInput;
+  DnsZone: DnsZoneModel;
+  DnsZoneList: Omit<DnsZoneList, 'data'> & { data: Array<ResolversParentTypes['DnsZone']> };
+  DnsZoneSoa: DnsZoneSoa;
+  DnsDelegation: DnsDelegation;
+  DnsZoneFile: DnsZoneFile;
+  DnsImport: Omit<DnsImport, 'records'> & { records: Array<ResolversParentTypes['DnsRecord']> };
+  DnsImportError: DnsImportError;
+  CreateDnsZoneInput: CreateDnsZoneInput;
+  UpdateDnsZoneInput: UpdateDnsZoneInput;
+  DnsZoneSoaInput: DnsZoneSoaInput;
+  ImportDnsZoneInput: ImportDnsZoneInput;
+  Dnssec: Dnssec;
+  DsRecord: DsRecord;
   Domain: DomainModel;
   DomainList: Omit<DomainList, 'data'> & { data: Array<ResolversParentTypes['Domain']> };
   DnsInstruction: DnsInstruction;
@@ -5103,6 +5715,13 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getDatabaseCredentials?: Resolver<ResolversTypes['DatabaseCredentials'], ParentType, ContextType, RequireFields<QueryGetDatabaseCredentialsArgs, 'id'>>;
   listDeployments?: Resolver<ResolversTypes['DeploymentList'], ParentType, ContextType, RequireFields<QueryListDeploymentsArgs, 'id' | 'limit'>>;
   getDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<QueryGetDeploymentArgs, 'id' | 'deployment_id'>>;
+  listDnsRecords?: Resolver<ResolversTypes['DnsRecordList'], ParentType, ContextType, RequireFields<QueryListDnsRecordsArgs, 'id' | 'limit'>>;
+  getDnsRecord?: Resolver<ResolversTypes['DnsRecord'], ParentType, ContextType, RequireFields<QueryGetDnsRecordArgs, 'id' | 'record_id'>>;
+  listDnsZones?: Resolver<ResolversTypes['DnsZoneList'], ParentType, ContextType, RequireFields<QueryListDnsZonesArgs, 'limit'>>;
+  getDnsZone?: Resolver<ResolversTypes['DnsZone'], ParentType, ContextType, RequireFields<QueryGetDnsZoneArgs, 'id'>>;
+  exportDnsZone?: Resolver<ResolversTypes['DnsZoneFile'], ParentType, ContextType, RequireFields<QueryExportDnsZoneArgs, 'id'>>;
+  getDnsZoneMetrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, RequireFields<QueryGetDnsZoneMetricsArgs, 'id'>>;
+  getDnssec?: Resolver<ResolversTypes['Dnssec'], ParentType, ContextType, RequireFields<QueryGetDnssecArgs, 'id'>>;
   listApplicationDomains?: Resolver<ResolversTypes['DomainList'], ParentType, ContextType, RequireFields<QueryListApplicationDomainsArgs, 'id' | 'limit'>>;
   listEnvironmentVariables?: Resolver<ResolversTypes['EnvironmentVariableList'], ParentType, ContextType, RequireFields<QueryListEnvironmentVariablesArgs, 'id' | 'limit'>>;
   getMe?: Resolver<ResolversTypes['Me'], ParentType, ContextType>;
@@ -5181,6 +5800,20 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationCreateDeploymentArgs, 'id' | 'input'>>;
   cancelDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationCancelDeploymentArgs, 'id' | 'deployment_id'>>;
   rollbackApplication?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<MutationRollbackApplicationArgs, 'id' | 'input'>>;
+  createDnsRecord?: Resolver<ResolversTypes['DnsRecord'], ParentType, ContextType, RequireFields<MutationCreateDnsRecordArgs, 'id' | 'input'>>;
+  replaceDnsRecords?: Resolver<ResolversTypes['DnsRecordSet'], ParentType, ContextType, RequireFields<MutationReplaceDnsRecordsArgs, 'id' | 'input'>>;
+  batchDnsRecords?: Resolver<ResolversTypes['DnsBatch'], ParentType, ContextType, RequireFields<MutationBatchDnsRecordsArgs, 'id' | 'input'>>;
+  updateDnsRecord?: Resolver<ResolversTypes['DnsRecord'], ParentType, ContextType, RequireFields<MutationUpdateDnsRecordArgs, 'id' | 'record_id' | 'input'>>;
+  deleteDnsRecord?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteDnsRecordArgs, 'id' | 'record_id'>>;
+  createDnsZone?: Resolver<ResolversTypes['DnsZone'], ParentType, ContextType, RequireFields<MutationCreateDnsZoneArgs, 'input'>>;
+  updateDnsZone?: Resolver<ResolversTypes['DnsZone'], ParentType, ContextType, RequireFields<MutationUpdateDnsZoneArgs, 'id' | 'input'>>;
+  deleteDnsZone?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteDnsZoneArgs, 'id'>>;
+  verifyDnsZone?: Resolver<ResolversTypes['DnsZone'], ParentType, ContextType, RequireFields<MutationVerifyDnsZoneArgs, 'id'>>;
+  scanDnsZone?: Resolver<ResolversTypes['DnsImport'], ParentType, ContextType, RequireFields<MutationScanDnsZoneArgs, 'id'>>;
+  importDnsZone?: Resolver<ResolversTypes['DnsImport'], ParentType, ContextType, RequireFields<MutationImportDnsZoneArgs, 'id' | 'input'>>;
+  enableDnssec?: Resolver<ResolversTypes['Dnssec'], ParentType, ContextType, RequireFields<MutationEnableDnssecArgs, 'id'>>;
+  disableDnssec?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDisableDnssecArgs, 'id'>>;
+  rotateDnssecKey?: Resolver<ResolversTypes['Dnssec'], ParentType, ContextType, RequireFields<MutationRotateDnssecKeyArgs, 'id'>>;
   addApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationAddApplicationDomainArgs, 'id' | 'input'>>;
   verifyApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationVerifyApplicationDomainArgs, 'id' | 'domain_id'>>;
   moveApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationMoveApplicationDomainArgs, 'id' | 'domain_id' | 'input'>>;
@@ -5777,6 +6410,115 @@ export type DeploymentListResolvers<ContextType = Context, ParentType extends Re
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type DnsRecordResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsRecord'] = ResolversParentTypes['DnsRecord']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  dns_zone_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['DnsType'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  fqdn?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  value?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  ttl?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  priority?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  weight?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  port?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  flags?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  tag?: Resolver<Maybe<ResolversTypes['DnsCaaTag']>, ParentType, ContextType>;
+  comment?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  is_protected?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  managed_by?: Resolver<Maybe<ResolversTypes['DnsRecordOwner']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type DnsRecordListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsRecordList'] = ResolversParentTypes['DnsRecordList']> = {
+  data?: Resolver<Array<ResolversTypes['DnsRecord']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DnsRecordSetResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsRecordSet'] = ResolversParentTypes['DnsRecordSet']> = {
+  records?: Resolver<Array<ResolversTypes['DnsRecord']>, ParentType, ContextType>;
+};
+
+export type DnsBatchResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsBatch'] = ResolversParentTypes['DnsBatch']> = {
+  created?: Resolver<Array<ResolversTypes['DnsRecord']>, ParentType, ContextType>;
+  updated?: Resolver<Array<ResolversTypes['DnsRecord']>, ParentType, ContextType>;
+  deleted?: Resolver<Array<ResolversTypes['ID']>, ParentType, ContextType>;
+};
+
+export type DnsRecordOwnerResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsRecordOwner'] = ResolversParentTypes['DnsRecordOwner']> = {
+  type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
+export type DnsZoneResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsZone'] = ResolversParentTypes['DnsZone']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  default_ttl?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  soa?: Resolver<ResolversTypes['DnsZoneSoa'], ParentType, ContextType>;
+  name_servers?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  serial?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  record_count?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  dnssec_status?: Resolver<ResolversTypes['DnssecStatus'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['DnsZoneStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  delegation?: Resolver<ResolversTypes['DnsDelegation'], ParentType, ContextType>;
+  last_checked_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type DnsZoneListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsZoneList'] = ResolversParentTypes['DnsZoneList']> = {
+  data?: Resolver<Array<ResolversTypes['DnsZone']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DnsZoneSoaResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsZoneSoa'] = ResolversParentTypes['DnsZoneSoa']> = {
+  email?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  refresh?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  retry?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  expire?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  minimum?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type DnsDelegationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsDelegation'] = ResolversParentTypes['DnsDelegation']> = {
+  state?: Resolver<ResolversTypes['DnsDelegationState'], ParentType, ContextType>;
+  observed_name_servers?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DnsZoneFileResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsZoneFile'] = ResolversParentTypes['DnsZoneFile']> = {
+  zone_file?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type DnsImportResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsImport'] = ResolversParentTypes['DnsImport']> = {
+  created?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  updated?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  deleted?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  skipped?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  errors?: Resolver<Array<ResolversTypes['DnsImportError']>, ParentType, ContextType>;
+  records?: Resolver<Array<ResolversTypes['DnsRecord']>, ParentType, ContextType>;
+};
+
+export type DnsImportErrorResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsImportError'] = ResolversParentTypes['DnsImportError']> = {
+  line?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type DnssecResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Dnssec'] = ResolversParentTypes['Dnssec']> = {
+  status?: Resolver<ResolversTypes['DnssecStatus'], ParentType, ContextType>;
+  algorithm?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  ds_records?: Resolver<Array<ResolversTypes['DsRecord']>, ParentType, ContextType>;
+  enabled_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  last_checked_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
+export type DsRecordResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DsRecord'] = ResolversParentTypes['DsRecord']> = {
+  key_tag?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  algorithm?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  digest_type?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  digest?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
 export type DomainResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Domain'] = ResolversParentTypes['Domain']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -6325,6 +7067,20 @@ export type Resolvers<ContextType = Context> = {
   DatabaseCredentialsEndpoint?: DatabaseCredentialsEndpointResolvers<ContextType>;
   Deployment?: DeploymentResolvers<ContextType>;
   DeploymentList?: DeploymentListResolvers<ContextType>;
+  DnsRecord?: DnsRecordResolvers<ContextType>;
+  DnsRecordList?: DnsRecordListResolvers<ContextType>;
+  DnsRecordSet?: DnsRecordSetResolvers<ContextType>;
+  DnsBatch?: DnsBatchResolvers<ContextType>;
+  DnsRecordOwner?: DnsRecordOwnerResolvers<ContextType>;
+  DnsZone?: DnsZoneResolvers<ContextType>;
+  DnsZoneList?: DnsZoneListResolvers<ContextType>;
+  DnsZoneSoa?: DnsZoneSoaResolvers<ContextType>;
+  DnsDelegation?: DnsDelegationResolvers<ContextType>;
+  DnsZoneFile?: DnsZoneFileResolvers<ContextType>;
+  DnsImport?: DnsImportResolvers<ContextType>;
+  DnsImportError?: DnsImportErrorResolvers<ContextType>;
+  Dnssec?: DnssecResolvers<ContextType>;
+  DsRecord?: DsRecordResolvers<ContextType>;
   Domain?: DomainResolvers<ContextType>;
   DomainList?: DomainListResolvers<ContextType>;
   DnsInstruction?: DnsInstructionResolvers<ContextType>;

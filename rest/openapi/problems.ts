@@ -80,8 +80,25 @@ function detailMembers(): Record<string, Schema> {
     available_versions: words('`engine_version_unsupported`: possible versions.'),
     earliest: moment('`point_in_time_unavailable`: earliest possible point in time.'),
     latest: moment('`point_in_time_unavailable`: latest possible point in time.'),
-    record_errors: words('`record_invalid`: errors in the record.'),
+    record_errors: recordErrors(),
     line: count('`zone_file_invalid`: number of the line that cannot be parsed.'),
+  };
+}
+
+function recordErrors(): Schema {
+  return {
+    type: 'array',
+    description: '`record_invalid`: every error of the records in the body.',
+    items: {
+      type: 'object',
+      properties: {
+        index: count('Position in the list; absent for a single record.'),
+        field: text('Dotted path of the field.'),
+        code: text('As in `errors`.'),
+        detail: text('What is wrong.'),
+      },
+      required: ['field', 'code', 'detail'],
+    },
   };
 }
 

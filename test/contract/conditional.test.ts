@@ -63,7 +63,9 @@ async function target(operation: Operation): Promise<Target> {
   const last = operation.params[operation.params.length - 1];
   const kind = kindOfParam(operation, last?.name ?? '');
   if (kind === 'environment_variable') return variable(operation);
-  const getter = operations.find(({ method, path }) => method === 'GET' && path === operation.path);
+  const getter = operations.find(
+    ({ method, path, field }) => method === 'GET' && path === operation.path && !field.list,
+  );
   const create = createOperation(kind) as Operation;
   const made = await world.call('POST', await world.path(create), { body: await world.body(create) });
   expect(made.status).toBe(201);

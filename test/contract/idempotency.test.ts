@@ -40,24 +40,24 @@ const replayed = (answer: Answer): boolean => answer.headers.get('idempotent-rep
 const volumes = async (name: string): Promise<number> =>
   (await service.sql<{ count: number }>('select count(*) from volumes where name = $1', [name]))[0]?.count as number;
 
+const CHANGED_TEXTS = ['name', 'hostname', 'branch', 'type', 'username', 'note', 'engine_version', 'zone_file'];
+
 /** Another body of the same form; references need not lead anywhere, since a replay comes before they are looked at. */
 function changed(operation: Operation, body: Record<string, unknown> = {}): Record<string, unknown> {
   if (!Object.keys(body).length)
     return {
       [Object.keys(operation.field.body?.type.getFields() ?? {})[0] as string]: 'app_01h455vb4pex5vsknk084sn02q',
     };
+  const fields = operation.field.body?.type.getFields() ?? {};
   const entries = Object.entries(body).map(([name, value]) => {
     const field = operation.field.body?.type.getFields()[name];
     if (field && isEnumType(getNullableType(field.type))) return [name, value];
     if (/_id$/.test(name)) return [name, 'app_01h455vb4pex5vsknk084sn02q'];
     if (typeof value === 'boolean') return [name, !value];
     if (typeof value === 'number') return [name, value + 1];
-    return [
-      name,
-      ['name', 'hostname', 'branch', 'type', 'username', 'note', 'engine_version'].includes(name)
-        ? `x${String(value)}`
-        : value,
-    ];
+    if (Array.isArray(value) && Object.keys(body).length === 1) return [name, []];
+    const isText = CHANGED_TEXTS.includes(name) && !isEnumType(getNullableType(fields[name]?.type));
+    return [name, isText ? `x${String(value)}` : value];
   });
   return Object.fromEntries(entries);
 }

@@ -524,6 +524,80 @@ CREATE INDEX deployments_of_artifact ON public.deployments USING btree (artifact
 CREATE INDEX deployments_of_preview ON public.deployments USING btree (preview_id) WHERE (preview_id IS NOT NULL);
 CREATE INDEX deployments_of_project ON public.deployments USING btree (project_id);
 
+create table dns_records (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  dns_zone_id text collate "C" not null,
+  name text collate "C" not null,
+  type text collate "C" not null,
+  value text not null,
+  ttl integer,
+  priority integer,
+  weight integer,
+  port integer,
+  flags integer,
+  tag text,
+  comment text,
+  is_protected boolean not null default false,
+  managed_by jsonb,
+  constraint dns_records_dns_zone FOREIGN KEY (dns_zone_id) REFERENCES dns_zones(id) ON DELETE CASCADE,
+  constraint dns_records_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX dns_records__already_exists ON public.dns_records USING btree (dns_zone_id, name, type, md5(value), COALESCE(priority, '-1'::integer));
+CREATE INDEX dns_records_by_id ON public.dns_records USING btree (dns_zone_id, id);
+CREATE INDEX dns_records_by_name ON public.dns_records USING btree (dns_zone_id, name, id);
+CREATE INDEX dns_records_by_type ON public.dns_records USING btree (dns_zone_id, type, id);
+
+create table dns_zones (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  default_ttl integer not null,
+  soa jsonb not null,
+  label text not null,
+  name_servers text[] not null,
+  serial integer not null default 1,
+  record_count integer not null default 0,
+  status text not null default 'pending'::text,
+  status_reason text,
+  observed_name_servers text[],
+  last_checked_at timestamp(3) with time zone,
+  elsewhere_since timestamp(3) with time zone,
+  dnssec_status text not null default 'disabled'::text,
+  dnssec_enabled_at timestamp(3) with time zone,
+  dnssec_checked_at timestamp(3) with time zone,
+  signing_keys text,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint dns_zones_dnssec_status CHECK ((dnssec_status = ANY (ARRAY['disabled'::text, 'pending'::text, 'active'::text]))),
+  constraint dns_zones_pkey PRIMARY KEY (id),
+  constraint dns_zones_status CHECK ((status = ANY (ARRAY['pending'::text, 'active'::text, 'moved'::text])))
+);
+CREATE UNIQUE INDEX dns_zones__domain_taken ON public.dns_zones USING btree (name) WHERE ((deleted_at IS NULL) AND (status = 'active'::text));
+CREATE UNIQUE INDEX dns_zones__domain_taken__name ON public.dns_zones USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX dns_zones_by_id ON public.dns_zones USING btree (project_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX dns_zones_by_name ON public.dns_zones USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
+CREATE INDEX dns_zones_by_status ON public.dns_zones USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX dns_zones_due ON public.dns_zones USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX dns_zones_of_name ON public.dns_zones USING btree (lower(name)) WHERE (deleted_at IS NULL);
+
 create table domains (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,

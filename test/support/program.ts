@@ -28,6 +28,7 @@ export function startProgram(
     PORT: '0',
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
+    DNS_PORT: '0',
     VOLUME_DRIVER: 'directory',
     ...settings,
   };

@@ -94,6 +94,8 @@ export async function startService(
     PORT: '0',
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
+    // Without a worker nobody binds it.
+    DNS_PORT: options.worker ? '0' : '5300',
     LOG_LEVEL: 'error',
     VOLUME_DRIVER: 'directory',
     WORKER: options.worker ? 'in_process' : 'separate',

@@ -89,7 +89,12 @@ export function kindOfParam(operation: Operation, name: string): string {
 }
 
 /** Collections that are not named like the table of their kind. */
-const COLLECTIONS: Record<string, string> = { env: 'environment_variable', errors: 'error', ...databaseCollections };
+const COLLECTIONS: Record<string, string> = {
+  env: 'environment_variable',
+  errors: 'error',
+  records: 'dns_record',
+  ...databaseCollections,
+};
 
 /** The kind that a field of a body or a query refers to, undefined where there is no such kind yet. */
 export function kindOfReference(field: string): string | undefined {
@@ -158,6 +163,12 @@ const READY: Record<string, (world: World, id: string) => Promise<unknown>> = {
   startApplication: (world, id) => deployed(world.service, id, 'stopped'),
   stopApplication: (world, id) => deployed(world.service, id),
   restartApplication: (world, id) => deployed(world.service, id),
+  enableDnssec: (world, id) => world.service.sql(`update dns_zones set status = 'active' where id = $1`, [id]),
+  rotateDnssecKey: async (world, id) => {
+    await world.service.sql(`update dns_zones set status = 'active' where id = $1`, [id]);
+    await expectStatus(world, 'POST', `/v2/dns_zones/${id}/dnssec`, undefined, 202);
+    await world.service.sql(`update dns_zones set dnssec_status = 'active' where id = $1`, [id]);
+  },
   redeployPreview: (world, id) => world.service.sql(`update previews set status = 'running' where id = $1`, [id]),
 };
 

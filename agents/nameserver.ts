@@ -1,0 +1,124 @@
+// The embedded name server of this host, and its counters as metrics.
+import { join } from 'node:path';
+import type { Config } from '../core/config';
+import type { Logger } from '../core/log';
+import type { SecretBox } from '../core/secrets';
+import type { ControlDatabase } from '../db/control_database';
+import { dnsQuestions } from '../drivers/dns';
+import { driverContext } from '../drivers/driver';
+import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../drivers/nameserver';
+import { openEmbeddedNameserver } from '../drivers/nameserver/embedded/driver';
+import { addMetricPoints, type MetricPointInput } from '../models/metric_point';
+import { zoneProjects } from '../models/dns_zone/work';
+
+const USUAL_PORTS = [53, 5300];
+const COUNT_EVERY_MS = 15_000;
+const COUNT_WITHIN_MS = 10_000;
+
+export interface Nameserver {
+  driver: NameserverDriver;
+  close(): Promise<void>;
+}
+
+interface Parts {
+  config: Config;
+  secrets: SecretBox;
+  database: ControlDatabase;
+  log: Logger;
+}
+
+/**
+ * @returns null where DNS_PORT is 0, or where no port can be bound: then the zones are not served, and the log says why
+ */
+export async function openNameserver({ config, secrets, database, log }: Parts): Promise<Nameserver | null> {
+  const { dnsPort, dnsListen, dnsResolvers, dnsResponsesPerSecond } = config;
+  if (dnsPort === 0) return null;
+  try {
+    const server = await openEmbeddedNameserver({
+      directory: join(config.dataDir, 'dns'),
+      addresses: [...dnsListen],
+      ports: dnsPort === null ? USUAL_PORTS : [dnsPort],
+      sealer: {
+        seal: (text, id) => secrets.seal(text, `dns copy:${id}`),
+        open: (sealed, id) => secrets.open(sealed, `dns copy:${id}`),
+      },
+      questions: dnsQuestions({ resolvers: [...dnsResolvers] }),
+      responsesPerSecond: dnsResponsesPerSecond,
+      own: [ownZone(config)],
+    });
+    log.info({ port: server.port, addresses: dnsListen }, 'the name server answers');
+    const counting = startCounting(server, database, log);
+    return {
+      driver: server,
+      async close() {
+        await counting.stop();
+        await server.close();
+      },
+    };
+  } catch (error) {
+    log.error({ err: error, ports: dnsPort ?? USUAL_PORTS }, 'the name server cannot listen; DNS zones are not served');
+    return null;
+  }
+}
+
+/** The zone of the name servers themselves: every name below it has their addresses. */
+function ownZone({ dnsDomain, dnsIps }: Config): ZoneSpec {
+  const records = dnsIps.flatMap((value): ZoneRecord[] => {
+    const type = value.includes(':') ? 'AAAA' : 'A';
+    return ['@', '*'].map((name) => ({ name, type, value, ttl: null }));
+  });
+  return {
+    name: dnsDomain,
+    serial: 1,
+    default_ttl: 3600,
+    soa: { email: `hostmaster@${dnsDomain}`, refresh: 7200, retry: 3600, expire: 1_209_600, minimum: 300 },
+    name_servers: [`ns1.${dnsDomain}`, `ns2.${dnsDomain}`],
+    records,
+    keys: [],
+  };
+}
+
+const METRICS = {
+  queries: 'queries',
+  responses_noerror: 'noerror',
+  responses_nxdomain: 'nxdomain',
+  responses_servfail: 'servfail',
+} as const;
+
+function startCounting(driver: NameserverDriver, database: ControlDatabase, log: Logger): { stop(): Promise<void> } {
+  let running = Promise.resolve();
+  const count = (): void => {
+    running = running
+      .then(() => storeCounters(driver, database))
+      .catch((error: unknown) => {
+        log.warn({ err: error }, 'counters of the name server could not be stored');
+      });
+  };
+  const timer = setInterval(count, COUNT_EVERY_MS);
+  return {
+    async stop() {
+      clearInterval(timer);
+      count();
+      await running;
+    },
+  };
+}
+
+async function storeCounters(driver: NameserverDriver, database: ControlDatabase): Promise<void> {
+  const counters = await driver.takeCounters(driverContext(COUNT_WITHIN_MS));
+  const projects = await zoneProjects(database, [...counters.keys()]);
+  const at = new Date();
+  at.setUTCSeconds(0, 0);
+  const points: MetricPointInput[] = [];
+  for (const [zoneId, types] of counters) {
+    const project_id = projects.get(zoneId);
+    if (project_id === undefined) continue;
+    for (const [part_id, counted] of types) {
+      for (const [metric, counter] of Object.entries(METRICS)) {
+        const total = counted[counter];
+        if (total) points.push({ at, project_id, resource_id: zoneId, part_id, metric, samples: 0, total });
+      }
+    }
+  }
+  if (points.length) await addMetricPoints(database, points);
+}

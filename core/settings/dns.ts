@@ -1,0 +1,37 @@
+// Settings of the name server.
+import { addresses, hostname, integer, resolvers } from '../setting_types';
+
+export const dnsSettings = {
+  DNS_PORT: integer({
+    default: null,
+    derived: '53, or 5300 if 53 cannot be bound',
+    min: 0,
+    max: 65535,
+    description: 'Port of the embedded name server, UDP and TCP. 0 switches DNS zones off.',
+  }),
+  DNS_LISTEN: addresses({
+    default: '127.0.0.1',
+    description: 'Addresses on which the embedded name server listens, separated by commas.',
+  }),
+  DNS_DOMAIN: hostname({
+    default: null,
+    derived: 'dns. and APPS_DOMAIN',
+    description: 'Domain of the name servers of DNS zones. Delegate it to this host.',
+  }),
+  DNS_IPS: addresses({
+    default: '',
+    derived: 'INGRESS_IPS',
+    description: 'Public addresses of the name servers, answered for every name below DNS_DOMAIN.',
+  }),
+  DNS_ROOTS: resolvers({
+    default: '',
+    derived: 'the root servers of the Internet',
+    description: 'Servers at which the check of a delegation starts.',
+  }),
+  DNS_RESPONSES_PER_SECOND: integer({
+    default: '1000',
+    min: 1,
+    max: 1_000_000,
+    description: 'Answers per second over UDP to one network of clients that show no DNS cookie.',
+  }),
+};

@@ -1,0 +1,179 @@
+// What the parent zone says about a zone: the walk from the root down, with questions of our own, since a resolver
+// would answer with what the zone says about itself.
+import { createSocket } from 'node:dgram';
+import { isIP } from 'node:net';
+import * as packet from 'dns-packet';
+import { DriverError } from '../driver';
+import type { DnsQuestions } from '../dns';
+
+export interface Delegation {
+  /** Lower case, without a trailing dot, sorted; empty where the parent does not delegate the zone. */
+  name_servers: string[];
+  /** `key_tag algorithm digest_type DIGEST`, sorted. */
+  ds_records: string[];
+}
+
+export interface DelegationOptions {
+  /** Addresses of the root servers, with a port where it is not 53. Its port is that of all servers. */
+  roots: readonly string[];
+  questions: Pick<DnsQuestions, 'a' | 'aaaa'>;
+}
+
+/** a to m.root-servers.net (https://www.iana.org/domains/root/servers). */
+export const ROOT_SERVERS = [
+  '198.41.0.4',
+  '170.247.170.2',
+  '192.33.4.12',
+  '199.7.91.13',
+  '192.203.230.10',
+  '192.5.5.241',
+];
+
+const STEPS_MAX = 16;
+const SERVERS_TRIED_MAX = 3;
+const ANSWER_WITHIN_MS = 1_200;
+const DNS_PORT = 53;
+
+/**
+ * Asks the servers of the parent zone, non-recursively.
+ * @throws DriverError transient where none of them answers
+ */
+export async function readDelegation(
+  zone: string,
+  options: DelegationOptions,
+  signal: AbortSignal,
+): Promise<Delegation> {
+  const { addresses: roots, port } = endpointsOf(options.roots);
+  let servers = roots;
+  for (let step = 0; step < STEPS_MAX; step += 1) {
+    const answer = await askAny(servers, port, zone, 'NS', signal);
+    const found = nameServersFor(zone, answer);
+    if (found) {
+      const digests = found.length ? await askAny(servers, port, zone, 'DS', signal) : null;
+      return { name_servers: found, ds_records: digests ? dsRecordsOf(digests) : [] };
+    }
+    servers = await nextServers(zone, answer, options);
+  }
+  throw new DriverError('transient', 'The parent zone was not found within 16 referrals.');
+}
+
+/** Present answers of the name servers of a zone for names and types, to take over its records. */
+export async function readRecords(
+  zone: string,
+  nameServers: readonly string[],
+  wanted: readonly { name: string; type: packet.StringRecordType }[],
+  options: DelegationOptions,
+  signal: AbortSignal,
+): Promise<packet.StringAnswer[]> {
+  const { port } = endpointsOf(options.roots);
+  const servers = (await Promise.all(nameServers.map((name) => addressesOf(name, options)))).flat();
+  if (!servers.length) throw new DriverError('transient', 'The name servers of the zone have no addresses.');
+  const found = new Map<string, packet.StringAnswer>();
+  for (const { name, type } of wanted) {
+    const { answers = [] } = await askAny(servers, port, name === '@' ? zone : `${name}.${zone}`, type, signal);
+    for (const answer of answers)
+      if (answer.type === type) found.set(JSON.stringify(answer), answer as packet.StringAnswer);
+  }
+  return [...found.values()];
+}
+
+function endpointsOf(roots: readonly string[]): { addresses: string[]; port: number } {
+  const pairs = roots.map((root) => /^\[?([^\]]+?)\]?(?::(\d+))?$/.exec(isIP(root) === 6 ? `[${root}]` : root));
+  const port = Number(pairs[0]?.[2] ?? DNS_PORT);
+  return { addresses: pairs.flatMap((pair) => pair?.[1] ?? []), port };
+}
+
+/** The delegation of the zone, [] where there is none; null for a referral to a zone above it. */
+function nameServersFor(
+  zone: string,
+  { answers = [], authorities = [], flag_aa, rcode }: packet.DecodedPacket & { rcode?: string },
+): string[] | null {
+  const isOf = ({ type, name }: packet.Answer): boolean => type === 'NS' && name.toLowerCase() === zone;
+  const found = [...answers, ...authorities].filter(isOf) as packet.StringAnswer[];
+  if (found.length) return [...new Set(found.map(({ data }) => data.toLowerCase()))].sort();
+  const isReferral = authorities.some(({ type }) => type === 'NS') && !flag_aa;
+  if (isReferral) return null;
+  if (rcode === 'NOERROR' || rcode === 'NXDOMAIN') return [];
+  throw new DriverError('transient', 'The servers of the parent zone refuse to answer.');
+}
+
+/** Addresses of the servers that a referral names: its glue, or what the resolvers of the host know. */
+async function nextServers(
+  zone: string,
+  { authorities = [], additionals = [] }: packet.DecodedPacket,
+  options: DelegationOptions,
+): Promise<string[]> {
+  const names = authorities.flatMap((found) =>
+    found.type === 'NS' && (zone === found.name.toLowerCase() || zone.endsWith(`.${found.name.toLowerCase()}`))
+      ? [(found as packet.StringAnswer).data.toLowerCase()]
+      : [],
+  );
+  const glue = additionals.flatMap((found) =>
+    found.type === 'A' && names.includes(found.name.toLowerCase()) ? [found.data] : [],
+  );
+  if (glue.length) return glue;
+  for (const name of names.slice(0, SERVERS_TRIED_MAX)) {
+    const addresses = await addressesOf(name, options);
+    if (addresses.length) return addresses;
+  }
+  throw new DriverError('transient', 'The servers of the parent zone have no addresses.');
+}
+
+async function addressesOf(name: string, { questions }: DelegationOptions): Promise<string[]> {
+  const found = await questions.a(name).catch(() => []);
+  return found.length ? found : questions.aaaa(name).catch(() => []);
+}
+
+function dsRecordsOf({ answers = [] }: packet.DecodedPacket): string[] {
+  const found = answers.flatMap((answer) => (answer.type === 'DS' ? [answer.data] : []));
+  return found
+    .map(
+      ({ keyTag, algorithm, digestType, digest }) =>
+        `${keyTag} ${algorithm} ${digestType} ${digest.toString('hex').toUpperCase()}`,
+    )
+    .sort();
+}
+
+/** The first of the servers that answers; each is asked once. */
+async function askAny(
+  servers: readonly string[],
+  port: number,
+  name: string,
+  type: packet.RecordType,
+  signal: AbortSignal,
+): Promise<packet.DecodedPacket> {
+  const start = Math.floor(Math.random() * servers.length);
+  for (let turn = 0; turn < Math.min(SERVERS_TRIED_MAX, servers.length); turn += 1) {
+    if (signal.aborted) break;
+    const answer = await ask(servers[(start + turn) % servers.length] as string, port, name, type);
+    if (answer) return answer;
+  }
+  throw new DriverError('transient', `No server gave an answer about ${name}.`);
+}
+
+function ask(
+  address: string,
+  port: number,
+  name: string,
+  type: packet.RecordType,
+): Promise<packet.DecodedPacket | null> {
+  const id = Math.floor(Math.random() * 0x10000);
+  const query = packet.encode({ type: 'query', id, flags: 0, questions: [{ type, name }] });
+  const socket = createSocket(isIP(address) === 6 ? 'udp6' : 'udp4');
+  return new Promise<packet.DecodedPacket | null>((resolve) => {
+    const timer = setTimeout(() => resolve(null), ANSWER_WITHIN_MS);
+    socket.on('error', () => resolve(null));
+    socket.on('message', (message) => {
+      try {
+        const answer = packet.decode(message);
+        const [question] = answer.questions ?? [];
+        if (answer.id === id && question?.name.toLowerCase() === name && question.type === type) resolve(answer);
+      } catch {
+        // Not an answer to this question.
+      }
+    });
+    // Only this server is listened to.
+    socket.connect(port, address, () => socket.send(query));
+    socket.once('close', () => clearTimeout(timer));
+  }).finally(() => socket.close());
+}

@@ -1,0 +1,232 @@
+// What a zone answers to a question: RFC 1034 §4.3.2 with wildcards (RFC 4592), delegations, and the proofs of DNSSEC
+// (RFC 4035 §3.1).
+import { keyOfLabels, type Labels } from './names';
+import { TYPE } from './rdata';
+import { denialRdata, signaturesOf } from './signer';
+import { chainAround, cutAbove, type Node, type RecordSet, type Zone } from './zone';
+
+export const RCODE = {
+  NOERROR: 0,
+  FORMERR: 1,
+  SERVFAIL: 2,
+  NXDOMAIN: 3,
+  NOTIMP: 4,
+  REFUSED: 5,
+  BADVERS: 16,
+  BADCOOKIE: 23,
+};
+
+/** A set as it is answered: at its own name, or at the name that a wildcard stands for. */
+export interface Answered {
+  owner: Labels;
+  set: RecordSet;
+  /** Seconds, where it is another than that of the set. */
+  ttl?: number;
+  signatures: Buffer[];
+}
+
+export interface Answer {
+  rcode: number;
+  isAuthoritative: boolean;
+  answers: Answered[];
+  authority: Answered[];
+  additional: Answered[];
+}
+
+/** Addresses of a name elsewhere, for ALIAS records; null while they are not known. */
+export type AliasLookup = (target: string) => { a: Buffer[]; aaaa: Buffer[] } | null;
+
+interface Question {
+  zone: Zone;
+  type: number;
+  /** The client takes DNSSEC records (DO, RFC 3225). */
+  dnssec: boolean;
+  lookUpAlias: AliasLookup;
+}
+
+const CHAIN_MAX = 16;
+/** Addresses of a name elsewhere may change at any time. */
+const ALIAS_TTL_MAX_S = 60;
+
+/** @param labels of the name, in lower case, at or below the apex of the zone */
+export function answerFrom(question: Question, labels: Labels): Answer {
+  const answer: Answer = { rcode: RCODE.NOERROR, isAuthoritative: true, answers: [], authority: [], additional: [] };
+  let name = labels;
+  const seen = new Set<string>();
+  for (let step = 0; step < CHAIN_MAX; step += 1) {
+    const key = keyOfLabels(name);
+    if (seen.has(key) || !isBelow(name, question.zone.apex)) return answer;
+    seen.add(key);
+    const target = answerName(question, name, answer);
+    if (!target) return answer;
+    name = target;
+  }
+  return answer;
+}
+
+export function isBelow(labels: Labels, apex: Labels): boolean {
+  if (labels.length < apex.length) return false;
+  return apex.every((label, index) => labels[labels.length - apex.length + index] === label);
+}
+
+/** Adds what the zone has for one name. @returns the target to go on with, where the name is an alias of another */
+function answerName(question: Question, name: Labels, answer: Answer): Labels | null {
+  const { zone, type } = question;
+  const node = zone.nodes.get(keyOfLabels(name));
+  const cut = cutAbove(zone, name) ?? (node && isCut(zone, node) && type !== TYPE.DS ? node : null);
+  if (cut) return refer(question, cut, answer);
+  if (node) return answerNode(question, node, name, answer);
+  const encloser = closestEncloser(zone, name);
+  const wildcard = zone.nodes.get(keyOfLabels(['*', ...encloser]));
+  if (wildcard) {
+    // No name stands closer: that of the question does not exist.
+    proveAbsence(question, name, answer);
+    return answerNode(question, wildcard, name, answer);
+  }
+  answer.rcode = RCODE.NXDOMAIN;
+  addSoa(question, answer);
+  proveAbsence(question, name, answer);
+  proveAbsence(question, ['*', ...encloser], answer);
+  return null;
+}
+
+function isCut(zone: Zone, node: Node): boolean {
+  return node.sets.has(TYPE.NS) && node.labels.length > zone.apex.length;
+}
+
+function closestEncloser(zone: Zone, name: Labels): Labels {
+  let labels = name.slice(1);
+  while (labels.length > zone.apex.length && !zone.nodes.has(keyOfLabels(labels))) labels = labels.slice(1);
+  return labels;
+}
+
+function answerNode(question: Question, node: Node, owner: Labels, answer: Answer): Labels | null {
+  const { type } = question;
+  const alias = node.sets.get(TYPE.CNAME);
+  if (alias && type !== TYPE.CNAME && type !== TYPE.ANY) {
+    add(question, answer.answers, node, owner, alias);
+    return targetOf(alias);
+  }
+  const set = type === TYPE.ANY ? anySet(node) : (node.sets.get(type) ?? aliasSet(question, node, answer));
+  if (set) {
+    add(question, answer.answers, node, owner, set);
+    if (set.type === TYPE.NS || set.type === TYPE.MX || set.type === TYPE.SRV) addAddresses(question, set, answer);
+    return null;
+  }
+  addSoa(question, answer);
+  proveTypes(question, node, answer);
+  return null;
+}
+
+/** One set is an answer to ANY (RFC 8482 §4.1). */
+function anySet(node: Node): RecordSet | undefined {
+  return node.sets.get(TYPE.SOA) ?? node.sets.values().next().value;
+}
+
+function aliasSet({ type, lookUpAlias }: Question, node: Node, answer: Answer): RecordSet | undefined {
+  const { alias } = node;
+  if (!alias || (type !== TYPE.A && type !== TYPE.AAAA)) return undefined;
+  const found = lookUpAlias(alias.target);
+  if (!found) answer.rcode = RCODE.SERVFAIL;
+  const rdata = (type === TYPE.A ? found?.a : found?.aaaa) ?? [];
+  if (!rdata.length) return undefined;
+  // The same object for the same addresses: so it is signed once.
+  const known = alias.sets.get(type);
+  if (known?.rdata === rdata) return known;
+  const made = { type, ttl: Math.min(alias.ttl, ALIAS_TTL_MAX_S), rdata };
+  alias.sets.set(type, made);
+  return made;
+}
+
+function targetOf(set: RecordSet): Labels {
+  const labels: Labels = [];
+  const data = set.rdata[0] as Buffer;
+  for (let at = 0; data[at]; at += (data[at] as number) + 1) {
+    labels.push(data.toString('latin1', at + 1, at + 1 + (data[at] as number)).toLowerCase());
+  }
+  return labels;
+}
+
+function add({ zone, dnssec }: Question, section: Answered[], node: Node, owner: Labels, set: RecordSet): void {
+  const key = keyOfLabels(owner);
+  if (section.some((known) => known.set === set && keyOfLabels(known.owner) === key)) return;
+  const signatures = dnssec && zone.signer ? signaturesOf(zone.signer, node.labels, set) : [];
+  section.push({ owner, set, signatures });
+}
+
+/** A referral: the name servers of the delegation, their addresses, and the DS or the proof that there is none. */
+function refer(question: Question, cut: Node, answer: Answer): null {
+  const servers = cut.sets.get(TYPE.NS) as RecordSet;
+  // What led here was the zone's own (RFC 1034 §4.3.2): without it, nothing is.
+  answer.isAuthoritative = answer.answers.length > 0;
+  answer.authority.push({ owner: cut.labels, set: servers, signatures: [] });
+  const digests = cut.sets.get(TYPE.DS);
+  if (digests && question.dnssec) add(question, answer.authority, cut, cut.labels, digests);
+  else proveTypes(question, cut, answer);
+  addAddresses(question, servers, answer);
+  return null;
+}
+
+/** Addresses of names that the set leads to, as far as the zone has them; glue is not signed. */
+function addAddresses(question: Question, set: RecordSet, answer: Answer): void {
+  const skip = { [TYPE.NS]: 0, [TYPE.MX]: 2, [TYPE.SRV]: 6 }[set.type] ?? 0;
+  for (const data of set.rdata) {
+    const labels = targetOf({ ...set, rdata: [data.subarray(skip)] });
+    const node = question.zone.nodes.get(keyOfLabels(labels));
+    if (!node) continue;
+    const isGlue = cutAbove(question.zone, labels) !== null || isCut(question.zone, node);
+    for (const type of [TYPE.A, TYPE.AAAA]) {
+      const found = node.sets.get(type);
+      if (!found) continue;
+      if (isGlue) answer.additional.push({ owner: labels, set: found, signatures: [] });
+      else add(question, answer.additional, node, labels, found);
+    }
+  }
+}
+
+/** The SOA with the TTL that negative answers may be kept for (RFC 2308 §3). */
+function addSoa(question: Question, answer: Answer): void {
+  const { zone } = question;
+  const node = zone.nodes.get(keyOfLabels(zone.apex)) as Node;
+  const soa = node.sets.get(TYPE.SOA) as RecordSet;
+  add(question, answer.authority, node, zone.apex, soa);
+  for (const added of answer.authority) {
+    if (added.set === soa) added.ttl = Math.min(soa.ttl, zone.spec.soa.minimum);
+  }
+}
+
+/** The NSEC of the name itself: which types it has. For a name that only has names below it, the one before it. */
+function proveTypes(question: Question, node: Node, answer: Answer): void {
+  const has = node.sets.size > 0 || node.alias !== null;
+  if (has) addDenial(question, node, answer);
+  else proveAbsence(question, node.labels, answer);
+}
+
+/** The NSEC whose span covers a name that does not exist. */
+function proveAbsence(question: Question, name: Labels, answer: Answer): void {
+  if (!question.dnssec || !question.zone.signer) return;
+  addDenial(question, chainAround(question.zone, name).node, answer);
+}
+
+function addDenial(question: Question, node: Node, answer: Answer): void {
+  const { zone, dnssec } = question;
+  if (!dnssec || !zone.signer) return;
+  add(question, answer.authority, node, node.labels, denialOf(question, node));
+}
+
+/** The NSEC set of a name; the same object as long as it says the same, so that its signature is kept. */
+export function denialOf({ zone, lookUpAlias }: Pick<Question, 'zone' | 'lookUpAlias'>, node: Node): RecordSet {
+  const { next } = chainAround(zone, node.labels);
+  const rdata = denialRdata(next.labels, [...typesOf(zone, node, lookUpAlias), TYPE.RRSIG, TYPE.NSEC]);
+  const ttl = zone.spec.soa.minimum;
+  if (node.denial?.ttl === ttl && node.denial.rdata[0]?.equals(rdata)) return node.denial;
+  node.denial = { type: TYPE.NSEC, ttl, rdata: [rdata] };
+  return node.denial;
+}
+
+function typesOf(zone: Zone, node: Node, lookUpAlias: AliasLookup): number[] {
+  if (isCut(zone, node)) return [TYPE.NS, ...(node.sets.has(TYPE.DS) ? [TYPE.DS] : [])];
+  const found = node.alias && lookUpAlias(node.alias.target);
+  const addresses = [...(found?.a.length ? [TYPE.A] : []), ...(found?.aaaa.length ? [TYPE.AAAA] : [])];
+  return [...node.sets.keys(), ...addresses];
+}

@@ -1,0 +1,98 @@
+// Signatures of DNSSEC.
+// A signature is made when it is first asked for and kept with its record set until it is near its end.
+import { createHash, sign } from 'node:crypto';
+import { digestRdata, DNSSEC_ALGORITHM, openSigningKey, type OpenedKey } from '../../../core/dnssec';
+import { groupBy } from '../../../core/group_by';
+import type { ZoneSpec } from '../../nameserver';
+import { encodeName, labelsOfName, type Labels } from './names';
+import { TYPE } from './rdata';
+import type { RecordSet } from './zone';
+
+const HOUR_S = 3600;
+const DAY_S = 24 * HOUR_S;
+/** Clocks of resolvers may be behind. */
+const INCEPTION_BEFORE_S = HOUR_S;
+const VALID_S = 14 * DAY_S;
+const RENEW_BEFORE_S = 5 * DAY_S;
+
+export interface Signer {
+  /** To tell whether the keys are still the same. */
+  fingerprint: string;
+  zone: Buffer;
+  keys: OpenedKey[];
+  /** DNSKEY, CDS and CDNSKEY of the apex (RFC 7344). */
+  keySets: { type: number; rdata: Buffer[] }[];
+  signatures: WeakMap<RecordSet, { until: number; rdata: Buffer[] }>;
+}
+
+/** @param before the signer so far, kept with its signatures when the keys are the same */
+export function openSigner({ name, keys }: ZoneSpec, before: Signer | null): Signer | null {
+  if (!keys.length) return null;
+  const fingerprint = createHash('sha256')
+    .update(JSON.stringify([name, keys]))
+    .digest('hex');
+  if (before?.fingerprint === fingerprint) return before;
+  const opened = keys.map(openSigningKey);
+  const zone = encodeName(labelsOfName(name));
+  const signing = opened.filter(({ role }) => role === 'ksk');
+  const keySets = [
+    { type: TYPE.DNSKEY, rdata: opened.map(({ rdata }) => rdata) },
+    { type: TYPE.CDNSKEY, rdata: signing.map(({ rdata }) => rdata) },
+    { type: TYPE.CDS, rdata: signing.map((key) => digestRdata(name, key)) },
+  ];
+  return { fingerprint, zone, keys: opened, keySets, signatures: new WeakMap() };
+}
+
+/** RDATA of the signatures of a set; several while keys are rolled over. */
+export function signaturesOf(signer: Signer, owner: Labels, set: RecordSet): Buffer[] {
+  const now = Math.floor(Date.now() / 1000);
+  const known = signer.signatures.get(set);
+  if (known && known.until - now > RENEW_BEFORE_S) return known.rdata;
+  const ofKeys = set.type === TYPE.DNSKEY || set.type === TYPE.CDS || set.type === TYPE.CDNSKEY;
+  const keys = signer.keys.filter(({ role }) => role === (ofKeys ? 'ksk' : 'zsk'));
+  const until = now + VALID_S;
+  const rdata = keys.map((key) => signature(signer, key, owner, set, now - INCEPTION_BEFORE_S, until));
+  signer.signatures.set(set, { until, rdata });
+  return rdata;
+}
+
+function signature(signer: Signer, key: OpenedKey, owner: Labels, set: RecordSet, from: number, until: number): Buffer {
+  const head = Buffer.alloc(18);
+  head.writeUInt16BE(set.type, 0);
+  head.writeUInt8(DNSSEC_ALGORITHM, 2);
+  // A wildcard label does not count (RFC 4034 §3.1.3).
+  head.writeUInt8(owner[0] === '*' ? owner.length - 1 : owner.length, 3);
+  head.writeUInt32BE(set.ttl, 4);
+  head.writeUInt32BE(until, 8);
+  head.writeUInt32BE(from, 12);
+  head.writeUInt16BE(key.tag, 16);
+  const start = Buffer.concat([head, signer.zone]);
+  const name = encodeName(owner);
+  const records = set.rdata.map((data) => Buffer.concat([name, recordHead(set, data), data]));
+  const bytes = sign('sha256', Buffer.concat([start, ...records]), { key: key.private, dsaEncoding: 'ieee-p1363' });
+  return Buffer.concat([start, bytes]);
+}
+
+/** Type, class IN, TTL and length, as in a message. */
+export function recordHead({ type, ttl }: Pick<RecordSet, 'type' | 'ttl'>, data: Buffer): Buffer {
+  const head = Buffer.alloc(10);
+  head.writeUInt16BE(type, 0);
+  head.writeUInt16BE(1, 2);
+  head.writeUInt32BE(ttl, 4);
+  head.writeUInt16BE(data.length, 8);
+  return head;
+}
+
+/** RDATA of an NSEC record: the next name and the types that exist (RFC 4034 §4.1). */
+export function denialRdata(next: Labels, types: number[]): Buffer {
+  const windows = groupBy([...new Set(types)], (type) => type >> 8);
+  const maps = [...windows]
+    .sort(([a], [b]) => a - b)
+    .map(([window, found]) => {
+      const bits = Buffer.alloc(32);
+      for (const type of found) bits[(type & 0xff) >> 3] = (bits[(type & 0xff) >> 3] as number) | (0x80 >> (type & 7));
+      const length = Math.max(...found.map((type) => ((type & 0xff) >> 3) + 1));
+      return Buffer.concat([Buffer.from([window, length]), bits.subarray(0, length)]);
+    });
+  return Buffer.concat([encodeName(next), ...maps]);
+}

@@ -1,0 +1,82 @@
+// The zones on disk, one file each: what the server answers with after a restart, also while the database is away.
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ZoneSpec } from '../../nameserver';
+
+export interface ZoneStore {
+  save(id: string, spec: ZoneSpec): Promise<void>;
+  remove(id: string): Promise<void>;
+  /** Every zone that can be read; a damaged file is left out, and made anew by the next `save`. */
+  load(): AsyncIterable<{ id: string; spec: ZoneSpec }>;
+}
+
+/** Keeps the private keys unreadable on disk. */
+export interface KeySealer {
+  seal(text: string, id: string): string;
+  open(sealed: string, id: string): string;
+}
+
+const ENDING = '.json';
+const TEMPORARY = '.new';
+
+interface Stored extends Omit<ZoneSpec, 'keys'> {
+  keys: string | null;
+}
+
+/** @param directory absolute; made where it is missing */
+export async function openZoneStore(directory: string, sealer: KeySealer): Promise<ZoneStore> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const pathOf = (id: string): string => join(directory, `${id}${ENDING}`);
+  return {
+    async save(id, spec) {
+      const keys = spec.keys.length ? sealer.seal(JSON.stringify(spec.keys), id) : null;
+      const stored: Stored = { ...spec, keys };
+      await replaceFile(directory, pathOf(id), JSON.stringify(stored));
+    },
+    async remove(id) {
+      await rm(pathOf(id), { force: true });
+      await rm(pathOf(id) + TEMPORARY, { force: true });
+      await syncDirectory(directory);
+    },
+    async *load() {
+      for (const name of await readdir(directory)) {
+        if (!name.endsWith(ENDING)) continue;
+        const id = name.slice(0, -ENDING.length);
+        const spec = await readZone(pathOf(id), id, sealer);
+        if (spec) yield { id, spec };
+      }
+    },
+  };
+}
+
+async function readZone(path: string, id: string, sealer: KeySealer): Promise<ZoneSpec | null> {
+  try {
+    const stored = JSON.parse(await readFile(path, 'utf8')) as Stored;
+    const keys = stored.keys === null ? [] : (JSON.parse(sealer.open(stored.keys, id)) as ZoneSpec['keys']);
+    return { ...stored, keys };
+  } catch {
+    return null;
+  }
+}
+
+/** Whole or not at all, and on disk before this resolves. */
+async function replaceFile(directory: string, path: string, text: string): Promise<void> {
+  const file = await open(path + TEMPORARY, 'w', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+  await rename(path + TEMPORARY, path);
+  await syncDirectory(directory);
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

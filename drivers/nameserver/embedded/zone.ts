@@ -1,0 +1,133 @@
+// A zone in memory: names with their record sets, so that a question is answered by a few look-ups.
+import { groupBy } from '../../../core/group_by';
+import type { ZoneRecord, ZoneSpec } from '../../nameserver';
+import { compareNames, keyOfLabels, labelsOfName, type Labels } from './names';
+import { encodeNameRdata, encodeRecord, encodeSoa, TYPE } from './rdata';
+import { openSigner, type Signer } from './signer';
+
+/** All records of one name and type. Never changed once made: a signature belongs to the object. */
+export interface RecordSet {
+  type: number;
+  /** Seconds; the lowest of its records (RFC 2181 §5.2). */
+  ttl: number;
+  /** In canonical order (RFC 4034 §6.3). */
+  rdata: Buffer[];
+}
+
+export interface Node {
+  labels: Labels;
+  /** Empty for a name that only has names below it (RFC 4592 §2.2.2). */
+  sets: Map<number, RecordSet>;
+  /** Name whose addresses stand here; questions for A and AAAA are answered with them. */
+  alias: { target: string; ttl: number; sets: Map<number, RecordSet> } | null;
+  /** Last NSEC set made for the name, kept while it says the same. */
+  denial: RecordSet | null;
+}
+
+export interface Zone {
+  id: string;
+  spec: ZoneSpec;
+  apex: Labels;
+  nodes: Map<string, Node>;
+  /** Names with records in canonical order; what is below a delegation is not the zone's (RFC 4034 §4.1.1). */
+  chain: Node[];
+  signer: Signer | null;
+}
+
+/** @param before the zone as it was served so far: sets that are the same keep their signatures */
+export function buildZone(id: string, spec: ZoneSpec, before: Zone | null): Zone {
+  const apex = labelsOfName(spec.name);
+  const signer = openSigner(spec, before?.signer ?? null);
+  const zone: Zone = { id, spec, apex, nodes: new Map(), chain: [], signer };
+  addNode(zone, apex);
+  for (const [key, records] of groupByName(spec)) {
+    const node = addNode(zone, labelsOfName(key));
+    for (const [type, found] of groupByType(records)) addSet(node, type, found, spec, before);
+  }
+  addApexSets(zone, before);
+  if (signer) zone.chain = chainOf(zone);
+  return zone;
+}
+
+/** The node of a name and of each name between it and the apex. */
+function addNode(zone: Zone, labels: Labels): Node {
+  const key = keyOfLabels(labels);
+  const known = zone.nodes.get(key);
+  if (known) return known;
+  const made: Node = { labels, sets: new Map(), alias: null, denial: null };
+  zone.nodes.set(key, made);
+  if (labels.length > zone.apex.length) addNode(zone, labels.slice(1));
+  return made;
+}
+
+function groupByName({ name: apex, records }: ZoneSpec): Map<string, ZoneRecord[]> {
+  return groupBy(records, ({ name }) => (name === '@' ? apex : `${name}.${apex}`));
+}
+
+function groupByType(records: ZoneRecord[]): Map<string, ZoneRecord[]> {
+  return groupBy(records, ({ type }) => type);
+}
+
+function addSet(node: Node, type: string, records: ZoneRecord[], spec: ZoneSpec, before: Zone | null): void {
+  const ttl = Math.min(...records.map((record) => record.ttl ?? spec.default_ttl));
+  const [first] = records as [ZoneRecord];
+  if (type === 'ALIAS') {
+    node.alias = { target: first.value, ttl, sets: new Map() };
+    return;
+  }
+  const rdata = records.map((record) => encodeRecord(record) as Buffer);
+  keepSet(node, { type: TYPE[type as keyof typeof TYPE], ttl, rdata }, before);
+}
+
+function addApexSets(zone: Zone, before: Zone | null): void {
+  const { spec, apex, signer } = zone;
+  const node = zone.nodes.get(keyOfLabels(apex)) as Node;
+  const { default_ttl: ttl, soa } = spec;
+  keepSet(node, { type: TYPE.SOA, ttl, rdata: [encodeSoa(spec)] }, before);
+  const others = node.sets.get(TYPE.NS)?.rdata ?? [];
+  const servers = [...spec.name_servers.map(encodeNameRdata), ...others];
+  keepSet(node, { type: TYPE.NS, ttl, rdata: servers }, before);
+  for (const { type, rdata } of signer?.keySets ?? []) keepSet(node, { type, ttl: soa.minimum, rdata }, before);
+}
+
+function keepSet(node: Node, made: RecordSet, before: Zone | null): void {
+  const rdata = [...made.rdata]
+    .sort((a, b) => Buffer.compare(a, b))
+    .filter((data, i, all) => !all[i - 1]?.equals(data));
+  const known = before?.nodes.get(keyOfLabels(node.labels))?.sets.get(made.type);
+  const isSame =
+    known?.ttl === made.ttl &&
+    known.rdata.length === rdata.length &&
+    rdata.every((data, i) => data.equals(known.rdata[i] as Buffer));
+  node.sets.set(made.type, isSame ? known : { ...made, rdata });
+}
+
+function chainOf(zone: Zone): Node[] {
+  const owners = [...zone.nodes.values()].filter(
+    (node) => (node.sets.size > 0 || node.alias) && !cutAbove(zone, node.labels),
+  );
+  return owners.sort((a, b) => compareNames(a.labels, b.labels));
+}
+
+/** The delegation that a name is below of, the name itself not counted. */
+export function cutAbove(zone: Zone, labels: Labels): Node | null {
+  for (let depth = zone.apex.length + 1; depth < labels.length; depth += 1) {
+    const node = zone.nodes.get(keyOfLabels(labels.slice(labels.length - depth)));
+    if (!node) return null;
+    if (node.sets.has(TYPE.NS)) return node;
+  }
+  return null;
+}
+
+/** The last name of the chain that is not behind the given one, and the one after it. */
+export function chainAround(zone: Zone, labels: Labels): { node: Node; next: Node } {
+  let low = 0;
+  let high = zone.chain.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (compareNames((zone.chain[middle] as Node).labels, labels) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  const index = Math.max(low - 1, 0);
+  return { node: zone.chain[index] as Node, next: zone.chain[(index + 1) % zone.chain.length] as Node };
+}

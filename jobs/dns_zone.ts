@@ -1,0 +1,138 @@
+// DNS zones: served by the name server of the host, and their delegation looked for at the parent again and again.
+import type { NameserverDriver, ZoneObserved, ZoneRecord, ZoneSpec } from '../drivers/nameserver';
+import { DriverError, driverContext, type Desired } from '../drivers/driver';
+import { DnsZone, judgeDelegation } from '../models/dns_zone';
+import type { DelegationFindings } from '../models/dns_zone/delegation';
+import { judgeDnssec, openKeys, sealKeys } from '../models/dns_zone/dnssec';
+import {
+  isActiveElsewhere,
+  isServed,
+  pruneKeys,
+  recordDnssec,
+  recordsToServe,
+  wakeClaims,
+} from '../models/dns_zone/work';
+import {
+  gone,
+  jittered,
+  progressing,
+  requireHost,
+  settled,
+  type Job,
+  type JobContext,
+  type LoopRow,
+  type Outcome,
+  type Values,
+} from './job';
+
+type ZoneRow = LoopRow &
+  Pick<
+    DnsZone,
+    | 'project_id'
+    | 'name'
+    | 'serial'
+    | 'default_ttl'
+    | 'soa'
+    | 'name_servers'
+    | 'status'
+    | 'elsewhere_since'
+    | 'last_checked_at'
+    | 'created_at'
+    | 'signing_keys'
+    | 'dnssec_status'
+  >;
+
+const OBSERVE_MS = 5_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+export const job: Job<ZoneRow> = {
+  table: DnsZone.table,
+  host: true,
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
+};
+
+async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
+  const driver = nameserverOf(ctx);
+  if (!driver) return progressing(jittered(HOUR_MS));
+  const columns = await serve(driver, row, ctx);
+  const intervalMs = checkIntervalMs(row);
+  const dueInMs = row.last_checked_at ? Date.parse(row.last_checked_at) + intervalMs - Date.now() : 0;
+  // A change of a record is served at once; the parent is asked behind it.
+  if (dueInMs > 0) return settled(columns, Math.max(dueInMs, 1));
+  return settled({ ...columns, ...(await check(row, ctx)) }, jittered(intervalMs));
+}
+
+async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): Promise<Values> {
+  const desired = await desiredZone(row, ctx);
+  const before = await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal));
+  if (!(await isServed(ctx.sql, row))) {
+    await driver.remove(desired, before, ctx);
+    return { driver: driver.name };
+  }
+  if (row.driver === null) await ctx.record({ driver: driver.name });
+  const { ref } = await driver.ensure(desired, before, ctx);
+  const after = await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal));
+  if (after.state !== 'present' || !after.upToDate)
+    throw new DriverError('transient', 'The name server does not have the zone yet.');
+  return { driver: driver.name, ref, observed: observedColumns(after.observed) };
+}
+
+function observedColumns(observed: ZoneObserved): Values {
+  return { ...observed };
+}
+
+async function tearDown(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
+  const driver = nameserverOf(ctx);
+  if (!driver) return gone;
+  const desired = await desiredZone(row, ctx);
+  await driver.remove(desired, await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal)), ctx);
+  return gone;
+}
+
+function nameserverOf(ctx: JobContext): NameserverDriver | null {
+  return requireHost(ctx).nameserver;
+}
+
+async function desiredZone(row: ZoneRow, ctx: JobContext): Promise<Desired<ZoneSpec>> {
+  const { name, serial, default_ttl, soa, name_servers } = row;
+  const records = (await recordsToServe(ctx.sql, row.id)) as ZoneRecord[];
+  const keys = openKeys(ctx.secrets, row);
+  return { id: row.id, spec: { name, serial, default_ttl, soa, name_servers, records, keys } };
+}
+
+/** Asks the parent, and takes over what it says. Without an answer everything stays as it is. */
+async function check(row: ZoneRow, ctx: JobContext): Promise<Values> {
+  const findings = await ctx.probes.zone.delegation(row.name);
+  const now = new Date();
+  if (!findings) {
+    ctx.log.warn('no server of the parent zone gave an answer');
+    return { last_checked_at: now.toISOString() };
+  }
+  const verdict = judgeDelegation(row, findings, now);
+  const moves = verdict.status !== row.status;
+  if (moves && verdict.status === 'active' && (await isActiveElsewhere(ctx.sql, row)))
+    return { ...verdict, status: row.status, status_reason: 'The zone is delegated to another project too.' };
+  if (row.signing_keys !== null) await checkDnssec(row, findings, ctx, now);
+  if (moves) await wakeClaims(ctx.sql, row);
+  return { ...verdict, ...(moves && { updated_at: now.toISOString() }) };
+}
+
+async function checkDnssec(
+  row: ZoneRow,
+  { ds_records }: DelegationFindings,
+  ctx: JobContext,
+  now: Date,
+): Promise<void> {
+  const verdict = judgeDnssec(row.name, openKeys(ctx.secrets, row), ds_records, now);
+  await recordDnssec(ctx.sql, row, { status: verdict.dnssec_status, checked_at: verdict.dnssec_checked_at });
+  if (verdict.keys) await pruneKeys(ctx.sql, row, sealKeys(ctx.secrets, row.id, verdict.keys));
+}
+
+/** Owners of a fresh zone wait for it, so its parent is asked often. */
+function checkIntervalMs({ status, created_at, elsewhere_since, dnssec_status }: ZoneRow): number {
+  const isFresh = Date.now() - Date.parse(created_at) < HOUR_MS;
+  if (status === 'pending' && isFresh) return MINUTE_MS;
+  if (status !== 'active' || elsewhere_since || dnssec_status === 'pending') return 10 * MINUTE_MS;
+  return HOUR_MS;
+}

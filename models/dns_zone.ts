@@ -1,0 +1,199 @@
+import { randomInt } from 'node:crypto';
+import { getPublicSuffix } from 'tldts';
+import type { Context } from '../core/context';
+import { problem, validationFailed } from '../core/errors';
+import { defineStates } from '../core/states';
+import { named } from '../db/statement';
+import type {
+  CreateDnsZoneInput,
+  DnsDelegation,
+  DnssecStatus,
+  DnsZoneSoa,
+  DnsZoneSoaInput,
+  UpdateDnsZoneInput,
+} from '../schema/types';
+import { Resource } from './base/resource';
+import { delegationState, type DelegationFindings } from './dns_zone/delegation';
+import { insertNameServers } from './dns_zone/name_servers';
+import { wakeClaims } from './dns_zone/work';
+
+const SOA_DEFAULTS = { refresh: 7200, retry: 3600, expire: 1_209_600, minimum: 3600 };
+const TTL_DEFAULT_SECONDS = 3600;
+const LABEL_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
+const LABEL_LENGTH = 6;
+const SERIAL_MAX = 2 ** 31 - 1;
+
+/** A zone answers as soon as it exists; it is active once the parent zone delegates to it. */
+export class DnsZone extends Resource {
+  static readonly table = 'dns_zones';
+  static readonly kind = 'dns_zone';
+  static readonly idPrefix = 'dnz';
+  static override readonly projectChild = 'dns_zones';
+  static override readonly filters = { name: 'name = lower(?)', status: 'status = ?' };
+  static override readonly sorts = ['name'];
+  static override readonly quotas = [{ resource: 'dns_zones' as const }];
+  static override readonly states = defineStates({
+    initial: ['pending'],
+    moves: { pending: ['active'], active: ['moved'], moved: ['active'] },
+  });
+
+  declare name: string;
+  declare default_ttl: number;
+  declare soa: DnsZoneSoa;
+  /** Label of this claim in the names of its name servers. */
+  declare label: string;
+  declare name_servers: string[];
+  declare serial: number;
+  declare record_count: number;
+  declare status: 'pending' | 'active' | 'moved';
+  declare status_reason: string | null;
+  declare observed_name_servers: string[] | null;
+  declare last_checked_at: string | null;
+  /** Since when an active zone is delegated to others only. */
+  declare elsewhere_since: string | null;
+  declare dnssec_status: DnssecStatus;
+  declare dnssec_enabled_at: string | null;
+  declare dnssec_checked_at: string | null;
+  /** Sealed list of keys; null while the zone is not signed. */
+  declare signing_keys: string | null;
+
+  /** @throws validation_failed for a public suffix, domain_taken, quota_exceeded, engine_unavailable */
+  static async create(ctx: Context, input: CreateDnsZoneInput): Promise<DnsZone> {
+    requireEngine(ctx);
+    requireOwnable(ctx, input.name);
+    await requireUnclaimed(ctx, input.name);
+    const label = newLabel();
+    const zone = await DnsZone.insert(ctx, {
+      name: input.name,
+      default_ttl: input.default_ttl ?? TTL_DEFAULT_SECONDS,
+      soa: { ...SOA_DEFAULTS, email: `hostmaster@${input.name}`, ...given(input.soa) },
+      label,
+      name_servers: [1, 2].map((number) => `ns${number}.${label}.${ctx.config.dnsDomain}`),
+      status: 'pending',
+    });
+    await insertNameServers(ctx, zone);
+    return zone;
+  }
+
+  get delegation(): DnsDelegation {
+    const observed = this.observed_name_servers;
+    return { state: delegationState(this.name_servers, observed), observed_name_servers: observed ?? [] };
+  }
+
+  async change(ctx: Context, { default_ttl, soa }: UpdateDnsZoneInput): Promise<this> {
+    return this.update(ctx, {
+      ...(default_ttl != null && { default_ttl }),
+      ...(soa && { soa: { ...this.soa, ...given(soa) } }),
+      serial: this.nextSerial(),
+    });
+  }
+
+  /** Records were written under the lock of the zone. */
+  async recordsChanged(ctx: Context, more: number): Promise<void> {
+    await this.update(ctx, { serial: this.nextSerial(), record_count: this.record_count + more });
+  }
+
+  /**
+   * Before the transaction of `verify`: what the parent says; null where it gave no answer, or there is no such zone.
+   */
+  static async probe(ctx: Context, id: string): Promise<DelegationFindings | null> {
+    const zone = await DnsZone.get(ctx, id).catch(() => null);
+    return zone && ctx.probes.zone.delegation(zone.name);
+  }
+
+  /** Another claim of the name may be served now. */
+  async destroy(ctx: Context): Promise<void> {
+    await this.remove(ctx);
+    await wakeClaims(ctx.sql, this);
+  }
+
+  /** Takes over what a probe has found. @throws provider_error where it found out nothing, domain_taken */
+  async verify(ctx: Context, findings: DelegationFindings | null): Promise<this> {
+    if (!findings)
+      throw problem('provider_error', 'No name server of the parent zone gave an answer. Try again later.');
+    const verdict = judgeDelegation(this, findings, new Date());
+    const moves = verdict.status !== this.status;
+    if (moves && verdict.status === 'active') await requireNotDelegated(ctx, this.name);
+    const changed = await this.update(ctx, { ...verdict });
+    if (moves) await wakeClaims(ctx.sql, this);
+    return changed;
+  }
+
+  nextSerial(): number {
+    return this.serial >= SERIAL_MAX ? 1 : this.serial + 1;
+  }
+}
+
+/** What of the SOA was sent; absent and null are the same here. */
+function given(soa: DnsZoneSoaInput | null | undefined): Partial<DnsZoneSoa> {
+  return Object.fromEntries(Object.entries(soa ?? {}).filter(([, value]) => value != null));
+}
+
+function newLabel(): string {
+  return Array.from({ length: LABEL_LENGTH }, () => LABEL_LETTERS[randomInt(LABEL_LETTERS.length)]).join('');
+}
+
+/** @throws engine_unavailable where the operator has switched the name server off */
+function requireEngine(ctx: Context): void {
+  if (ctx.config.dnsPort !== 0) return;
+  throw problem('engine_unavailable', 'This installation serves no DNS: the operator has set `DNS_PORT` to `0`.');
+}
+
+function requireOwnable(ctx: Context, name: string): void {
+  const isSuffix = getPublicSuffix(name, { extractHostname: false, validateHostname: false }) === name;
+  const own = [ctx.config.appsDomain, ctx.config.dnsDomain];
+  const detail = isSuffix
+    ? 'is a public suffix'
+    : own.some((domain) => name === domain || name.endsWith(`.${domain}`))
+      ? 'belongs to the platform'
+      : null;
+  if (detail) throw validationFailed([{ field: 'name', code: 'invalid_format', detail }]);
+}
+
+const OWN = named('select 1 from dns_zones where project_id = $1 and name = $2 and deleted_at is null');
+// Only a delegated zone blocks others: whoever the parent zone names has proven that the domain is theirs.
+const DELEGATED = named(`select 1 from dns_zones where deleted_at is null and project_id <> $1 and status = 'active'
+  and (lower(name) = any($3) or right(name, length($2) + 1) = '.' || $2) limit 1`);
+
+/** @throws domain_taken for a zone of this name in the project, or one delegated to another at, above or below it */
+async function requireUnclaimed(ctx: Context, name: string): Promise<void> {
+  const own = await ctx.sql.query(OWN, [ctx.project?.id, name]);
+  if (own.length) throw problem('domain_taken', `The project already has the zone ${name}.`);
+  await requireNotDelegated(ctx, name);
+}
+
+async function requireNotDelegated(ctx: Context, name: string): Promise<void> {
+  const labels = name.split('.');
+  const ancestors = labels.map((_, index) => labels.slice(index).join('.'));
+  const taken = await ctx.sql.query(DELEGATED, [ctx.project?.id, name, ancestors]);
+  if (taken.length) throw problem('domain_taken', `${name} is delegated to another project.`);
+}
+
+export type DelegationVerdict = Pick<
+  DnsZone,
+  'status' | 'status_reason' | 'observed_name_servers' | 'last_checked_at' | 'elsewhere_since'
+>;
+
+const REMEDY = 'Set the name servers of the zone at your registrar.';
+const MOVED_AFTER_MS = 24 * 3_600_000;
+
+/** What becomes of a zone after a check of its delegation: delegated = active; to others for 24 hours = moved. */
+export function judgeDelegation(
+  zone: Pick<DnsZone, 'status' | 'name_servers' | 'elsewhere_since'>,
+  { name_servers: observed }: DelegationFindings,
+  now: Date,
+): DelegationVerdict {
+  const state = delegationState(zone.name_servers, observed);
+  const isOurs = state === 'delegated' || state === 'partial';
+  const at = now.toISOString();
+  const checked = { observed_name_servers: observed, last_checked_at: at };
+  if (isOurs) return { ...checked, status: 'active', elsewhere_since: null, status_reason: null };
+  const status_reason =
+    state === 'elsewhere'
+      ? `The parent zone delegates to ${observed.slice(0, 4).join(', ')}. ${REMEDY}`
+      : `The parent zone does not delegate the zone. ${REMEDY}`;
+  if (zone.status !== 'active') return { ...checked, status: zone.status, elsewhere_since: null, status_reason };
+  const elsewhere_since = zone.elsewhere_since ?? at;
+  const isMoved = now.getTime() - Date.parse(elsewhere_since) >= MOVED_AFTER_MS;
+  return { ...checked, status: isMoved ? 'moved' : 'active', elsewhere_since, status_reason };
+}

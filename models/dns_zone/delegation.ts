@@ -1,0 +1,18 @@
+// What the parent zone says about a zone.
+import type { DnsDelegationState } from '../../schema/types';
+
+/** Name servers that the parent lists, in lower case without a trailing dot, and the digests of its DS records. */
+export interface DelegationFindings {
+  name_servers: string[];
+  /** `key_tag algorithm digest_type DIGEST`. */
+  ds_records: string[];
+}
+
+/** @param observed null where it was never checked */
+export function delegationState(own: readonly string[], observed: readonly string[] | null): DnsDelegationState {
+  if (observed === null) return 'unknown';
+  if (!observed.length) return 'not_delegated';
+  const ours = observed.filter((name) => own.includes(name)).length;
+  if (!ours) return 'elsewhere';
+  return ours === observed.length ? 'delegated' : 'partial';
+}

@@ -1,0 +1,118 @@
+// Zone files of a zone: taken in, and given out.
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { named } from '../../db/statement';
+import type { DnsImport, DnsZoneFile, ImportDnsZoneInput } from '../../schema/types';
+import type { DnsRecord } from '../dns_record';
+import { allRecords, changeRecords, fieldsOf, type RecordChanges } from '../dns_record/change';
+import { identityOf, normalizeRecord, type RecordFields } from '../dns_record/rules';
+import type { DnsZone } from '../dns_zone';
+import { parseZoneFile, UnreadableZoneFile, writeZoneFile, type ParsedRecord, type ZoneFileError } from './zone_file';
+
+export async function exportZone(ctx: Context, zone: DnsZone): Promise<DnsZoneFile> {
+  const records = (await allRecords(ctx, zone)).filter(({ is_protected }) => !is_protected);
+  return { zone_file: writeZoneFile(zone.name, zone.default_ttl, records) };
+}
+
+/** The zone must be locked. @throws zone_file_invalid with `line`, record_conflict, quota_exceeded */
+export async function importZone(ctx: Context, zone: DnsZone, input: ImportDnsZoneInput): Promise<ImportResult> {
+  const parsed = parse(input.zone_file, zone);
+  const errors: ZoneFileError[] = [...parsed.errors];
+  const wanted: RecordFields[] = [];
+  let skipped = 0;
+  for (const { line, record, type, fqdn } of parsed.records) {
+    if (!record || (type === 'NS' && fqdn === zone.name)) skipped += 1;
+    else {
+      const { fields, message } = fit(record, fqdn, zone);
+      if (message) errors.push({ line, message });
+      else wanted.push(fields);
+    }
+  }
+  errors.sort((a, b) => a.line - b.line);
+  return merge(ctx, zone, wanted, {
+    errors,
+    skipped,
+    isReplacing: input.mode === 'replace',
+    isDryRun: input.dry_run === true,
+  });
+}
+
+function parse(text: string, zone: DnsZone): { records: ParsedRecord[]; errors: ZoneFileError[] } {
+  try {
+    return parseZoneFile(text, zone.name, zone.default_ttl);
+  } catch (error) {
+    if (!(error instanceof UnreadableZoneFile)) throw error;
+    throw problem('zone_file_invalid', error.message, { line: error.line });
+  }
+}
+
+/** The record relative to the zone, or why it cannot be one of it. */
+export function fit(
+  record: RecordFields,
+  fqdn: string,
+  zone: DnsZone,
+): { fields: RecordFields; message: string | null } {
+  if (fqdn !== zone.name && !fqdn.endsWith(`.${zone.name}`))
+    return { fields: record, message: `${fqdn} is not in the zone ${zone.name}.` };
+  const name = fqdn === zone.name ? '@' : fqdn.slice(0, -zone.name.length - 1);
+  const { record: fields, mistakes } = normalizeRecord({ ...record, name }, zone.name);
+  const message = mistakes.map(({ field, detail }) => `${field} ${detail}`).join('; ');
+  return { fields, message: message ? `The ${record.type} record of ${fqdn}: ${message}.` : null };
+}
+
+export interface ImportResult extends Omit<DnsImport, 'records'> {
+  records: DnsRecord[];
+}
+
+export interface MergeOptions {
+  errors: ZoneFileError[];
+  skipped: number;
+  isReplacing: boolean;
+  isDryRun: boolean;
+}
+
+/** Adds what the zone lacks; with `isReplacing`, what is not given goes. @throws record_conflict, quota_exceeded */
+export async function merge(
+  ctx: Context,
+  zone: DnsZone,
+  wanted: RecordFields[],
+  { errors, skipped, isReplacing, isDryRun }: MergeOptions,
+): Promise<ImportResult> {
+  const all = await allRecords(ctx, zone);
+  const current = new Map(all.map((record) => [identityOf(record), record]));
+  const distinct = new Map(wanted.map((record) => [identityOf(record), record]));
+  const changes: RecordChanges = { create: [], update: [], delete: [] };
+  let same = wanted.length - distinct.size;
+  for (const [identity, record] of distinct) {
+    const known = current.get(identity);
+    if (!known) changes.create.push(record);
+    else if (isFixed(known) || isSame(known, record)) same += 1;
+    else changes.update.push({ id: known.id, fields: { ...record, comment: known.comment } });
+  }
+  if (isReplacing)
+    changes.delete = all.filter((record) => !isFixed(record) && !distinct.has(identityOf(record))).map(({ id }) => id);
+  const counts = { created: changes.create.length, updated: changes.update.length, deleted: changes.delete.length };
+  const result = { ...counts, skipped: skipped + same, errors };
+  if (isDryRun) return { ...result, records: await preview(ctx, zone, changes) };
+  const { created, updated } = await changeRecords(ctx, zone, changes, () => ({ path: 'zone_file', index: null }));
+  return { ...result, records: [...updated, ...created] };
+}
+
+function isFixed({ is_protected, managed_by }: DnsRecord): boolean {
+  return is_protected || managed_by !== null;
+}
+
+function isSame(known: DnsRecord, record: RecordFields): boolean {
+  return JSON.stringify(fieldsOf(known)) === JSON.stringify({ ...fieldsOf(record), comment: known.comment });
+}
+
+/** What the change would make: it is made, and taken back. */
+async function preview(ctx: Context, zone: DnsZone, changes: RecordChanges): Promise<DnsRecord[]> {
+  await ctx.sql.query(SAVEPOINT, []);
+  const { created, updated } = await changeRecords(ctx, zone, changes, () => ({ path: 'zone_file', index: null }));
+  await ctx.sql.query(TAKE_BACK, []);
+  return [...updated, ...created];
+}
+
+const SAVEPOINT = named('savepoint dry_run');
+const TAKE_BACK = named('rollback to savepoint dry_run');

@@ -1,0 +1,76 @@
+// Questions about DNS zones to the servers of others.
+import type * as packet from 'dns-packet';
+import type { Config } from '../core/config';
+import type { FoundRecord, Probes } from '../core/context';
+import { limits } from '../core/limits';
+import type { DnsQuestions } from '../drivers/dns';
+import { DriverError, driverContext } from '../drivers/driver';
+import {
+  readDelegation,
+  readRecords,
+  ROOT_SERVERS,
+  type Delegation,
+  type DelegationOptions,
+} from '../drivers/nameserver/delegation';
+
+export function zoneProbes({ dnsRoots }: Config, questions: DnsQuestions): Probes['zone'] {
+  const options: DelegationOptions = { roots: dnsRoots.length ? dnsRoots : ROOT_SERVERS, questions };
+  return {
+    delegation: (name) => answered(() => readDelegation(name, options, driverContext(limits.probeTimeoutMs).signal)),
+    records: (name, own, wanted) => answered(() => foundRecords(name, own, wanted, options)),
+  };
+}
+
+async function foundRecords(
+  name: string,
+  own: readonly string[],
+  wanted: readonly { name: string; type: string }[],
+  options: DelegationOptions,
+): Promise<FoundRecord[]> {
+  const { signal } = driverContext(limits.probeTimeoutMs);
+  const { name_servers }: Delegation = await readDelegation(name, options, signal);
+  const others = name_servers.filter((server) => !own.includes(server));
+  if (!others.length) return [];
+  const questions = wanted as { name: string; type: packet.StringRecordType }[];
+  const found = (await readRecords(name, others, questions, options, signal)) as packet.Answer[];
+  return found.flatMap((answer) => toRecord(answer) ?? []);
+}
+
+const NONE = { priority: null, weight: null, port: null, flags: null, tag: null };
+
+function toRecord(answer: packet.Answer): FoundRecord | null {
+  const name = answer.name.toLowerCase();
+  const ttl = 'ttl' in answer && typeof answer.ttl === 'number' ? Math.min(Math.max(answer.ttl, 60), 86_400) : null;
+  const record = { ...NONE, name, type: answer.type, ttl };
+  switch (answer.type) {
+    case 'A':
+    case 'AAAA':
+    case 'CNAME':
+      return { ...record, value: answer.data };
+    case 'MX':
+      return { ...record, value: answer.data.exchange, priority: answer.data.preference ?? 0 };
+    case 'TXT':
+      return {
+        ...record,
+        value: Buffer.concat([answer.data].flat().map((part) => Buffer.from(part))).toString('utf8'),
+      };
+    case 'SRV': {
+      const { target, priority = 0, weight = 0, port } = answer.data;
+      return { ...record, value: target, priority, weight, port };
+    }
+    case 'CAA':
+      return { ...record, value: answer.data.value, flags: answer.data.flags ?? 0, tag: answer.data.tag };
+    default:
+      return null;
+  }
+}
+
+/** null where no server has answered. */
+async function answered<T>(work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof DriverError) return null;
+    throw error;
+  }
+}

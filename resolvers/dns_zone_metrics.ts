@@ -1,0 +1,8 @@
+import { metricsOfDnsZone } from '../models/metric_point/dns_zone';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    getDnsZoneMetrics: (_, args, ctx) => metricsOfDnsZone(ctx, args),
+  },
+};

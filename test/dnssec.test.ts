@@ -1,0 +1,141 @@
+// DNSSEC of zones (docs/contract/resources.md §12.3), judged by delv: signed by the name server, delegated by BIND,
+// rolled over. Operations: getDnssec, enableDnssec, disableDnssec, rotateDnssecKey, getDnsZoneMetrics.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { startDnsParent, type DnsParent } from './support/dns_parent';
+import { freePort } from './support/free_port';
+import { startService, type Answer, type TestService } from './support/service';
+
+type Body = Answer['body'];
+
+const run = promisify(execFile);
+jest.setTimeout(120_000);
+
+const directory = mkdtempSync(path.join(tmpdir(), 'dnssec-'));
+let service: TestService;
+let parent: DnsParent;
+let port: number;
+let zone: Body;
+
+const dnssec = async (): Promise<Body> => (await service.call('GET', `/v2/dns_zones/${zone.id}/dnssec`)).body;
+const dsText = ({ key_tag, algorithm, digest_type, digest }: Body): string =>
+  `${key_tag} ${algorithm} ${digest_type} ${digest}`;
+
+beforeAll(async () => {
+  port = await freePort();
+  parent = await startDnsParent('example.com', await freePort());
+  service = await startService({ worker: true, settings: { DNS_PORT: String(port), DNS_ROOTS: parent.address } });
+  zone = (await service.call('POST', '/v2/dns_zones', { body: { name: 'signed.example.com' } })).body;
+  const records = [
+    { type: 'A', name: 'www', value: '192.0.2.1' },
+    { type: 'CNAME', name: 'alias', value: 'www.signed.example.com' },
+    { type: 'TXT', name: '*.wild', value: 'x'.repeat(600) },
+    { type: 'A', name: 'a.empty', value: '192.0.2.2' },
+    { type: 'NS', name: 'child', value: 'ns.elsewhere.example.net' },
+  ];
+  await service.call('PUT', `/v2/dns_zones/${zone.id}/records`, { body: { records } });
+});
+
+afterAll(async () => {
+  await service.close();
+  await parent.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** What delv says of an answer under the given trust anchors: its first comment. */
+async function delv(anchors: string[], ...question: string[]): Promise<string> {
+  const file = path.join(directory, 'anchors');
+  const entries = anchors.map((ds) => `"signed.example.com" static-ds ${ds.replace(/(\w+)$/, '"$1"')};`);
+  writeFileSync(file, `trust-anchors { ${entries.join(' ')} };`);
+  const args = ['@127.0.0.1', '-p', String(port), '-a', file, '+root=signed.example.com', ...question];
+  const { stdout, stderr } = await run('delv', args).catch((error) => error);
+  return `${stdout}${stderr}`;
+}
+
+async function until(check: () => Promise<boolean>): Promise<void> {
+  for (let turn = 0; turn < 200; turn += 1) {
+    if (await check()) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error('it did not come to pass in 10 seconds');
+}
+
+test('a zone that is not delegated cannot be signed', async () => {
+  expect(await dnssec()).toMatchObject({ status: 'disabled', algorithm: null, ds_records: [] });
+  const refused = await service.call('POST', `/v2/dns_zones/${zone.id}/dnssec`);
+  expect([refused.status, refused.body.code]).toEqual([409, 'invalid_state']);
+});
+
+test('a signed zone is valid for every kind of answer, and pending until the parent has its DS', async () => {
+  await parent.delegate(zone.name, zone.name_servers);
+  expect((await service.call('POST', `/v2/dns_zones/${zone.id}/verify`)).body.status).toBe('active');
+  const enabled = await service.call('POST', `/v2/dns_zones/${zone.id}/dnssec`);
+  expect([enabled.status, enabled.body.status, enabled.body.algorithm]).toEqual([202, 'pending', 'ECDSAP256SHA256']);
+  const ds = enabled.body.ds_records.map(dsText);
+  expect(ds).toHaveLength(1);
+  await until(async () => /fully validated/.test(await delv(ds, 'www.signed.example.com', 'A')));
+  const questions = [
+    ['alias.signed.example.com', 'A'],
+    ['any.wild.signed.example.com', 'TXT'],
+    ['www.signed.example.com', 'MX'],
+    ['empty.signed.example.com', 'A'],
+    ['nothing.signed.example.com', 'A'],
+    ['any.wild.signed.example.com', 'A'],
+    ['child.signed.example.com', 'DS'],
+    ['signed.example.com', 'SOA'],
+    ['signed.example.com', 'CDS'],
+  ];
+  for (const question of questions)
+    expect([question, await delv(ds, ...question)]).toEqual([question, expect.stringContaining('fully validated')]);
+  expect((await service.call('POST', `/v2/dns_zones/${zone.id}/dnssec`)).body.code).toBe('invalid_state');
+});
+
+test('the private keys stand in no answer, no row and no file', async () => {
+  const [row] = await service.sql<{ signing_keys: string }>('select signing_keys from dns_zones where id = $1', [
+    zone.id,
+  ]);
+  expect(row?.signing_keys).not.toMatch(/ksk|private_key|MIG/);
+  const copies = path.join(service.dataDir, 'dns');
+  for (const file of readdirSync(copies)) expect(readFileSync(path.join(copies, file), 'utf8')).not.toMatch(/ksk|MIG/);
+});
+
+test('it is active once the parent has the DS, and a new key is rolled in behind the old one', async () => {
+  const [first] = (await dnssec()).ds_records.map(dsText);
+  const recheck = async (): Promise<void> => {
+    await service.sql(`update dns_zones set last_checked_at = null, next_at = now() where id = $1`, [zone.id]);
+  };
+  await parent.delegate(zone.name, zone.name_servers, [first]);
+  await recheck();
+  await until(async () => (await dnssec()).status === 'active');
+  const rotated = await service.call('POST', `/v2/dns_zones/${zone.id}/dnssec/rotate`);
+  expect([rotated.status, rotated.body.status, rotated.body.ds_records.length]).toEqual([202, 'pending', 2]);
+  const second = rotated.body.ds_records.map(dsText).find((ds: string) => ds !== first);
+  for (const anchor of [first, second])
+    await until(async () => /fully validated/.test(await delv([anchor], 'www.signed.example.com', 'A')));
+  await parent.delegate(zone.name, zone.name_servers, [second]);
+  await recheck();
+  await until(async () => (await dnssec()).ds_records.length === 1);
+  expect(await dnssec()).toMatchObject({ status: 'active', ds_records: [{ key_tag: Number(second.split(' ')[0]) }] });
+  await until(async () => /fully validated/.test(await delv([second], 'www.signed.example.com', 'A')));
+  expect(await delv([first], 'www.signed.example.com', 'A')).not.toContain('fully validated');
+});
+
+test('switched off, the zone is answered without signatures', async () => {
+  expect((await service.call('DELETE', `/v2/dns_zones/${zone.id}/dnssec`)).status).toBe(204);
+  expect(await dnssec()).toMatchObject({ status: 'disabled', ds_records: [] });
+  await until(async () => {
+    const { stdout } = await run('dig', [
+      '@127.0.0.1',
+      '-p',
+      String(port),
+      '+dnssec',
+      '+short',
+      'www.signed.example.com',
+    ]);
+    return stdout.trim() === '192.0.2.1';
+  });
+  expect((await service.call('DELETE', `/v2/dns_zones/${zone.id}/dnssec`)).status).toBe(204);
+});
