@@ -25,6 +25,7 @@ import {
   type HostDrivers,
 } from './job';
 import type { Leftovers } from './declarations';
+import { leaveTakenPort } from './database/port';
 import { recordExit } from './database/reconcile';
 
 const MINUTE_MS = 60_000;
@@ -79,6 +80,10 @@ async function ensureListener<S extends ListenerSpec>(
 ): Promise<Outcome> {
   const desired: Desired<S> = { id: row.id, spec };
   const before = await driver.observe(desired, ctx);
+  const isUp = before.state === 'present' && before.observed.state === 'running';
+  const owner = { kind: 'endpoint', id: row.id, database_id: row.database_id } as const;
+  const moved = isUp || !spec.running ? null : await leaveTakenPort(owner, row, ctx);
+  if (moved) return moved;
   const pause = before.state === 'present' && spec.running ? await backoffAfterExit(row, before.observed, ctx) : null;
   if (pause) return pause;
   if (row.driver !== driver.name) await ctx.record({ driver: driver.name });

@@ -19,6 +19,7 @@ import { jittered, gone, progressing, settled, type Job, type JobContext, type L
 import { ensureCertificate } from './database/certificate';
 import { recordExit } from './database/reconcile';
 import { measureServer } from './database/measure';
+import { leaveTakenPort } from './database/port';
 import { requireEngineDriver, serverSizeOf, type DatabaseRow, type ServerProgress } from './database/row';
 
 interface ReplicaRow extends LoopRow {
@@ -76,6 +77,10 @@ async function reconcileReplica(row: ReplicaRow, primary: DatabaseRow, ctx: JobC
   const desired = await desiredReplica(row, primary, endpoints, ctx);
   const before = await engine.observe(desired, ctx);
   if (before.state === 'foreign') throw new DriverError('conflict', before.detail);
+  const isUp = before.state === 'present' && ['running', 'starting'].includes(before.observed.state);
+  const owner = { kind: 'replica', id: row.id, database_id: row.database_id } as const;
+  const moved = isUp ? null : await leaveTakenPort(owner, row, ctx);
+  if (moved) return moved;
   const pause = await backoffAfterExit(row, before, ctx);
   if (pause) return pause;
   if (primary.status === 'stopped' && isUpToDate(before))

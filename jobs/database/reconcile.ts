@@ -8,6 +8,7 @@ import { restartDelayMs, appendExit } from '../instance/backoff';
 import { refreshPools } from '../database_endpoint/refresh_pools';
 import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../job';
 import { measureServer } from './measure';
+import { leaveTakenPort } from './port';
 import { requireEngineDriver, isPastDeadline, type DatabaseRow, type ExitHistory } from './row';
 import { desiredServer, type DesiredServer } from './spec';
 
@@ -22,6 +23,8 @@ export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promis
   const wanted = await desiredServer(row, ctx);
   const before = await engine.observe(wanted, ctx);
   if (before.state === 'foreign') throw new DriverError('conflict', before.detail);
+  const moved = await moveFromTakenPort(row, before, ctx);
+  if (moved) return moved;
   const pause = await backoffAfterExit(row, before, ctx);
   if (pause) return pause;
   // A stopped one has nothing that could drift.
@@ -33,6 +36,17 @@ export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promis
   return isUpToDate(after)
     ? settleServer(row, wanted, after.observed, engine, ctx)
     : progressing(SOON_MS, { driver: row.engine });
+}
+
+/** Before each start: a server that cannot listen would be started for ever. */
+async function moveFromTakenPort(
+  row: DatabaseRow,
+  before: Observation<ObservedServer>,
+  ctx: JobContext,
+): Promise<Outcome | null> {
+  const isUp = before.state === 'present' && ['running', 'starting'].includes(before.observed.state);
+  if (isUp || !row.running) return null;
+  return leaveTakenPort({ kind: 'database', id: row.id, database_id: row.id }, row, ctx);
 }
 
 /** A backup may be at work on a server that is all right: that is no failure. */
