@@ -7,7 +7,12 @@ module.exports = {
   runtime: '<rootDir>/test/support/node_runtime.js',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   // A run of their own, by jest.engines.config.js.
-  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/engines/', '<rootDir>/test/starters/'],
+  testPathIgnorePatterns: [
+    '/node_modules/',
+    '<rootDir>/test/clients/',
+    '<rootDir>/test/engines/',
+    '<rootDir>/test/starters/',
+  ],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   transform: {
     '^.+\\.ts$': [

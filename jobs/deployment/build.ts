@@ -1,4 +1,5 @@
 // building: the source is fetched, looked at, and built where there is something to build.
+import { databaseTrust } from '../database/trust';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError, asDriverErrors } from '../../drivers/driver';
@@ -165,13 +166,15 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
       const planning = await findPlanning(ctx.sql, row.application_id);
       if (!planning) throw new DriverError('transient', 'The application was deleted.');
       const variables = await planning.variables(ctx.secrets, 'build');
+      const trust = await databaseTrust(row.application_id, ctx);
       const { command, env, defaults } = await builder.task(plan, place, ctx);
       return {
         command,
         directory: place.directory,
         root_directory: plan.root_directory ?? '.',
         mounts: [{ source: place.cache, target: place.cache }],
-        env: { ...defaults, ...plan.env, ...variables, ...planning.platformVariables(row), ...env },
+        env: { ...defaults, ...plan.env, ...trust.env, ...variables, ...planning.platformVariables(row), ...env },
+        readable: trust.readable,
         tenant: planning.tenant,
         limits: {
           memory_mb: buildMemoryMb,

@@ -1,4 +1,5 @@
 // deploying: a release is made, its command runs, its instances come up beside the old ones, and requests are switched.
+import { databaseTrust } from '../database/trust';
 import { stat } from 'node:fs/promises';
 import type { Sql } from '../../core/context';
 import { DriverError } from '../../drivers/driver';
@@ -74,12 +75,14 @@ function releaseTask(row: DeploymentRow, found: ReleaseCommand, ctx: JobContext)
     async spec() {
       const planning = await findPlanning(ctx.sql, row.application_id);
       if (!planning) throw new DriverError('transient', 'The application was deleted.');
+      const trust = await databaseTrust(row.application_id, ctx);
       return {
         command: found.command,
         directory: artifactDirectory(row, ctx),
         root_directory: found.root_directory,
         mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
-        env: { ...found.variables, ...planning.platformVariables(row) },
+        env: { ...trust.env, ...found.variables, ...planning.platformVariables(row) },
+        readable: trust.readable,
         tenant: planning.tenant,
         limits: {
           memory_mb: found.memory_mb,

@@ -1,4 +1,5 @@
 // starting: the unit is started, and waited for until it is healthy. Also of a crashed instance, now and then.
+import { databaseTrust } from '../database/trust';
 import { DriverError } from '../../drivers/driver';
 import type { Handle, UnitSpec } from '../../drivers/runtime';
 import { applicationUrl } from '../../models/application/url';
@@ -135,6 +136,7 @@ async function choosePort(row: InstanceRow, ctx: JobContext): Promise<number> {
 async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobContext): Promise<UnitSpec> {
   if (!launch.process) throw new DriverError('invalid', `The process type ${row.process_type} has no command.`);
   const { command, memory_mb, cpus, disk_mb = null } = launch.process;
+  const trust = await databaseTrust(row.application_id, ctx);
   return {
     id: row.id,
     kind: 'service',
@@ -142,7 +144,8 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     directory: artifactDirectory(launch, ctx),
     root_directory: launch.settings.root_directory,
     mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
-    env: variablesFor(row, launch, port, ctx),
+    env: { ...trust.env, ...variablesFor(row, launch, port, ctx) },
+    readable: trust.readable,
     tenant: launch.tenant,
     limits: { memory_mb, cpus, processes: PROCESSES_MAX, time_ms: null, output_bytes: OUTPUT_BYTES, disk_mb },
   };

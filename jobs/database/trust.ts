@@ -1,0 +1,87 @@
+// How programs of an application verify the database servers that are attached to it. Their certificates are of the
+// installation's own authority, which no client knows by itself: it lies in files that sandboxes show, and variables
+// name these files to the clients that read them. What the user sets wins (docs/decisions/0031).
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import path from 'node:path';
+import { rootCertificates } from 'node:tls';
+import { attachedDatabases, type AttachedDatabase } from '../../models/database_attachment/work';
+import type { JobContext } from '../job';
+import { databaseAuthority } from './certificate';
+
+/** Variables, and directories that the sandbox shows. */
+export interface Trust {
+  env: Record<string, string>;
+  readable: string[];
+}
+
+const systemBundles = [
+  '/etc/ssl/certs/ca-certificates.crt',
+  '/etc/pki/tls/certs/ca-bundle.crt',
+  '/etc/ssl/ca-bundle.pem',
+  '/etc/ssl/cert.pem',
+];
+
+/** Nothing for an application without databases. */
+export async function databaseTrust(
+  applicationId: string,
+  ctx: Pick<JobContext, 'sql' | 'secrets' | 'config'>,
+): Promise<Trust> {
+  const databases = await attachedDatabases(ctx.sql, applicationId);
+  if (databases.length === 0) return { env: {}, readable: [] };
+  const { certificate } = await databaseAuthority(ctx);
+  const directory = path.join(ctx.config.runtimeDir, 'trust');
+  return { env: trustVariables(databases, await writeTrustFiles(directory, certificate)), readable: [directory] };
+}
+
+interface TrustFiles {
+  /** The authority of databases alone. */
+  authority: string;
+  /** The authorities of the system, and that of databases. */
+  bundle: string;
+}
+
+/** Written where they differ: the authority lives as long as the installation, those of the system are updated. */
+export async function writeTrustFiles(directory: string, certificate: string): Promise<TrustFiles> {
+  const authority = path.join(directory, 'databases.pem');
+  const bundle = path.join(directory, 'bundle.pem');
+  await mkdir(directory, { recursive: true, mode: 0o755 });
+  await replaceFile(authority, `${certificate.trim()}\n`);
+  await replaceFile(bundle, `${(await systemAuthorities()).trim()}\n${certificate.trim()}\n`);
+  return { authority, bundle };
+}
+
+/**
+ * NODE_EXTRA_CA_CERTS adds to the authorities that Node knows; SSL_CERT_FILE (OpenSSL, and with it Python, Ruby, Go)
+ * and PGSSLROOTCERT (libpq) replace those of the system. With a root certificate, libpq verifies where the address says
+ * `sslmode=require` (PostgreSQL, "SSL Support" of libpq). PGSSLMODE is for clients that drop the parameters of the
+ * address. A pooler has no channel binding.
+ */
+export function trustVariables(
+  databases: AttachedDatabase[],
+  { authority, bundle }: TrustFiles,
+): Record<string, string> {
+  const postgresql = databases.filter(({ engine }) => engine === 'postgresql');
+  return {
+    NODE_EXTRA_CA_CERTS: authority,
+    SSL_CERT_FILE: bundle,
+    ...(postgresql.length > 0 && { PGSSLROOTCERT: bundle, PGSSLMODE: 'require' }),
+    ...(postgresql.length > 0 && postgresql.every(({ pooled }) => !pooled) && { PGCHANNELBINDING: 'require' }),
+  };
+}
+
+async function systemAuthorities(): Promise<string> {
+  for (const file of systemBundles) {
+    const text = await readFile(file, 'utf8').catch(() => null);
+    if (text !== null) return text;
+  }
+  return rootCertificates.join('\n');
+}
+
+// Whole or not at all: programs read it at any time.
+async function replaceFile(file: string, text: string): Promise<void> {
+  if ((await readFile(file, 'utf8').catch(() => null)) === text) return;
+  const temporary = `${file}.${randomBytes(6).toString('hex')}`;
+  await writeFile(temporary, text, { mode: 0o644 });
+  await rename(temporary, file);
+}

@@ -1,0 +1,17 @@
+// What jobs of applications must know of their databases.
+import type { Sql } from '../../core/context';
+import { named } from '../../db/statement';
+
+export interface AttachedDatabase {
+  engine: string;
+  /** Connections come through a pooler. */
+  pooled: boolean;
+}
+
+const ATTACHED = named(`select d.engine, e.pool_mode is not null as pooled from database_attachments a
+  join databases d on d.id = a.database_id join database_endpoints e on e.id = a.endpoint_id
+  where a.application_id = $1 order by a.id`);
+
+export function attachedDatabases(sql: Sql, applicationId: string): Promise<AttachedDatabase[]> {
+  return sql.query<AttachedDatabase>(ATTACHED, [applicationId]);
+}

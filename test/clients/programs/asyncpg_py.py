@@ -1,0 +1,6 @@
+import asyncio, os, asyncpg
+async def main():
+    connection = await asyncpg.connect(os.environ['DATABASE_URL'])
+    print('encrypted' if await connection.fetchval('select ssl from pg_stat_ssl where pid = pg_backend_pid()') else 'plain')
+    await connection.close()
+asyncio.run(main())
