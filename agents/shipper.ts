@@ -1,6 +1,6 @@
-// Copies what units print into the log. A unit prints into files, which outlive this process; its lines and the position
-// in its files are written in one transaction, so each line is in the log once, whatever dies when. Nothing here is
-// needed to go on: a database that is away is waited for, and the files are the buffer.
+// Copies what units print into the log. A unit prints into files, which outlive this process; its lines and the
+// position in its files are written in one transaction, so each line is in the log once, whatever dies when. Nothing
+// here is needed to go on: a database that is away is waited for, and the files are the buffer.
 import type { Logger } from '../core/log';
 import { levelOf } from '../core/log_line';
 import type { LogChunk, RuntimeDriver } from '../drivers/runtime';

@@ -147,7 +147,9 @@ async function host({ dataDir }: Config): Promise<Finding[]> {
     {
       check: 'memory',
       status: 'ok',
-      detail: `${gigabytes(facts.memory_available_bytes)} of ${gigabytes(facts.memory_total_bytes)} available, ${facts.cpus} CPUs`,
+      detail:
+        `${gigabytes(facts.memory_available_bytes)} of ${gigabytes(facts.memory_total_bytes)} available, ` +
+        `${facts.cpus} CPUs`,
     },
     { check: 'engines', status: engines.length ? 'ok' : 'warning', detail: engines.join(', ') || 'none found' },
     { check: 'programs', status: 'ok', detail: programs.join(', ') || 'none found' },

@@ -1,4 +1,5 @@
-// Passwords come from standard input or are made here: never from the command line, which other users of the machine can read.
+// Passwords come from standard input or are made here: never from the command line, which other users of the machine
+// can read.
 import { randomBytes } from 'node:crypto';
 import { passwordProblem } from '../core/passwords';
 import { CommandError, type Input, type Option } from './command';
@@ -12,7 +13,10 @@ export const passwordOption: Record<string, Option> = {
 
 const MADE_BYTES = 15;
 
-/** @returns `made` is the password to show, where it was made here @throws CommandError for one that is too short or too long */
+/**
+ * @returns `made` is the password to show, where it was made here @throws CommandError for one that is too short or too
+ * long
+ */
 export async function choosePassword(input: Input): Promise<{ password: string; made: { password?: string } }> {
   if (!input.has('password-stdin')) {
     const password = randomBytes(MADE_BYTES).toString('base64url');

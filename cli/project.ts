@@ -4,8 +4,8 @@ import { named } from '../db/statement';
 import { UsageError, type Command } from './command';
 import { actAs, inDatabase } from './open';
 
-const LIST =
-  named(`select p.id, p.name, p.account_id, p.default_region, (select count(*)::int from members m where m.project_id = p.id) as members, p.created_at
+const LIST = named(`select p.id, p.name, p.account_id, p.default_region, (select count(*)::int from members m
+    where m.project_id = p.id) as members, p.created_at
   from projects p where p.deleted_at is null order by p.id`);
 
 export const commands: Command[] = [

@@ -6,8 +6,8 @@ import { CommandError, UsageError, type Command } from './command';
 import { actAs, inDatabase } from './open';
 import { choosePassword, passwordOption } from './password';
 
-const LIST =
-  named(`select u.id, u.email, u.name, u.account_id, a.status, u.password_hash is not null as password, u.totp_confirmed_at is not null as two_factor, u.created_at
+const LIST = named(`select u.id, u.email, u.name, u.account_id, a.status, u.password_hash is not null as password,
+    u.totp_confirmed_at is not null as two_factor, u.created_at
   from users u join accounts a on a.id = u.account_id order by u.id`);
 
 const email = { email: { value: 'address', description: 'E-mail of the user.', required: true } } as const;

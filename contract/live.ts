@@ -1,5 +1,5 @@
-// Lists that can be followed: the same reader serves the stream of events on REST (rest/event_stream.ts) and the subscription of
-// GraphQL, which is made here from the query that is marked @live.
+// Lists that can be followed: the same reader serves the stream of events on REST (rest/event_stream.ts) and the
+// subscription of GraphQL, which is made here from the query that is marked @live.
 import {
   getNullableType,
   GraphQLNonNull,
@@ -38,7 +38,10 @@ export interface FollowOptions {
 
 const HEARTBEAT_MS = 15_000;
 
-/** Batches of events as they come, an empty one at least every 15 seconds. Ends when aborted. @throws what the reader throws */
+/**
+ * Batches of events as they come, an empty one at least every 15 seconds. Ends when aborted. @throws what the reader
+ * throws
+ */
 export async function* follow({ reader, args, ctx, after, signal }: FollowOptions): AsyncGenerator<LiveEvent[], void> {
   const topic = reader.topic(args);
   let position = after;
@@ -58,7 +61,10 @@ export async function* follow({ reader, args, ctx, after, signal }: FollowOption
 /** Arguments that select a page; a subscription has no use for them. */
 const PAGE_ARGUMENTS = new Set(['limit', 'cursor', 'sort', 'order', 'until']);
 
-/** The schema with a root of subscriptions: `listXLogs` marked @live becomes `followXLogs`, whose events are single rows. */
+/**
+ * The schema with a root of subscriptions: `listXLogs` marked @live becomes `followXLogs`, whose events are single
+ * rows.
+ */
 export function withSubscriptions(
   schema: GraphQLSchema,
   operations: Iterable<RootOperation>,

@@ -1,5 +1,5 @@
-// Which operation reads the resource that another one answers with: for Location, `Prefer: wait`, ETag and the links of the
-// OpenAPI document.
+// Which operation reads the resource that another one answers with: for Location, `Prefer: wait`, ETag and the links of
+// the OpenAPI document.
 import { getNullableType } from 'graphql';
 import type { Operation } from './operations';
 

@@ -36,7 +36,8 @@ const ROOT_TYPES: Record<string, { is(value: unknown): boolean; word: string }> 
 
 /**
  * Compiles the check of one input type.
- * @returns a function from a raw JSON object to its normal form (labels trimmed, host names folded) and all its mistakes
+ * @returns a function from a raw JSON object to its normal form (labels trimmed, host names folded) and all its
+ * mistakes
  */
 export function compileInput(
   schema: GraphQLSchema,

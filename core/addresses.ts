@@ -13,7 +13,10 @@ export function isPublicAddress(address: string): boolean {
   return parsed.kind() === 'ipv4' || (parsed as ipaddr.IPv6).match(GLOBAL_IPV6);
 }
 
-/** Whether a host of a URL, or of host:port, can already be seen not to be public. Names have to be resolved for the rest. */
+/**
+ * Whether a host of a URL, or of host:port, can already be seen not to be public. Names have to be resolved for the
+ * rest.
+ */
 export function isPrivateHost(host: string): boolean {
   const name = bareHost(host);
   if (isIP(name)) return !isPublicAddress(name);

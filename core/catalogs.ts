@@ -92,7 +92,10 @@ export function databasePackages(facts: HostFacts, prices: Prices = listPrices):
   return byId(rows.filter(({ engines }) => engines.length > 0));
 }
 
-/** Where each package fits now: in the free memory and disk, less what is promised. Cautious: promised and used counts twice. */
+/**
+ * Where each package fits now: in the free memory and disk, less what is promised. Cautious: promised and used counts
+ * twice.
+ */
 export function packageAvailability(facts: HostFacts, promised: Promised, region: string): PackageAvailabilityRow[] {
   return databasePackages(facts).map(({ id, nodes, memory_mb, storage_gb }) => {
     const fitsHere = fits(facts, promised, { memory_mb: nodes * memory_mb, storage_gb: nodes * storage_gb });
@@ -110,7 +113,9 @@ export function fits(facts: HostFacts, promised: Promised, more: Promised): bool
   );
 }
 
-/** Engines found, newest version first. The default is the supported version that can do most, the newer one of equals. */
+/**
+ * Engines found, newest version first. The default is the supported version that can do most, the newer one of equals.
+ */
 export function databaseEngines(facts: HostFacts, now = new Date()): DatabaseEngineRow[] {
   return byId(
     engineDefinitions.filter(({ id }) => facts[id].length > 0).map((engine) => engineRow(engine, facts, now)),

@@ -35,7 +35,10 @@ export function cursorCodec(sealing: KeyObject): CursorCodec {
   };
 }
 
-/** A short hash of everything that selects the rows of a list (project, parent, filters). Absent and undefined are the same. */
+/**
+ * A short hash of everything that selects the rows of a list (project, parent, filters). Absent and undefined are the
+ * same.
+ */
 export function hashFilters(values: Record<string, unknown>): string {
   const present = Object.entries(values).filter(([, value]) => value !== undefined);
   present.sort(([a], [b]) => (a < b ? -1 : 1));

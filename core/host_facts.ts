@@ -1,6 +1,9 @@
 // What was found on the host that the platform runs on. The catalogs are made of it.
 
-/** A server program that was found. `version` as it says itself, e.g. 15.16. `series` is what a customer picks: 15, 7.0, 10.11. */
+/**
+ * A server program that was found. `version` as it says itself, e.g. 15.16. `series` is what a customer picks: 15, 7.0,
+ * 10.11.
+ */
 export interface EngineFound {
   version: string;
   series: string;

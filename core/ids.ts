@@ -52,7 +52,10 @@ export function timeOfId(id: string): Date {
   return new Date(ms);
 }
 
-/** The least id that the kind could have had at a time: bounds of a time are bounds of ids. @param time RFC 3339, since 1970 */
+/**
+ * The least id that the kind could have had at a time: bounds of a time are bounds of ids. @param time RFC 3339, since
+ * 1970
+ */
 export function firstIdAt(prefix: string, time: string): string {
   const ms = Math.max(0, Date.parse(time));
   const digits = Array.from({ length: TIME_LENGTH }, (_, index) =>

@@ -6,8 +6,8 @@ export const LATENCY_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000
 export const LATENCY_BUCKETS = LATENCY_BOUNDS_MS.length + 1;
 
 /**
- * A percentile in milliseconds, on a straight line within its bucket, so never further off than the bucket is wide. What
- * is above the last bound counts as that bound. Null for a histogram without entries.
+ * A percentile in milliseconds, on a straight line within its bucket, so never further off than the bucket is wide.
+ * What is above the last bound counts as that bound. Null for a histogram without entries.
  * @param buckets one number per bucket, LATENCY_BUCKETS of them
  * @param share 0.95 for the 95th
  */

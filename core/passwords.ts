@@ -1,4 +1,5 @@
-// Passwords of the dashboard: scrypt with the parameters that the OWASP Password Storage Cheat Sheet lists (N=2^17, r=8, p=1).
+// Passwords of the dashboard: scrypt with the parameters that the OWASP Password Storage Cheat Sheet lists (N=2^17,
+// r=8, p=1).
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import type { FieldErrorCode } from './errors';
 import { problem } from './errors';

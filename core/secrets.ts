@@ -32,12 +32,15 @@ export interface SecretBox {
   readonly keyId: string;
   /**
    * `v1.<key id>.<base64url of nonce, text and tag>`.
-   * @param context binds the value to its owner, `environment_variables:<application id>:<key>`; it can't be opened elsewhere
+   * @param context binds the value to its owner, `environment_variables:<application id>:<key>`; it can't be opened
+   * elsewhere
    */
   seal(plain: string, context: string): string;
   /** @throws Error if the value was altered, sealed for another context, or under a key that is not in the ring */
   open(sealed: string, context: string): string;
-  /** Keyed SHA-256, 64 hex characters, for values that must be compared but not read. Changes when the current key does. */
+  /**
+   * Keyed SHA-256, 64 hex characters, for values that must be compared but not read. Changes when the current key does.
+   */
   hmac(value: string, purpose: string): string;
   /** A key of 32 bytes derived (HKDF-SHA256, RFC 5869) from the current one, e.g. for cursors. */
   subKey(purpose: string): KeyObject;
@@ -92,7 +95,8 @@ export function loadKeyRing({ setting, dataDir }: { setting: string | null; data
 }
 
 /**
- * Reads `<key>` or `<id>:<key>,<id>:<key>` with keys of 32 bytes in base64, base64url or hex; the first is the current one.
+ * Reads `<key>` or `<id>:<key>,<id>:<key>` with keys of 32 bytes in base64, base64url or hex; the first is the current
+ * one.
  * @returns null if it is malformed
  */
 export function parseKeyRing(text: string): KeyRing | null {
@@ -163,7 +167,9 @@ function readKeyFile(path: string): string | null {
   return readFileSync(path, 'utf8');
 }
 
-/** Written to a temporary file and linked, so that two first starts at once agree on one key and none reads half of it. */
+/**
+ * Written to a temporary file and linked, so that two first starts at once agree on one key and none reads half of it.
+ */
 function createKeyFile(path: string, dataDir: string): string {
   makeDirectory(dataDir, 0o711);
   const aside = `${path}.${randomBytes(6).toString('hex')}`;

@@ -4,8 +4,8 @@ import { Kind, type GraphQLObjectType, type GraphQLResolveInfo, type SelectionSe
 export type Selection = GraphQLResolveInfo;
 
 /**
- * A test whether a query selects no other fields than these, and none that a resolver of its own answers. For fields of an
- * object type. It remembers what it found, since it is asked for each row of a page.
+ * A test whether a query selects no other fields than these, and none that a resolver of its own answers. For fields of
+ * an object type. It remembers what it found, since it is asked for each row of a page.
  */
 export function selectsOnly(names: readonly string[]): (selection: Selection) => boolean {
   const known = new WeakMap<SelectionSetNode, boolean>();

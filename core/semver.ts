@@ -85,7 +85,10 @@ function complete([major = 0, minor = 0, patch = 0]: number[]): Version {
   return [major, minor, patch];
 }
 
-/** The least version beyond all that agree with this one up to the place: 0 major, 1 minor, 2 patch; -1 everything agrees. */
+/**
+ * The least version beyond all that agree with this one up to the place: 0 major, 1 minor, 2 patch; -1 everything
+ * agrees.
+ */
 function next(version: Version, place: number): Version {
   if (place < 0) return endless;
   return complete(version.map((number, i) => (i < place ? number : i === place ? number + 1 : 0)));

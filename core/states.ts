@@ -12,7 +12,8 @@ export interface StateMachine<State extends string = string> {
 
 /**
  * Defines a machine. DELETE is the way out of every state, so a settled state may be the last.
- * @throws Error at definition for a state that can't be reached, and for a transitional one that leads to no settled state
+ * @throws Error at definition for a state that can't be reached, and for a transitional one that leads to no settled
+ * state
  */
 export function defineStates<const State extends string>(definition: {
   initial: readonly State[];

@@ -1,5 +1,5 @@
-// Quick reads that come in the same turn of the event loop, or while all connections are taken, go out together: one packet
-// for several of them costs a system call in place of several, which is the most expensive part of a read.
+// Quick reads that come in the same turn of the event loop, or while all connections are taken, go out together: one
+// packet for several of them costs a system call in place of several, which is the most expensive part of a read.
 // PostgreSQL works off a batch one by one, so only reads that are quick belong into one, and a batch is small.
 import type pg from 'pg';
 import type { Statement } from '../core/context';

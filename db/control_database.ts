@@ -20,7 +20,8 @@ export interface TableInfo {
 export interface Session extends Sql {
   readonly tables: Map<string, TableInfo>;
   /**
-   * Sends a statement that nobody needs an answer of, without waiting for it: should it fail, the transaction does, at its end.
+   * Sends a statement that nobody needs an answer of, without waiting for it: should it fail, the transaction does, at
+   * its end.
    * @throws Error outside of a transaction
    */
   send(statement: Statement, values: readonly unknown[]): void;
@@ -44,8 +45,8 @@ const IDLE_MS = 30_000;
 
 /**
  * Opens the pool. Connections are made when needed, so an unreachable server shows at the first query.
- * Sessions run in UTC with the statement time-out of core/limits.ts. Plans are made without looking at the values: for a
- * large old project PostgreSQL would otherwise walk the primary key from its end, through all rows of the others.
+ * Sessions run in UTC with the statement time-out of core/limits.ts. Plans are made without looking at the values: for
+ * a large old project PostgreSQL would otherwise walk the primary key from its end, through all rows of the others.
  * @param options.answerMs how long an answer is waited for, where the server ends no statement itself; 0 = for ever
  */
 export function openControlDatabase(
@@ -58,7 +59,9 @@ export function openControlDatabase(
     connectionTimeoutMillis: limits.connectionTimeoutMs,
     keepAlive: true,
     query_timeout: options.answerMs ?? limits.statementTimeoutMs + SILENCE_MS,
-    options: `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c statement_timeout=${limits.statementTimeoutMs} -c idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
+    options:
+      `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c statement_timeout=${limits.statementTimeoutMs} -c ` +
+      `idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
   };
   // What a transaction sends without waiting goes out at once (db/transaction.ts).
   const pool = new pg.Pool({ ...connection, pipeline: true, max: options.poolSize, idleTimeoutMillis: IDLE_MS });
@@ -95,7 +98,8 @@ export async function describeTables(database: Session): Promise<void> {
   const rows = await database.query<{ table_name: string; column_name: string; udt_name: string; is_nullable: string }>(
     {
       name: 'columns',
-      text: `select table_name, column_name, udt_name, is_nullable from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position`,
+      text: `select table_name, column_name, udt_name, is_nullable from information_schema.columns
+        where table_schema = 'public' order by table_name, ordinal_position`,
     },
     [],
   );

@@ -1,6 +1,6 @@
-// Notifies the loops of all processes that a table has rows that are due. Loops poll every second anyway: the notification
-// only saves the wait. So it is sent after the commit, and one for many rows: a NOTIFY inside the transactions would make
-// their commits wait for each other (PostgreSQL takes one lock for all that notify).
+// Notifies the loops of all processes that a table has rows that are due. Loops poll every second anyway: the
+// notification only saves the wait. So it is sent after the commit, and one for many rows: a NOTIFY inside the
+// transactions would make their commits wait for each other (PostgreSQL takes one lock for all that notify).
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Statement } from '../core/context';
 import { named } from './statement';

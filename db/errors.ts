@@ -2,7 +2,10 @@
 import { types } from 'node:util';
 import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 
-/** 55000 at a connection: the database takes none for now. 26000: the same statement, sent just before, was not prepared in time. */
+/**
+ * 55000 at a connection: the database takes none for now. 26000: the same statement, sent just before, was not prepared
+ * in time.
+ */
 const UNAVAILABLE = /^(08|53|57P|58|55000|26000)/;
 const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EHOSTUNREACH']);
 

@@ -45,7 +45,9 @@ export interface ClaimOptions {
   avoid: readonly string[];
 }
 
-/** How a step ended: `done` = as desired, `going` = another step follows, `failed` = to be tried again, `gave_up` = not. */
+/**
+ * How a step ended: `done` = as desired, `going` = another step follows, `failed` = to be tried again, `gave_up` = not.
+ */
 export type Ending = 'done' | 'going' | 'failed' | 'gave_up';
 
 export interface WriteBack {
@@ -69,7 +71,8 @@ export async function dueTables(sql: Session, tables: readonly string[]): Promis
 /** Seconds since the longest waiting row became due; 0 when none waits. */
 export async function lagSeconds(sql: Session, tables: readonly string[]): Promise<number> {
   const parts = tables.map((table) => `select min(next_at) as due from ${table} where ${DUE}`);
-  const text = `select coalesce(extract(epoch from now() - min(due)), 0)::float8 as lag from (${parts.join(' union all ')}) as waiting`;
+  const text = `select coalesce(extract(epoch from now() - min(due)), 0)::float8 as lag
+    from (${parts.join(' union all ')}) as waiting`;
   const [row] = await sql.query<{ lag: number }>(named(text), []);
   return Math.max(0, row?.lag ?? 0);
 }
@@ -80,8 +83,10 @@ export async function lagSeconds(sql: Session, tables: readonly string[]): Promi
  */
 export async function claimRow(sql: Session, table: string, options: ClaimOptions): Promise<Claim | null> {
   const text = `update ${table} set lease_owner = $1, lease_until = now() + $2 * interval '1 ms', fence = fence + 1,
-      deadline_at = case when deadline_at is null or lease_until is not null then now() + $3 * interval '1 ms' else deadline_at end
-    where id = (select id from ${table} where ${DUE} and coalesce(driver, '') <> all($4) order by next_at limit 1 for update skip locked)
+      deadline_at = case when deadline_at is null or lease_until is not null then now() + $3 * interval '1 ms' else
+        deadline_at end
+    where id = (select id from ${table} where ${DUE} and coalesce(driver, '') <> all($4)
+      order by next_at limit 1 for update skip locked)
     returning *, (extract(epoch from deadline_at - now()) * 1000)::float8 as deadline_in_ms`;
   const { owner, leaseMs, deadlineMs, avoid } = options;
   const [found] = await sql.query<LoopRow & { deadline_in_ms: number }>(named(text), [
@@ -103,7 +108,8 @@ export async function renewLeases(
   ids: readonly string[],
   leaseMs: number,
 ): Promise<Map<string, number>> {
-  const text = `update ${table} set lease_until = now() + $3 * interval '1 ms' where lease_owner = $1 and id = any($2) returning id, fence`;
+  const text = `update ${table} set lease_until = now() + $3 * interval '1 ms'
+    where lease_owner = $1 and id = any($2) returning id, fence`;
   const rows = await sql.query<{ id: string; fence: number }>(named(text), [owner, ids, leaseMs]);
   return new Map(rows.map(({ id, fence }) => [id, fence]));
 }
@@ -119,7 +125,8 @@ export async function recordColumns(sql: Session, lease: Lease, columns: Values)
 /**
  * Ends a step: writes what was found and gives the row back. A row that was changed meanwhile keeps its status and is
  * due at once; a status is written only where the kind's states allow the move.
- * @returns null when the row was no longer held and nothing was written, else whether it was changed meanwhile and its status now
+ * @returns null when the row was no longer held and nothing was written, else whether it was changed meanwhile and its
+ * status now
  */
 export async function settleRow(
   sql: Session,
@@ -138,7 +145,8 @@ export async function settleRow(
     ...assignments(sql, lease, write.columns, values, states),
   ];
   const status = sql.tables.get(lease.table)?.columns.includes('status') ? 'status' : 'null as status';
-  const text = `update ${lease.table} set ${sets.join(', ')} where ${HELD} returning generation <> $4 as changed, ${status}`;
+  const text = `update ${lease.table} set ${sets.join(', ')} where ${HELD}
+    returning generation <> $4 as changed, ${status}`;
   const [row] = await sql.query<{ changed: boolean; status: string | null }>(named(text), values);
   return row ?? null;
 }

@@ -7,7 +7,8 @@
 // changeRows      now       + 1          start anew              desired fields, or a status that asks for work
 // tearDownRows    now       + 1          start anew              deleted_at
 //
-// A new generation voids the status that a running step is about to write, and the row is looked at again after the step.
+// A new generation voids the status that a running step is about to write, and the row is looked at again after the
+// step.
 import type { Sql } from '../core/context';
 import { named } from './statement';
 

@@ -1,6 +1,6 @@
-// One transaction on one connection of the pool. Statements are pipelined: what nobody waits for goes out behind the last one,
-// so a transaction costs the waits of its questions only, not one more for its begin and each of its entries, and what is
-// sent at once goes out in one packet.
+// One transaction on one connection of the pool. Statements are pipelined: what nobody waits for goes out behind the
+// last one, so a transaction costs the waits of its questions only, not one more for its begin and each of its entries,
+// and what is sent at once goes out in one packet.
 // PostgreSQL works them off one after the other, and refuses all after one that failed.
 import type pg from 'pg';
 import type { Statement } from '../core/context';

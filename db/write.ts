@@ -1,5 +1,5 @@
-// Rows written with statements that Objection makes: one model class per table. A statement is made once for each set of
-// columns and then run as a named one, in the request's transaction.
+// Rows written with statements that Objection makes: one model class per table. A statement is made once for each set
+// of columns and then run as a named one, in the request's transaction.
 import knex from 'knex';
 import { Model, type ModelClass, type QueryBuilder } from 'objection';
 import type { Context, Statement } from '../core/context';
@@ -44,8 +44,8 @@ export async function insertRow(ctx: Context, table: string, values: Values): Pr
 const ID = '(id)';
 
 /**
- * Writes fields of one row and returns it, without what the loop keeps for itself. Raises `version`, and where the loop works on the table also
- * `generation`, so that the loop takes the row at once.
+ * Writes fields of one row and returns it, without what the loop keeps for itself. Raises `version`, and where the loop
+ * works on the table also `generation`, so that the loop takes the row at once.
  * @throws not_found where the row has gone meanwhile
  */
 export async function updateRow(ctx: Context, table: string, id: string, changes: Values): Promise<object> {
@@ -78,7 +78,10 @@ interface Template {
 
 const templates = new Map<string, Template>();
 
-/** The statement of a query whose values are the names of their columns. Columns come from models: there are few sets of them. */
+/**
+ * The statement of a query whose values are the names of their columns. Columns come from models: there are few sets of
+ * them.
+ */
 function templateOf(key: string, query: () => QueryBuilder<Model, unknown>): Template {
   const known = templates.get(key);
   if (known) return known;

@@ -1,5 +1,5 @@
-// What goes out to addresses that users give: checks of observers and messages of notifiers. A name is resolved once, its
-// addresses are judged, and the connection is made to one of them; a second answer of the DNS can't lead elsewhere.
+// What goes out to addresses that users give: checks of observers and messages of notifiers. A name is resolved once,
+// its addresses are judged, and the connection is made to one of them; a second answer of the DNS can't lead elsewhere.
 import { readFileSync } from 'node:fs';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { isIP } from 'node:net';

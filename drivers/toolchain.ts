@@ -1,5 +1,5 @@
-// Programs that a build needs in a version of its own: Node.js and the package managers, from the npm registry. They are
-// kept once per host and seen read-only by all units.
+// Programs that a build needs in a version of its own: Node.js and the package managers, from the npm registry. They
+// are kept once per host and seen read-only by all units.
 import type { DriverContext } from './driver';
 
 export type ToolName = 'node' | 'npm' | 'yarn' | 'pnpm' | 'bun';
@@ -26,14 +26,20 @@ export interface RegistrySettings {
 }
 
 export interface ToolchainDriver {
-  /** The package that has the program for this host; null where there is none. `version` decides where its name has changed. */
+  /**
+   * The package that has the program for this host; null where there is none. `version` decides where its name has
+   * changed.
+   */
   packageOf(name: ToolName, version: string | null): string | null;
   /**
    * Versions of the program, kept ones among them: in the registry, or, where that does not answer, on this host alone.
    * @throws DriverError transient where the registry does not answer and nothing is kept
    */
   versions(name: ToolName, packageName: string, ctx: DriverContext): Promise<PublishedVersion[]>;
-  /** Downloads what is not here yet, checks it against the integrity that the registry states, and that it runs. @throws DriverError */
+  /**
+   * Downloads what is not here yet, checks it against the integrity that the registry states, and that it runs. @throws
+   * DriverError
+   */
   ensure(tools: readonly Tool[], ctx: DriverContext): Promise<void>;
   /** The directory with its programs, as units see it. */
   binDirectory(tool: Tool): string;

@@ -1,6 +1,6 @@
-// How Apollo runs an operation: a query that comes again is compiled, as the REST operations are at boot. It costs a quarter
-// of walking the document anew for each row (docs/PERFORMANCE.md). The first time it is walked, because to compile costs
-// more than one run: a client that never asks the same twice makes nothing be compiled.
+// How Apollo runs an operation: a query that comes again is compiled, as the REST operations are at boot. It costs a
+// quarter of walking the document anew for each row (docs/PERFORMANCE.md). The first time it is walked, because to
+// compile costs more than one run: a client that never asks the same twice makes nothing be compiled.
 import type { ApolloServerOptionsWithGateway } from '@apollo/server';
 import {
   BREAK,
@@ -71,7 +71,8 @@ function chooseExecution(
 ): Execution {
   if (before === undefined) return source.length > SOURCE_LENGTH_MAX || !isCompilable(document) ? 'plain' : 'seen';
   if (before !== 'seen') return before;
-  const compiled = compileQuery(schema, document, operationName, { disableLeafSerialization: true }); // as rest/facade.ts
+  // as rest/facade.ts
+  const compiled = compileQuery(schema, document, operationName, { disableLeafSerialization: true });
   return isCompiledQuery(compiled) ? compiled.query : 'plain';
 }
 

@@ -1,5 +1,5 @@
-// The GraphQL face: Apollo Server with the same keys, rules and errors as REST, and sessions for the dashboard. Express has the
-// explorer and the streams.
+// The GraphQL face: Apollo Server with the same keys, rules and errors as REST, and sessions for the dashboard. Express
+// has the explorer and the streams.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { ApolloServer, type GraphQLRequest } from '@apollo/server';
 import { ApolloServerPluginCacheControlDisabled } from '@apollo/server/plugin/disabled';
@@ -33,8 +33,8 @@ type Page = () => { type: string; body: string | Buffer; headers?: Record<string
 export interface GraphqlFace {
   router: Router;
   /**
-   * Takes what is posted to /graphql on its way to Express: who calls, whether the query is one that we run, and its answer.
-   * Behind Express a refusal would cost three times as much.
+   * Takes what is posted to /graphql on its way to Express: who calls, whether the query is one that we run, and its
+   * answer. Behind Express a refusal would cost three times as much.
    */
   gate(express: RequestListener): RequestListener;
   stop(): Promise<void>;

@@ -1,4 +1,5 @@
-// What can be told of a GraphQL text without reading it as one: a walk over its letters, a hundred times cheaper than the parser.
+// What can be told of a GraphQL text without reading it as one: a walk over its letters, a hundred times cheaper than
+// the parser.
 import { problem } from '../core/errors';
 
 /** Of brackets of all kinds: twice the levels that a query may have, and as much again for the values of arguments. */
@@ -29,7 +30,9 @@ export function requireFlat(text: string): void {
   }
 }
 
-/** GraphQL specification (October 2021), section 2.9.4: block strings end at three quotes that no backslash precedes. */
+/**
+ * GraphQL specification (October 2021), section 2.9.4: block strings end at three quotes that no backslash precedes.
+ */
 function endOfString(text: string, begin: number): number {
   if (!text.startsWith('"""', begin)) return endOfPlainString(text, begin);
   let end = text.indexOf('"""', begin + 3);

@@ -1,4 +1,5 @@
-// What the gate of /graphql asks of a request before a query is run: who calls, and whether the body is a GraphQL request.
+// What the gate of /graphql asks of a request before a query is run: who calls, and whether the body is a GraphQL
+// request.
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLRequest } from '@apollo/server';
 import type { Identity } from '../core/context';

@@ -1,5 +1,5 @@
-// Subscriptions of the GraphQL face over server-sent events (GraphQL over SSE, distinct connections mode), beside Apollo,
-// which does not carry them. Same callers, same limits on the query, same errors.
+// Subscriptions of the GraphQL face over server-sent events (GraphQL over SSE, distinct connections mode), beside
+// Apollo, which does not carry them. Same callers, same limits on the query, same errors.
 import type { RequestHandler } from 'express';
 import {
   execute,

@@ -1,5 +1,5 @@
-// Auto-deploy: the head of the watched branch is looked at again and again, and deployed when it is new. It runs where the
-// mirrors of the repositories are, for the paths that a push changes.
+// Auto-deploy: the head of the watched branch is looked at again and again, and deployed when it is new. It runs where
+// the mirrors of the repositories are, for the paths that a push changes.
 import {
   deployedCommit,
   deployHead,

@@ -15,7 +15,10 @@ interface Circuit {
   openUntil: number;
 }
 
-/** Opens for `openMs` when `threshold` different rows failed without a success between. Then one more failure opens it again. */
+/**
+ * Opens for `openMs` when `threshold` different rows failed without a success between. Then one more failure opens it
+ * again.
+ */
 export function openBreaker({ threshold, openMs }: { threshold: number; openMs: number }): Breaker {
   const circuits = new Map<string, Circuit>();
   return {

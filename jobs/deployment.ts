@@ -1,6 +1,6 @@
-// Deployments: a version of the source is built, released, and put into service beside the one before, which serves until
-// the new one is healthy. Each step is short, or ends early when nobody wants it any more; the row and the units of the
-// runtime say where it stands after a crash.
+// Deployments: a version of the source is built, released, and put into service beside the one before, which serves
+// until the new one is healthy. Each step is short, or ends early when nobody wants it any more; the row and the units
+// of the runtime say where it stands after a crash.
 import { toSentence } from '../core/sentence';
 import { BuildError } from '../drivers/builder';
 import { DriverError } from '../drivers/driver';

@@ -94,7 +94,9 @@ export interface Job<Row extends LoopRow = LoopRow> {
   stepMs?: number;
   /** A failed row is looked at again after this time, with `gaveUp`. Default: never. */
   watchFailedMs?: number;
-  /** Units of the runtime that rows of the kind own: an end of one makes its row due, and one without a row is removed. */
+  /**
+   * Units of the runtime that rows of the kind own: an end of one makes its row due, and one without a row is removed.
+   */
   units?: Omit<UnitOwner, 'table'>;
   /** What else a row may leave on the host. */
   leftovers?: readonly Leftovers[];

@@ -1,5 +1,5 @@
-// Periodic work as rows with a due time: what is to be cleared away, and the look for orphans. One worker at a time does
-// a task, whichever comes first.
+// Periodic work as rows with a due time: what is to be cleared away, and the look for orphans. One worker at a time
+// does a task, whichever comes first.
 import { expireBackups, scheduleBackups } from '../models/database_backup/work';
 import { sweepIncidents } from '../models/notification/delivery';
 import { remindOfIncidents } from '../models/observer/incident_moves';

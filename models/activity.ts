@@ -7,7 +7,9 @@ import { page, type Page, type PageArguments } from './base/page';
 import { allKinds } from './base/registry';
 import { named } from '../db/statement';
 
-/** What happened in a project: one entry per successful mutation and per platform event. Names of fields, never values. */
+/**
+ * What happened in a project: one entry per successful mutation and per platform event. Names of fields, never values.
+ */
 export class Activity extends Resource {
   static readonly table = 'activity';
   static readonly kind = 'activity';
@@ -44,8 +46,8 @@ export class Activity extends Resource {
   }
 }
 
-const INSERT =
-  named(`insert into activity (id, project_id, account_id, action, actor, actor_id, key_id, resource_type, resource_id, resource_name, changed_fields, request_id, created_at)
+const INSERT = named(`insert into activity (id, project_id, account_id, action, actor, actor_id, key_id, resource_type,
+    resource_id, resource_name, changed_fields, request_id, created_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`);
 
 /** Writes the entry of a mutation into its transaction; what it changed stands in `ctx.activity`. */
@@ -66,7 +68,8 @@ export function recordActivity(ctx: Context, action: string): void {
 }
 
 const EVENT =
-  named(`insert into activity (id, project_id, account_id, action, actor, resource_type, resource_id, resource_name, created_at)
+  named(`insert into activity (id, project_id, account_id, action, actor, resource_type, resource_id, resource_name,
+    created_at)
   select $1, p.id, p.account_id, $3, $4, $5, $6, $7, $8 from projects p where p.id = $2`);
 
 /** Something that the platform did by itself: `volume.available`, `domain.failed`. In the transaction that did it. */
@@ -99,7 +102,8 @@ export interface Refusals {
 }
 
 const REFUSED =
-  named(`insert into activity (id, project_id, account_id, action, outcome, actor, actor_id, key_id, resource_type, resource_id, resource_name, created_at)
+  named(`insert into activity (id, project_id, account_id, action, outcome, actor, actor_id, key_id, resource_type,
+    resource_id, resource_name, created_at)
   values ($1, $2, $3, 'request.refused', 'refused', $4, $5, $6, $7, $8, $9, $10)`);
 
 /** One entry for refused calls; how many and why stands in the resource's name. */

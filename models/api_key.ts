@@ -47,11 +47,13 @@ const COUNT_OF_PROJECT = named(
 const PERSONAL_KEYS = { max: limits.keysPerUser, resource: 'personal_keys', parent: 'A user', rows: 'keys' };
 const PROJECT_KEYS = { max: limits.keysPerProject, resource: 'project_keys', parent: 'A project', rows: 'keys' };
 const INSERT =
-  named(`insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, created_by, expires_at)
+  named(`insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, created_by,
+    expires_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`);
 const REVOKE_ANY = named('update api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id');
 const REVOKE = named(
-  `update api_keys set revoked_at = now() where id = $1 and revoked_at is null and (user_id = $2 or project_id = $3) returning id, name`,
+  `update api_keys set revoked_at = now() where id = $1 and revoked_at is null and (user_id = $2 or project_id = $3)
+    returning id, name`,
 );
 
 /** One page of the person's own keys. */
@@ -74,7 +76,10 @@ export async function listProjectKeys(
   return newest<ApiKeyRow>(ctx, args, { text: OF_PROJECT, values: [projectId], id: 'id', idOf: (row) => row.id });
 }
 
-/** A key that acts as the person. @throws validation_failed, reference_not_found (a project that is out of reach), quota_exceeded */
+/**
+ * A key that acts as the person. @throws validation_failed, reference_not_found (a project that is out of reach),
+ * quota_exceeded
+ */
 export async function createPersonalKey(ctx: Context, input: CreatePersonalKeyInput): Promise<CreatedKey> {
   const user_id = sessionUser(ctx).id;
   checkInput(input);

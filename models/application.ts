@@ -67,14 +67,18 @@ export class Application extends Resource {
   }
 
   /**
-   * The application, locked against changes of its children. For operations that address a child, whose If-Match is meant.
+   * The application, locked against changes of its children. For operations that address a child, whose If-Match is
+   * meant.
    * @throws not_found
    */
   static ofChild(ctx: Context, id: string): Promise<Application> {
     return Application.held(ctx, id);
   }
 
-  /** The application, locked after its volumes: attaching locks in this order too, so neither waits for the other for ever. */
+  /**
+   * The application, locked after its volumes: attaching locks in this order too, so neither waits for the other for
+   * ever.
+   */
   static async toDestroy(ctx: Context, id: string): Promise<Application> {
     await lockVolumes(ctx, id);
     return Application.forUpdate(ctx, id);

@@ -32,13 +32,14 @@ export interface AutoscalerRun {
 // Where nothing was measured lately the sampler is away: no number at all, rather than an old one or zero.
 const RECENT = `m.resource_id = p.application_id and m.part_id = p.id and m.at >= date_trunc('minute', now()) - interval '1 minute'`;
 const meanOf = (metric: string): string =>
-  `(select m.total / nullif(m.samples, 0) from metric_points m where ${RECENT} and m.metric = '${metric}' order by m.at desc limit 1)`;
+  `(select m.total / nullif(m.samples, 0) from metric_points m where ${RECENT} and m.metric = '${metric}' order ` +
+  'by m.at desc limit 1)';
 // A minute that is not over has not all of its requests; one that was measured and has none had none.
 const REQUESTS = `(select case when bool_or(m.metric = 'instances') then coalesce(sum(m.total) filter (where m.metric = 'requests'), 0) / 60 end
   from metric_points m where ${RECENT} and m.at < date_trunc('minute', now()) and m.metric in ('instances', 'requests'))`;
 
-// Only where instances run as they should: while a deployment, a start or a scale is on its way, measures say little. What
-// an instance may take stands in its release.
+// Only where instances run as they should: while a deployment, a start or a scale is on its way, measures say little.
+// What an instance may take stands in its release.
 const LOOK =
   named(`select p.id, p.project_id, p.application_id, p.type, p.version, p.instances, p.autoscaling, p.autoscaler,
     (${meanOf('cpu_percent')} / nullif((r.processes -> p.type ->> 'cpus')::float8, 0))::float8 as cpu,
@@ -51,12 +52,12 @@ const LOOK =
   order by p.id`);
 
 // A request that changed the process type meanwhile has the last word.
-const KEEP =
-  named(`update processes p set autoscaler = seen.state from unnest($1::text[], $2::bigint[], $3::jsonb[]) as seen (id, version, state)
+const KEEP = named(`update processes p set autoscaler = seen.state from unnest($1::text[], $2::bigint[],
+    $3::jsonb[]) as seen (id, version, state)
   where p.id = seen.id and p.version = seen.version`);
 const LOCK = named('select id from applications where id = $1 and deleted_at is null for no key update');
-const SCALE =
-  named(`update processes set instances = $3, autoscaler = $4, status = 'scaling', version = version + 1, updated_at = greatest(now(), updated_at)
+const SCALE = named(`update processes set instances = $3, autoscaler = $4, status = 'scaling', version = version + 1,
+    updated_at = greatest(now(), updated_at)
   where id = $1 and version = $2 and autoscaling is not null returning id`);
 
 /** Looks at every process type with autoscaling and changes the number of its instances where that is due. */

@@ -40,7 +40,8 @@ const OPEN = named(
 );
 // Milliseconds are whole, so the sums are exact. An open span runs until the end of the period.
 const SUMS = named(`select p.id as project_id, p.name as project_name, s.kind, s.price_id,
-    sum(s.quantity * round(extract(epoch from least(coalesce(s.ended_at, $3), $3) - greatest(s.started_at, $2)) * 1000)::bigint)::text as unit_ms
+    sum(s.quantity * round(extract(epoch from least(coalesce(s.ended_at, $3), $3) - greatest(s.started_at,
+      $2)) * 1000)::bigint)::text as unit_ms
   from usage_spans s join projects p on p.id = s.project_id
   where p.account_id = $1 and s.started_at < $3 and coalesce(s.ended_at, 'infinity') > $2
   group by p.id, p.name, s.kind, s.price_id order by p.id, s.kind, s.price_id`);

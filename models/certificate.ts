@@ -82,7 +82,8 @@ export async function saveCertificateStatus(
 }
 
 const PUBLISH = named(`insert into acme_challenges (token, key_authorization, certificate_id) values ($1, $2, $3)
-  on conflict (token) do update set key_authorization = excluded.key_authorization, certificate_id = excluded.certificate_id`);
+  on conflict (token) do update set key_authorization = excluded.key_authorization,
+    certificate_id = excluded.certificate_id`);
 
 export async function publishChallenge(sql: Session, hostname: string, token: string, text: string): Promise<void> {
   await sql.query(PUBLISH, [token, text, hostname]);

@@ -112,7 +112,10 @@ export class ManagedDatabase extends Resource {
     | 'failed';
   declare status_reason: string | null;
 
-  /** With its default user and its private endpoint. @throws as planDatabase, quota_exceeded, capacity_unavailable, name_taken */
+  /**
+   * With its default user and its private endpoint. @throws as planDatabase, quota_exceeded, capacity_unavailable,
+   * name_taken
+   */
   static async create(ctx: Context, input: CreateDatabaseInput): Promise<ManagedDatabase> {
     const plan = await planDatabase(ctx, input);
     await checkQuotas(ctx, ManagedDatabase, ctx.project?.id, plan.values);
@@ -134,7 +137,10 @@ export class ManagedDatabase extends Resource {
     return database;
   }
 
-  /** @throws reference_not_found, engine_feature_unsupported, storage_must_increase, resource_busy, invalid_state, quota_exceeded, capacity_unavailable */
+  /**
+   * @throws reference_not_found, engine_feature_unsupported, storage_must_increase, resource_busy, invalid_state,
+   * quota_exceeded, capacity_unavailable
+   */
   async change(ctx: Context, input: UpdateDatabaseInput): Promise<this> {
     const resized = await this.resized(ctx, input);
     this.requireStatus(resized ? ['available'] : SETTLED);
@@ -182,14 +188,20 @@ export class ManagedDatabase extends Resource {
     return this.move(ctx, 'restarting');
   }
 
-  /** @throws engine_version_unsupported, engine_feature_unsupported where it has replicas and the version none, invalid_state, resource_busy */
+  /**
+   * @throws engine_version_unsupported, engine_feature_unsupported where it has replicas and the version none,
+   * invalid_state, resource_busy
+   */
   async upgrade(ctx: Context, input: UpgradeDatabaseInput): Promise<this> {
     const wanted_version = await requireNewerVersion(ctx, this, input.engine_version);
     await requireReplicasFollow(ctx, this, wanted_version);
     return this.move(ctx, 'upgrading', { wanted_version });
   }
 
-  /** @throws reference_not_found, backup_not_ready, point_in_time_unavailable, engine_feature_unsupported, engine_version_unsupported, invalid_state, resource_busy */
+  /**
+   * @throws reference_not_found, backup_not_ready, point_in_time_unavailable, engine_feature_unsupported,
+   * engine_version_unsupported, invalid_state, resource_busy
+   */
   async restore(ctx: Context, moment: Moment): Promise<this> {
     const { backup_id, point_in_time } = await requireOwnOrigin(ctx, this, moment);
     return this.move(ctx, 'restoring', { restoring_from: { backup_id, point_in_time } });

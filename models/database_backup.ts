@@ -12,7 +12,8 @@ import { page, type Page, type PageArguments } from './base/page';
 import { named } from '../db/statement';
 
 const RUNNING = named(
-  `select status from database_backups where database_id = $1 and status in ('pending', 'running') and deleted_at is null limit 1`,
+  `select status from database_backups where database_id = $1 and status in ('pending', 'running')
+    and deleted_at is null limit 1`,
 );
 
 /** What a database held at one time. */

@@ -64,7 +64,8 @@ export class DatabaseEndpoint extends Resource {
 
   /**
    * A further endpoint of a database that the caller holds (`ManagedDatabase.ofChild`).
-   * @throws reference_not_found, validation_failed, engine_feature_unsupported, invalid_state, resource_busy, name_taken, quota_exceeded, capacity_unavailable
+   * @throws reference_not_found, validation_failed, engine_feature_unsupported, invalid_state, resource_busy,
+   * name_taken, quota_exceeded, capacity_unavailable
    */
   static async create(
     ctx: Context,

@@ -65,7 +65,8 @@ export class DatabaseReplica extends Resource {
 
   /**
    * A replica of a database that the caller holds (`ManagedDatabase.ofChild`).
-   * @throws reference_not_found, engine_feature_unsupported, validation_failed, invalid_state, resource_busy, name_taken, quota_exceeded, capacity_unavailable
+   * @throws reference_not_found, engine_feature_unsupported, validation_failed, invalid_state, resource_busy,
+   * name_taken, quota_exceeded, capacity_unavailable
    */
   static async create(
     ctx: Context,
@@ -108,7 +109,8 @@ export class DatabaseReplica extends Resource {
 
   /**
    * A name at any time, a package when it is available; the caller holds the database.
-   * @throws reference_not_found, engine_feature_unsupported, validation_failed, invalid_state, resource_busy, name_taken, capacity_unavailable
+   * @throws reference_not_found, engine_feature_unsupported, validation_failed, invalid_state, resource_busy,
+   * name_taken, capacity_unavailable
    */
   async change(ctx: Context, database: ManagedDatabase, input: UpdateDatabaseReplicaInput): Promise<this> {
     const name = input.name != null && { name: input.name };
@@ -120,7 +122,10 @@ export class DatabaseReplica extends Resource {
     return this.move(ctx, 'updating', { ...name, database_package: size.id, nodes: size.nodes });
   }
 
-  /** Takes along the endpoints that lead to it alone. @throws resource_busy while it is promoted, resource_in_use where an attachment uses one of these */
+  /**
+   * Takes along the endpoints that lead to it alone. @throws resource_busy while it is promoted, resource_in_use where
+   * an attachment uses one of these
+   */
   async destroy(ctx: Context): Promise<void> {
     this.requireFollowing();
     await removeEndpointsOf(ctx, this);

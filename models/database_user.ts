@@ -15,7 +15,8 @@ import { named } from '../db/statement';
 
 const DEFAULT = named('select id from database_users where database_id = $1 and is_default');
 const PENDING = named(`select 1 from database_users u join databases d on d.id = u.database_id
-  where u.database_id = $1 and u.applied_version < u.version and d.project_id = $2 and d.running and d.status = 'available' limit 1`);
+  where u.database_id = $1 and u.applied_version < u.version and d.project_id = $2 and d.running
+    and d.status = 'available' limit 1`);
 const POLL_MS = 50;
 
 /** Names that one of the engines has for itself, or that the platform works under. */
@@ -106,7 +107,10 @@ export class DatabaseUser extends Resource {
     }
   }
 
-  /** A new password, also in the variables of attachments. The database must be locked. @throws invalid_state, resource_busy */
+  /**
+   * A new password, also in the variables of attachments. The database must be locked. @throws invalid_state,
+   * resource_busy
+   */
   async rotate(ctx: Context, database: Parent): Promise<this> {
     database.requireStatus(['available']);
     const password = newPassword();

@@ -62,7 +62,10 @@ export class Deployment extends Resource {
   declare artifact_kept: boolean;
   declare release_id: string | null;
 
-  /** One page: of a preview where `preview_id` names one, else of the application itself. @throws not_found, invalid_cursor */
+  /**
+   * One page: of a preview where `preview_id` names one, else of the application itself. @throws not_found,
+   * invalid_cursor
+   */
   static async list(ctx: Context, { id, ...args }: QueryListDeploymentsArgs): Promise<Page<Deployment>> {
     await Application.get(ctx, id);
     const source = args.preview_id == null ? ownDeployments(ctx) : undefined;
@@ -76,7 +79,8 @@ export class Deployment extends Resource {
 
   /**
    * Queues the version that was found when the remote was asked.
-   * @throws not_found, source_not_configured, validation_failed, engine_unavailable, reference_not_found, provider_error
+   * @throws not_found, source_not_configured, validation_failed, engine_unavailable, reference_not_found,
+   * provider_error
    */
   static async create(
     ctx: Context,
@@ -133,7 +137,10 @@ export class Deployment extends Resource {
     return this.artifact_kept && this.activated_at !== null && this.preview_id === null;
   }
 
-  /** Ends it at once, whatever its job is doing: the job finds out and clears away. @throws invalid_state once it has finished */
+  /**
+   * Ends it at once, whatever its job is doing: the job finds out and clears away. @throws invalid_state once it has
+   * finished
+   */
   async cancel(ctx: Context): Promise<this> {
     const who = ctx.identity?.user?.name ?? ctx.identity?.name;
     return this.move(ctx, 'canceled', { status_reason: `Canceled by ${who}.`, finished_at: new Date().toISOString() });
@@ -160,5 +167,8 @@ async function queued(
 function whyNot({ preview_id, activated_at }: Deployment): string {
   if (preview_id !== null) return 'The deployment belongs to a preview. Choose one of the application itself.';
   if (activated_at === null) return 'The deployment was never active. Choose one whose rollback_possible is true.';
-  return 'The files of the deployment are no longer kept: only those of the last ten that were active are. Choose one whose rollback_possible is true.';
+  return (
+    'The files of the deployment are no longer kept: only those of the last ten that were active are. Choose one ' +
+    'whose rollback_possible is true.'
+  );
 }

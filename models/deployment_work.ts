@@ -27,7 +27,8 @@ const BEGIN =
   named(`update deployments set status = $2, started_at = now(), observed_generation = observed_generation + 1
   where id = $1 and fence = $3 and status = 'queued' and deleted_at is null returning id`);
 const FIRST = named(
-  `update applications set status = 'deploying', status_reason = null, observed_generation = observed_generation + 1 where id = $1 and status = 'new'`,
+  `update applications set status = 'deploying', status_reason = null, observed_generation = observed_generation + 1
+    where id = $1 and status = 'new'`,
 );
 
 /**
@@ -80,15 +81,19 @@ const HOLD_PREVIEW = named(
   'select current_deployment_id from previews where id = $1 and deleted_at is null for no key update',
 );
 const ACTIVATE =
-  named(`update deployments set status = 'active', status_reason = null, activated_at = now(), finished_at = now(), artifact_kept = true,
-  observed_generation = observed_generation + 1 where id = $1 and fence = $2 and release_id = $3 and status = 'deploying' and deleted_at is null returning id`);
+  named(`update deployments set status = 'active', status_reason = null, activated_at = now(), finished_at = now(),
+    artifact_kept = true,
+  observed_generation = observed_generation + 1 where id = $1 and fence = $2 and release_id = $3
+    and status = 'deploying' and deleted_at is null returning id`);
 const SUPERSEDE = named(
-  `update deployments set status = 'superseded', observed_generation = observed_generation + 1 where id = $1 and status = 'active'`,
+  `update deployments set status = 'superseded', observed_generation = observed_generation + 1
+    where id = $1 and status = 'active'`,
 );
 // A stop that was asked for later than the deployment holds.
-const SWITCH =
-  named(`update applications set current_deployment_id = $2, status_reason = null, observed_generation = observed_generation + 1,
-  status = case when status in ('new', 'deploying', 'crashed') then 'running' when status = 'stopped' then 'starting' else status end where id = $1`);
+const SWITCH = named(`update applications set current_deployment_id = $2, status_reason = null,
+    observed_generation = observed_generation + 1,
+  status = case when status in ('new', 'deploying', 'crashed') then 'running'
+    when status = 'stopped' then 'starting' else status end where id = $1`);
 const TARGET = named(
   `update processes set release_id = $2, observed_generation = observed_generation + 1 where application_id = $1`,
 );

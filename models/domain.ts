@@ -58,7 +58,9 @@ export class Domain extends Resource {
     });
   }
 
-  /** What the DNS says of a domain now, for `verify`. Null where it gave no answer, or where there is no such domain. */
+  /**
+   * What the DNS says of a domain now, for `verify`. Null where it gave no answer, or where there is no such domain.
+   */
   static async probe(ctx: Context, applicationId: string, id: string): Promise<Findings | null> {
     const domain = await Domain.get(ctx, id, { application_id: applicationId }).catch(() => null);
     return domain && lookUpDns(ctx.probes.dns, domain, ingressOf(ctx.config));
@@ -111,16 +113,21 @@ export class Domain extends Resource {
 }
 
 const RECORD =
-  named(`update domains set status = $2, status_reason = $3, findings = $4, last_checked_at = $5, verified_at = $6, missing_since = $7, next_at = $8,
+  named(`update domains set status = $2, status_reason = $3, findings = $4, last_checked_at = $5, verified_at = $6,
+    missing_since = $7, next_at = $8,
   updated_at = case when status = $2 then updated_at else greatest(now(), updated_at) end,
-  observed_generation = observed_generation + 1, fence = fence + 1, lease_owner = null, lease_until = null, attempts = 0, deadline_at = null, last_error = null
+  observed_generation = observed_generation + 1, fence = fence + 1, lease_owner = null, lease_until = null,
+    attempts = 0, deadline_at = null, last_error = null
   where id = $1 returning *`);
 
 const LOCK_TARGET = named(
   'select id from applications where id = $1 and project_id = $2 and deleted_at is null for no key update',
 );
 
-/** Keeps the application from vanishing, and from filling up, until the end of the transaction. @throws reference_not_found */
+/**
+ * Keeps the application from vanishing, and from filling up, until the end of the transaction. @throws
+ * reference_not_found
+ */
 async function lockTarget(ctx: Context, application_id: string): Promise<void> {
   const [target] = await ctx.sql.query(LOCK_TARGET, [application_id, ctx.project?.id]);
   if (!target)

@@ -97,7 +97,8 @@ export class EnvironmentVariable extends Resource {
 }
 
 const AVAILABLE = named(
-  `select key, value from environment_variables where application_id = $1 and available_at in ($2, 'both') order by key`,
+  `select key, value from environment_variables where application_id = $1 and available_at in ($2, 'both')
+    order by key`,
 );
 
 /** The values of all variables that a build, or a running instance, of the application sees. */

@@ -11,10 +11,12 @@ interface StoredResponse {
 
 const LOCK = named(`select pg_try_advisory_xact_lock(hashtextextended('idempotency ' || $1, 0)) as locked`);
 const FIND = named(
-  'select fingerprint, answer from idempotency_records where scope = $1 and created_at > now() - make_interval(hours => $2)',
+  `select fingerprint, answer from idempotency_records where scope = $1
+    and created_at > now() - make_interval(hours => $2)`,
 );
 const SAVE = named(`insert into idempotency_records (scope, fingerprint, status, answer) values ($1, $2, $3, $4)
-  on conflict (scope) do update set fingerprint = excluded.fingerprint, status = excluded.status, answer = excluded.answer, created_at = now()`);
+  on conflict (scope) do update set fingerprint = excluded.fingerprint, status = excluded.status,
+    answer = excluded.answer, created_at = now()`);
 
 export const idempotencyRecords = {
   /** Holds the scope until the end of the transaction; false while another request holds it. */

@@ -25,7 +25,8 @@ interface KeyRow {
 }
 
 const KEY =
-  named(`select k.id, k.kind, k.name, k.prefix, k.scopes, k.project_ids, k.project_id, k.created_at, k.expires_at, k.last_used_at, k.revoked_at,
+  named(`select k.id, k.kind, k.name, k.prefix, k.scopes, k.project_ids, k.project_id, k.created_at, k.expires_at,
+    k.last_used_at, k.revoked_at,
   u.id as user_id, u.name as user_name, u.email, a.id as account_id, a.status as account_status
   from api_keys k left join users u on u.id = k.user_id left join projects p on p.id = k.project_id
   join accounts a on a.id = coalesce(u.account_id, p.account_id)
@@ -84,11 +85,15 @@ interface SessionRow {
 }
 
 const SESSION =
-  named(`select s.id, s.created_at, s.expires_at, s.last_seen_at, u.id as user_id, u.name as user_name, u.email, a.id as account_id, a.status as account_status
+  named(`select s.id, s.created_at, s.expires_at, s.last_seen_at, u.id as user_id, u.name as user_name, u.email,
+    a.id as account_id, a.status as account_status
   from sessions s join users u on u.id = s.user_id join accounts a on a.id = u.account_id
   where s.hash = $1 and s.expires_at > now() and s.last_seen_at > now() - make_interval(hours => $2)`);
 
-/** The identity of a dashboard session by the SHA-256 of its cookie; null where it is unknown, over, or idle for too long. */
+/**
+ * The identity of a dashboard session by the SHA-256 of its cookie; null where it is unknown, over, or idle for too
+ * long.
+ */
 export async function sessionIdentity(sql: Sql, hash: string, idleHours: number): Promise<Identity | null> {
   const [row] = await sql.query<SessionRow>(SESSION, [hash, idleHours]);
   if (!row) return null;
@@ -109,8 +114,8 @@ export async function sessionIdentity(sql: Sql, hash: string, idleHours: number)
   };
 }
 
-const MEMBER =
-  named(`select p.id, p.name, p.account_id, p.default_region, m.role from projects p join members m on m.project_id = p.id
+const MEMBER = named(`select p.id, p.name, p.account_id, p.default_region, m.role from projects p
+    join members m on m.project_id = p.id
   where p.id = $1 and m.user_id = $2 and p.deleted_at is null`);
 const OWN = named('select id, name, account_id, default_region from projects where id = $1 and deleted_at is null');
 

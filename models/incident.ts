@@ -42,7 +42,8 @@ export class Incident extends Resource {
 }
 
 const NOTIFICATIONS = named(
-  `select incident_id, notifier_id, case when status = 'delivered' then sent_at end as sent_at, status from notifications
+  `select incident_id, notifier_id, case when status = 'delivered' then sent_at end as sent_at, status
+    from notifications
   where incident_id = any($1) and project_id = $2 order by incident_id, seq`,
 );
 

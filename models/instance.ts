@@ -40,7 +40,9 @@ export class Instance extends Resource {
   declare started_at: string | null;
   declare port: number | null;
 
-  /** One page of the application's own instances, or with `preview_id` of those of one preview. @throws invalid_cursor */
+  /**
+   * One page of the application's own instances, or with `preview_id` of those of one preview. @throws invalid_cursor
+   */
   static list(ctx: Context, { id, ...args }: QueryListApplicationInstancesArgs): Promise<Page<Instance>> {
     const whose = args.preview_id ? '' : ' and preview_id is null';
     const from = `instances where project_id = $1 and deleted_at is null${whose}`;

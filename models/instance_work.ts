@@ -24,8 +24,8 @@ export interface Launch {
   variables: string;
 }
 
-const LAUNCH =
-  named(`select a.id as application_id, a.name as application_name, a.region, a.tenant, coalesce(v.hostname, a.default_hostname) as hostname,
+const LAUNCH = named(`select a.id as application_id, a.name as application_name, a.region, a.tenant,
+    coalesce(v.hostname, a.default_hostname) as hostname,
     d.id as deployment_id, d.commit_sha, coalesce(d.artifact_id, d.id) as artifact_id,
     r.id as release_id, r.settings, r.processes -> i.process_type as process, r.variables
   from instances i join releases r on r.id = i.release_id join deployments d on d.id = i.deployment_id

@@ -40,8 +40,10 @@ const BATCH = 1_000;
 const FUTURE_MS = 60_000;
 
 const INSERT =
-  named(`insert into log_lines (at, resource_id, project_id, application_id, preview_id, deployment_id, instance_id, process_type, source, step, level, message)
-  select * from unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])`);
+  named(`insert into log_lines (at, resource_id, project_id, application_id, preview_id, deployment_id, instance_id,
+    process_type, source, step, level, message)
+  select * from unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+    $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])`);
 const NOTIFY = named(`select pg_notify('logs', id) from unnest($1::text[]) as id`);
 
 /**

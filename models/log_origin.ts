@@ -10,7 +10,8 @@ export type LogOrigin = Pick<
 >;
 
 const INSTANCES = named(
-  `select id, project_id, application_id, preview_id, deployment_id, id as instance_id, process_type from instances where id = any($1)`,
+  `select id, project_id, application_id, preview_id, deployment_id, id as instance_id, process_type from instances
+    where id = any($1)`,
 );
 const DEPLOYMENTS = named(
   `select id, project_id, application_id, preview_id, id as deployment_id from deployments where id = any($1)`,

@@ -1,5 +1,5 @@
-// How far the output of each unit is in the log. Lines and position are written in one transaction: a line is in the log
-// once, whatever dies when.
+// How far the output of each unit is in the log. Lines and position are written in one transaction: a line is in the
+// log once, whatever dies when.
 import type { Sql } from '../core/context';
 import { named } from '../db/statement';
 import { ownedBy, type UnitOwner } from './unit_owner';
@@ -22,8 +22,10 @@ export interface Move {
 // The condition is for a second process that ships the same output by mistake: one of them must not write its lines.
 const MOVE =
   named(`with moves as (select * from unnest($1::text[], $2::text[], $3::text[]) as m (unit_id, "from", "to")),
-  made as (insert into log_positions (unit_id, position) select unit_id, "to" from moves where "from" is null on conflict do nothing returning 1),
-  moved as (update log_positions p set position = "to", updated_at = now() from moves m where p.unit_id = m.unit_id and p.position = m."from" returning 1)
+  made as (insert into log_positions (unit_id, position) select unit_id, "to" from moves
+    where "from" is null on conflict do nothing returning 1),
+  moved as (update log_positions p set position = "to", updated_at = now() from moves m
+    where p.unit_id = m.unit_id and p.position = m."from" returning 1)
   select (select count(*) from made) + (select count(*) from moved) as count`);
 
 /** Moves positions on, in the transaction of the lines. @throws Error where one is not what it was taken for */

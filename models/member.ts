@@ -35,13 +35,15 @@ export interface InvitationRow {
 const INVITATION_DAYS = 7;
 const RANK: Record<Role, number> = { viewer: 0, developer: 1, owner: 2 };
 
-const MEMBERS = `select m.user_id, u.name, u.email, m.role, m.created_at from members m join users u on u.id = m.user_id where m.project_id = $1`;
+const MEMBERS = `select m.user_id, u.name, u.email, m.role, m.created_at from members m
+  join users u on u.id = m.user_id where m.project_id = $1`;
 const MEMBER = named(`${MEMBERS} and m.user_id = $2`);
 const BY_EMAIL = named(`${MEMBERS} and u.email = $2`);
 const LOCK_PROJECT = named('select 1 from projects where id = $1 for update');
 const OWNERS = named(`select count(*)::int as count from members where project_id = $1 and role = 'owner'`);
 const COUNT = named(
-  `select (select count(*) from members where project_id = $1)::int + (select count(*) from invitations where project_id = $1 and expires_at > now())::int as used`,
+  `select (select count(*) from members where project_id = $1)::int + (select count(*) from invitations
+    where project_id = $1 and expires_at > now())::int as used`,
 );
 const LIMIT = {
   max: limits.membersPerProject,
@@ -57,7 +59,8 @@ const INVITATION = 'id, project_id, email, role, invited_by, created_at, expires
 const INVITATIONS = `select ${INVITATION} from invitations where project_id = $1 and expires_at > now()`;
 const OPEN = named(`select ${INVITATION} from invitations where hash = $1 and expires_at > now()`);
 const INVITE = named(
-  `insert into invitations (id, project_id, email, role, hash, invited_by, expires_at) values ($1, $2, $3, $4, $5, $6, now() + make_interval(days => $7)) returning ${INVITATION}`,
+  `insert into invitations (id, project_id, email, role, hash, invited_by, expires_at)
+    values ($1, $2, $3, $4, $5, $6, now() + make_interval(days => $7)) returning ${INVITATION}`,
 );
 const REPLACE = named('delete from invitations where project_id = $1 and email = $2');
 const WITHDRAW = named('delete from invitations where project_id = $1 and id = $2 returning id');
@@ -97,8 +100,8 @@ export async function listInvitations(
 }
 
 /**
- * Invites by a token, for existing users too: an e-mail address is only a name here, nobody has proven to read its mail,
- * so it must not be enough to get into a project.
+ * Invites by a token, for existing users too: an e-mail address is only a name here, nobody has proven to read its
+ * mail, so it must not be enough to get into a project.
  * @throws project_not_found, role_not_permitted, already_exists, quota_exceeded
  */
 export async function inviteMember(
@@ -139,7 +142,8 @@ export async function revokeInvitation(ctx: Context, projectId: string, id: stri
 /**
  * What accepting needs before the transaction: the invitation is open, and the hash of a new user's password.
  * @returns null for somebody who is logged in
- * @throws not_found, session_required (the e-mail has a user, who must log in first), validation_failed, account_suspended, rate_limited
+ * @throws not_found, session_required (the e-mail has a user, who must log in first), validation_failed,
+ * account_suspended, rate_limited
  */
 export async function prepareAcceptance(ctx: Context, input: AcceptInvitationInput): Promise<string | null> {
   await ctx.attempt(`invitation ${ctx.address}`);
@@ -152,7 +156,10 @@ export async function prepareAcceptance(ctx: Context, input: AcceptInvitationInp
   return hashNewPassword(input.password as string, 'password');
 }
 
-/** Joins the project, once per invitation; makes and logs in the user where nobody is logged in. @throws not_found, already_exists */
+/**
+ * Joins the project, once per invitation; makes and logs in the user where nobody is logged in. @throws not_found,
+ * already_exists
+ */
 export async function acceptInvitation(
   ctx: Context,
   input: AcceptInvitationInput,

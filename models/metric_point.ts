@@ -29,10 +29,13 @@ const SUMS = Array.from(
 // In the order of the key, so that two writers can't wait for each other.
 const ADD =
   named(`insert into metric_points as m (at, project_id, resource_id, part_id, metric, samples, total, buckets)
-  select * from jsonb_to_recordset($1::jsonb) as p (at timestamptz, project_id text, resource_id text, part_id text, metric text, samples integer, total double precision, buckets bigint[])
+  select * from jsonb_to_recordset($1::jsonb) as p (at timestamptz, project_id text, resource_id text, part_id text,
+    metric text, samples integer, total double precision, buckets bigint[])
   order by resource_id collate "C", metric collate "C", part_id collate "C", at
-  on conflict (resource_id, metric, part_id, at) do update set samples = m.samples + excluded.samples, total = m.total + excluded.total,
-    buckets = case when m.buckets is null then excluded.buckets when excluded.buckets is null then m.buckets else array[${SUMS}] end`);
+  on conflict (resource_id, metric, part_id, at) do update
+    set samples = m.samples + excluded.samples, total = m.total + excluded.total,
+    buckets = case when m.buckets is null then excluded.buckets
+      when excluded.buckets is null then m.buckets else array[${SUMS}] end`);
 
 /** Adds points to what is known of their minutes. What is older than anybody keeps it is left out. */
 export async function addMetricPoints(sql: Sql, points: Iterable<MetricPointInput>): Promise<void> {

@@ -61,8 +61,9 @@ export class Notifier extends Resource {
   }
 
   /**
-   * Sends a test message and waits for its end, for `test`. The worker sends it; so the message is a row that is committed
-   * before the request goes on (docs/decisions/0003). Null where there is no such notifier, or it is switched off.
+   * Sends a test message and waits for its end, for `test`. The worker sends it; so the message is a row that is
+   * committed before the request goes on (docs/decisions/0003). Null where there is no such notifier, or it is switched
+   * off.
    */
   static async probe(ctx: Context, id: string): Promise<NotifierTest | null> {
     const notifier = await Notifier.get(ctx, id).catch(() => null);
@@ -93,10 +94,12 @@ export class Notifier extends Resource {
 
 const LOOK_MS = 50;
 const TAKE_OUT = named(
-  `update observers set notifier_ids = array_remove(notifier_ids, $1), version = version + 1, updated_at = greatest(now(), updated_at) where notifier_ids @> array[$1]::text[] and project_id = $2`,
+  `update observers set notifier_ids = array_remove(notifier_ids, $1), version = version + 1,
+    updated_at = greatest(now(), updated_at) where notifier_ids @> array[$1]::text[] and project_id = $2`,
 );
 const GIVE_UP = named(
-  `update notifications set status = 'failed', error = 'The notifier was deleted.', fence = fence + 1 where notifier_id = $1 and status = 'pending'`,
+  `update notifications set status = 'failed', error = 'The notifier was deleted.', fence = fence + 1
+    where notifier_id = $1 and status = 'pending'`,
 );
 
 async function late(ctx: Context, seq: number): Promise<NotifierTest> {

@@ -5,7 +5,8 @@ import { named } from '../db/statement';
 
 const MAKE = named('select make_observation_day(day) from unnest($1::date[]) as day');
 const DROP = named(
-  'select count(*) filter (where dropped) as dropped, count(*) filter (where not dropped) as kept from drop_observation_days($1::date) as dropped',
+  `select count(*) filter (where dropped) as dropped, count(*) filter (where not dropped) as kept
+    from drop_observation_days($1::date) as dropped`,
 );
 const DAYS_AHEAD = 3;
 const DAY_MS = 24 * 3600 * 1000;

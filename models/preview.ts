@@ -51,7 +51,8 @@ export class Preview extends Resource {
 
   /**
    * With its first deployment queued. The caller holds the application (`Application.ofChild`).
-   * @throws validation_failed, source_not_configured, reference_not_found, provider_error, already_exists, quota_exceeded
+   * @throws validation_failed, source_not_configured, reference_not_found, provider_error, already_exists,
+   * quota_exceeded
    */
   static async create(
     ctx: Context,
@@ -76,7 +77,10 @@ export class Preview extends Resource {
     return preview;
   }
 
-  /** Builds the present head of its branch. @throws source_not_configured, reference_not_found, provider_error, resource_busy */
+  /**
+   * Builds the present head of its branch. @throws source_not_configured, reference_not_found, provider_error,
+   * resource_busy
+   */
   async redeploy(ctx: Context, application: Application, found: ProbedHead | null): Promise<this> {
     const { source, sha } = requireHead(found, this.pull_request_number);
     await this.move(ctx, 'queued');

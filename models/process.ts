@@ -14,7 +14,10 @@ import { clamped, requireAutoscaling, requireScale, processSizeOf, type Autoscal
 /** The type that takes requests: every application has it. */
 export const WEB_PROCESS = 'web';
 
-/** One kind of process of an application: a command and how many instances of it run. `web` is the one that takes requests. */
+/**
+ * One kind of process of an application: a command and how many instances of it run. `web` is the one that takes
+ * requests.
+ */
 export class Process extends Resource {
   static readonly table = 'processes';
   static readonly kind = 'process';
@@ -62,7 +65,8 @@ export class Process extends Resource {
 
   /**
    * A further type of an application that the caller holds (`Application.ofChild`). It runs with the next release.
-   * @throws reference_not_found, capacity_unavailable, validation_failed, scale_out_of_range, already_exists, quota_exceeded
+   * @throws reference_not_found, capacity_unavailable, validation_failed, scale_out_of_range, already_exists,
+   * quota_exceeded
    */
   static async create(ctx: Context, application: Application, input: CreateProcessInput): Promise<Process> {
     const { type, command = null, autoscaling = null } = input;
@@ -82,7 +86,10 @@ export class Process extends Resource {
     });
   }
 
-  /** Acts with the next release. @throws reference_not_found, capacity_unavailable, scale_out_of_range where more instances are wanted than the new size allows */
+  /**
+   * Acts with the next release. @throws reference_not_found, capacity_unavailable, scale_out_of_range where more
+   * instances are wanted than the new size allows
+   */
   async change(ctx: Context, application: Application, input: UpdateProcessInput): Promise<this> {
     const { application_type } = input;
     if (application_type) await requireType(ctx, application_type, application.region);
@@ -98,7 +105,10 @@ export class Process extends Resource {
     });
   }
 
-  /** Either a count, which turns autoscaling off, or bounds, which the present count is brought into. @throws validation_failed, scale_out_of_range */
+  /**
+   * Either a count, which turns autoscaling off, or bounds, which the present count is brought into. @throws
+   * validation_failed, scale_out_of_range
+   */
   async scale(ctx: Context, application: Application, input: ScaleProcessInput): Promise<this> {
     const autoscaling = input.autoscaling ?? null;
     if (autoscaling) requireAutoscaling(autoscaling);

@@ -79,7 +79,8 @@ export class Project extends Resource {
 }
 
 const GET = named(
-  'select id, account_id, name, description, default_region, version, created_at, updated_at from projects where id = $1 and deleted_at is null',
+  `select id, account_id, name, description, default_region, version, created_at, updated_at from projects
+    where id = $1 and deleted_at is null`,
 );
 const LOCK = named('select 1 from projects where id = $1 for update');
 const JOIN = named('insert into members (project_id, user_id, role) values ($1, $2, $3)');

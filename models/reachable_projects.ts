@@ -12,7 +12,9 @@ const COLUMNS = 'id, account_id, name, description, default_region, role, versio
 
 function sourceOf({ user, project_id, project_ids }: Identity): Source {
   if (!user) {
-    const from = `(select p.*, null::text as role from projects p where p.id = $1 and p.deleted_at is null) as reachable where true`;
+    const from =
+      '(select p.*, null::text as role from projects p where p.id = $1 and p.deleted_at is null) as reachable ' +
+      'where true';
     return { from, columns: COLUMNS, values: [project_id] };
   }
   const from = `(select p.*, m.role from projects p join members m on m.project_id = p.id

@@ -1,5 +1,5 @@
-// Releases: what instances run. The files of a deployment, with settings, commands, sizes and variables as they are when
-// the release is made, so that later changes act with the next one.
+// Releases: what instances run. The files of a deployment, with settings, commands, sizes and variables as they are
+// when the release is made, so that later changes act with the next one.
 import { applicationTypeDefinitions, defaultApplicationType } from '../core/catalog_definitions';
 import type { Sql } from '../core/context';
 import { mintId, timeOfId } from '../core/ids';
@@ -41,7 +41,8 @@ const PROCESSES = named(
   'select type, command, application_type from processes where application_id = $1 order by type',
 );
 const INSERT =
-  named(`insert into releases (id, project_id, application_id, preview_id, deployment_id, settings, processes, variables, created_at, updated_at)
+  named(`insert into releases (id, project_id, application_id, preview_id, deployment_id, settings, processes,
+    variables, created_at, updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`);
 
 /** Makes a release of what is set now. Answers its id. @throws Error where the deployment is none of the application */

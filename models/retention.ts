@@ -11,12 +11,15 @@ interface DeploymentKey {
 // A preview can't be rolled back: only what it runs is kept.
 const KEEP = named(`with ranked as (
     select id, row_number() over (order by activated_at desc, number desc) as place from deployments
-    where application_id = $1 and preview_id is not distinct from $2 and activated_at is not null and deleted_at is null)
+    where application_id = $1 and preview_id is not distinct
+      from $2 and activated_at is not null and deleted_at is null)
   update deployments d set artifact_kept = false, observed_generation = observed_generation + 1
   from ranked where d.id = ranked.id and d.artifact_kept and ranked.place > $3 returning d.artifact_id as id`);
 const FORGET = named(`delete from deployments d where d.application_id = $1 and d.preview_id is not distinct from $2
-  and d.status in ('superseded', 'failed', 'canceled') and not d.artifact_kept and d.next_at is null and d.deleted_at is null
-  and d.number <= (select number from deployments where application_id = $1 and preview_id is not distinct from $2 order by number desc offset $3 limit 1)
+  and d.status in ('superseded', 'failed', 'canceled') and not d.artifact_kept and d.next_at is null
+    and d.deleted_at is null
+  and d.number <= (select number from deployments where application_id = $1 and preview_id is not distinct from $2
+    order by number desc offset $3 limit 1)
   and not exists (select 1 from instances i where i.deployment_id = d.id)
   and not exists (select 1 from releases r join processes p on p.release_id = r.id where r.deployment_id = d.id)`);
 
@@ -44,7 +47,8 @@ export async function unusedArtifacts(sql: Sql, ids: readonly string[]): Promise
 }
 
 const GONE = named(
-  `select id from unnest($1::text[]) as owned (id) where not exists (select 1 from applications a where a.id = owned.id)`,
+  `select id from unnest($1::text[]) as owned (id) where not exists (select 1 from applications a
+    where a.id = owned.id)`,
 );
 
 /** Those of the application ids that have no row, not even one in tear-down. */

@@ -26,17 +26,23 @@ interface RouteRow extends Pick<Application, 'id' | 'status' | 'settings'> {
   http: ReleaseSettings['http'] | null;
 }
 
-const TARGETS = `select jsonb_agg(jsonb_build_object('instance_id', i.id, 'port', i.port) order by i.id) from instances i
-  where i.application_id = a.id and i.process_type = 'web' and i.status = 'running' and i.port is not null and i.deleted_at is null`;
+const TARGETS = `select jsonb_agg(jsonb_build_object('instance_id', i.id, 'port', i.port) order by i.id)
+  from instances i
+  where i.application_id = a.id and i.process_type = 'web' and i.status = 'running' and i.port is not null
+    and i.deleted_at is null`;
 
 const FIND =
-  named(`select a.id, null as preview_id, a.status, a.settings, a.current_deployment_id is not null as deployed, r.settings -> 'http' as http,
-    array[a.default_hostname] || array(select d.hostname from domains d where d.application_id = a.id and d.status = 'active' and d.deleted_at is null order by d.hostname) as hosts,
+  named(`select a.id, null as preview_id, a.status, a.settings, a.current_deployment_id is not null as deployed,
+    r.settings -> 'http' as http,
+    array[a.default_hostname] || array(select d.hostname from domains d
+      where d.application_id = a.id and d.status = 'active' and d.deleted_at is null order by d.hostname) as hosts,
     (${TARGETS} and i.preview_id is null and i.deployment_id = a.current_deployment_id) as targets
-  from applications a left join processes p on p.application_id = a.id and p.type = 'web' left join releases r on r.id = p.release_id
+  from applications a left join processes p on p.application_id = a.id and p.type = 'web'
+    left join releases r on r.id = p.release_id
   where a.deleted_at is null and ($1::text is null or a.id = $1)
   union all
-  select a.id, v.id, v.status, a.settings, v.current_deployment_id is not null, r.settings -> 'http', array[v.hostname],
+  select a.id, v.id, v.status, a.settings, v.current_deployment_id is not null, r.settings -> 'http',
+    array[v.hostname],
     (${TARGETS} and i.preview_id = v.id and i.deployment_id = v.current_deployment_id)
   from previews v join applications a on a.id = v.application_id left join releases r on r.id = v.release_id
   where v.deleted_at is null and a.deleted_at is null and ($1::text is null or a.id = $1)`);

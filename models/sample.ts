@@ -13,7 +13,8 @@ export interface SampledInstance<Handle> {
 }
 
 const RUNNING = named(
-  `select id, project_id, application_id, preview_id, process_id, handle from instances where status = 'running' and handle is not null and deleted_at is null`,
+  `select id, project_id, application_id, preview_id, process_id, handle from instances
+    where status = 'running' and handle is not null and deleted_at is null`,
 );
 
 export function runningInstances<Handle>(sql: Sql): Promise<SampledInstance<Handle>[]> {
@@ -29,7 +30,8 @@ export interface ProcessCount {
 }
 
 const COUNTS = named(`select p.id, p.project_id, p.application_id, count(i.id) as running from processes p
-  left join instances i on i.application_id = p.application_id and i.process_id = p.id and i.preview_id is null and i.status = 'running' and i.deleted_at is null
+  left join instances i on i.application_id = p.application_id and i.process_id = p.id and i.preview_id is null
+    and i.status = 'running' and i.deleted_at is null
   where p.release_id is not null group by p.id`);
 
 export function countInstances(sql: Sql): Promise<ProcessCount[]> {
@@ -43,10 +45,11 @@ export interface InstanceUsage {
 }
 
 // Rows that a job has locked are left for the next time. Not a write of desired fields: neither version nor updated_at.
-const STORE =
-  named(`with sampled as (select * from unnest($1::text[], $2::float8[], $3::int[]) as s (id, cpu_percent, memory_mb)),
+const STORE = named(`with sampled as (select * from unnest($1::text[], $2::float8[], $3::int[]) as s (id, cpu_percent,
+    memory_mb)),
   free as (select id from instances where id = any($1) order by id for update skip locked)
-  update instances i set cpu_percent = s.cpu_percent, memory_mb = s.memory_mb from sampled s join free using (id) where i.id = s.id`);
+  update instances i set cpu_percent = s.cpu_percent, memory_mb = s.memory_mb from sampled s join free using (id)
+    where i.id = s.id`);
 
 /** Shows what instances use, in one statement. */
 export async function storeUsage(sql: Sql, usage: readonly InstanceUsage[]): Promise<void> {
@@ -66,7 +69,8 @@ export interface TrafficPart {
 }
 
 const PARTS = named(
-  `select a.id as application_id, a.project_id, p.id as process_id from applications a left join processes p on p.application_id = a.id and p.type = 'web' where a.id = any($1)`,
+  `select a.id as application_id, a.project_id, p.id as process_id from applications a
+    left join processes p on p.application_id = a.id and p.type = 'web' where a.id = any($1)`,
 );
 
 export async function trafficParts(sql: Sql, applicationIds: readonly string[]): Promise<Map<string, TrafficPart>> {

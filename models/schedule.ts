@@ -43,8 +43,8 @@ export function sweepRateWindows(sql: Session): Promise<Swept> {
 
 /** Those of the volume ids that have no row, not even one in tear-down. */
 export async function withoutVolumeRow(sql: Session, ids: readonly string[]): Promise<string[]> {
-  const text =
-    'select id from unnest($1::text[]) as owned (id) where not exists (select 1 from volumes where volumes.id = owned.id)';
+  const text = `select id from unnest($1::text[]) as owned (id) where not exists (select 1 from volumes
+    where volumes.id = owned.id)`;
   return (await sql.query<{ id: string }>(named(text), [ids])).map(({ id }) => id);
 }
 
@@ -55,8 +55,10 @@ export interface Swept {
 }
 
 async function sweep(sql: Session, table: string, column: string, before: string): Promise<Swept> {
-  const text = `with old as (select ctid from ${table} where ${column} < ${before} order by ${column} limit ${BATCH} for update skip locked),
-    deleted as (delete from ${table} where ctid in (select ctid from old) returning 1) select count(*) as rows from deleted`;
+  const text = `with old as (select ctid from ${table} where ${column} < ${before}
+    order by ${column} limit ${BATCH} for update skip locked),
+    deleted as (delete from ${table} where ctid in (select ctid from old) returning 1) select count(*) as rows
+      from deleted`;
   const [found] = await sql.query<{ rows: number }>(named(text), []);
   const rows = found?.rows ?? 0;
   return { rows, full: rows === BATCH };

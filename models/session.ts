@@ -36,7 +36,8 @@ const ALIVE = `select id, address, user_agent, id = $2 as current, created_at, l
   where user_id = $1 and expires_at > now() and last_seen_at > now() - make_interval(hours => $3)`;
 const CURRENT = named(`${ALIVE} and id = $2`);
 const INSERT = named(
-  `insert into sessions (id, hash, user_id, address, user_agent, expires_at) values ($1, $2, $3, $4, $5, now() + make_interval(days => $6))`,
+  `insert into sessions (id, hash, user_id, address, user_agent, expires_at)
+    values ($1, $2, $3, $4, $5, now() + make_interval(days => $6))`,
 );
 const END = named('delete from sessions where id = $1 and user_id = $2 returning id');
 
@@ -58,7 +59,10 @@ export async function authenticate(
   return user;
 }
 
-/** Begins a session and sets its cookie; a session that the browser had before ends. The context acts as the user from here on. */
+/**
+ * Begins a session and sets its cookie; a session that the browser had before ends. The context acts as the user from
+ * here on.
+ */
 export async function startSession(ctx: Context, user: UserRow): Promise<Viewer> {
   if (ctx.identity?.user) await endSession(ctx, ctx.identity.id, ctx.identity.user.id);
   const secret = mintSecret('ses_');

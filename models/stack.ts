@@ -45,7 +45,10 @@ export interface PresentInstance {
   candidate: boolean;
 }
 
-/** What there is beside what is wanted, both of one moment: a version that went into service in between would not be wanted. */
+/**
+ * What there is beside what is wanted, both of one moment: a version that went into service in between would not be
+ * wanted.
+ */
 export interface ApplicationStack {
   status: string;
   processes: ProcessState[];
@@ -59,11 +62,13 @@ export interface PreviewStack {
 
 const listOf = (query: string): string => `coalesce((select jsonb_agg(to_jsonb(one)) from (${query}) one), '[]')`;
 
-const PROCESSES = `select p.id as process_id, p.type, p.status, p.instances, p.running_instances, p.release_id as target_id, r.id as release_id, r.deployment_id
+const PROCESSES = `select p.id as process_id, p.type, p.status, p.instances, p.running_instances,
+  p.release_id as target_id, r.id as release_id, r.deployment_id
   from processes p left join releases r on r.id = p.release_id and jsonb_exists(r.processes, p.type)`;
 const WANTS = `select p.id as process_id, p.type, p.instances, r.id as release_id, r.deployment_id
   from releases r join processes p on p.application_id = r.application_id and jsonb_exists(r.processes, p.type)`;
-const PRESENT = `select i.id, i.process_id, i.process_type, i.release_id, i.status, i.status_reason, i.observed, jsonb_array_length(i.exits) as exits,
+const PRESENT = `select i.id, i.process_id, i.process_type, i.release_id, i.status, i.status_reason, i.observed,
+  jsonb_array_length(i.exits) as exits,
     coalesce(d.status = 'deploying' and d.deleted_at is null and d.release_id = i.release_id, false) as candidate
   from instances i left join deployments d on d.id = i.deployment_id`;
 
@@ -107,7 +112,8 @@ export function presentInstances(sql: Sql, { application_id, preview_id }: Stack
 }
 
 const INSERT =
-  named(`insert into instances (id, project_id, application_id, preview_id, process_id, process_type, deployment_id, release_id, created_at, updated_at)
+  named(`insert into instances (id, project_id, application_id, preview_id, process_id, process_type, deployment_id,
+    release_id, created_at, updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`);
 
 /** Rows of new instances; their job starts them. */
@@ -152,9 +158,12 @@ export function retireStack(sql: Sql, applicationId: string, previewId: string |
 
 const SHOW =
   named(`update processes set status = $2, running_instances = $3, observed_generation = observed_generation + 1
-  where id = $1 and (status <> $2 or running_instances <> $3) and instances = $4 and status = $5 and release_id is not distinct from $6`);
+  where id = $1 and (status <> $2 or running_instances <> $3) and instances = $4 and status = $5
+    and release_id is not distinct from $6`);
 
-/** What a process type shows of itself, unless it was changed meanwhile: then the application is looked at again anyway. */
+/**
+ * What a process type shows of itself, unless it was changed meanwhile: then the application is looked at again anyway.
+ */
 export async function updateProcessStatus(
   sql: Sql,
   seen: ProcessState,

@@ -25,7 +25,8 @@ export async function expirePreview(sql: Sql, id: string): Promise<boolean> {
 }
 
 const LATEST = named(
-  `select status, status_reason, commit_sha from deployments where preview_id = $1 and deleted_at is null order by number desc limit 1`,
+  `select status, status_reason, commit_sha from deployments where preview_id = $1 and deleted_at is null
+    order by number desc limit 1`,
 );
 
 /** The deployment that a preview shows. */

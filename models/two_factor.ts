@@ -20,7 +20,8 @@ const RECOVERY_BYTES = 10;
 // Five free attempts, then a wait that doubles from one minute to an hour: about 30 guesses a day of a million codes.
 // Counted before the look, so that guesses at the same time can't slip through together.
 const ATTEMPT = named(`update users set code_failures = code_failures + 1,
-    code_retry_at = case when code_failures >= 4 then now() + make_interval(mins => least(60, (2 ^ least(code_failures - 4, 6))::int)) end
+    code_retry_at = case when code_failures >= 4 then now() + make_interval(mins => least(60,
+      (2 ^ least(code_failures - 4, 6))::int)) end
   where id = $1 and coalesce(code_retry_at, '-infinity') <= now() returning id`);
 const WAIT = named('select ceil(extract(epoch from code_retry_at - now()))::int as seconds from users where id = $1');
 const FORGIVE = named('update users set code_failures = 0, code_retry_at = null where id = $1');
@@ -32,14 +33,17 @@ const ENROL = named(
   'update users set totp_secret = $2, totp_last_step = 0 where id = $1 and totp_confirmed_at is null returning id',
 );
 const CONFIRM = named(
-  'update users set totp_confirmed_at = now(), totp_last_step = $2 where id = $1 and totp_confirmed_at is null and totp_secret = $3 returning id',
+  `update users set totp_confirmed_at = now(), totp_last_step = $2
+    where id = $1 and totp_confirmed_at is null and totp_secret = $3 returning id`,
 );
 const LOCK = named('select 1 from users where id = $1 for update');
 const DROP_RECOVERY = named('delete from recovery_codes where user_id = $1');
 const ADD_RECOVERY = named('insert into recovery_codes (user_id, hash) select $1, unnest($2::text[])');
 const LEFT = named('select count(*)::int as left from recovery_codes where user_id = $1 and used_at is null');
 
-/** For a login, outside of a transaction: a refusal must not undo the count. @throws two_factor_required, rate_limited */
+/**
+ * For a login, outside of a transaction: a refusal must not undo the count. @throws two_factor_required, rate_limited
+ */
 export async function requireSecondFactor(ctx: Context, user: UserRow, code: string | null): Promise<void> {
   if (!user.totp_confirmed_at) return;
   if (!code) throw problem('two_factor_required');
@@ -47,7 +51,10 @@ export async function requireSecondFactor(ctx: Context, user: UserRow, code: str
     throw problem('two_factor_required', 'The two-factor code is wrong or was used before.');
 }
 
-/** For a change of two-factor itself, outside of a transaction. @throws invalid_state while it is off, validation_failed on `code`, rate_limited */
+/**
+ * For a change of two-factor itself, outside of a transaction. @throws invalid_state while it is off, validation_failed
+ * on `code`, rate_limited
+ */
 export async function requireCode(ctx: Context, code: string): Promise<void> {
   const user = await currentUser(ctx);
   if (!user.totp_confirmed_at)
@@ -72,7 +79,10 @@ export async function enrolTwoFactor(ctx: Context): Promise<{ secret: string; ot
   return { secret: totp.secret.base32, otpauth_url: totp.toString() };
 }
 
-/** Turns two-factor on. @returns recovery codes @throws invalid_state without enrolment, validation_failed on `code`, rate_limited */
+/**
+ * Turns two-factor on. @returns recovery codes @throws invalid_state without enrolment, validation_failed on `code`,
+ * rate_limited
+ */
 export async function confirmTwoFactor(ctx: Context, code: string): Promise<string[]> {
   const user = await currentUser(ctx);
   if (!user.totp_secret || user.totp_confirmed_at) {

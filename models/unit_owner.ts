@@ -8,7 +8,9 @@ import { named } from '../db/statement';
 export interface UnitOwner {
   table: string;
   column: string;
-  /** Of the ids in the column. A replica that was promoted goes on with its server, so `rep` may stand in two tables. */
+  /**
+   * Of the ids in the column. A replica that was promoted goes on with its server, so `rep` may stand in two tables.
+   */
   prefixes: readonly string[];
 }
 

@@ -20,7 +20,8 @@ export interface UserRow {
   account_status: 'active' | 'suspended';
 }
 
-const SELECT = `select u.id, u.account_id, u.email, u.name, u.password_hash, u.totp_secret, u.totp_confirmed_at, u.created_at, a.name as account_name, a.status as account_status
+const SELECT = `select u.id, u.account_id, u.email, u.name, u.password_hash, u.totp_secret, u.totp_confirmed_at,
+  u.created_at, a.name as account_name, a.status as account_status
   from users u join accounts a on a.id = u.account_id`;
 const BY_EMAIL = named(`${SELECT} where u.email = $1`);
 const BY_ID = named(`${SELECT} where u.id = $1`);
@@ -29,7 +30,8 @@ const INSERT = named('insert into users (id, account_id, email, name, password_h
 const SET_PASSWORD = named('update users set password_hash = $2 where id = $1');
 const END_OTHERS = named('delete from sessions where user_id = $1 and id <> $2');
 const RESET_TWO_FACTOR = named(
-  `update users set totp_secret = null, totp_confirmed_at = null, totp_last_step = 0, code_failures = 0, code_retry_at = null where id = $1`,
+  `update users set totp_secret = null, totp_confirmed_at = null, totp_last_step = 0, code_failures = 0,
+    code_retry_at = null where id = $1`,
 );
 const DROP_RECOVERY = named('delete from recovery_codes where user_id = $1');
 
@@ -69,7 +71,10 @@ export async function createUser(
   return (await findUser(ctx, email)) as UserRow;
 }
 
-/** Checks the person's password anew, before something that a stolen session must not do. @throws validation_failed on `password`, rate_limited */
+/**
+ * Checks the person's password anew, before something that a stolen session must not do. @throws validation_failed on
+ * `password`, rate_limited
+ */
 export async function requirePassword(ctx: Context, password: string): Promise<UserRow> {
   const user = await currentUser(ctx);
   await ctx.attempt(`password ${user.id}`);

@@ -50,7 +50,10 @@ export class Volume extends Resource {
   declare used_bytes: number | null;
   declare over_quota: boolean;
 
-  /** @throws volume_size_out_of_range, region_mismatch, reference_not_found, name_taken, mount_path_taken, quota_exceeded */
+  /**
+   * @throws volume_size_out_of_range, region_mismatch, reference_not_found, name_taken, mount_path_taken,
+   * quota_exceeded
+   */
   static async create(ctx: Context, input: CreateVolumeInput): Promise<Volume> {
     const application =
       input.application_id != null ? await Application.referenced(ctx, input.application_id, 'application_id') : null;
@@ -66,7 +69,9 @@ export class Volume extends Resource {
     });
   }
 
-  /** Name, size and attachment in one step. @throws as create, volume_size_must_increase, resource_busy, invalid_state */
+  /**
+   * Name, size and attachment in one step. @throws as create, volume_size_must_increase, resource_busy, invalid_state
+   */
   async change(ctx: Context, input: UpdateVolumeInput): Promise<this> {
     const changes: Values = {
       ...(input.name != null && { name: input.name }),

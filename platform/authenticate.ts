@@ -3,8 +3,8 @@ import { Problem, problem } from '../core/errors';
 import type { Platform } from './platform';
 
 /**
- * The identity of an Authorization header. Failures are counted per address: beyond the limit a wrong token meets 429, while
- * right ones from the same address (an office, a CI provider) go on working.
+ * The identity of an Authorization header. Failures are counted per address: beyond the limit a wrong token meets 429,
+ * while right ones from the same address (an office, a CI provider) go on working.
  * @throws token_missing, token_invalid, token_expired, rate_limited
  */
 export async function authenticate(

@@ -1,4 +1,5 @@
-// How many connections to PostgreSQL an installation with several processes opens, and how it keeps to what the server has.
+// How many connections to PostgreSQL an installation with several processes opens, and how it keeps to what the server
+// has.
 import type { Config } from '../core/config';
 import type { Sql } from '../core/context';
 import { StartupError } from '../core/startup_error';
@@ -37,7 +38,8 @@ export async function poolSizeThatFits(sql: Sql, config: Pools): Promise<number>
   if (each >= POOL_MIN) return Math.min(each, config.databasePoolSize);
   const least = forHost(config) + config.webConcurrency * (POOL_MIN + BESIDE_POOL_OF_WEB);
   throw new StartupError(
-    `WEB_CONCURRENCY=${config.webConcurrency} needs ${least} connections at least, PostgreSQL has ${room}: lower it or DATABASE_POOL_SIZE, or raise max_connections`,
+    `WEB_CONCURRENCY=${config.webConcurrency} needs ${least} connections at least, PostgreSQL has ${room}: lower ` +
+      'it or DATABASE_POOL_SIZE, or raise max_connections',
   );
 }
 
@@ -47,5 +49,6 @@ function forHost({ databasePoolSize }: Pools): number {
 
 // reserved_connections is known since PostgreSQL 16.
 const ROOM = named(
-  `select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int - coalesce(current_setting('reserved_connections', true), '0')::int as room`,
+  `select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int -
+    coalesce(current_setting('reserved_connections', true), '0')::int as room`,
 );

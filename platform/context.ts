@@ -26,7 +26,10 @@ type Origin = Pick<Context, 'request_id' | 'address' | 'user_agent' | 'project_h
   Partial<Pick<Context, 'dry_run_header'>>;
 type Verbs = Pick<Context, 'access' | 'transact' | 'forget' | 'attempt' | 'catalogs'>;
 
-/** A context over the pool; `transact` derives those of transactions. Made for every request: one literal, nothing spread. */
+/**
+ * A context over the pool; `transact` derives those of transactions. Made for every request: one literal, nothing
+ * spread.
+ */
 export function makeContext(platform: Platform, origin: Origin): Context {
   const { access, transact, forget, attempt, catalogs } = verbsOf(platform);
   return {
@@ -61,7 +64,10 @@ export function makeContext(platform: Platform, origin: Origin): Context {
 
 const verbs = new WeakMap<Platform, Verbs>();
 
-/** What all contexts of a process share. `this`: the GraphQL face derives a context per root field, with a project of its own. */
+/**
+ * What all contexts of a process share. `this`: the GraphQL face derives a context per root field, with a project of
+ * its own.
+ */
 function verbsOf(platform: Platform): Verbs {
   const known = verbs.get(platform);
   if (known) return known;

@@ -1,4 +1,5 @@
-// The PostgreSQL that runs with the platform when DATABASE_URL is not set: real, of this directory, shared by all processes.
+// The PostgreSQL that runs with the platform when DATABASE_URL is not set: real, of this directory, shared by all
+// processes.
 import * as fs from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,8 +30,8 @@ export interface EmbeddedOptions {
   /** The folder of postgres and initdb. Default: PG_BIN, else the npm package, else a server of this machine. */
   binaries?: string;
   /**
-   * Given, this process supervises the server while it holds it: one that has ended is started again, at the same address.
-   * Told of each restart, and why where there could be none; it is tried again then.
+   * Given, this process supervises the server while it holds it: one that has ended is started again, at the same
+   * address. Told of each restart, and why where there could be none; it is tried again then.
    */
   restarted?: (error: Error | null) => void;
 }
@@ -55,8 +56,8 @@ const STOP_SEEN_MS = 300;
 /**
  * Starts the server of this directory, or attaches to it where another process runs it already.
  * It stops within about two seconds when the last holder closes or dies, kill -9 included.
- * Throws StartupError: directory not writable or not reachable for the engine's user, no programs found, data of another
- * major version, server does not start.
+ * Throws StartupError: directory not writable or not reachable for the engine's user, no programs found, data of
+ * another major version, server does not start.
  */
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   if (process.platform === 'win32')
@@ -87,8 +88,8 @@ interface StartOptions {
 }
 
 /**
- * The pipe outlives the server and its supervisor, so what holds one holds the next too. Where several processes start one at once,
- * the lock of the folder lets one succeed, and the others attach to it.
+ * The pipe outlives the server and its supervisor, so what holds one holds the next too. Where several processes start
+ * one at once, the lock of the folder lets one succeed, and the others attach to it.
  */
 function superviseServer(
   cluster: Cluster,
@@ -143,8 +144,9 @@ interface Attempt extends StartOptions {
 }
 
 /**
- * One step of the wait. A start that ended is tried again: another process may have won, a port may have been taken, or a
- * killed server is still a zombie, which PostgreSQL takes for alive. postmaster.pid is never deleted here: PostgreSQL knows best.
+ * One step of the wait. A start that ended is tried again: another process may have won, a port may have been taken, or
+ * a killed server is still a zombie, which PostgreSQL takes for alive. postmaster.pid is never deleted here: PostgreSQL
+ * knows best.
  */
 async function startIfNeeded(cluster: Cluster, attempt: Attempt): Promise<void> {
   if (attempt.start?.ended()) {
@@ -185,7 +187,8 @@ async function attach(cluster: Cluster): Promise<Attached | undefined> {
   if (hold === undefined) return stopOrphan(server);
   let attached = false;
   try {
-    // The pipe is asked again after the connection: the supervisor may have begun to stop the server just before our hold.
+    // The pipe is asked again after the connection: the supervisor may have begun to stop the server just before our
+    // hold.
     attached =
       (await acceptsConnections(connectionUrlOf(server, cluster.password), cluster)) && isSupervised(cluster.fifo);
   } finally {
@@ -196,13 +199,18 @@ async function attach(cluster: Cluster): Promise<Attached | undefined> {
   return { server, hold };
 }
 
-/** Over the Unix socket a read costs the service 5 to 10 % less than over the loopback interface (docs/PERFORMANCE.md). */
+/**
+ * Over the Unix socket a read costs the service 5 to 10 % less than over the loopback interface (docs/PERFORMANCE.md).
+ */
 function connectionUrlOf({ port, sockets }: Postmaster, password: string): string {
   const host = sockets ? `?host=${encodeURIComponent(sockets)}` : '';
   return `postgres://postgres:${password}@127.0.0.1:${port}/postgres${host}`;
 }
 
-/** A server whose supervisor was killed would run for ever: stop it, and the next step starts one under a new supervisor. */
+/**
+ * A server whose supervisor was killed would run for ever: stop it, and the next step starts one under a new
+ * supervisor.
+ */
 function stopOrphan(server: Postmaster): undefined {
   try {
     process.kill(server.pid, 'SIGINT');
@@ -221,7 +229,8 @@ async function acceptsConnections(url: string, cluster: Cluster): Promise<boolea
   } catch (error) {
     if ((error as { code?: string }).code !== '28P01') return false;
     throw new StartupError(
-      `the database does not accept the password in ${cluster.passwordFile}: restore the file that belongs to ${cluster.data}`,
+      `the database does not accept the password in ${cluster.passwordFile}: restore the file that belongs to ` +
+        `${cluster.data}`,
     );
   } finally {
     await client.end().catch(() => {});

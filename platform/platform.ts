@@ -162,7 +162,8 @@ function openLimiter(config: Config, database: ControlDatabase): Limiter {
 }
 
 const COUNT = named(`insert into rate_windows as w (bucket, window_start, used) values ($1, $2, $3)
-  on conflict (bucket) do update set window_start = excluded.window_start, used = case when w.window_start = excluded.window_start then w.used + excluded.used else excluded.used end
+  on conflict (bucket) do update set window_start = excluded.window_start, used = case
+    when w.window_start = excluded.window_start then w.used + excluded.used else excluded.used end
   where w.window_start <= excluded.window_start returning used`);
 
 async function requireUpToDate(database: ControlDatabase): Promise<void> {

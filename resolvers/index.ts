@@ -1,5 +1,5 @@
-// Builds the core from the SDL and the resolvers. Its schema runs operations that are admitted already: REST admits by itself,
-// and around each root field of the GraphQL schema stands the admission (contract/admission.ts).
+// Builds the core from the SDL and the resolvers. Its schema runs operations that are admitted already: REST admits by
+// itself, and around each root field of the GraphQL schema stands the admission (contract/admission.ts).
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -159,7 +159,8 @@ function runRoot(config: FieldConfig, field: RootField): FieldConfig {
   return { ...config, resolve: run };
 }
 
-// A relation may lead to another kind: its scope is checked there too, else a selection would go around the root fields.
+// A relation may lead to another kind: its scope is checked there too, else a selection would go around the root
+// fields.
 function guardRelation(schema: GraphQLSchema, config: FieldConfig, name: string): FieldConfig | undefined {
   const relation = getDirective(schema, config, 'graphqlOnly')?.[0];
   if (!relation) return undefined;

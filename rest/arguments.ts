@@ -1,4 +1,5 @@
-// The arguments of an operation as a request carries them: path, query and body. Syntax only; the validator checks fields.
+// The arguments of an operation as a request carries them: path, query and body. Syntax only; the validator checks
+// fields.
 import type { IncomingMessage } from 'node:http';
 import { validationFailed } from '../core/errors';
 import { acceptable } from './conditional';
@@ -6,7 +7,10 @@ import { acceptsEventStream } from './event_stream';
 import { parseBody, parseQuery } from './request';
 import type { Match } from './router';
 
-/** @throws not_acceptable, malformed_request, invalid_query_parameter, what parseBody throws, validation_failed for a body where none is taken */
+/**
+ * @throws not_acceptable, malformed_request, invalid_query_parameter, what parseBody throws, validation_failed for a
+ * body where none is taken
+ */
 export async function readArguments(
   request: IncomingMessage,
   { operation, params }: Match,

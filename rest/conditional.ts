@@ -20,7 +20,10 @@ export function notModified(header: string | undefined, etag: string | undefined
   return header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);
 }
 
-/** JSON, or the other type that the answer can be said to have, whichever the client prefers. @throws not_acceptable where it takes neither */
+/**
+ * JSON, or the other type that the answer can be said to have, whichever the client prefers. @throws not_acceptable
+ * where it takes neither
+ */
 export function acceptable(accept: string | undefined, other = JSON_TYPE): string {
   if (!accept || accept === '*/*' || accept === JSON_TYPE) return JSON_TYPE;
   // Both types are without parameters (RFC 8259 section 11), and clients that ask for a charset mean them all the same.

@@ -19,7 +19,10 @@ export function acceptsEventStream(accept: string | undefined): boolean {
   return /(?:^|,)\s*text\/event-stream\s*(?:;|,|$)/i.test(accept ?? '');
 }
 
-/** Streams until the client goes, the process stops, or the key may no longer read. @throws rate_limited for too many streams */
+/**
+ * Streams until the client goes, the process stops, or the key may no longer read. @throws rate_limited for too many
+ * streams
+ */
 export async function sendEventStream(response: ServerResponse, given: EventStream): Promise<void> {
   const account = given.ctx.identity?.account_id ?? '';
   const leave = countStream(account);

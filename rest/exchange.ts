@@ -25,7 +25,10 @@ export interface RestParts {
   live: Map<string, LiveReader>;
   /** A fresh context; nobody is known yet. */
   context(request: IncomingMessage, requestId: string): Context;
-  /** The identity of an Authorization header. @throws token_missing, token_invalid, token_expired, rate_limited (failed attempts per address) */
+  /**
+   * The identity of an Authorization header. @throws token_missing, token_invalid, token_expired, rate_limited (failed
+   * attempts per address)
+   */
   authenticate(header: string | undefined, address: string): Identity | Promise<Identity>;
   /** Documents matched before the operation table: OpenAPI, console. */
   document(path: string, request: IncomingMessage): Document | null;

@@ -100,8 +100,9 @@ function routeOf(operation: Operation, routes: SofaRoute[]): SofaRoute {
 }
 
 function handlerOf(schema: GraphQLSchema, operation: Operation, document: DocumentNode): Handler {
-  // The compiler would make the path and location of an error for each value that is printed, in case it is none of its type:
-  // 40 % of what a list allocates. Rows are typed by the database, and tests hold every answer against its schema.
+  // The compiler would make the path and location of an error for each value that is printed, in case it is none of its
+  // type: 40 % of what a list allocates. Rows are typed by the database, and tests hold every answer against its
+  // schema.
   const compiled = compileQuery(schema, renameRootField(document, operation), undefined, {
     disableLeafSerialization: true,
   });

@@ -1,4 +1,5 @@
-// Idempotency-Key (draft-ietf-httpapi-idempotency-key-header): a POST that is sent again is answered again, not done again.
+// Idempotency-Key (draft-ietf-httpapi-idempotency-key-header): a POST that is sent again is answered again, not done
+// again.
 import { createHash } from 'node:crypto';
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';

@@ -85,7 +85,8 @@ function introduction(): string {
     ['A JSON-over-HTTP API for projects, applications, databases and all other resources of the platform.'],
     [
       '**Keys.** Every request needs the header `Authorization: Bearer <key>`. A personal key acts as a user and has',
-      'scopes. `x-required-scope` is the scope that an operation requires. A project key has full access to its project.',
+      'scopes. `x-required-scope` is the scope that an operation requires. A project key has full access to its ' +
+        'project.',
     ],
     [
       '**Projects.** Paths below `/v2/projects/{id}` contain the id of the project. All other paths use the project in',
@@ -97,12 +98,14 @@ function introduction(): string {
     ],
     ['**Errors** are problem documents (RFC 9457) with a stable `code`. `GET /v2/errors` lists all codes.'],
     [
-      '**Updates.** Fields that are left out keep their values, null removes a value, and lists are replaced as a whole.',
+      '**Updates.** Fields that are left out keep their values, null removes a value, and lists are replaced as ' +
+        'a whole.',
       'Unknown fields are rejected.',
     ],
     [
       `**Rate limits** apply per account and minute: ${budgets.read} reads, ${budgets.write} writes and`,
-      `${budgets.deploy} deployments, unless the operator has set others. \`RateLimit-Remaining\` is the number of calls left.`,
+      `${budgets.deploy} deployments, unless the operator has set others. \`RateLimit-Remaining\` is the number ` +
+        'of calls left.',
     ],
   ];
   return paragraphs.map((lines) => lines.join(' ')).join('\n\n');

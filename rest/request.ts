@@ -29,7 +29,10 @@ function decode(text: string): string {
   }
 }
 
-/** The query arguments of an operation, typed; parameters that it does not know are ignored. @throws malformed_request, invalid_query_parameter */
+/**
+ * The query arguments of an operation, typed; parameters that it does not know are ignored. @throws malformed_request,
+ * invalid_query_parameter
+ */
 export function parseQuery(search: string, operation: Operation): Record<string, unknown> {
   if (!search) return {};
   const raw = new Map<string, string>();

@@ -1,5 +1,5 @@
-// Backups at their signed addresses, beside the API: who has the address needs no key. Read from the files of this host,
-// whichever process runs the databases.
+// Backups at their signed addresses, beside the API: who has the address needs no key. Read from the files of this
+// host, whichever process runs the databases.
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../core/config';

@@ -1,5 +1,5 @@
-// The authority of the certificates of databases, for clients that verify them (sslmode=verify-full). It is no secret, and
-// is fetched by programs that have no key of the API.
+// The authority of the certificates of databases, for clients that verify them (sslmode=verify-full). It is no secret,
+// and is fetched by programs that have no key of the API.
 import { createHash } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { problem } from '../core/errors';
@@ -12,7 +12,10 @@ export const AUTHORITY_PATH = '/databases/ca.pem';
 
 const CACHED = 'public, max-age=3600';
 
-/** Answers GET and HEAD of AUTHORITY_PATH with PEM. It lives as long as the installation, so one look is enough for a process. */
+/**
+ * Answers GET and HEAD of AUTHORITY_PATH with PEM. It lives as long as the installation, so one look is enough for a
+ * process.
+ */
 export function databaseAuthorityFile(platform: Platform): RequestHandler {
   let known: Buffer | undefined;
   return async (request, response) => {

@@ -54,12 +54,14 @@ async function create(session: Session, email: string, region: string): Promise<
   await run('insert into accounts (id, name) values ($1, $2)', [account, 'Owner']);
   await run('insert into users (id, account_id, email, name) values ($1, $2, $3, $4)', [user, account, email, 'Owner']);
   await run(
-    'insert into projects (id, account_id, name, default_region, created_at, updated_at) values ($1, $2, $3, $4, now(), now())',
+    `insert into projects (id, account_id, name, default_region, created_at, updated_at)
+      values ($1, $2, $3, $4, now(), now())`,
     [project, account, 'First project', region],
   );
   await run('insert into members (project_id, user_id, role) values ($1, $2, $3)', [project, user, 'owner']);
   await run(
-    `insert into api_keys (id, kind, name, prefix, hash, user_id, scopes, created_by) values ($1, 'personal', 'First key', $2, $3, $4, $5, $4)`,
+    `insert into api_keys (id, kind, name, prefix, hash, user_id, scopes, created_by)
+      values ($1, 'personal', 'First key', $2, $3, $4, $5, $4)`,
     [key, prefix, hash, user, Object.keys(scopes)],
   );
   return { key: token, project_id: project };

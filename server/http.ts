@@ -126,7 +126,8 @@ function refuse(error: NodeJS.ErrnoException, socket: Socket, last: Exchange | u
         : 'malformed_request';
   const open = last?.response;
   if (!open || open.writableFinished) return refuseUnknown(socket, problem(code), baseUrl);
-  // The request that is being answered came whole: what is broken is the next one, and an answer here would be taken for its own.
+  // The request that is being answered came whole: what is broken is the next one, and an answer here would be taken
+  // for its own.
   if (open.req.complete || open.headersSent) return void open.once('close', () => socket.destroy());
   const request_id = last.requestId;
   const instance = (open.req.url ?? '/').split('?')[0] as string;

@@ -1,4 +1,5 @@
-// What the programs that run until a signal stops them have in common: arguments, settings, signals, the one line of an error.
+// What the programs that run until a signal stops them have in common: arguments, settings, signals, the one line of an
+// error.
 import { createRequire } from 'node:module';
 import { helpText, loadConfig } from '../core/config';
 import { createLog, sharedOutput } from '../core/log';
@@ -50,7 +51,10 @@ async function run(command: string, start: (platform: Platform) => Promise<Runni
   }
 }
 
-/** The init of a container ignores signals that it has no handler for. Whatever a start has done so far bears to be cut off. */
+/**
+ * The init of a container ignores signals that it has no handler for. Whatever a start has done so far bears to be cut
+ * off.
+ */
 export function exitOnSignal(): void {
   for (const signal of SIGNALS) process.once(signal, exitNow);
 }

@@ -1,4 +1,5 @@
-// Observers as rows: fields, rules, references, pausing (docs/contract/resources.md §15.1). What checks find: check_result.test.ts.
+// Observers as rows: fields, rules, references, pausing (docs/contract/resources.md §15.1). What checks find:
+// check_result.test.ts.
 import { mistakesOf, observersOf, type Observers } from './support/observers';
 import { startService, type TestService } from './support/service';
 

@@ -6,7 +6,8 @@ export const outboundSettings = {
     default: null,
     secret: true,
     description:
-      'Mail server for messages of notifiers: smtp://user:password@host:587, or smtps:// for TLS from the start. Not set: no notifiers of the type email.',
+      'Mail server for messages of notifiers: smtp://user:password@host:587, or smtps:// for TLS from the start. ' +
+      'Not set: no notifiers of the type email.',
   }),
   SMTP_FROM: text({
     default: null,
@@ -30,6 +31,7 @@ export const outboundSettings = {
   CHECK_REFERENCES: text({
     default: null,
     description:
-      'Addresses host:port, separated by commas, that nearly always answer. Where the checks of many targets fail at once and none of these answers, the network of the platform is at fault and nobody is alerted.',
+      'Addresses host:port, separated by commas, that nearly always answer. Where the checks of many targets ' +
+      'fail at once and none of these answers, the network of the platform is at fault and nobody is alerted.',
   }),
 };

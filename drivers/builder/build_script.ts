@@ -18,7 +18,8 @@ export function buildScript(
   const lines = steps.flatMap(({ name, command }) => [
     `printf '%s\\n' ${quoted(`-----> ${name}`)}`,
     // A shell of its own: whatever the command sets, leaves or exits, the next step is not the worse for it.
-    `/bin/sh -c ${quoted(command)} || { code=$?; printf '%s\\n' ${quoted(`${name} failed`)}" with exit code $code." >&2; exit "$code"; }`,
+    `/bin/sh -c ${quoted(command)} || { code=$?; printf '%s\\n' ${quoted(`${name} failed`)}" with exit code ` +
+      '$code." >&2; exit "$code"; }',
   ]);
   return [
     'mkdir -p -- "$HOME" || exit 1',

@@ -1,4 +1,5 @@
-// Plans builds with the languages of the host and of the npm registry. A plan is shell commands for a unit of the runtime.
+// Plans builds with the languages of the host and of the npm registry. A plan is shell commands for a unit of the
+// runtime.
 import type { HostFacts } from '../../core/host_facts';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -50,7 +51,9 @@ async function detect(directory: string, settings: BuildSettings, host: BuildHos
   if (await files.has(settings.dockerfile_path))
     throw await dockerfileError(files, settings.dockerfile_path, host.facts);
   throw new BuildError(
-    `The platform found nothing to build or start in ${settings.root_directory === '.' ? 'the source' : settings.root_directory}. Add a Procfile, a package.json with a start script, an index.html, a requirements.txt or a go.mod.`,
+    'The platform found nothing to build or start in ' +
+      `${settings.root_directory === '.' ? 'the source' : settings.root_directory}. Add a Procfile, a package.json ` +
+      'with a start script, an index.html, a requirements.txt or a go.mod.',
   );
 }
 
@@ -93,7 +96,9 @@ async function planProcfile(text: string, files: SourceFiles, host: BuildHost, i
   return toBuildPlan(plan, release_command);
 }
 
-/** The first language that knows what to start, with what those before it have to build; the first one where none knows. */
+/**
+ * The first language that knows what to start, with what those before it have to build; the first one where none knows.
+ */
 async function detectFirst(files: SourceFiles, host: BuildHost): Promise<LanguagePlan | null> {
   const before: LanguagePlan[] = [];
   for (const look of [detectNode, detectStaticSite, detectPython, detectGo]) {
@@ -147,7 +152,9 @@ function pruneStep(command: string, commands: string[]): Step {
   const check = readFileSync(path.join(__dirname, 'development_check.js'), 'utf8').trimEnd();
   return {
     name: 'Remove development packages',
-    command: `node --input-type=commonjs - ${quoted(JSON.stringify(commands))} <<'END_OF_CHECK' || exit 0\n${check}\nEND_OF_CHECK\n${command} || echo 'The development packages could not be removed, so they stay.'`,
+    command:
+      `node --input-type=commonjs - ${quoted(JSON.stringify(commands))} <<'END_OF_CHECK' || exit 0\n${check}\n` +
+      `END_OF_CHECK\n${command} || echo 'The development packages could not be removed, so they stay.'`,
   };
 }
 

@@ -110,7 +110,9 @@ async function chooseTool({ name, range, statedBy, node, preferred }: Request, h
   if (best !== null) return { name, version: best.version, package: packageName };
   const forNode = node === null ? '' : ` that runs with Node.js ${node}`;
   throw new BuildError(
-    `The source asks for ${TITLES[name]}${range === null ? '' : ` ${range}`}${statedBy === null ? '' : ` (${statedBy})`}, but the npm registry has no such version${forNode}.`,
+    'The source asks for ' +
+      `${TITLES[name]}${range === null ? '' : ` ${range}`}${statedBy === null ? '' : ` (${statedBy})`}, but the ` +
+      `npm registry has no such version${forNode}.`,
   );
 }
 

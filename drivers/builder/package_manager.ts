@@ -64,7 +64,10 @@ export function pruneCommand({ name, lockFile }: PackageManager, version: string
     case 'yarn':
       if (majorOf(version) >= 4) return 'yarn workspaces focus --all --production';
       if (majorOf(version) >= 2 || lockFile === null) return null;
-      return 'env -u YARN_PRODUCTION yarn install --production --frozen-lockfile --ignore-scripts --prefer-offline --non-interactive';
+      return (
+        'env -u YARN_PRODUCTION yarn install --production --frozen-lockfile --ignore-scripts --prefer-offline ' +
+        '--non-interactive'
+      );
     case 'bun':
       return null;
   }

@@ -1,5 +1,5 @@
-// Python: a virtual environment beside the files, and what starts it. Its programs are called through PATH and begin with
-// `env python3`, because the files are built in one directory and run in others.
+// Python: a virtual environment beside the files, and what starts it. Its programs are called through PATH and begin
+// with `env python3`, because the files are built in one directory and run in others.
 import { BuildError } from '../builder';
 import type { DetectLanguage, LanguagePlan, Step } from './language_plan';
 import type { SourceFiles } from './source_files';

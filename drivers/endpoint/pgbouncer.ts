@@ -105,7 +105,9 @@ function settings(serverDirectory: ServerDirectory, spec: PoolSpec): string {
     log_disconnections: 0,
     log_stats: 0,
   };
-  const database = `${name} = host=${quoted(server.socket_directory)} port=${server.port} dbname=${quoted(name)} pool_size=${connections} max_db_connections=${connections}`;
+  const database =
+    `${name} = host=${quoted(server.socket_directory)} port=${server.port} dbname=${quoted(name)} ` +
+    `pool_size=${connections} max_db_connections=${connections}`;
   return `[databases]\n${database}\n[pgbouncer]\n${Object.entries(lines)
     .map(([key, value]) => `${key} = ${lineOf(String(value))}\n`)
     .join('')}`;

@@ -95,7 +95,9 @@ async function startProxy(
       kind: 'service',
       directory,
       root_directory: '.',
-      command: `exec ${shellQuoted(node)} --max-old-space-size=48 access_proxy.js ${shellQuoted(path.join(serverDirectory.conf, fileName))}`,
+      command:
+        `exec ${shellQuoted(node)} --max-old-space-size=48 access_proxy.js ` +
+        `${shellQuoted(path.join(serverDirectory.conf, fileName))}`,
       mounts: [{ source: serverDirectory.conf, target: serverDirectory.conf }],
       env: {},
       tenant: spec.tenant,

@@ -131,7 +131,8 @@ export function socketOf(serverDirectory: ServerDirectory): string {
   if (Buffer.byteLength(socket) <= socketPathMax) return socket;
   throw new DriverError(
     'unsupported',
-    'The path of the data directory is too long for the sockets of database servers. Choose a shorter `PLATFORM_DATA_DIR`.',
+    'The path of the data directory is too long for the sockets of database servers. Choose a shorter ' +
+      '`PLATFORM_DATA_DIR`.',
   );
 }
 

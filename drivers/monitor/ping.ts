@@ -1,4 +1,5 @@
-// A check by ICMP echo, through the ping of iputils: Node has no such sockets, and they need rights that it should not have.
+// A check by ICMP echo, through the ping of iputils: Node has no such sockets, and they need rights that it should not
+// have.
 import { normalHost } from '../../core/addresses';
 import type { UptimeCheck } from '../../core/checks';
 import { CommandFailed, run } from '../command';

@@ -17,7 +17,9 @@ export function webhookRequest({ url, secret }: NotifierTarget, message: Outgoin
   return { url: url as string, headers, body, isFinal: (status) => status === GONE };
 }
 
-/** `v1,` and the HMAC-SHA256 of id, time and body. `whsec_` precedes a key in base64; anything else is the key itself. */
+/**
+ * `v1,` and the HMAC-SHA256 of id, time and body. `whsec_` precedes a key in base64; anything else is the key itself.
+ */
 export function signature(secret: string, id: string, timestamp: string, body: string): string {
   const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : Buffer.from(secret);
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;

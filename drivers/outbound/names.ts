@@ -1,5 +1,5 @@
-// Names to addresses, through resolvers of our own: the system's look-up has four threads for the whole process, and a name
-// server that does not answer would hold them all.
+// Names to addresses, through resolvers of our own: the system's look-up has four threads for the whole process, and a
+// name server that does not answer would hold them all.
 import { lookup, Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { bareHost } from '../../core/addresses';

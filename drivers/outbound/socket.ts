@@ -13,7 +13,9 @@ export interface Destination {
 /** Further addresses of a host are tried only when one refuses at once. */
 const ADDRESSES_MAX = 3;
 
-/** A connected socket; the caller destroys it. When the signal is aborted it is destroyed here. @throws OutboundError */
+/**
+ * A connected socket; the caller destroys it. When the signal is aborted it is destroyed here. @throws OutboundError
+ */
 export async function openSocket(
   { names, requireAllowed }: Outbound,
   { host, port }: Destination,

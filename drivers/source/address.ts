@@ -1,5 +1,6 @@
-// The endpoint behind the address of a repository, and whether the platform may connect to it. The name is resolved here once; git is then held to the
-// addresses that were checked, so that a second answer of the DNS cannot lead elsewhere.
+// The endpoint behind the address of a repository, and whether the platform may connect to it. The name is resolved
+// here once; git is then held to the addresses that were checked, so that a second answer of the DNS cannot lead
+// elsewhere.
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
@@ -57,7 +58,10 @@ export async function resolveEndpoint(
   return { ...named, ips };
 }
 
-/** Whether a credential for one may be sent to the other: the same host, port and scheme, or the same host after its step to https. */
+/**
+ * Whether a credential for one may be sent to the other: the same host, port and scheme, or the same host after its
+ * step to https.
+ */
 export function isSameOrigin(one: RemoteEndpoint, other: RemoteEndpoint): boolean {
   if (one.host.toLowerCase() !== other.host.toLowerCase()) return false;
   if (one.scheme === other.scheme) return one.port === other.port;

@@ -71,7 +71,8 @@ const hardening: Settings = [
   ['core.protectNTFS', 'true'],
   ['credential.helper', ''],
   ['protocol.allow', 'never'],
-  // A redirect could lead past the check of the address, and carry the credential along: drivers/source/remote.ts follows them.
+  // A redirect could lead past the check of the address, and carry the credential along: drivers/source/remote.ts
+  // follows them.
   ['http.followRedirects', 'false'],
   ['http.lowSpeedLimit', '1'],
   ['http.lowSpeedTime', '60'],

@@ -1,5 +1,5 @@
-// The files of a commit, with those of its submodules. They are written by git's checkout, which refuses paths that lead
-// into .git or through a link; their sum is known before the first of them is written.
+// The files of a commit, with those of its submodules. They are written by git's checkout, which refuses paths that
+// lead into .git or through a link; their sum is known before the first of them is written.
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, realpath, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -73,7 +73,10 @@ async function exportTree(
   }
 }
 
-/** The commit into the mirror, if it is not there: by its name, or, where the remote does not give it by its name, with all branches and tags. */
+/**
+ * The commit into the mirror, if it is not there: by its name, or, where the remote does not give it by its name, with
+ * all branches and tags.
+ */
 async function ensureCommit({ mirror, remote, sha, remotes }: Export, ctx: DriverContext): Promise<void> {
   if (await hasCommit(mirror, sha, ctx)) return;
   await withRemote(remote, remotes, ctx, async (access) => {
@@ -123,7 +126,9 @@ async function checkOut(
   });
 }
 
-/** Those of the links that .gitmodules knows; a link without a line there has no address, and its folder stays empty. */
+/**
+ * Those of the links that .gitmodules knows; a link without a line there has no address, and its folder stays empty.
+ */
 async function readSubmodules(
   { mirror, sha, remote }: Export,
   links: Map<string, string>,

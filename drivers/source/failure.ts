@@ -11,7 +11,8 @@ const explanations: [RegExp, SourceFailure, Explanation][] = [
     /Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED/,
     'refused',
     (where) =>
-      `${where} shows a different host key than before. If the host has a new key, ask the operator to remove the old one.`,
+      `${where} shows a different host key than before. If the host has a new key, ask the operator to remove ` +
+      'the old one.',
   ],
   [
     /Authentication failed|could not read (Username|Password)|terminal prompts disabled|returned error: 40[13]|Permission denied \(|invalid credentials/i,
@@ -75,6 +76,7 @@ export function isDiskFull(error: unknown): boolean {
 export function tooLarge(limit?: number): SourceError {
   return new SourceError(
     'too_large',
-    `The repository is larger than this platform allows${limit === undefined ? '' : ` (${limit} MB)`}. Keep large files elsewhere, or ask the operator to raise SOURCE_SIZE_MB.`,
+    `The repository is larger than this platform allows${limit === undefined ? '' : ` (${limit} MB)`}. Keep ` +
+      'large files elsewhere, or ask the operator to raise SOURCE_SIZE_MB.',
   );
 }

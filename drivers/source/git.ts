@@ -19,7 +19,9 @@ import {
 } from './remote';
 import { exportTemplate } from './template';
 
-/** `directory` is RUNTIME_DIR; `sizeMb` what a repository may take with all its submodules, and its files when written. */
+/**
+ * `directory` is RUNTIME_DIR; `sizeMb` what a repository may take with all its submodules, and its files when written.
+ */
 export interface SourceOptions extends AddressRules {
   directory: string;
   sizeMb: number;

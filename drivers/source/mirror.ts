@@ -1,4 +1,5 @@
-// A bare repository of ours. It is made and filled in steps that may be cut off anywhere; the next call mends what is left.
+// A bare repository of ours. It is made and filled in steps that may be cut off anywhere; the next call mends what is
+// left.
 import { mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../driver';
@@ -25,7 +26,8 @@ export async function ensureMirror(mirror: Mirror, ctx: DriverContext): Promise<
 }
 
 /**
- * Fetches the refspecs. A mirror that has grown too large with what is no longer wanted, or that is damaged, is begun anew once.
+ * Fetches the refspecs. A mirror that has grown too large with what is no longer wanted, or that is damaged, is begun
+ * anew once.
  * @throws GitFailed; `too_large` when the repository itself is, and then nothing is left of it
  */
 export async function fetchInto(

@@ -26,8 +26,8 @@ export interface RemoteOptions extends AddressRules {
 const redirectsMax = 3;
 
 /**
- * Does the work with the remote. A redirect is followed as a new address: checked again, and without the credential where
- * the owner is another.
+ * Does the work with the remote. A redirect is followed as a new address: checked again, and without the credential
+ * where the owner is another.
  * @throws SourceError
  */
 export async function withRemote<T>(
@@ -50,7 +50,10 @@ export async function withRemote<T>(
   }
 }
 
-/** A temporary directory that is removed after the work. `sweepTemporaryDirectories` removes those of processes that died. */
+/**
+ * A temporary directory that is removed after the work. `sweepTemporaryDirectories` removes those of processes that
+ * died.
+ */
 export async function withTemporaryDirectory<T>(directory: string, work: (folder: string) => Promise<T>): Promise<T> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const folder = await mkdtemp(path.join(directory, `scratch-${process.pid}-`));
@@ -193,7 +196,8 @@ async function readRedirect(endpoint: RemoteEndpoint, ctx: DriverContext): Promi
   if (to === null || !to.endsWith(`/${wanted}`))
     throw new SourceError(
       'no_repository',
-      `The host ${endpoint.host} redirects to an address that is not a Git repository. Check the address of the repository.`,
+      `The host ${endpoint.host} redirects to an address that is not a Git repository. Check the address of the ` +
+        'repository.',
     );
   return to.slice(0, -wanted.length - 1);
 }

@@ -1,5 +1,5 @@
-// The npm of this host as the client of the registry: which registry that is, its credentials, proxy and authority, and the
-// check of what was downloaded are npm's own.
+// The npm of this host as the client of the registry: which registry that is, its credentials, proxy and authority, and
+// the check of what was downloaded are npm's own.
 import { execFile } from 'node:child_process';
 import { DriverError, type DriverContext } from '../driver';
 
@@ -18,7 +18,10 @@ export class NpmFailed extends Error {
   }
 }
 
-/** Answers what npm printed. `directory` is where it starts and keeps its cache. @throws NpmFailed, DriverError unsupported, transient */
+/**
+ * Answers what npm printed. `directory` is where it starts and keeps its cache. @throws NpmFailed, DriverError
+ * unsupported, transient
+ */
 export function npm(args: string[], directory: string, ctx: DriverContext): Promise<string> {
   const options = {
     cwd: directory,

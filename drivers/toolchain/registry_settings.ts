@@ -1,5 +1,5 @@
-// What builds get of the configuration of npm: the way to the registry. Credentials stay with the operator, since a build
-// could print them.
+// What builds get of the configuration of npm: the way to the registry. Credentials stay with the operator, since a
+// build could print them.
 import type { RegistrySettings } from '../toolchain';
 
 /** Files of authorities that the operator names; units see those of the system. */

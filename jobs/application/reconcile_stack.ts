@@ -38,7 +38,10 @@ export async function publishRoutes(applicationId: string, ctx: JobContext): Pro
   ingress.replaceApplicationRoutes(applicationId, await loadRoutes(ctx.sql, applicationId), reading);
 }
 
-/** Leads requests to what a transaction sees and nobody else yet. The answer is to be called after its end, and then leadElsewhere. */
+/**
+ * Leads requests to what a transaction sees and nobody else yet. The answer is to be called after its end, and then
+ * leadElsewhere.
+ */
 export async function publishRoutesBeforeCommit(applicationId: string, ctx: JobContext, sql: Sql): Promise<() => void> {
   const { ingress } = requireHost(ctx);
   return ingress.pinRoutes(applicationId, await loadRoutes(sql, applicationId));

@@ -62,7 +62,9 @@ export async function upgradeDatabase(row: DatabaseRow, ctx: JobContext): Promis
     return progressing(0, {
       wanted_version: null,
       status: 'available',
-      status_reason: `The upgrade to ${wanted_version} failed. ${toSentence(error.message)} The database still runs version ${engine_version}.`,
+      status_reason:
+        `The upgrade to ${wanted_version} failed. ${toSentence(error.message)} The database still runs version ` +
+        `${engine_version}.`,
     });
   }
   await ctx.record({

@@ -63,10 +63,16 @@ function taskFailureReason(task: Task, { code, signal, killed }: Exited, ctx: Jo
   if (killed === 'time')
     return `${task.name} was ended because the deployment took longer than ${formatDuration(buildTimeoutSeconds)}.`;
   if (killed === 'memory')
-    return `${task.name} was ended because it used more than ${task.step === 'build' ? `${buildMemoryMb} MB of memory` : 'the memory of its size'}.`;
+    return (
+      `${task.name} was ended because it used more than ` +
+      `${task.step === 'build' ? `${buildMemoryMb} MB of memory` : 'the memory of its size'}.`
+    );
   if (killed === 'output') return `${task.name} was ended because it printed more than ${buildOutputMb} MB.`;
   if (killed === 'disk')
-    return `${task.name} was ended because its files${task.step === 'build' ? ' and its cache' : ''} grew beyond ${buildDiskMb} MB.${task.step === 'build' ? ' Deploy with clear_cache to empty the cache.' : ''}`;
+    return (
+      `${task.name} was ended because its files${task.step === 'build' ? ' and its cache' : ''} grew beyond ` +
+      `${buildDiskMb} MB.${task.step === 'build' ? ' Deploy with clear_cache to empty the cache.' : ''}`
+    );
   return code === null
     ? `${task.name} was ended by ${signal ?? 'a signal'}.`
     : `${task.name} failed with exit code ${code}.`;

@@ -14,7 +14,9 @@ export function isCrashed(exits: readonly string[]): boolean {
   return exits.length >= CRASHED_AFTER;
 }
 
-/** Milliseconds until the next start: a second after the first exit, doubled with each further one, a minute at most. */
+/**
+ * Milliseconds until the next start: a second after the first exit, doubled with each further one, a minute at most.
+ */
 export function restartDelayMs(
   { exits, status }: { exits: readonly string[]; status: string },
   now = Date.now(),

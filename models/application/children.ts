@@ -40,7 +40,8 @@ async function loadChildren<R extends Resource>(
   const info = tableOf(ctx, kind.table);
   const alive = info.columns.includes('deleted_at') ? 'and deleted_at is null' : '';
   const text = `select children.* from unnest($2::text[]) as parents (id) cross join lateral
-    (select ${columnsOf(info)} from ${kind.table} where application_id = parents.id and project_id = $1 ${alive} order by id limit $3) as children`;
+    (select ${columnsOf(info)} from ${kind.table} where application_id = parents.id and project_id = $1 ${alive}
+      order by id limit $3) as children`;
   const rows = await ctx.sql.query<R & { application_id: string }>(named(text, { makes: kind }), [
     projectId,
     ids,

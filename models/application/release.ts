@@ -13,7 +13,10 @@ const HOLD_VOLUMES = named(
   'select 1 from volumes where application_id = $1 and project_id = $2 and deleted_at is null order by id for update',
 );
 
-/** Variables, attachments and process types go at once, domains and previews behind the answer; volumes stay with their data. */
+/**
+ * Variables, attachments and process types go at once, domains and previews behind the answer; volumes stay with their
+ * data.
+ */
 export async function releaseDependents(ctx: Context, applicationId: string): Promise<void> {
   const own = { where: OF_APPLICATION, values: [applicationId] };
   // An attached volume can't be deleted, so none in tear-down is missed; the condition lets the index serve.

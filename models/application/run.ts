@@ -43,9 +43,13 @@ const RELEASED =
 // Those of which nothing runs and nothing should are left as they are.
 const SCALING =
   named(`update processes set status = 'scaling', version = version + 1, updated_at = greatest(now(), updated_at)
-  where application_id = $1 and release_id is not null and status <> 'scaling' and (instances > 0 or running_instances > 0)`);
+  where application_id = $1 and release_id is not null and status <> 'scaling'
+    and (instances > 0 or running_instances > 0)`);
 
-/** The present deployment with the settings and variables of now. @param processId null = all process types @throws invalid_state */
+/**
+ * The present deployment with the settings and variables of now. @param processId null = all process types @throws
+ * invalid_state
+ */
 export async function createCurrentRelease(
   ctx: Pick<Context, 'sql' | 'secrets'>,
   application: Pick<Application, 'id' | 'current_deployment_id' | 'status'>,

@@ -1,6 +1,8 @@
 // Which changes of a repository count: globs over its paths.
 
-/** Whether one of the paths is meant by one of the globs; no globs mean everything. Paths are relative, with slashes. */
+/**
+ * Whether one of the paths is meant by one of the globs; no globs mean everything. Paths are relative, with slashes.
+ */
 export function concerns(globs: readonly string[], paths: readonly string[]): boolean {
   if (!globs.length) return true;
   const patterns = globs.map((glob) => folderwise(glob).split('/'));

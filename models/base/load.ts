@@ -6,7 +6,10 @@ import type { Resource, ResourceClass } from './resource';
 import { columnsOf, tableOf } from '../../db/table';
 import { quick } from '../../db/statement';
 
-/** What names a row and says how it is: all that most queries want of a relation. One set, since each makes a statement of its own. */
+/**
+ * What names a row and says how it is: all that most queries want of a relation. One set, since each makes a statement
+ * of its own.
+ */
 const BRIEF = ['id', 'project_id', 'name', 'status'];
 const isBrief = selectsOnly(BRIEF);
 

@@ -29,7 +29,8 @@ const LOCK = named('select 1 from projects where id = $1 and deleted_at is null 
 
 /**
  * Refuses a row that would pass a limit of its project; locks the project's row until the end of the transaction.
- * @throws quota_exceeded with resource, used, limit; project_not_found where the project has gone since the guard looked
+ * @throws quota_exceeded with resource, used, limit; project_not_found where the project has gone since the guard
+ * looked
  */
 export async function checkQuotas(
   ctx: Context,

@@ -15,7 +15,8 @@ function reservations(): Statement {
 // Whoever waits for it holds the row of the project already, so nobody waits in a circle.
 const LOCK = named(`select pg_advisory_xact_lock(hashtext('database capacity'))`);
 const TAKE = named(`insert into database_ports (port, owner_id)
-  select min(port), $3 from generate_series($1::int, $2::int) as port where not exists (select 1 from database_ports d where d.port = port.port)
+  select min(port), $3 from generate_series($1::int, $2::int) as port
+    where not exists (select 1 from database_ports d where d.port = port.port)
   having min(port) is not null returning port`);
 
 /** What databases, replicas and volumes have been promised, whether they use it or not. */

@@ -85,7 +85,9 @@ export async function planDatabase(ctx: Context, input: CreateDatabaseInput): Pr
   };
 }
 
-/** What was sent over what there is. @throws engine_feature_unsupported where an engine without backups is to make some */
+/**
+ * What was sent over what there is. @throws engine_feature_unsupported where an engine without backups is to make some
+ */
 export async function mergedSchedule(
   ctx: Context,
   database: { engine: string; engine_version: string },

@@ -15,7 +15,8 @@ export interface DesiredUser {
 }
 
 const USERS = named(
-  'select id, version, username, access, password from database_users where database_id = $1 order by is_default desc, id',
+  `select id, version, username, access, password from database_users where database_id = $1
+    order by is_default desc, id`,
 );
 
 /** Users as they should be, their passwords opened, the default one first. */
@@ -49,11 +50,13 @@ export interface DirectEndpoint {
 }
 
 const ENDPOINTS =
-  named(`select id, version, case access when 'public' then allowed_sources else '[]' end as allowed_sources from database_endpoints
+  named(`select id, version, case access when 'public' then allowed_sources else '[]' end as allowed_sources
+    from database_endpoints
   where database_id = $1 and port = $2 and deleted_at is null order by id`);
-const ACTIVE =
-  named(`update database_endpoints e set status = 'active', status_reason = null, observed_generation = observed_generation + 1
-  from unnest($1::text[], $2::bigint[]) as seen (id, version) where e.id = seen.id and e.version = seen.version and e.status <> 'active' and e.deleted_at is null`);
+const ACTIVE = named(`update database_endpoints e set status = 'active', status_reason = null,
+    observed_generation = observed_generation + 1
+  from unnest($1::text[], $2::bigint[]) as seen (id, version)
+    where e.id = seen.id and e.version = seen.version and e.status <> 'active' and e.deleted_at is null`);
 
 export function directEndpoints(sql: Sql, databaseId: string, port: number): Promise<DirectEndpoint[]> {
   return sql.query<DirectEndpoint>(ENDPOINTS, [databaseId, port]);
@@ -101,7 +104,8 @@ export async function endPromotion(sql: Sql, serverId: string): Promise<void> {
 
 const HELD =
   named(`select exists (select 1 from database_backups where database_id = $1 and deleted_at is null) as kept,
-  exists (select 1 from database_backups where database_id = $1) or exists (select 1 from database_endpoints where database_id = $1) or exists (select 1 from database_replicas where database_id = $1) as held`);
+  exists (select 1 from database_backups where database_id = $1) or exists (select 1 from database_endpoints
+    where database_id = $1) or exists (select 1 from database_replicas where database_id = $1) as held`);
 
 /** Whether rows still hold that of a deleted database; `kept`: a backup does, for its days of grace. */
 export async function findDependents(sql: Sql, databaseId: string): Promise<{ kept: boolean; held: boolean }> {

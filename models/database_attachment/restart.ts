@@ -16,14 +16,17 @@ const APPLICATIONS = named(
 const HOLD_APPLICATION = named(
   `select id, status, current_deployment_id from applications where id = $1 and deleted_at is null for no key update`,
 );
-// Of those that rest, a start makes a release of what is set then; of those that are deployed for the first time, the deployment does.
+// Of those that rest, a start makes a release of what is set then; of those that are deployed for the first time, the
+// deployment does.
 const LIVE = new Set<string>(['running', 'crashed', 'restarting', 'starting']);
 const RESTART = `status = case when status = 'starting' then status else 'restarting' end, status_reason = null,
   observed_generation = observed_generation + 1`;
 const PREVIEWS = named(`select id, current_deployment_id from previews
-  where application_id = $1 and deleted_at is null and current_deployment_id is not null and release_id is not null order by id for no key update`);
+  where application_id = $1 and deleted_at is null and current_deployment_id is not null and release_id is not null
+    order by id for no key update`);
 const UNDER_WAY = named(`select id, preview_id from deployments
-  where application_id = $1 and deleted_at is null and status = 'deploying' and release_id is not null order by id for no key update`);
+  where application_id = $1 and deleted_at is null and status = 'deploying' and release_id is not null
+    order by id for no key update`);
 interface Parts {
   sql: Sql;
   secrets: SecretBox;

@@ -65,9 +65,12 @@ export interface Selection {
 }
 
 const SELECT =
-  named(`select a.id, a.application_id, a.env_prefix, d.id as database_id, d.engine, d.database_name, e.access, e.port, u.id as user_id, u.username, u.password
-  from database_attachments a join databases d on d.id = a.database_id join database_endpoints e on e.id = a.endpoint_id join database_users u on u.id = a.user_id
-  where a.database_id = $1 and ($2::text is null or a.user_id = $2) and ($3::text is null or a.endpoint_id = $3) order by a.application_id`);
+  named(`select a.id, a.application_id, a.env_prefix, d.id as database_id, d.engine, d.database_name, e.access,
+    e.port, u.id as user_id, u.username, u.password
+  from database_attachments a join databases d on d.id = a.database_id
+    join database_endpoints e on e.id = a.endpoint_id join database_users u on u.id = a.user_id
+  where a.database_id = $1 and ($2::text is null or a.user_id = $2) and ($3::text is null or a.endpoint_id = $3)
+    order by a.application_id`);
 
 interface Row extends Endpoint, Login {
   id: string;
@@ -80,8 +83,8 @@ interface Row extends Endpoint, Login {
 }
 
 /**
- * Writes the present address and credentials into the variables of attachments, in the caller's transaction, which holds
- * the database. They act with the next deployment or restart.
+ * Writes the present address and credentials into the variables of attachments, in the caller's transaction, which
+ * holds the database. They act with the next deployment or restart.
  * @returns ids of the applications of which a variable has changed
  */
 export async function refreshVariables(

@@ -17,16 +17,19 @@ export async function findDatabase<Row>(sql: Sql, databaseId: string): Promise<R
 const DUE_AT = `date_trunc('day', now() at time zone 'utc') at time zone 'utc' + make_interval(hours => (d.backup_schedule ->> 'hour_utc')::int)
   - case when date_part('hour', now() at time zone 'utc') < (d.backup_schedule ->> 'hour_utc')::int then interval '1 day' else interval '0' end`;
 // A database has its first one soon after it was made: without one it can't be restored at all.
-const DUE =
-  named(`select d.id, d.project_id, d.engine, d.engine_version, (d.backup_schedule ->> 'retention_days')::int as retention_days from databases d
+const DUE = named(`select d.id, d.project_id, d.engine, d.engine_version,
+    (d.backup_schedule ->> 'retention_days')::int as retention_days from databases d
   where d.deleted_at is null and d.status = 'available' and (d.backup_schedule ->> 'enabled')::boolean
     and d.created_at < now() - make_interval(mins => $1)
-    and not exists (select 1 from database_backups b where b.database_id = d.id and b.deleted_at is null and b.status in ('pending', 'running'))
-    and not exists (select 1 from database_backups b where b.database_id = d.id and b.type = 'scheduled' and b.created_at >= ${DUE_AT})
+    and not exists (select 1 from database_backups b where b.database_id = d.id and b.deleted_at is null
+      and b.status in ('pending', 'running'))
+    and not exists (select 1 from database_backups b where b.database_id = d.id and b.type = 'scheduled'
+      and b.created_at >= ${DUE_AT})
     and (d.created_at < ${DUE_AT} or not exists (select 1 from database_backups b where b.database_id = d.id))
   order by d.id limit $2`);
 const INSERT =
-  named(`insert into database_backups (id, project_id, database_id, type, engine_version, expires_at, status, created_at, updated_at)
+  named(`insert into database_backups (id, project_id, database_id, type, engine_version, expires_at, status,
+    created_at, updated_at)
   values ($1, $2, $3, 'scheduled', $4, $5::timestamptz + make_interval(days => $6), 'pending', $5, $5)`);
 
 interface DueDatabase {

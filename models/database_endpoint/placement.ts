@@ -19,8 +19,8 @@ interface Server {
 const OWN = named('select port from database_ports where owner_id = $1');
 
 /**
- * The port of the one server that an endpoint leads to. A pool, and what spreads connections over replicas, listens at a
- * port of its own, which the endpoint keeps from then on.
+ * The port of the one server that an endpoint leads to. A pool, and what spreads connections over replicas, listens at
+ * a port of its own, which the endpoint keeps from then on.
  * @throws capacity_unavailable
  */
 export async function endpointPort(
@@ -54,8 +54,8 @@ export async function requirePool(
 }
 
 /**
- * Of an endpoint that leads to all replicas. A pool before what spreads connections would keep the few that it has, to the
- * replicas that it found first.
+ * Of an endpoint that leads to all replicas. A pool before what spreads connections would keep the few that it has, to
+ * the replicas that it found first.
  * @throws engine_feature_unsupported
  */
 export function requireUnpooled({ engine }: Server, pool_mode: PoolMode | null): void {
@@ -67,7 +67,10 @@ export function requireUnpooled({ engine }: Server, pool_mode: PoolMode | null):
   );
 }
 
-/** All replicas are reached through what spreads connections. @throws engine_feature_unsupported, invalid_state where the database has no replica */
+/**
+ * All replicas are reached through what spreads connections. @throws engine_feature_unsupported, invalid_state where
+ * the database has no replica
+ */
 export async function requireSpreading(ctx: Context, database: Server, pool_mode: PoolMode | null): Promise<void> {
   requireUnpooled(database, pool_mode);
   await requireReplicas(ctx, database);
@@ -77,10 +80,12 @@ export async function requireSpreading(ctx: Context, database: Server, pool_mode
 }
 
 const haproxyMissing =
-  'Spreading connections over all replicas needs HAProxy on the host: an operator has to install the package haproxy. An endpoint to one replica works without it.';
+  'Spreading connections over all replicas needs HAProxy on the host: an operator has to install the package ' +
+  'haproxy. An endpoint to one replica works without it.';
 
 const REPLICAS = named(
-  `select count(*) as count from database_replicas where database_id = $1 and deleted_at is null and status <> 'promoting'`,
+  `select count(*) as count from database_replicas where database_id = $1 and deleted_at is null
+    and status <> 'promoting'`,
 );
 
 async function requireReplicas(ctx: Context, database: Server): Promise<void> {

@@ -4,7 +4,8 @@ import { spreadRows, wakeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 
 const OWN = named(
-  'select 1 from database_ports p join database_endpoints e on e.id = p.owner_id and e.port = p.port where p.owner_id = $1',
+  `select 1 from database_ports p join database_endpoints e on e.id = p.owner_id and e.port = p.port
+    where p.owner_id = $1`,
 );
 
 /** Whether something else than a server has to listen for the endpoint. */
@@ -31,7 +32,8 @@ export async function wakeAllEndpoints(sql: Sql): Promise<void> {
 }
 
 const POOLS = named(
-  'select * from database_endpoints where database_id = $1 and pool_mode is not null and driver is not null and deleted_at is null order by id',
+  `select * from database_endpoints where database_id = $1 and pool_mode is not null and driver is not null
+    and deleted_at is null order by id`,
 );
 
 /** Endpoints of a database that were pooled before, with every column. */
@@ -49,7 +51,8 @@ export interface LoggedEndpoint {
 }
 
 const LOGGED = named(
-  'select id, project_id, database_id, replica_id, pool_mode is not null as pooled from database_endpoints where driver is not null and deleted_at is null',
+  `select id, project_id, database_id, replica_id, pool_mode is not null as pooled from database_endpoints
+    where driver is not null and deleted_at is null`,
 );
 
 export function loggedEndpoints(sql: Sql): Promise<LoggedEndpoint[]> {
@@ -80,7 +83,8 @@ export function replicasBehind(sql: Sql, databaseId: string): Promise<ReplicaBeh
 }
 
 const LOST = named(
-  'select lost.id from unnest($1::text[]) as lost (id) where not exists (select 1 from database_endpoints e where e.id = lost.id)',
+  `select lost.id from unnest($1::text[]) as lost (id) where not exists (select 1 from database_endpoints e
+    where e.id = lost.id)`,
 );
 
 /** Those of the ids whose row has gone. */

@@ -23,9 +23,10 @@ const USERS = named(
 const NAMED = named('select 1 from databases where project_id = $1 and name = $2 and deleted_at is null');
 
 /**
- * The new database, `provisioning`, with the users of the primary and a default endpoint; the replica is `promoting` until
- * the job has made its server one of its own. The caller holds the primary.
- * @throws invalid_state, resource_busy, resource_in_use where an attachment uses an endpoint of the replica, quota_exceeded
+ * The new database, `provisioning`, with the users of the primary and a default endpoint; the replica is `promoting`
+ * until the job has made its server one of its own. The caller holds the primary.
+ * @throws invalid_state, resource_busy, resource_in_use where an attachment uses an endpoint of the replica,
+ * quota_exceeded
  */
 export async function promoteReplica(ctx: Context, replica: DatabaseReplica): Promise<ManagedDatabase> {
   replica.requireStatus(['available']);

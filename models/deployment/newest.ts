@@ -32,7 +32,8 @@ async function loadNewest(
   count: number,
 ): Promise<Deployment[][]> {
   const text = `select own.* from unnest($2::text[]) as parents (id) cross join lateral
-    (select ${columnsOf(tableOf(ctx, 'deployments'))} from deployments where application_id = parents.id and project_id = $1 and ${OWN} order by id desc limit $3) as own`;
+    (select ${columnsOf(tableOf(ctx, 'deployments'))} from deployments
+      where application_id = parents.id and project_id = $1 and ${OWN} order by id desc limit $3) as own`;
   const rows = await ctx.sql.query<Deployment>(named(text, { makes: Deployment }), [projectId, ids, count]);
   const groups = new Map<string, Deployment[]>(ids.map((id) => [id, []]));
   for (const row of rows) groups.get(row.application_id)?.push(row);

@@ -30,12 +30,15 @@ export interface NewDeployment {
 
 // The count is raised first: its row is the lock that gives each deployment a number of its own.
 const COUNT = named(
-  'update applications set deployment_count = deployment_count + 1 where id = $1 and project_id = $2 and deleted_at is null returning deployment_count as number',
+  `update applications set deployment_count = deployment_count + 1
+    where id = $1 and project_id = $2 and deleted_at is null returning deployment_count as number`,
 );
 
 const INSERT =
-  named(`insert into deployments (id, project_id, application_id, preview_id, number, branch, commit_sha, image, clear_cache, trigger,
-    source_deployment_id, commit_message, commit_author, created_by, source, plan, artifact_id, created_at, updated_at)
+  named(`insert into deployments (id, project_id, application_id, preview_id, number, branch, commit_sha, image,
+    clear_cache, trigger,
+    source_deployment_id, commit_message, commit_author, created_by, source, plan, artifact_id, created_at,
+      updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18) returning *`);
 
 /**

@@ -35,7 +35,8 @@ export function requireDeployable(source: Source | null, input: CreateDeployment
   if (source.type === 'image') {
     throw problem(
       'engine_unavailable',
-      'An image needs an OCI runtime such as podman, and this installation runs applications as processes of its host. Use a Git source.',
+      'An image needs an OCI runtime such as podman, and this installation runs applications as processes of its ' +
+        'host. Use a Git source.',
     );
   }
 }

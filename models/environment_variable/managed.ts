@@ -17,9 +17,11 @@ interface Owner {
 
 const TAKEN = named('select key from environment_variables where application_id = $1 and key = any($2) order by key');
 const REWRITE =
-  named(`update environment_variables v set value = n.value, value_hash = n.value_hash, version = version + 1, updated_at = greatest(now(), updated_at)
+  named(`update environment_variables v set value = n.value, value_hash = n.value_hash, version = version + 1,
+    updated_at = greatest(now(), updated_at)
   from unnest($3::text[], $4::text[], $5::text[]) as n (key, value, value_hash)
-  where v.application_id = $1 and v.managed_by = $2 and v.key = n.key and v.value_hash <> n.value_hash returning v.key`);
+  where v.application_id = $1 and v.managed_by = $2 and v.key = n.key and v.value_hash <> n.value_hash
+    returning v.key`);
 const REMOVE = named('delete from environment_variables where application_id = $1 and managed_by = $2');
 
 /** The application must be held. @throws env_key_reserved, env_key_conflict with `keys` */

@@ -4,7 +4,10 @@ import type { DatabaseLogSource, LogLevel, LogSource } from '../../core/log_line
 
 /** Whose log it is, found and allowed before. */
 export type LogScope = LogOwner & {
-  /** `log_lines` of the application, of one preview or of one database server without those of deployments, or those of one deployment. */
+  /**
+   * `log_lines` of the application, of one preview or of one database server without those of deployments, or those of
+   * one deployment.
+   */
   column: 'resource_id' | 'deployment_id';
   id: string;
   /** Days that its lines are kept. */

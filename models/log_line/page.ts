@@ -65,7 +65,8 @@ export async function logPage<Line extends LogLine | DatabaseLine = LogLine>(
       `(at, seq) ${sort === 'asc' ? '>' : '<'} ($${values.push(after.key)}, $${values.push(after.id)}::bigint)`,
     );
   const size = limit ?? limits.logPageSizeDefault;
-  const text = `select ${LINE_COLUMNS} from log_lines where ${conditions.join(' and ')} order by at ${sort}, seq ${sort} limit $${values.push(size + 1)}`;
+  const text = `select ${LINE_COLUMNS} from log_lines where ${conditions.join(' and ')}
+    order by at ${sort}, seq ${sort} limit $${values.push(size + 1)}`;
   const rows = await ctx.sql.query<Line & { seq: number }>(named(text), values);
   const data = rows.slice(0, size);
   const last = data[data.length - 1];

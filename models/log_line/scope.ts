@@ -8,7 +8,10 @@ import { Deployment } from '../deployment';
 import { ManagedDatabase } from '../database';
 import type { LogScope } from './conditions';
 
-/** The log of an application, or of one of its previews. @throws not_found for the application; a preview that is none has no lines */
+/**
+ * The log of an application, or of one of its previews. @throws not_found for the application; a preview that is none
+ * has no lines
+ */
 export async function applicationLog(
   ctx: Context,
   { id, preview_id }: { id: string; preview_id?: string | null },
@@ -37,7 +40,10 @@ export async function deploymentLog(
   };
 }
 
-/** The log of a database, or of one of its replicas. @throws not_found for the database; a replica that is none has no lines */
+/**
+ * The log of a database, or of one of its replicas. @throws not_found for the database; a replica that is none has no
+ * lines
+ */
 export async function databaseLog(
   ctx: Context,
   { id, replica_id }: { id: string; replica_id?: string | null },

@@ -24,7 +24,9 @@ export interface TailLine {
 /** What arrives is of today, or of yesterday after an outage: older partitions need not be looked at. */
 const ARRIVING_MS = 2 * 24 * 3600 * 1000;
 
-/** How far a reader has looked behind a place although nothing passed its filters: asked again, it goes on from there. */
+/**
+ * How far a reader has looked behind a place although nothing passed its filters: asked again, it goes on from there.
+ */
 const looked = new WeakMap<Context, { after: string | null; place: string }>();
 
 /**
@@ -126,7 +128,8 @@ async function select(
   if (place) conditions.push(...arrivedConditions(place, values));
   const text = `select pg_current_snapshot()::text as now, lines.* from (select) as always
     left join (select ${LINE_COLUMNS}, tx::text as tx from log_lines where ${conditions.join(' and ')}
-      order by log_lines.tx ${order}, seq ${order} limit $${values.push(limit)}) as lines on true order by lines.tx::xid8 ${order}, lines.seq ${order}`;
+      order by log_lines.tx ${order}, seq ${order} limit $${values.push(limit)}) as lines on true
+        order by lines.tx::xid8 ${order}, lines.seq ${order}`;
   const rows = await ctx.sql.query<Row>(named(text), values);
   return {
     rows: rows.filter(({ tx }) => tx !== null),

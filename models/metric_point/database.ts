@@ -7,7 +7,8 @@ import { metricSeries, type Metrics, type Part } from './series';
 import type { MetricsArguments } from './span';
 
 const REPLICAS = named(
-  'select id, name from database_replicas where database_id = $1 and project_id = $2 and deleted_at is null order by id',
+  `select id, name from database_replicas where database_id = $1 and project_id = $2 and deleted_at is null
+    order by id`,
 );
 
 export interface DatabaseMetricsArguments extends MetricsArguments {

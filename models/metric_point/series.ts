@@ -88,11 +88,13 @@ type Values = Map<string, ByPart<Value>>;
 const BIN = `date_bin(make_interval(secs => $5), at, timestamptz 'epoch')`;
 const WHERE = 'resource_id = $1 and metric = any($2) and at >= $3 and at < $4 and ($6::text is null or part_id = $6)';
 const VALUES = named(
-  `select part_id, metric, ${BIN} as at, sum(samples)::int as samples, sum(total) as total from metric_points where ${WHERE} group by 1, 2, 3 order by 3`,
+  `select part_id, metric, ${BIN} as at, sum(samples)::int as samples, sum(total) as total from metric_points
+    where ${WHERE} group by 1, 2, 3 order by 3`,
 );
 const MERGED = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `sum(buckets[${index + 1}])::float8`).join(', ');
 const HISTOGRAMS = named(
-  `select part_id, ${BIN} as at, array[${MERGED}] as buckets from metric_points where ${WHERE} and buckets is not null group by 1, 2 order by 2`,
+  `select part_id, ${BIN} as at, array[${MERGED}] as buckets from metric_points
+    where ${WHERE} and buckets is not null group by 1, 2 order by 2`,
 );
 
 async function read(

@@ -1,4 +1,5 @@
-// How messages leave the outbox: claimed for a time, sent, and ended or put off. Of one subject a receiver gets one after the other.
+// How messages leave the outbox: claimed for a time, sent, and ended or put off. Of one subject a receiver gets one
+// after the other.
 import type { Delivery, IncidentMessage, NotificationEvent } from '../../core/notifications';
 import { RETRY_SECONDS } from '../../core/notifications';
 import type { Sql } from '../../core/context';
@@ -24,22 +25,28 @@ export interface ClaimedMessage {
 const CLAIMED_SECONDS = 60;
 
 const CLAIM = named(`with due as (select n.seq from notifications n where n.status = 'pending' and n.next_at <= now()
-    and not exists (select from notifications p where p.notifier_id = n.notifier_id and p.subject = n.subject and p.status = 'pending' and p.seq < n.seq)
+    and not exists (select from notifications p where p.notifier_id = n.notifier_id and p.subject = n.subject
+      and p.status = 'pending' and p.seq < n.seq)
     order by n.next_at limit $1 for update skip locked),
-  taken as (update notifications n set next_at = now() + interval '${CLAIMED_SECONDS} s', fence = n.fence + 1, attempts = n.attempts + 1
+  taken as (update notifications n set next_at = now() + interval '${CLAIMED_SECONDS} s', fence = n.fence + 1,
+    attempts = n.attempts + 1
     from due where n.seq = due.seq returning n.*)
-  select t.seq, t.fence, t.attempts, t.message_id, t.event, t.data, t.created_at, t.project_id, p.name as project_name, t.notifier_id,
-    case when r.id is null then null else jsonb_build_object('name', r.name, 'type', r.type, 'enabled', r.enabled, 'sealed_config', r.sealed_config) end as notifier
+  select t.seq, t.fence, t.attempts, t.message_id, t.event, t.data, t.created_at, t.project_id,
+    p.name as project_name, t.notifier_id,
+    case when r.id is null then null else jsonb_build_object('name', r.name, 'type', r.type, 'enabled', r.enabled,
+      'sealed_config', r.sealed_config) end as notifier
   from taken t join projects p on p.id = t.project_id left join notifiers r on r.id = t.notifier_id order by t.seq`);
 
 export function claimMessages(sql: Sql, limit: number): Promise<ClaimedMessage[]> {
   return sql.query<ClaimedMessage>(CLAIM, [limit]);
 }
 
-const END =
-  named(`with ended as (update notifications set status = $3, next_at = now() + $4::float8 * interval '1 ms', sent_at = now(),
-    status_code = $5, error = $6, duration_ms = $7 where seq = $1 and fence = $2 and status = 'pending' returning notifier_id, incident_id)
-  update notifiers n set last_delivery = jsonb_build_object('at', to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'status', $8::text, 'error', $6::text),
+const END = named(`with ended as (update notifications set status = $3, next_at = now() + $4::float8 * interval '1 ms',
+    sent_at = now(),
+    status_code = $5, error = $6, duration_ms = $7 where seq = $1 and fence = $2 and status = 'pending'
+      returning notifier_id, incident_id)
+  update notifiers n set last_delivery = jsonb_build_object('at', to_char(now() at time zone 'utc',
+    'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'status', $8::text, 'error', $6::text),
     observed_generation = n.observed_generation + 1 from ended where n.id = ended.notifier_id`);
 
 /** Writes how an attempt went; void where another worker has taken the message over. */
@@ -56,7 +63,10 @@ export async function endAttempt(
   await sql.query(END, [seq, fence, status, pauseMs ?? 0, status_code, error, Math.round(durationMs), shown]);
 }
 
-/** Milliseconds until the next attempt; null: there is none. Up to a tenth more, so that a storm does not come back as one. */
+/**
+ * Milliseconds until the next attempt; null: there is none. Up to a tenth more, so that a storm does not come back as
+ * one.
+ */
 function pauseAfter(attempts: number, { delivered, retry }: Delivery): number | null {
   const seconds = RETRY_SECONDS[attempts - 1];
   if (delivered || retry === 'never' || seconds === undefined) return null;
@@ -64,10 +74,13 @@ function pauseAfter(attempts: number, { delivered, retry }: Delivery): number | 
 }
 
 const SWEEP = named(
-  `delete from notifications where seq in (select seq from notifications where status <> 'pending' and created_at < now() - make_interval(days => $1) and incident_id is null order by created_at limit $2)`,
+  `delete from notifications where seq in (select seq from notifications
+    where status <> 'pending' and created_at < now() - make_interval(days => $1) and incident_id is null
+    order by created_at limit $2)`,
 );
 const SWEEP_INCIDENTS = named(
-  `with old as (select id from incidents where status = 'resolved' and started_at < now() - interval '1 year' order by started_at limit $1),
+  `with old as (select id from incidents where status = 'resolved' and started_at < now() - interval '1 year'
+    order by started_at limit $1),
   told as (delete from notifications where incident_id in (select id from old))
   delete from incidents where id in (select id from old) returning 1`,
 );

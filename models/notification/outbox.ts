@@ -7,8 +7,10 @@ import { named } from '../../db/statement';
 /** The table whose name wakes those who send. */
 export const NOTIFICATIONS = 'notifications';
 
-const QUEUE = named(`insert into notifications (message_id, project_id, notifier_id, incident_id, event, subject, data)
-  select $1, $2, n.id, $3, $4, $3, $5 from notifiers n where n.project_id = $2 and n.id = any($6) and n.enabled order by n.id`);
+const QUEUE = named(`insert into notifications (message_id, project_id, notifier_id, incident_id, event, subject,
+  data)
+  select $1, $2, n.id, $3, $4, $3, $5 from notifiers n where n.project_id = $2 and n.id = any($6) and n.enabled
+    order by n.id`);
 
 /** One message to each of the notifiers that is switched on. */
 export async function queueIncidentMessage(

@@ -1,4 +1,5 @@
-// The two objects of an observer: what they may hold beyond the bounds of the SDL, and how an update is merged into them.
+// The two objects of an observer: what they may hold beyond the bounds of the SDL, and how an update is merged into
+// them.
 import { isPrivateHost, normalHost, parseHostPort } from '../../core/addresses';
 import { CHECK_INTERVALS_SECONDS, type MetricRule, type UptimeCheck } from '../../core/checks';
 import { validationFailed, type FieldError } from '../../core/errors';

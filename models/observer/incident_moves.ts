@@ -24,7 +24,8 @@ export interface Alerting {
 const OPEN = named(`insert into incidents (id, project_id, observer_id, status, cause, started_at, remind_at)
   values ($1, $2, $3, 'open', $4, $5, now() + $6::int * interval '1 minute')`);
 const RESOLVE = named(
-  `update incidents set status = 'resolved', resolved_at = greatest($2, started_at), remind_at = null where id = $1 and status = 'open' returning *`,
+  `update incidents set status = 'resolved', resolved_at = greatest($2, started_at), remind_at = null
+    where id = $1 and status = 'open' returning *`,
 );
 
 interface Row {
@@ -52,11 +53,12 @@ export async function resolveIncident(sql: Sql, observer: Alerting, at: Date, no
   await queueIncidentMessage(sql, 'observer.resolved', observer, messageOf(observer, row, null, note));
 }
 
-const REMIND =
-  named(`with due as (select i.id from incidents i where i.remind_at <= now() order by i.remind_at limit $1 for update skip locked)
+const REMIND = named(`with due as (select i.id from incidents i where i.remind_at <= now()
+    order by i.remind_at limit $1 for update skip locked)
   update incidents i set remind_at = now() + o.reminder_minutes * interval '1 minute' from due, observers o
   where i.id = due.id and o.id = i.observer_id
-  returning i.id, i.status, i.cause, i.started_at, i.resolved_at, o.id as observer_id, o.project_id, o.name, o.type, o.uptime, o.metric, o.notifier_ids, o.reminder_minutes, o.open_incident_id, o.last_result`);
+  returning i.id, i.status, i.cause, i.started_at, i.resolved_at, o.id as observer_id, o.project_id, o.name, o.type,
+    o.uptime, o.metric, o.notifier_ids, o.reminder_minutes, o.open_incident_id, o.last_result`);
 
 /** Tells again of incidents whose reminder is due. @returns how many */
 export async function remindOfIncidents(sql: Sql, batch: number): Promise<number> {

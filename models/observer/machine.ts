@@ -1,4 +1,5 @@
-// The state machine of observers (docs/contract/resources.md §15.1), as a function of results. It asks and writes nothing.
+// The state machine of observers (docs/contract/resources.md §15.1), as a function of results. It asks and writes
+// nothing.
 
 export type Status = 'pending' | 'ok' | 'alerting' | 'no_data' | 'paused';
 
@@ -23,8 +24,8 @@ const MISSED_MAX = 3;
 const SLACK_MS = 60_000;
 
 /**
- * The status after a result. With several regions more than half of them decide; one that has fallen silent (its probe is
- * down) has no voice.
+ * The status after a result. With several regions more than half of them decide; one that has fallen silent (its probe
+ * is down) has no voice.
  */
 export function statusAfter(watched: Watched, streaks: readonly Streak[], nowMs: number): Status {
   const oldest = nowMs - MISSED_MAX * watched.interval_seconds * 1000 - SLACK_MS;

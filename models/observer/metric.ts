@@ -11,14 +11,19 @@ const BUCKETS = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `sum(p.buc
   ', ',
 );
 
-// Whole minutes up to the last one that is settled. `present`: minutes in which the resource took requests, or could have.
+// Whole minutes up to the last one that is settled. `present`: minutes in which the resource took requests, or could
+// have.
 const VALUES = named(`select w.n, v.samples, v.total, v.points, v.buckets, i.present
-  from (select n, resource_id, metric, date_trunc('minute', now() - interval '${SETTLED_SECONDS} s') as until, make_interval(mins => minutes) as span
+  from (select n, resource_id, metric, date_trunc('minute', now() - interval '${SETTLED_SECONDS} s') as until,
+    make_interval(mins => minutes) as span
     from unnest($1::text[], $2::text[], $3::int[]) with ordinality as w (resource_id, metric, minutes, n)) as w
-  cross join lateral (select sum(p.samples)::float8 as samples, sum(p.total) as total, count(*)::int as points, array[${BUCKETS}] as buckets
-    from metric_points p where p.resource_id = w.resource_id and p.metric = w.metric and p.at >= w.until - w.span and p.at < w.until) as v
+  cross join lateral (select sum(p.samples)::float8 as samples, sum(p.total) as total, count(*)::int as points,
+    array[${BUCKETS}] as buckets
+    from metric_points p where p.resource_id = w.resource_id and p.metric = w.metric and p.at >= w.until - w.span
+      and p.at < w.until) as v
   cross join lateral (select count(*) filter (where p.total > 0)::int as present
-    from metric_points p where p.resource_id = w.resource_id and p.metric = 'instances' and p.at >= w.until - w.span and p.at < w.until) as i
+    from metric_points p where p.resource_id = w.resource_id and p.metric = 'instances' and p.at >= w.until - w.span
+      and p.at < w.until) as i
   order by w.n`);
 
 interface Row {

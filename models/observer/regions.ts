@@ -17,7 +17,9 @@ export function regionsOf(uptime: Pick<StoredUptime, 'regions'> | null, config: 
   return uptime?.regions.length ? uptime.regions : [localRegion(config)];
 }
 
-/** @throws reference_not_found for a region without a probe, engine_unavailable for a ping that can't be sent from here */
+/**
+ * @throws reference_not_found for a region without a probe, engine_unavailable for a ping that can't be sent from here
+ */
 export async function requireRegions(ctx: Context, uptime: StoredUptime): Promise<void> {
   const here = localRegion(ctx.config);
   const elsewhere = uptime.regions.filter((region) => region !== here);

@@ -1,5 +1,6 @@
-// What follows from what checks have found: results, streaks, roll-ups, states, incidents and messages, in one transaction
-// for a whole batch. A finding is void where somebody else has taken the check over meanwhile, or the observer has changed.
+// What follows from what checks have found: results, streaks, roll-ups, states, incidents and messages, in one
+// transaction for a whole batch. A finding is void where somebody else has taken the check over meanwhile, or the
+// observer has changed.
 import type { CheckOutcome } from '../../core/checks';
 import type { Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
@@ -32,12 +33,13 @@ interface CheckRow extends Streak {
   fence: number;
 }
 
-const OBSERVERS =
-  named(`select id, project_id, name, type, status, uptime, metric, interval_seconds, failure_threshold, recovery_threshold,
+const OBSERVERS = named(`select id, project_id, name, type, status, uptime, metric, interval_seconds, failure_threshold,
+    recovery_threshold,
   notifier_ids, reminder_minutes, open_incident_id, last_result, data_at
   from observers where id = any($1) and enabled order by id for no key update`);
 const CHECKS = named(
-  'select observer_id, region, fence, failures, passes, result_at from observer_checks where observer_id = any($1) order by observer_id, region for update',
+  `select observer_id, region, fence, failures, passes, result_at from observer_checks where observer_id = any($1)
+    order by observer_id, region for update`,
 );
 
 interface Batch {
@@ -111,22 +113,30 @@ function resultOf(observer: Row, { region, checked_at }: Finding, outcome: Check
 }
 
 const WRITE_CHECKS =
-  named(`update observer_checks c set failures = f.failures, passes = f.passes, result_at = f.result_at, check_at = coalesce(f.check_at, c.check_at)
-  from jsonb_to_recordset($1::jsonb) as f (observer_id text, region text, failures int, passes int, result_at timestamptz, check_at timestamptz)
+  named(`update observer_checks c set failures = f.failures, passes = f.passes, result_at = f.result_at,
+    check_at = coalesce(f.check_at, c.check_at)
+  from jsonb_to_recordset($1::jsonb) as f (observer_id text, region text, failures int, passes int,
+    result_at timestamptz, check_at timestamptz)
   where c.observer_id = f.observer_id and c.region = f.region`);
-const WRITE_OBSERVERS =
-  named(`update observers o set status = f.status, last_result = f.last_result, open_incident_id = f.open_incident_id, data_at = f.data_at,
+const WRITE_OBSERVERS = named(`update observers o set status = f.status, last_result = f.last_result,
+    open_incident_id = f.open_incident_id, data_at = f.data_at,
   observed_generation = observed_generation + 1
-  from jsonb_to_recordset($1::jsonb) as f (id text, status text, last_result jsonb, open_incident_id text, data_at timestamptz) where o.id = f.id`);
+  from jsonb_to_recordset($1::jsonb) as f (id text, status text, last_result jsonb, open_incident_id text,
+    data_at timestamptz) where o.id = f.id`);
 const WRITE_RESULTS =
-  named(`insert into check_results (id, project_id, observer_id, checked_at, status, region, response_time_ms, status_code, value, error, incident_id, timings, certificate_expires_at)
-  select id, project_id, observer_id, checked_at, status, region, response_time_ms, status_code, value, error, incident_id, timings, certificate_expires_at
-  from jsonb_to_recordset($1::jsonb) as r (id text, project_id text, observer_id text, checked_at timestamptz, status text, region text, response_time_ms real,
+  named(`insert into check_results (id, project_id, observer_id, checked_at, status, region, response_time_ms,
+    status_code, value, error, incident_id, timings, certificate_expires_at)
+  select id, project_id, observer_id, checked_at, status, region, response_time_ms, status_code, value, error,
+    incident_id, timings, certificate_expires_at
+  from jsonb_to_recordset($1::jsonb) as r (id text, project_id text, observer_id text, checked_at timestamptz,
+    status text, region text, response_time_ms real,
     status_code int, value float8, error text, incident_id text, timings jsonb, certificate_expires_at timestamptz)`);
 const WRITE_DAYS = named(`insert into observer_days as d (observer_id, day, checks, passes)
   select observer_id, (checked_at at time zone 'utc')::date, count(*), count(*) filter (where status = 'pass')
-  from jsonb_to_recordset($1::jsonb) as r (observer_id text, checked_at timestamptz, status text) group by 1, 2 order by 1, 2
-  on conflict (observer_id, day) do update set checks = d.checks + excluded.checks, passes = d.passes + excluded.passes`);
+  from jsonb_to_recordset($1::jsonb) as r (observer_id text, checked_at timestamptz, status text) group by 1, 2
+    order by 1, 2
+  on conflict (observer_id, day) do update set checks = d.checks + excluded.checks,
+    passes = d.passes + excluded.passes`);
 
 async function write(sql: Sql, { observers, results, written, changed }: Batch): Promise<void> {
   if (written.length) await sql.query(WRITE_CHECKS, [JSON.stringify(lastOfEach(written))]);

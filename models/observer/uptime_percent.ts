@@ -7,7 +7,9 @@ const DAYS = 30;
 const PERCENT = named(`select observer_id, sum(passes)::float8 * 100 / sum(checks) as percent from observer_days
   where observer_id = any($1) and day > (now() at time zone 'utc')::date - ${DAYS} group by observer_id`);
 
-/** Share of checks that passed in the last 30 days, to a thousandth, rounded down: 100 means all. Null before the first. */
+/**
+ * Share of checks that passed in the last 30 days, to a thousandth, rounded down: 100 means all. Null before the first.
+ */
 export function uptimePercent(ctx: Context, observer: { id: string; type: string }): Promise<number | null> | null {
   if (observer.type !== 'uptime') return null;
   const known = ctx.loaders.get(uptimePercent) as DataLoader<string, number | null> | undefined;

@@ -36,10 +36,12 @@ export function findBinaries(search: Search): Binaries {
   if (first) return first;
   if (search.chosen)
     throw new StartupError(
-      `PG_BIN: no PostgreSQL runs from ${search.chosen} as ${search.engine.name}; it must be the folder of postgres and initdb`,
+      `PG_BIN: no PostgreSQL runs from ${search.chosen} as ${search.engine.name}; it must be the folder of ` +
+        'postgres and initdb',
     );
   throw new StartupError(
-    `no PostgreSQL runs on this machine (${process.platform}-${process.arch}): set DATABASE_URL, or PG_BIN to the folder of postgres and initdb`,
+    `no PostgreSQL runs on this machine (${process.platform}-${process.arch}): set DATABASE_URL, or PG_BIN to ` +
+      'the folder of postgres and initdb',
   );
 }
 
@@ -71,8 +73,8 @@ export function packagedNative(): string | undefined {
 }
 
 /**
- * Makes the links between shared libraries that the package's install script would make: `npm ci --ignore-scripts` leaves
- * them out, and npm packages cannot carry links. Answers false where the folder cannot be written.
+ * Makes the links between shared libraries that the package's install script would make: `npm ci --ignore-scripts`
+ * leaves them out, and npm packages cannot carry links. Answers false where the folder cannot be written.
  */
 export function linkLibraries(native: string): boolean {
   const links = JSON.parse(fs.readFileSync(path.join(native, 'pg-symlinks.json'), 'utf8')) as {

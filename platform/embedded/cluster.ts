@@ -53,11 +53,15 @@ function prepareDirectory(dataDir: string, engine: EngineUser): string {
   const home = fs.realpathSync(wanted);
   if (reaches(engine, home)) return home;
   throw new StartupError(
-    `PostgreSQL runs as the user ${engine.name}, who cannot reach ${home}: let others enter each folder above (chmod o+x), or choose another PLATFORM_DATA_DIR`,
+    `PostgreSQL runs as the user ${engine.name}, who cannot reach ${home}: let others enter each folder above ` +
+      '(chmod o+x), or choose another PLATFORM_DATA_DIR',
   );
 }
 
-/** Removes what killed processes left half made; not at once, since an initdb outlives its killed parent for some seconds. */
+/**
+ * Removes what killed processes left half made; not at once, since an initdb outlives its killed parent for some
+ * seconds.
+ */
 function sweep(home: string): void {
   for (const name of fs.readdirSync(home)) {
     if (!/^(?:init|copy)-/.test(name)) continue;
@@ -76,7 +80,8 @@ function majorsIn(home: string): number[] {
 function refuseOtherMajor(home: string, existing: number[], major: number): void {
   if (!existing.length || existing.includes(major)) return;
   throw new StartupError(
-    `${home} holds the data of PostgreSQL ${existing.join(', ')}, but this is PostgreSQL ${major}: set PG_BIN to the programs of the old version, or dump with them and move the old folder away`,
+    `${home} holds the data of PostgreSQL ${existing.join(', ')}, but this is PostgreSQL ${major}: set PG_BIN to ` +
+      'the programs of the old version, or dump with them and move the old folder away',
   );
 }
 
@@ -84,7 +89,8 @@ function refuseOtherOwner({ data, engine }: Cluster): void {
   const owner = fs.statSync(data).uid;
   if (owner === engine.uid) return;
   throw new StartupError(
-    `${data} belongs to uid ${owner}, but PostgreSQL runs as ${engine.name}: change its owner (chown -R), or PLATFORM_POSTGRES_USER`,
+    `${data} belongs to uid ${owner}, but PostgreSQL runs as ${engine.name}: change its owner (chown -R), or ` +
+      'PLATFORM_POSTGRES_USER',
   );
 }
 

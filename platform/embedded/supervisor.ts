@@ -1,7 +1,8 @@
 // One server for all processes that need it, stopped when the last of them is gone, even by kill -9.
 //
-// Each process holds the writing end of a named pipe. A small shell, the supervisor, runs the server and reads from the pipe: the
-// kernel closes the ends of dead processes, so the end of the file means that nobody needs the server any more.
+// Each process holds the writing end of a named pipe. A small shell, the supervisor, runs the server and reads from the
+// pipe: the kernel closes the ends of dead processes, so the end of the file means that nobody needs the server any
+// more.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -21,7 +22,8 @@ wait $P; S=$?
 kill $W 2>/dev/null
 exit $S`;
 
-// Statements and details of errors may hold values of customers, so they stay out of the log; starts, stops and crashes are in it.
+// Statements and details of errors may hold values of customers, so they stay out of the log; starts, stops and crashes
+// are in it.
 const SETTINGS = [
   'log_min_messages=log',
   'log_min_error_statement=panic',
@@ -77,14 +79,16 @@ export function startServer(cluster: Cluster, { port, sockets }: ServerAddress, 
 const SOCKET_PATH_BYTES_MAX = 103;
 
 /**
- * Where the server can have its Unix socket: the folder of its data, which is its alone. Empty where the path would be too long,
- * where PostgreSQL would take it for a list, and on file systems without sockets (some that hosts share with containers).
+ * Where the server can have its Unix socket: the folder of its data, which is its alone. Empty where the path would be
+ * too long, where PostgreSQL would take it for a list, and on file systems without sockets (some that hosts share with
+ * containers).
  */
 export async function findSocketDirectory({ data }: Cluster, port: number): Promise<string> {
   if (Buffer.byteLength(path.join(data, `.s.PGSQL.${port}`)) > SOCKET_PATH_BYTES_MAX || /[,"]/.test(data)) return '';
   const probe = createServer();
   try {
-    // Not the name itself: a server that was killed has left it there, and another process may be starting one right now.
+    // Not the name itself: a server that was killed has left it there, and another process may be starting one right
+    // now.
     await once(probe.listen(path.join(data, `.s.${randomBytes(4).toString('hex')}`)), 'listening');
     return data;
   } catch {
@@ -94,7 +98,10 @@ export async function findSocketDirectory({ data }: Cluster, port: number): Prom
   }
 }
 
-/** Takes away what servers that were killed have left. The one that runs holds the lock of the folder, so no other can be alive. */
+/**
+ * Takes away what servers that were killed have left. The one that runs holds the lock of the folder, so no other can
+ * be alive.
+ */
 export function removeStaleSockets(data: string, port: number): void {
   for (const name of fs.readdirSync(data)) {
     const [, other] = /^\.s\.PGSQL\.(\d+)(?:\.lock)?$/.exec(name) ?? [];
@@ -134,7 +141,10 @@ export interface Postmaster extends ServerAddress {
   state: string;
 }
 
-/** The running server of this data directory according to postmaster.pid, whoever started it. A file left by a dead server does not count. */
+/**
+ * The running server of this data directory according to postmaster.pid, whoever started it. A file left by a dead
+ * server does not count.
+ */
 export function readPostmaster(data: string): Postmaster | undefined {
   const lines = readLines(path.join(data, 'postmaster.pid'));
   const pid = Number(lines[0]);

@@ -120,7 +120,8 @@ const PREFER: Parameter = {
   name: 'Prefer',
   in: 'header',
   description: [
-    'With `wait=N` (RFC 7240), the response waits until the resource has settled: at most N seconds, and never more than',
+    'With `wait=N` (RFC 7240), the response waits until the resource has settled: at most N seconds, and never ' +
+      'more than',
     `${limits.preferWaitSecondsMax}.`,
   ].join(' '),
   required: false,

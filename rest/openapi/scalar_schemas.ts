@@ -1,5 +1,6 @@
 // What the format names of @spec and the scalars of the schema are in JSON Schema, each with an example.
-// The patterns describe; core/formats.ts decides. Where input is folded or trimmed first, the pattern takes it unfolded.
+// The patterns describe; core/formats.ts decides. Where input is folded or trimmed first, the pattern takes it
+// unfolded.
 import type { FormatName } from '../../core/formats';
 import { specOf, type Spec } from '../../contract/spec';
 import type { DocumentBuilder } from './builder';

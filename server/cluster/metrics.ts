@@ -3,7 +3,10 @@ import { AggregatorRegistry, type Registry } from 'prom-client';
 import type { MetricList } from './messages';
 
 export interface MetricSum {
-  /** Keeps what a process that has ended had counted when it was last asked: Prometheus takes a counter that falls for one begun anew. */
+  /**
+   * Keeps what a process that has ended had counted when it was last asked: Prometheus takes a counter that falls for
+   * one begun anew.
+   */
   keep(last: MetricList): void;
   /** Of the processes that run, and what was kept. */
   of(running: MetricList[]): Registry;

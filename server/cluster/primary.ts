@@ -1,8 +1,8 @@
 // WEB_CONCURRENCY above 1: this process does what must be done once, and as many others serve the API on one port.
 //
-// node:cluster shares the port: this process accepts connections and hands them on in turn. That is the fair way among those
-// of Node 20. Where processes accept from one socket themselves, the first to wake takes a whole burst; SO_REUSEPORT needs a
-// newer version, and loses what waits in the queue of a process that dies.
+// node:cluster shares the port: this process accepts connections and hands them on in turn. That is the fair way among
+// those of Node 20. Where processes accept from one socket themselves, the first to wake takes a whole burst;
+// SO_REUSEPORT needs a newer version, and loses what waits in the queue of a process that dies.
 import { withPort } from '../../core/config';
 import { addWebProcesses, addCheckFigures, addWorkerLag, listenAdmin, openMetrics } from '../admin';
 import { checkFigures } from '../../models/observer/claim';

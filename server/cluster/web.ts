@@ -1,5 +1,6 @@
-// One of several processes that serve the API, started by the first one (cluster.ts) with settings in which everything is
-// decided: where the database is, how many connections, the ports of the ingress. It ends when the first one is gone.
+// One of several processes that serve the API, started by the first one (cluster.ts) with settings in which everything
+// is decided: where the database is, how many connections, the ports of the ingress. It ends when the first one is
+// gone.
 import '../heap';
 import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,7 +37,10 @@ async function run(): Promise<void> {
   sendMessage({ kind: 'serving', port: service.config.port });
 }
 
-/** A process that ended may have to be replaced while the database is away: the others answer 503 meanwhile, and so would it. */
+/**
+ * A process that ended may have to be replaced while the database is away: the others answer 503 meanwhile, and so
+ * would it.
+ */
 async function waitForDatabase(config: Config & { databaseUrl: string }, log: Logger): Promise<Platform> {
   for (;;) {
     try {
@@ -49,7 +53,9 @@ async function waitForDatabase(config: Config & { databaseUrl: string }, log: Lo
   }
 }
 
-/** Answers the first process. Attempts are broadcast to the others, so that an address has one budget in all of them. */
+/**
+ * Answers the first process. Attempts are broadcast to the others, so that an address has one budget in all of them.
+ */
 function handleMessages(platform: Platform, metrics: Metrics): Attempts {
   const { attempts } = platform;
   process.on('message', (message: ToWeb) => {

@@ -1,4 +1,5 @@
-// A fixture of the suite for a database engine: files, units and processes of its servers, rows or keys that must survive.
+// A fixture of the suite for a database engine: files, units and processes of its servers, rows or keys that must
+// survive.
 import { chmodSync, mkdtempSync } from 'node:fs';
 import { lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -17,7 +18,10 @@ export interface EngineClient {
   check(server: Desired<ServerSpec>): Promise<void>;
 }
 
-/** `program`: of the server, as it stands in the list of processes. `firstPort`: below the ports that clients get by themselves. */
+/**
+ * `program`: of the server, as it stands in the list of processes. `firstPort`: below the ports that clients get by
+ * themselves.
+ */
 export interface EngineUnderTest {
   engine: EngineId;
   program: RegExp;

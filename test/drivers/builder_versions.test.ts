@@ -40,7 +40,8 @@ describe('Node.js', () => {
       'The source asks for Node.js 99 (engines.node of package.json), but the npm registry has no such version.',
     );
     expect(await buildError(plan({ packageManager: 'pnpm@11.28.6' }))).toBe(
-      'The source asks for pnpm 11.28.6 (packageManager), but the npm registry has no such version that runs with Node.js 20.20.2.',
+      'The source asks for pnpm 11.28.6 (packageManager), but the npm registry has no such version that runs ' +
+        'with Node.js 20.20.2.',
     );
   });
 });

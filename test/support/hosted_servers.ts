@@ -1,4 +1,5 @@
-// Database servers as tests call them: by a spec that carries the id of its server. `ensure` observes first, as the loop does.
+// Database servers as tests call them: by a spec that carries the id of its server. `ensure` observes first, as the
+// loop does.
 import type { DatabaseServer, EngineDriver, ObservedServer, ServerSpec } from '../../drivers/database';
 import { openMariadb, type MariadbOptions } from '../../drivers/database/mariadb/driver';
 import { openPostgresql, type PostgresqlOptions } from '../../drivers/database/postgresql/driver';

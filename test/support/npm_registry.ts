@@ -1,5 +1,5 @@
-// A registry that speaks npm's protocol, with packages that a test describes. What it offers as Node.js is the one that runs
-// the test, under another version.
+// A registry that speaks npm's protocol, with packages that a test describes. What it offers as Node.js is the one that
+// runs the test, under another version.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -74,7 +74,9 @@ export function nodePackage(version: string): Published {
 
 /** A package manager that prints its name, version and arguments. */
 export function managerPackage(name: string, program: string, version: string, node?: string): Published {
-  const script = `#!/usr/bin/env node\nconsole.log(process.argv[2] === '--version' ? '${version}' : '${program} ${version} ' + process.argv.slice(2).join(' '));\n`;
+  const script =
+    `#!/usr/bin/env node\nconsole.log(process.argv[2] === '--version' ? '${version}' : '${program} ${version} ' + ` +
+    "process.argv.slice(2).join(' '));\n";
   return {
     name,
     version,

@@ -144,7 +144,8 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
   async incident(world) {
     const id = mintId('inc');
     await world.service.sql(
-      `insert into incidents (id, project_id, observer_id, status, cause, started_at, resolved_at) values ($1, $2, $3, 'resolved', 'The connection was refused.', now(), now())`,
+      `insert into incidents (id, project_id, observer_id, status, cause, started_at, resolved_at)
+        values ($1, $2, $3, 'resolved', 'The connection was refused.', now(), now())`,
       [id, world.project, await world.id('observer')],
     );
     return id;

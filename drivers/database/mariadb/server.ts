@@ -94,7 +94,9 @@ export async function start(
   for (const [name, content] of Object.entries(files))
     await writeFileFor(path.join(serverDirectory.conf, name), content, owner);
   await writeCertificate(serverDirectory, spec);
-  const command = `exec ${shellQuoted(found.path)} ${shellQuoted(`--defaults-file=${path.join(serverDirectory.conf, fileNames.config)}`)}`;
+  const command =
+    `exec ${shellQuoted(found.path)} ` +
+    `${shellQuoted(`--defaults-file=${path.join(serverDirectory.conf, fileNames.config)}`)}`;
   const program: Program = { command, threads: serverThreads, readable: readableOf(found) };
   await startServer(engine, serverDirectory, spec, program, ctx);
   await writeNote(serverDirectory, 'started', startedWith(engine, serverDirectory, spec));

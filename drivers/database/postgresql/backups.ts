@@ -173,7 +173,9 @@ async function startOfBackup(
   if (range === undefined) throw new DriverError('transient', 'The backup does not say where it begins.');
   return inSession(cluster, {}, async (session) => {
     const { rows } = await session.query<{ wal_file: string; id: string; now: string }>(
-      `select pg_walfile_name($1) as wal_file, (select system_identifier::text from pg_control_system()) as id, to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now`,
+      `select pg_walfile_name($1) as wal_file, (select system_identifier::text
+        from pg_control_system()) as id, to_char(clock_timestamp() at time zone 'utc',
+        'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now`,
       [range['Start-LSN']],
     );
     const [row] = rows;

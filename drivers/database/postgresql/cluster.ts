@@ -50,7 +50,8 @@ export function socketDirectory(serverDirectory: ServerDirectory): string {
   if (Buffer.byteLength(path.join(directory, '.s.PGSQL.65535')) <= socketPathMax) return directory;
   throw new DriverError(
     'unsupported',
-    'The path of the data directory is too long for the sockets of database servers. Choose a shorter `PLATFORM_DATA_DIR`.',
+    'The path of the data directory is too long for the sockets of database servers. Choose a shorter ' +
+      '`PLATFORM_DATA_DIR`.',
   );
 }
 

@@ -189,7 +189,10 @@ function replication({ spec }: Cluster): Record<string, string | number> {
 // Whole or not there at all. What is there already was written by an attempt whose success nobody heard of.
 function archiveCommand(archive: string): string {
   const to = `"${archive}/%f"`;
-  return `test -f ${to}.gz || { mkdir -p "${archive}" && gzip -1 -c "%p" > ${to}.new && sync ${to}.new && mv ${to}.new ${to}.gz; }`;
+  return (
+    `test -f ${to}.gz || { mkdir -p "${archive}" && gzip -1 -c "%p" > ${to}.new && sync ${to}.new && mv ${to}.new ` +
+    `${to}.gz; }`
+  );
 }
 
 function addresses(sources: string[]): string {

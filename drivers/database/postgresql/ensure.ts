@@ -177,7 +177,8 @@ async function releaseSlots({ spec, ...cluster }: Cluster): Promise<void> {
   if (replicas === undefined || spec.replica_of !== null) return;
   await inSession({ spec, ...cluster }, {}, (session) =>
     session.query(
-      "select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_type = 'physical' and not active and not temporary and slot_name <> all($1)",
+      `select pg_drop_replication_slot(slot_name) from pg_replication_slots
+        where slot_type = 'physical' and not active and not temporary and slot_name <> all($1)`,
       [replicas],
     ),
   );

@@ -97,7 +97,8 @@ async function positionOf(session: Session): Promise<{ follows: boolean; lag: nu
   const { rows } = await session.query<{ follows: boolean; lag: number | null }>(
     `select pg_is_in_recovery() as follows, case
        when not pg_is_in_recovery() then null
-       when exists (select from pg_stat_wal_receiver where status = 'streaming') and pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
+       when exists (select from pg_stat_wal_receiver where status = 'streaming')
+         and pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
        else greatest(0, extract(epoch from now() - pg_last_xact_replay_timestamp()))::float8 end as lag`,
   );
   return rows[0] ?? { follows: false, lag: null };
@@ -119,8 +120,10 @@ async function countersOf(
     read_operations: number;
     write_operations: number;
   }>(
-    `select (select count(*) from pg_stat_activity a join pg_roles r on r.rolname = a.usename where a.backend_type = 'client backend' and not r.rolsuper)::int as connections,
-            sum(xact_commit + xact_rollback)::float8 as transactions, sum(blks_read)::float8 as read_operations, (${written})::float8 as write_operations
+    `select (select count(*) from pg_stat_activity a join pg_roles r on r.rolname = a.usename
+      where a.backend_type = 'client backend' and not r.rolsuper)::int as connections,
+            sum(xact_commit + xact_rollback)::float8 as transactions, sum(blks_read)::float8 as read_operations,
+              (${written})::float8 as write_operations
      from pg_stat_database where datname not in ('postgres', 'template0', 'template1')`,
   );
   return rows[0] ?? { connections: null, transactions: null, read_operations: null, write_operations: null };

@@ -23,7 +23,8 @@ async function loginsOf(serverDirectory: ServerDirectory, port: number): Promise
     const { rows } = await inSession({ serverDirectory, spec: { port } }, { statementMs: answerWithinMs }, (session) =>
       session.query<ServerLogin>(
         `select rolname as username, rolpassword as verifier from pg_authid
-       where rolcanlogin and not rolsuper and not rolreplication and rolpassword like 'SCRAM-SHA-256$%' order by rolname`,
+       where rolcanlogin and not rolsuper and not rolreplication and rolpassword like 'SCRAM-SHA-256$%'
+         order by rolname`,
       ),
     );
     return rows;

@@ -42,7 +42,8 @@ export function requireTools(programs: Programs, tools: string[]): void {
   if (missing.length === 0) return;
   throw new DriverError(
     'unsupported',
-    `PostgreSQL ${programs.series} of this host lacks ${missing.join(' and ')}. Install the packages postgresql-${programs.series} and postgresql-client-${programs.series}.`,
+    `PostgreSQL ${programs.series} of this host lacks ${missing.join(' and ')}. Install the packages ` +
+      `postgresql-${programs.series} and postgresql-client-${programs.series}.`,
   );
 }
 

@@ -60,7 +60,8 @@ export async function ensureRights(session: Session, spec: DatabaseServer): Prom
   for (const maker of makers) if (!done.has(maker)) await openLaterTables(session, maker);
   const wanted = new Set(spec.users.map(({ username }) => username));
   const { rows: logins } = await session.query<{ rolname: string }>(
-    `select rolname from pg_roles where rolcanlogin and not rolsuper and rolname not like 'platform\\_%' and rolname not like 'pg\\_%'`,
+    `select rolname from pg_roles where rolcanlogin and not rolsuper and rolname not like 'platform\\_%'
+      and rolname not like 'pg\\_%'`,
   );
   for (const { rolname } of logins) if (!wanted.has(rolname)) await dropUser(session, rolname);
 }
@@ -93,7 +94,8 @@ async function ensurePassword(
   const verifier = await verifierOf(password);
   await session.query('begin');
   await session.query(
-    `${known === undefined ? 'create' : 'alter'} role ${name(role)} with ${options} nosuperuser nocreatedb nocreaterole nobypassrls password ${text(verifier)}`,
+    `${known === undefined ? 'create' : 'alter'} role ${name(role)} with ${options} nosuperuser nocreatedb ` +
+      `nocreaterole nobypassrls password ${text(verifier)}`,
   );
   const { rows } = await session.query<{ now: string }>(
     "select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS.USZ') as now",
@@ -107,7 +109,8 @@ async function ensurePassword(
 async function endOldSessions(session: Session, sources: string[]): Promise<void> {
   await session.query(
     `select pg_terminate_backend(pid) from pg_stat_activity a join pg_roles r on r.rolname = a.usename
-     where not r.rolsuper and (a.backend_start < substring(shobj_description(r.oid, 'pg_authid') from 'password since (.*)')::timestamptz
+     where not r.rolsuper and (a.backend_start < substring(shobj_description(r.oid, 'pg_authid')
+       from 'password since (.*)')::timestamptz
        or not coalesce(a.client_addr <<= any($1::inet[]), true))`,
     [['127.0.0.1', '::1', ...sources]],
   );
@@ -118,7 +121,8 @@ async function ensureDatabase(session: Session, database: string): Promise<void>
   const { rowCount } = await session.query('select from pg_database where datname = $1', [database]);
   if (rowCount === 0) await session.query(`create database ${name(database)} template template0`);
   const { rows } = await session.query<{ open: boolean }>(
-    `select has_database_privilege($2, datname, 'create') and has_database_privilege($3, datname, 'connect') and not exists (select from aclexplode(coalesce(datacl, acldefault('d', datdba))) where grantee = 0) as open
+    `select has_database_privilege($2, datname, 'create') and has_database_privilege($3, datname, 'connect')
+      and not exists (select from aclexplode(coalesce(datacl, acldefault('d', datdba))) where grantee = 0) as open
      from pg_database where datname = $1`,
     [database, roles.owner, roles.readers],
   );
@@ -138,7 +142,8 @@ async function ensureAccess(
   database: string | null,
 ): Promise<void> {
   const { rows } = await session.query<{ group: string }>(
-    'select g.rolname as group from pg_auth_members m join pg_roles g on g.oid = m.roleid join pg_roles u on u.oid = m.member where u.rolname = $1 and g.rolname = any($2)',
+    `select g.rolname as group from pg_auth_members m join pg_roles g on g.oid = m.roleid
+      join pg_roles u on u.oid = m.member where u.rolname = $1 and g.rolname = any($2)`,
     [username, Object.values(groupOf)],
   );
   const group = groupOf[access];
@@ -149,7 +154,8 @@ async function ensureAccess(
   await session.query(`grant ${name(group)} to ${name(username)}`);
   if (database !== null)
     await session.query(
-      `alter role ${name(username)} in database ${name(database)} ${access === 'admin' ? `set role = ${text(group)}` : 'reset role'}`,
+      `alter role ${name(username)} in database ${name(database)} ` +
+        `${access === 'admin' ? `set role = ${text(group)}` : 'reset role'}`,
     );
   await session.query('commit');
 }

@@ -126,7 +126,8 @@ async function startPrivate(cluster: Cluster, which: 'server' | 'staging', ctx: 
 async function copySettings(old: Cluster, staging: Cluster, database: string): Promise<void> {
   const { rows } = await inSession(old, {}, (session) =>
     session.query<{ role: string; here: boolean; settings: string[] }>(
-      `select r.rolname as role, s.setdatabase <> 0 as here, s.setconfig as settings from pg_db_role_setting s join pg_roles r on r.oid = s.setrole
+      `select r.rolname as role, s.setdatabase <> 0 as here, s.setconfig as settings from pg_db_role_setting s
+        join pg_roles r on r.oid = s.setrole
      where not r.rolsuper and r.rolname not like 'platform\\_%'`,
     ),
   );
