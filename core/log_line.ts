@@ -44,8 +44,8 @@ const WORDS: Record<string, LogLevel> = {
 };
 
 /** `ERROR: x`, `[warn] x`, `2026-01-31 09:30:00 ERROR x`, `level=error`: the word comes early or not at all. */
-const PREFIX =
-  /^(?:[\d:.,TZ+\- /[\]]{8,40}\s*)?[[(<]?(trace|debug|verbose|info|notice|warn|warning|error|fatal|critical|panic)[\])>]?(?=[:\s|\]-]|$)/i;
+const LEVEL_WORDS = 'trace|debug|verbose|info|notice|warn|warning|error|fatal|critical|panic';
+const PREFIX = new RegExp(`^(?:[\\d:.,TZ+\\- /[\\]]{8,40}\\s*)?[[(<]?(${LEVEL_WORDS})[\\])>]?(?=[:\\s|\\]-]|$)`, 'i');
 const PAIR = /\blevel=["']?([a-z]+)/i;
 const MEMBER = /"(?:level|severity|levelname|log\.level)"\s*:\s*(?:"([A-Za-z]+)"|(\d+))/;
 /** How far into a line a level is looked for. */

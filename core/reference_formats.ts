@@ -40,8 +40,8 @@ export function ociReference(text: string): string | null {
   return match && (match[1] ?? '').length <= OCI_NAME_MAX ? text : null;
 }
 
-const OCI_HOST =
-  '(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*|\\[[0-9a-fA-F:]+\\])(?::\\d{1,5})?';
+const OCI_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
+const OCI_HOST = `(?:${OCI_LABEL}(?:\\.${OCI_LABEL})*|\\[[0-9a-fA-F:]+\\])(?::\\d{1,5})?`;
 const OCI_COMPONENT = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*';
 const OCI_DIGEST = 'sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}';
 const OCI_REFERENCE = new RegExp(

@@ -51,12 +51,13 @@ function constraintProblem(constraint: string): Problem | null {
   return problem(code as ErrorCode, undefined, field ? { field } : {});
 }
 
+/** Of pg and its pool, which have no codes for these. */
+const TIMEOUT_TEXTS = new RegExp(
+  'Connection terminated|timeout exceeded|timeout expired|Query read timeout|' +
+    'Client has encountered a connection error|connection ended|not queryable',
+  'i',
+);
+
 function isTimeout(error: Error): boolean {
-  return (
-    error.name === 'KnexTimeoutError' ||
-    error.name === 'AggregateError' ||
-    /Connection terminated|timeout exceeded|timeout expired|Query read timeout|Client has encountered a connection error|connection ended|not queryable/i.test(
-      error.message,
-    )
-  );
+  return error.name === 'KnexTimeoutError' || error.name === 'AggregateError' || TIMEOUT_TEXTS.test(error.message);
 }

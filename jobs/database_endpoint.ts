@@ -106,7 +106,8 @@ async function useServerPort(row: EndpointRow, ctx: JobContext): Promise<Outcome
 /** The end of a program that should run is told once, and each one makes the next wait longer. */
 async function backoffAfterExit(row: EndpointRow, seen: ObservedListener, ctx: JobContext): Promise<Outcome | null> {
   if (seen.state !== 'failed') return null;
-  const reason = `${(seen.reason ?? 'The server has stopped unexpectedly.').replace('The server', 'The listener of the endpoint')} The listener is being restarted.`;
+  const stopped = seen.reason ?? 'The server has stopped unexpectedly.';
+  const reason = `${stopped.replace('The server', 'The listener of the endpoint')} The listener is being restarted.`;
   const ends = recordExit(row.observed);
   if (!row.observed?.down) {
     await appendDatabaseLines(ctx.sql, [

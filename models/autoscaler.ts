@@ -30,13 +30,16 @@ export interface AutoscalerRun {
 }
 
 // Where nothing was measured lately the sampler is away: no number at all, rather than an old one or zero.
-const RECENT = `m.resource_id = p.application_id and m.part_id = p.id and m.at >= date_trunc('minute', now()) - interval '1 minute'`;
+const RECENT = `m.resource_id = p.application_id and m.part_id = p.id
+  and m.at >= date_trunc('minute', now()) - interval '1 minute'`;
 const meanOf = (metric: string): string =>
-  `(select m.total / nullif(m.samples, 0) from metric_points m where ${RECENT} and m.metric = '${metric}' order ` +
-  'by m.at desc limit 1)';
+  `(select m.total / nullif(m.samples, 0) from metric_points m where ${RECENT} and m.metric = '${metric}'
+    order by m.at desc limit 1)`;
 // A minute that is not over has not all of its requests; one that was measured and has none had none.
-const REQUESTS = `(select case when bool_or(m.metric = 'instances') then coalesce(sum(m.total) filter (where m.metric = 'requests'), 0) / 60 end
-  from metric_points m where ${RECENT} and m.at < date_trunc('minute', now()) and m.metric in ('instances', 'requests'))`;
+const REQUESTS = `(select case when bool_or(m.metric = 'instances')
+    then coalesce(sum(m.total) filter (where m.metric = 'requests'), 0) / 60 end
+  from metric_points m where ${RECENT} and m.at < date_trunc('minute', now())
+    and m.metric in ('instances', 'requests'))`;
 
 // Only where instances run as they should: while a deployment, a start or a scale is on its way, measures say little.
 // What an instance may take stands in its release.

@@ -104,7 +104,9 @@ const GIVE_UP = named(
 
 async function late(ctx: Context, seq: number): Promise<NotifierTest> {
   const seconds = ctx.config.operationWaitSeconds;
-  const error = `The message was not sent within ${seconds} seconds: no worker of the platform took it, or the receiver is slow.`;
+  const error =
+    `The message was not sent within ${seconds} seconds: ` +
+    'no worker of the platform took it, or the receiver is slow.';
   await withdrawTest(ctx.sql, seq, error);
   return { status: 'failed', status_code: null, error, duration_ms: seconds * 1000 };
 }

@@ -37,7 +37,8 @@ export async function keepDeployments(sql: Sql, { application_id, preview_id }: 
   );
 }
 
-const USED = `exists (select 1 from deployments d where d.artifact_id = artifact.id and (d.artifact_kept or d.status in ('queued', 'building', 'deploying', 'active')))
+const USED = `exists (select 1 from deployments d where d.artifact_id = artifact.id
+    and (d.artifact_kept or d.status in ('queued', 'building', 'deploying', 'active')))
   or exists (select 1 from instances i join deployments d on d.id = i.deployment_id where d.artifact_id = artifact.id)`;
 const UNUSED = named(`select id from unnest($1::text[]) as artifact (id) where not (${USED})`);
 

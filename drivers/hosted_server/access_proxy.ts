@@ -162,9 +162,14 @@ function read() {
   for (const client of clients) if (!may(client.remoteAddress)) client.destroy();
 }
 function listen() {
-  const all = Object.values(os.networkInterfaces()).flat().filter((one) => !one.internal && !one.address.startsWith('fe80:')).map((one) => one.address);
+  const all = Object.values(os.networkInterfaces()).flat()
+    .filter((one) => !one.internal && !one.address.startsWith('fe80:')).map((one) => one.address);
   const wanted = rules.addresses || all;
-  for (const [address, listener] of listeners) if (!wanted.includes(address)) { listener.close(); listeners.delete(address); }
+  for (const [address, listener] of listeners) {
+    if (wanted.includes(address)) continue;
+    listener.close();
+    listeners.delete(address);
+  }
   for (const address of wanted) {
     if (listeners.has(address)) continue;
     const listener = net.createServer({ pauseOnConnect: true, noDelay: true, keepAlive: true }, accept);

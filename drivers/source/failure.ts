@@ -15,13 +15,20 @@ const explanations: [RegExp, SourceFailure, Explanation][] = [
       'the old one.',
   ],
   [
-    /Authentication failed|could not read (Username|Password)|terminal prompts disabled|returned error: 40[13]|Permission denied \(|invalid credentials/i,
+    anyOf(
+      'Authentication failed|could not read (Username|Password)|terminal prompts disabled',
+      'returned error: 40[13]|Permission denied \\(|invalid credentials',
+    ),
     'refused',
     (where) =>
       `${where} refused access. The repository is private or does not exist: check the address and the credentials.`,
   ],
   [
-    /returned error: (404|410)|repository '.*' not found|does not appear to be a git repository|not a git repository|Repository not found|not valid: is this a git repository|does not exist|project you were looking for could not be found/i,
+    anyOf(
+      "returned error: (404|410)|repository '.*' not found|does not appear to be a git repository",
+      'not a git repository|Repository not found|not valid: is this a git repository|does not exist',
+      'project you were looking for could not be found',
+    ),
     'no_repository',
     (where) => `${where} has no Git repository at this address. Check the address of the repository.`,
   ],
@@ -79,4 +86,8 @@ export function tooLarge(limit?: number): SourceError {
     `The repository is larger than this platform allows${limit === undefined ? '' : ` (${limit} MB)`}. Keep ` +
       'large files elsewhere, or ask the operator to raise SOURCE_SIZE_MB.',
   );
+}
+
+function anyOf(...alternatives: string[]): RegExp {
+  return new RegExp(alternatives.join('|'), 'i');
 }

@@ -103,13 +103,15 @@ async function fetchOnce(
     await git(['repack', '-a', '-d', '-k', '-q'], { gitDir: mirror.gitDir }, ctx);
 }
 
+/** What Git says of a repository whose files are broken. */
+const DAMAGES = new RegExp(
+  'corrupt|loose object|packfile .* (cannot|is)|bad (object|signature|index)|unable to read|' +
+    "missing (blob|tree|commit)|Could not read|did not send all necessary|not a git repository: '",
+  'i',
+);
+
 function isDamage({ reason: end, stderr }: GitFailed): boolean {
-  return (
-    end === 'code' &&
-    /corrupt|loose object|packfile .* (cannot|is)|bad (object|signature|index)|unable to read|missing (blob|tree|commit)|Could not read|did not send all necessary|not a git repository: '/i.test(
-      stderr,
-    )
-  );
+  return end === 'code' && DAMAGES.test(stderr);
 }
 
 async function isWhole({ gitDir }: Mirror): Promise<boolean> {

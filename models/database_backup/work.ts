@@ -14,8 +14,10 @@ export async function findDatabase<Row>(sql: Sql, databaseId: string): Promise<R
 }
 
 /** When the last backup of the schedule should have been taken: the last time that it was this hour. */
-const DUE_AT = `date_trunc('day', now() at time zone 'utc') at time zone 'utc' + make_interval(hours => (d.backup_schedule ->> 'hour_utc')::int)
-  - case when date_part('hour', now() at time zone 'utc') < (d.backup_schedule ->> 'hour_utc')::int then interval '1 day' else interval '0' end`;
+const DUE_AT = `date_trunc('day', now() at time zone 'utc') at time zone 'utc'
+  + make_interval(hours => (d.backup_schedule ->> 'hour_utc')::int)
+  - case when date_part('hour', now() at time zone 'utc') < (d.backup_schedule ->> 'hour_utc')::int
+    then interval '1 day' else interval '0' end`;
 // A database has its first one soon after it was made: without one it can't be restored at all.
 const DUE = named(`select d.id, d.project_id, d.engine, d.engine_version,
     (d.backup_schedule ->> 'retention_days')::int as retention_days from databases d

@@ -26,7 +26,8 @@ const TURN = named(`update previews p set looked_at = now() from applications a
 const LOCK = named('select id, project_id from applications where id = $1 and deleted_at is null for no key update');
 const QUEUED = `status = 'queued', status_reason = null, observed_generation = observed_generation + 1`;
 const HAS_NEW_HEAD = `id = $1 and deleted_at is null and status in ('running', 'failed')
-  and $2 is distinct from (select commit_sha from deployments d where d.preview_id = previews.id order by d.number desc limit 1)`;
+  and $2 is distinct from (select commit_sha from deployments d where d.preview_id = previews.id
+    order by d.number desc limit 1)`;
 
 /**
  * Asks for the head of a preview's branch, where the last time is long enough ago, and queues what nobody has deployed

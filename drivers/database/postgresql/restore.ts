@@ -170,7 +170,8 @@ async function recover(
   const owner = await assignOwner(staging, temporary, ctx);
   for (const wanted of [target, {}]) {
     const settings = {
-      restore_command: `if test -f "${archive}/%f.gz"; then gzip -dc "${archive}/%f.gz" > "%p"; else cp "${archive}/%f" "%p"; fi`,
+      restore_command:
+        `if test -f "${archive}/%f.gz"; then gzip -dc "${archive}/%f.gz" > "%p"; ` + `else cp "${archive}/%f" "%p"; fi`,
       recovery_target_timeline: timeline,
       recovery_target_action: 'promote',
       hot_standby: 'off',
