@@ -2,6 +2,7 @@
 // dashboard function, account, rate limit, scope, project. contract/admission.ts calls them for both faces.
 import type { Budget, Context, Identity, ProjectAccess } from '../core/context';
 import { problem } from '../core/errors';
+import { revealsSecrets } from '../core/scopes';
 import type { RootField } from './operations';
 
 /**
@@ -16,10 +17,15 @@ export async function requireAllowed(ctx: Context, field: RootField, projectId: 
   const { identity } = ctx;
   if (!identity) throw problem('token_missing');
   await requireBudget(ctx, identity, field.budget);
-  requireScope(identity, field.scope);
+  for (const scope of [field.scope, ...field.alsoScopes]) requireScope(identity, scope);
   // Before the last check: a call refused there is counted in the project's activity.
   if (!field.global) ctx.project = await selectProject(ctx, identity, projectId);
   requireAccess(field, identity, ctx.project);
+}
+
+/** Writes, and reads of secrets, which would let a viewer write elsewhere (decision 39). */
+export function isClosedToViewers({ kind, scope }: RootField): boolean {
+  return kind === 'mutation' || revealsSecrets(scope);
 }
 
 /** Throws insufficient_scope unless the identity holds the scope. */
@@ -75,8 +81,10 @@ function requireAccess(field: RootField, identity: Identity, project: ProjectAcc
   if (field.access.personalKey && identity.kind === 'project') throw problem('personal_key_required');
   if (field.access.unrestricted && identity.project_ids)
     throw problem('project_not_allowed', 'The key is restricted to certain projects.');
-  if (!project || field.kind === 'query') return;
-  if (project.role === 'viewer') throw problem('role_not_permitted', undefined, { required_role: 'developer' });
+  if (!project) return;
+  if (project.role === 'viewer' && isClosedToViewers(field))
+    throw problem('role_not_permitted', undefined, { required_role: 'developer' });
+  if (field.kind === 'query') return;
   // A project key may change its own project: a stated exception to the owner rule (docs/decisions/rules.md §10).
   const isOwner = project.role === 'owner' || identity.kind === 'project';
   if (field.access.role === 'owner' && !isOwner)

@@ -22,6 +22,8 @@ export interface RootField {
   name: string;
   kind: 'query' | 'mutation';
   scope: ScopeRule;
+  /** Scopes that a key needs beside it. */
+  alsoScopes: readonly ScopeRule[];
   budget: 'read' | 'write' | 'deploy';
   /** Acts on no project. */
   global: boolean;
@@ -110,6 +112,7 @@ function readField(
     name: definition.name,
     kind,
     scope: scope as ScopeRule,
+    alsoScopes: readAlsoScopes(definition.name, one('scope')?.also),
     budget: budgetOf(kind, scope as ScopeRule),
     global: Boolean(one('global')),
     access: { role: null, personalKey: false, unrestricted: false, ...one('access') },
@@ -126,6 +129,12 @@ function readField(
   field.operations = bindings.map((binding, index) => readOperation(field, binding, index));
   checkField(field, Boolean(one('graphqlOnly')));
   return field;
+}
+
+function readAlsoScopes(name: string, scopes: unknown): ScopeRule[] {
+  const found = (scopes ?? []) as string[];
+  for (const scope of found) if (!isScopeRule(scope)) fail(name, `unknown scope "${scope}"`);
+  return found as ScopeRule[];
 }
 
 function bodyOf(argument: GraphQLArgument): RootField['body'] {

@@ -27,6 +27,11 @@ export function defaultScope(kind: 'query' | 'mutation'): Scope {
   return kind === 'query' ? 'read' : 'write';
 }
 
+/** Whether what the scope lets a key read are secrets. */
+export function revealsSecrets(scope: ScopeRule): boolean {
+  return scope === 'env:read';
+}
+
 /** The rate budget that an operation is counted in. */
 export function budgetOf(kind: 'query' | 'mutation', scope: ScopeRule): 'read' | 'write' | 'deploy' {
   if (scope === 'deploy') return 'deploy';

@@ -20,7 +20,8 @@ import { compileField } from '../contract/field_validator';
 import { requireScope } from '../contract/guard';
 import { withSubscriptions, type LiveReader } from '../contract/live';
 import { readOperations, type OperationTable, type RootField } from '../contract/operations';
-import { isScopeRule, type ScopeRule } from '../core/scopes';
+import { problem } from '../core/errors';
+import { isScopeRule, revealsSecrets, type ScopeRule } from '../core/scopes';
 import { recordActivity } from '../models/activity';
 import { Resource } from '../models/base/resource';
 import { transitionalStates } from '../models/base/registry';
@@ -171,7 +172,14 @@ function guardRelation(schema: GraphQLSchema, config: FieldConfig, name: string)
     ...config,
     resolve: (source, args, ctx, info) => {
       if (ctx.identity) requireScope(ctx.identity, scope as ScopeRule);
-      return resolve(source, args, ctx, info);
+      if (!revealsSecrets(scope as ScopeRule)) return resolve(source, args, ctx, info);
+      return requireWriter(ctx, source as { project_id: string }).then(() => resolve(source, args, ctx, info));
     },
   };
+}
+
+/** Secrets of a project are read by those who may write in it. */
+async function requireWriter(ctx: Context, { project_id }: { project_id: string }): Promise<void> {
+  const access = await ctx.access(project_id);
+  if (access?.role === 'viewer') throw problem('role_not_permitted', undefined, { required_role: 'developer' });
 }

@@ -1,5 +1,6 @@
 // What the public surface and the database look like, as text that is reviewed: test/golden/.
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
+import { authorisationPage } from '../contract/authorisation';
 import type { Core } from '../resolvers';
 import { openapiDocument, renderOpenapi } from '../rest/openapi';
 
@@ -10,6 +11,7 @@ export type Run = (text: string) => Promise<object[]>;
 export async function goldenFiles(core: Core, run: Run): Promise<Record<string, string>> {
   return {
     'built.tsv': operationList(core),
+    '../../docs/contract/authorisation.md': authorisationPage(core.table),
     'schema.graphql': `${printSchemaWithDirectives(core.graphqlSchema)}\n`,
     'openapi.yaml': renderOpenapi(openapiDocument({ ...core, baseUrl: 'https://api.example.com', version: '0.0.0' }))
       .yaml,

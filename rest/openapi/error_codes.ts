@@ -1,5 +1,6 @@
 // The error codes that an operation can answer: the general ones by its nature, its own by @errors.
 import { errors, type ErrorCode } from '../../core/errors';
+import { isClosedToViewers } from '../../contract/guard';
 import type { Operation } from '../../contract/operations';
 import { specOf } from '../../contract/spec';
 import type { DocumentBuilder } from './builder';
@@ -52,7 +53,7 @@ function callerCodes({ field }: Operation): ErrorCode[] {
   if (field.scope === 'none') return [];
   const codes: ErrorCode[] = ['token_missing', 'token_invalid', 'token_expired', 'account_suspended', 'rate_limited'];
   if (field.scope !== 'any') codes.push('insufficient_scope');
-  if (field.kind === 'mutation') codes.push('role_not_permitted');
+  if (isClosedToViewers(field)) codes.push('role_not_permitted');
   if (field.access.personalKey) codes.push('personal_key_required');
   if (field.access.unrestricted) codes.push('project_not_allowed');
   return codes;

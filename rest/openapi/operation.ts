@@ -1,4 +1,5 @@
 // One operation of the document.
+import { describeAuthorisation } from '../../contract/authorisation';
 import type { Operation } from '../../contract/operations';
 import { responseType, isTagged } from './response_type';
 import type { DocumentBuilder } from './builder';
@@ -23,7 +24,7 @@ export function operationObject(builder: DocumentBuilder, operation: Operation):
   return withoutUndefined({
     operationId: operation.id,
     summary: operation.summary,
-    description: field.definition.description ?? operation.summary,
+    description: [field.definition.description ?? operation.summary, describeAuthorisation(field)].join('\n\n'),
     tags: [operation.group],
     security: field.scope === 'none' ? [] : [{ bearer: [] }],
     'x-required-scope': field.scope,

@@ -10,12 +10,21 @@ import { projectSource, type PublishedOperation } from './table';
 export function refusal(operation: PublishedOperation, actor: Actor, pathProject: string): string | null {
   if (operation.scope === 'none') return null;
   if (actor.refused) return actor.refused;
-  if (lacksScope(operation.scope, actor)) return 'insufficient_scope';
+  if ([operation.scope, ALSO[operation.id] ?? 'any'].some((scope) => lacksScope(scope, actor)))
+    return 'insufficient_scope';
   const source = projectSource(operation);
   if (source === 'none') return refusedEverywhere(operation, actor);
   const project = source === 'path' ? pathProject : actor.header;
   return refusedProject(project, actor) ?? refusedEverywhere(operation, actor) ?? refusedRole(operation, actor);
 }
+
+/** Whose answer holds a secret, or whose input runs code: they need a scope beside that of the table. */
+const ALSO: Record<string, string> = {
+  createDatabaseUser: 'env:read',
+  rotateDatabaseUserPassword: 'env:read',
+  rotateDatabaseCredentials: 'env:read',
+  createPreview: 'deploy',
+};
 
 function lacksScope(scope: string, { kind, scopes }: Actor): boolean {
   return kind === 'personal' && scope !== 'any' && scopes != null && !scopes.includes(scope);
@@ -33,8 +42,9 @@ function refusedEverywhere({ id }: PublishedOperation, { kind, projects }: Actor
   return id === 'createProject' && projects ? 'project_not_allowed' : null;
 }
 
-function refusedRole({ id, kind }: PublishedOperation, actor: Actor): string | null {
-  if (kind === 'query') return null;
+function refusedRole({ id, kind, scope }: PublishedOperation, actor: Actor): string | null {
+  // Viewers read no secrets.
+  if (kind === 'query' && scope !== 'env:read') return null;
   if (actor.role === 'viewer') return 'role_not_permitted';
   const owners = id === 'deleteProject' || (id === 'updateProject' && actor.kind !== 'project');
   return owners && actor.role !== 'owner' ? 'role_not_permitted' : null;

@@ -1,0 +1,63 @@
+// The authorisation matrix: who may call an operation, derived from the same marks of the SDL that guard.ts enforces.
+import { isClosedToViewers } from './guard';
+import type { OperationTable, RootField } from './operations';
+
+export interface Authorisation {
+  /** Scopes that a personal key needs, all of them. Empty where any valid key will do. */
+  scopes: string[];
+  /** Lowest role in the project; `none` where the operation acts on no project. */
+  role: 'none' | 'viewer' | 'developer' | 'owner';
+  personalKey: 'yes' | 'not restricted to projects' | 'no';
+  projectKey: 'yes' | 'no';
+  /** Session of the dashboard. */
+  session: 'yes' | 'only' | 'only without' | 'no';
+}
+
+export function authorisationOf(field: RootField): Authorisation {
+  const { access, global, scope, alsoScopes, session } = field;
+  return {
+    scopes: session ? [] : [scope, ...alsoScopes].filter((name) => name !== 'any' && name !== 'none'),
+    role: global || scope === 'none' || session ? 'none' : roleOf(field),
+    personalKey: session ? 'no' : access.unrestricted ? 'not restricted to projects' : 'yes',
+    projectKey: session || access.personalKey ? 'no' : 'yes',
+    session: session === 'signedOut' ? 'only without' : session ? 'only' : 'yes',
+  };
+}
+
+function roleOf(field: RootField): Authorisation['role'] {
+  if (field.access.role === 'owner') return 'owner';
+  return isClosedToViewers(field) ? 'developer' : 'viewer';
+}
+
+/** In a sentence, for the documentation of one operation. */
+export function describeAuthorisation(field: RootField): string {
+  if (field.scope === 'none') return '**Access:** no key is needed.';
+  const { scopes, role, personalKey, projectKey } = authorisationOf(field);
+  const needed = scopes.length ? `scope ${scopes.map((scope) => `\`${scope}\``).join(' and ')}` : 'any valid key';
+  const parts = [needed];
+  if (role !== 'none') parts.push(role === 'owner' ? 'role owner' : `role ${role} or higher`);
+  if (personalKey !== 'yes') parts.push('no personal key that is restricted to projects');
+  if (projectKey === 'no') parts.push('no project keys');
+  return `**Access:** ${parts.join('; ')}.`;
+}
+
+/** The matrix as a page, one line per operation, dashboard functions last. */
+export function authorisationPage({ fields }: OperationTable): string {
+  const rows = [...fields.values()].flatMap((field) => {
+    const { scopes, role, personalKey, projectKey, session } = authorisationOf(field);
+    const scope = field.scope === 'none' ? 'no key' : scopes.join(' + ') || (field.session ? '-' : 'any');
+    const names = field.operations.length ? field.operations.map(({ id }) => id) : [field.name];
+    return names.map((name) => `| ${[name, field.kind, scope, role, personalKey, projectKey, session].join(' | ')} |`);
+  });
+  return [...HEAD, ...rows.sort(), ''].join('\n');
+}
+
+const HEAD = [
+  '# Authorisation',
+  '',
+  'Who may call each operation, generated from `schema/` by `npm run golden`. Role is the lowest role in the project on',
+  'which the operation acts. A project key acts as a developer of its project, and may also change the project itself.',
+  '',
+  '| Operation | Kind | Scope of a personal key | Role | Personal key | Project key | Session |',
+  '|---|---|---|---|---|---|---|',
+];
