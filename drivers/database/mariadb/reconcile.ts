@@ -66,7 +66,8 @@ export async function ensureContent(
   query: Query,
 ): Promise<void> {
   if (!(await hasDatabase(spec, query))) await query(`CREATE DATABASE ${identifier(databaseOf(spec))}`);
-  const note = await noteOf(serverDirectory);
+  const before = await noteOf(serverDirectory);
+  const note = { full: before.full, users: { ...before.users } };
   note.full = mustClose(engine, spec, await usedBytes(serverDirectory.data), note.full);
   for (const user of await changedUsers(spec, note, query)) {
     await grant(spec, user, note.full, query);
@@ -81,7 +82,8 @@ export async function ensureContent(
     await endSessions(String(username), query);
   }
   const kept = spec.users.map(({ username }) => [username, note.users[username]]);
-  await writeNote(serverDirectory, 'users', { full: note.full, users: Object.fromEntries(kept) });
+  const now = { full: note.full, users: Object.fromEntries(kept) };
+  if (JSON.stringify(now) !== JSON.stringify(before)) await writeNote(serverDirectory, 'users', now);
 }
 
 /** @throws DriverError invalid for what is no name of a database */
