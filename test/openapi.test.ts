@@ -1,5 +1,5 @@
 // The OpenAPI document against the operation table, the validator, the error table and outside checkers.
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -258,4 +258,38 @@ describe('outside checkers', () => {
     },
     120_000,
   );
+});
+
+describe('code samples', () => {
+  const samplesOf = (operation: Operation): Record<string, string> =>
+    Object.fromEntries(found(operation)['x-codeSamples'].map(({ label, source }) => [label, source]));
+
+  it.each(core.table.operations.map((operation) => [operation.id, operation] as const))(
+    '%s: three, with a path without placeholders and a body that is valid JSON',
+    (_, operation) => {
+      const samples = samplesOf(operation);
+      expect(Object.keys(samples)).toEqual(['curl', 'JavaScript', 'Python']);
+      for (const source of Object.values(samples)) {
+        expect(source).not.toMatch(/\/\{|undefined|svc_/);
+        expect(source.includes('PLATFORM_KEY')).toBe(operation.field.scope !== 'none');
+      }
+      const body = /-d '([^]*)'$/.exec(samples.curl as string)?.[1]?.replaceAll(`'\\''`, "'");
+      if (body !== undefined) expect(() => void JSON.parse(body)).not.toThrow();
+      expect(body !== undefined).toBe(found(operation).requestBody !== undefined);
+    },
+  );
+
+  it('are programs that a shell, Node and Python can read', () => {
+    const check = (command: string, args: string[], input: string): string | null => {
+      const { status, stderr } = spawnSync(command, args, { input, encoding: 'utf8' });
+      return status === 0 ? null : stderr;
+    };
+    const create = core.table.operations.find(({ id }) => id === 'createApplication') as Operation;
+    const { curl, JavaScript, Python } = samplesOf(create) as Record<string, string>;
+    expect(check('bash', ['-n'], curl as string)).toBeNull();
+    expect(check(process.execPath, ['--input-type=module', '--check', '-'], JavaScript as string)).toBeNull();
+    const parses = 'import ast, sys; ast.parse(sys.stdin.read())';
+    if (spawnSync('python3', ['--version']).status === 0)
+      expect(check('python3', ['-c', parses], Python as string)).toBeNull();
+  });
 });

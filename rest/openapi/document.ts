@@ -69,6 +69,13 @@ export interface RequestBody {
   content: { 'application/json': { schema: Schema; example: unknown } };
 }
 
+/** How an operation is called in a language, as documentation tools read it. */
+export interface CodeSample {
+  lang: string;
+  label: string;
+  source: string;
+}
+
 export interface OperationObject {
   operationId: string;
   summary: string;
@@ -76,6 +83,7 @@ export interface OperationObject {
   tags: string[];
   security: Record<string, string[]>[];
   'x-required-scope': string;
+  'x-codeSamples': CodeSample[];
   parameters?: (Parameter | Ref)[];
   requestBody?: RequestBody;
   responses: Record<string, Response | Ref>;

@@ -3,6 +3,7 @@ import { describeAuthorisation } from '../../contract/authorisation';
 import type { Operation } from '../../contract/operations';
 import { responseType, isTagged } from './response_type';
 import type { DocumentBuilder } from './builder';
+import { codeSamples } from './code_samples';
 import { codesOf } from './error_codes';
 import type { OperationObject, Ref, RequestBody, Response } from './document';
 import { bodyExample } from './examples';
@@ -21,6 +22,7 @@ const EVENT_STREAM = [
 export function operationObject(builder: DocumentBuilder, operation: Operation): OperationObject {
   const { field } = operation;
   const parameters = parametersOf(builder, operation);
+  const body = requestBody(builder, operation);
   return withoutUndefined({
     operationId: operation.id,
     summary: operation.summary,
@@ -29,7 +31,8 @@ export function operationObject(builder: DocumentBuilder, operation: Operation):
     security: field.scope === 'none' ? [] : [{ bearer: [] }],
     'x-required-scope': field.scope,
     parameters: parameters.length ? parameters : undefined,
-    requestBody: requestBody(builder, operation),
+    'x-codeSamples': codeSamples(operation, parameters, body),
+    requestBody: body,
     responses: responsesOf(builder, operation),
   });
 }

@@ -9,7 +9,7 @@ function consoleSpec(document, origin, project) {
   for (const [path, item] of Object.entries(spec.paths)) {
     for (const operation of Object.values(item)) {
       operation.security = [];
-      operation.description += `\n\nScope: \`${operation['x-required-scope']}\``;
+      operation.description += `\n\nScope: \`${operation['x-required-scope']}\`${samplesOf(operation)}`;
       operation.parameters = (operation.parameters || []).filter(
         (parameter) => !(parameter.$ref || '').endsWith('/X-Svc-Project'),
       );
@@ -17,6 +17,12 @@ function consoleSpec(document, origin, project) {
     }
   }
   return spec;
+}
+
+// Fenced blocks, which the page shows below the description.
+function samplesOf(operation) {
+  const samples = operation['x-codeSamples'] || [];
+  return samples.map(({ label, source }) => `\n\n**${label}**\n\n\`\`\`\n${source}\n\`\`\``).join('');
 }
 
 // An example id names nothing here, so the field is left empty; the project is known.
