@@ -1,5 +1,5 @@
-// Runs the checks of a region: claims what is due, checks, and counts the findings in batches. What a process that dies had
-// claimed is due again soon, and its findings are void: no incident is opened twice and none is lost.
+// Runs the checks of a region: claims what is due, checks, and counts the findings in batches. What a process that dies
+// had claimed is due again soon, and its findings are void: no incident is opened twice and none is lost.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CheckOutcome } from '../core/checks';
 import type { Logger } from '../core/log';

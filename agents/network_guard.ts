@@ -1,5 +1,5 @@
-// Whether failures speak of their targets or of us. Where the checks of many hosts can't reach anything at once, the network
-// of the platform itself may be down: then nobody is alerted before references have been asked.
+// Whether failures speak of their targets or of us. Where the checks of many hosts can't reach anything at once, the
+// network of the platform itself may be down: then nobody is alerted before references have been asked.
 import { connect } from 'node:net';
 
 export interface NetworkGuard {

@@ -53,8 +53,8 @@ export async function admit(
 }
 
 /**
- * Runs an admitted operation: a query at once, a mutation between its hooks and in one transaction, which a dry run rolls
- * back.
+ * Runs an admitted operation: a query at once, a mutation between its hooks and in one transaction, which a dry run
+ * rolls back.
  * @param run replays, or finds the resource and checks If-Match, references, state, uniqueness and quotas
  */
 export async function execute<Result>(

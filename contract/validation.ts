@@ -50,7 +50,10 @@ export function compileInput(
   };
 }
 
-/** Compiles the check of scalar arguments (path and query); unknown ones were left out before. @param inPath whose ids name what may not be there */
+/**
+ * Compiles the check of scalar arguments (path and query); unknown ones were left out before. @param inPath whose ids
+ * name what may not be there
+ */
 export function compileArguments(
   schema: GraphQLSchema,
   args: readonly GraphQLArgument[],

@@ -43,7 +43,10 @@ export function isFormat(name: string): name is FormatName {
 /** What is wrong with a text that is not of the format. Never the text itself: it may hold a password. */
 export function formatMistake(format: string, text: string): string {
   if (format === 'git_url' && hasGitCredential(text))
-    return 'contains a credential. Remove the user name and the password or token before the host: everybody who may read the application would see them';
+    return (
+      'contains a credential. Remove the user name and the password or token before the host: everybody who may ' +
+      'read the application would see them'
+    );
   return `is not a valid ${format.replaceAll('_', ' ')}`;
 }
 

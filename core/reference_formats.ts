@@ -25,7 +25,10 @@ export function gitUrl(text: string): string | null {
   return /^[A-Za-z0-9_][\w.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:(?![-:])[^\s:]+$/.test(text) ? text : null;
 }
 
-/** A user name or password in an address over http; over ssh only a password, since the user name is part of the address. */
+/**
+ * A user name or password in an address over http; over ssh only a password, since the user name is part of the
+ * address.
+ */
 export function hasGitCredential(text: string): boolean {
   return /^https?:\/\/[^/?#]*@/i.test(text) || /^ssh:\/\/[^/?#@]*:[^/?#]*@/i.test(text);
 }

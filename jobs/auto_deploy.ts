@@ -39,9 +39,9 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
 }
 
 /**
- * Columns to remember. The head is compared with the one that was seen last; at the first look, and where another branch
- * or repository is watched by now, with the commit that the application runs. Of one that has never been deployed a head
- * is only remembered then: the first push deploys it.
+ * Columns to remember. The head is compared with the one that was seen last; at the first look, and where another
+ * branch or repository is watched by now, with the commit that the application runs. Of one that has never been
+ * deployed a head is only remembered then: the first push deploys it.
  */
 async function checkHead(
   row: AutoDeployRow,

@@ -166,7 +166,8 @@ export async function deployedCommit(sql: Session, applicationId: string): Promi
 
 const LOCK = named('select 1 from applications where id = $1 and deleted_at is null for no key update');
 const SEEN = named(
-  'update auto_deploys set last_seen_sha = $4, watched = $5 where id = $1 and fence = $2 and generation = $3 returning id',
+  `update auto_deploys set last_seen_sha = $4, watched = $5 where id = $1 and fence = $2 and generation = $3
+    returning id`,
 );
 const ALREADY = named(`select 1 from deployments where application_id = $1 and preview_id is null and commit_sha = $2
   and status in ('queued', 'building', 'deploying', 'active') and deleted_at is null limit 1`);

@@ -1,14 +1,14 @@
-// How a server stops without losing a request (RFC 9112 section 9.6): it accepts no new connection, says `Connection: close` in
-// every further answer, and closes connections that nobody has used for a while. A connection that is closed as soon as it is
-// idle may have a request on its way.
+// How a server stops without losing a request (RFC 9112 section 9.6): it accepts no new connection, says `Connection:
+// close` in every further answer, and closes connections that nobody has used for a while. A connection that is closed
+// as soon as it is idle may have a request on its way.
 import type { Server, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const IDLE_CHECK_MS = 50;
 /**
- * A client that keeps a connection busy sends its next request within half a second. Counted in turns of the event loop, so
- * that a process which has been held up first reads what has come meanwhile.
+ * A client that keeps a connection busy sends its next request within half a second. Counted in turns of the event
+ * loop, so that a process which has been held up first reads what has come meanwhile.
  */
 const QUIET_CHECKS = 10;
 

@@ -1,5 +1,5 @@
-// Requests whose recipients could disagree on where they go or where they end. Node takes them; a server in front of this one
-// might read them differently.
+// Requests whose recipients could disagree on where they go or where they end. Node takes them; a server in front of
+// this one might read them differently.
 import type { IncomingMessage } from 'node:http';
 
 /** Why a request is refused before anything else, null for a sound one. */

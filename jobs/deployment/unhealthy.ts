@@ -22,7 +22,8 @@ export async function requireHealthy(
   await copyLastOutput(row, lost, ctx);
   const reason = lost.status_reason ?? 'It stops again and again.';
   throw new DeploymentFailure(
-    `The new version does not stay up, so the previous version stays in service. Process type ${lost.process_type}: ${reason}`,
+    'The new version does not stay up, so the previous version stays in service. Process type ' +
+      `${lost.process_type}: ${reason}`,
   );
 }
 

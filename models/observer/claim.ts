@@ -1,4 +1,5 @@
-// Which checks are due in a region: claimed many at a time, since ten thousand observers are hundreds of checks a second.
+// Which checks are due in a region: claimed many at a time, since ten thousand observers are hundreds of checks a
+// second.
 import type { MetricRule } from '../../core/checks';
 import type { Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
@@ -20,11 +21,12 @@ export interface ClaimedCheck {
 
 /** Beyond the time of the check itself. Should its worker die, the check is taken up again then. */
 const GRACE_SECONDS = 15;
-const CLAIM =
-  named(`with due as (select c.observer_id, c.check_at from observer_checks c where c.region = $1 and c.check_at <= now()
+const CLAIM = named(`with due as (select c.observer_id, c.check_at from observer_checks c
+    where c.region = $1 and c.check_at <= now()
     order by c.check_at limit $2 for update skip locked),
   taken as (update observer_checks c set fence = c.fence + 1,
-      check_at = now() + make_interval(secs => coalesce((o.uptime ->> 'timeout_seconds')::int, 10) + ${GRACE_SECONDS})
+      check_at = now() + make_interval(secs => coalesce((o.uptime ->> 'timeout_seconds')::int,
+        10) + ${GRACE_SECONDS})
     from due, observers o where c.observer_id = due.observer_id and c.region = $1 and o.id = c.observer_id
     returning c.observer_id, c.fence, due.check_at)
   select o.id, o.uptime, o.sealed_headers, o.metric, o.interval_seconds, $1 as region, taken.fence,
@@ -36,7 +38,8 @@ export function claimChecks(sql: Sql, region: string, limit: number): Promise<Cl
 }
 
 const POSTPONE = named(`update observer_checks c set check_at = now() + $4::float8 * interval '1 ms'
-  from unnest($1::text[], $2::bigint[]) as p (id, fence) where c.observer_id = p.id and c.region = $3 and c.fence = p.fence`);
+  from unnest($1::text[], $2::bigint[]) as p (id, fence) where c.observer_id = p.id and c.region = $3
+    and c.fence = p.fence`);
 
 /** Checks whose results say nothing of their targets: they are made again after a time. */
 export async function postponeChecks(
@@ -53,14 +56,17 @@ export async function postponeChecks(
 const SUSPEND = named(`insert into monitored_regions as r (region, suspended_at, reason) values ($1, now(), $2)
   on conflict (region) do update set suspended_at = now(), reason = $2 where r.suspended_at is null returning region`);
 const RESUME = named(
-  `update monitored_regions set suspended_at = null, reason = null where region = $1 and suspended_at is not null returning region`,
+  `update monitored_regions set suspended_at = null, reason = null where region = $1 and suspended_at is not null
+    returning region`,
 );
 const PROJECTS = named(
-  `select distinct p.id, p.account_id from observer_checks c join observers o on o.id = c.observer_id join projects p on p.id = o.project_id where c.region = $1 and o.type = 'uptime'`,
+  `select distinct p.id, p.account_id from observer_checks c join observers o on o.id = c.observer_id
+    join projects p on p.id = o.project_id where c.region = $1 and o.type = 'uptime'`,
 );
 const EVENTS =
   named(`insert into activity (id, project_id, account_id, action, actor, resource_type, resource_id, created_at)
-  select e.id, e.project_id, e.account_id, $4, $5, 'region', $6, now() from unnest($1::text[], $2::text[], $3::text[]) as e (id, project_id, account_id)`);
+  select e.id, e.project_id, e.account_id, $4, $5, 'region', $6, now()
+    from unnest($1::text[], $2::text[], $3::text[]) as e (id, project_id, account_id)`);
 
 /** Says that the failures of a region are not counted from now on, to every project that is checked from it. */
 export async function suspendRegion(sql: Sql, region: string, reason: string): Promise<void> {
@@ -84,8 +90,8 @@ async function tellProjects(sql: Sql, region: string, action: string): Promise<v
   ]);
 }
 
-const FIGURES =
-  named(`select coalesce((select extract(epoch from now() - min(check_at)) from observer_checks where check_at <= now()), 0)::float8 as lag_seconds,
+const FIGURES = named(`select coalesce((select extract(epoch from now() - min(check_at)) from observer_checks
+    where check_at <= now()), 0)::float8 as lag_seconds,
   (select count(*) from monitored_regions where suspended_at is not null) as suspended,
   (select count(*) from notifications where status = 'pending') as pending`);
 

@@ -138,7 +138,8 @@ const DRY_RUN: Parameter = {
   name: 'Dry-Run',
   in: 'header',
   description: [
-    'With `true` the request runs completely and is rolled back: the response is the one that the write would have had, and',
+    'With `true` the request runs completely and is rolled back: the response is the one that the write would ' +
+      'have had, and',
     'nothing is changed. It counts for the rate limit. `Idempotency-Key` and `Prefer` have no effect.',
   ].join(' '),
   required: false,

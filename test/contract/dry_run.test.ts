@@ -31,7 +31,8 @@ afterAll(() => service.close());
 /** Every row of every table, but what a read changes too. */
 async function contents(): Promise<Record<string, string>> {
   const tables = await service.sql<{ name: string }>(
-    `select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'`,
+    `select table_name as name from information_schema.tables
+      where table_schema = 'public' and table_type = 'BASE TABLE'`,
   );
   const found: Record<string, string> = {};
   for (const { name } of tables) {

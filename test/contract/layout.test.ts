@@ -189,6 +189,20 @@ function operationNames(stem: string): string[] {
 }
 
 describe('sizes', () => {
+  // A string of JSON or a regular expression can't be broken.
+  it('no line of a schema file has more than 120 columns', () => {
+    const long = files
+      .filter((file) => file.endsWith('.graphql') && !isForeign(file))
+      .flatMap((file) =>
+        read(file)
+          .split('\n')
+          .flatMap((line, index) =>
+            line.length > 120 && !/^ +(example|pattern): "/.test(line) ? [`${file}:${index + 1}`] : [],
+          ),
+      );
+    expect(long).toEqual([]);
+  });
+
   // Prose wrapped at 120 columns is longer than it reads.
   it('no file has more than 300 lines, pages aside', () => {
     const long = files.filter(

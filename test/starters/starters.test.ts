@@ -1,5 +1,5 @@
-// Applications in the style of public starters, deployed untouched through the API of a started service. Their packages come
-// from the registries, so this is a run of its own: npm run test:starters, or one of them: -- -t nextjs
+// Applications in the style of public starters, deployed untouched through the API of a started service. Their packages
+// come from the registries, so this is a run of its own: npm run test:starters, or one of them: -- -t nextjs
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
