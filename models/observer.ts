@@ -101,9 +101,8 @@ export class Observer extends Resource {
       notifier_ids: input.notifier_ids ?? [],
     });
     const was = { enabled: this.enabled, interval: this.interval_seconds };
-    const { uptime: _, metric: __, ...plain } = input;
     await this.update(ctx, {
-      ...plain,
+      ...{ ...input, uptime: undefined, metric: undefined },
       ...(input.uptime && uptimeColumns(ctx, this.id, uptime)),
       ...(input.metric && { ...metricColumns(metric), data_at: new Date().toISOString() }),
       ...(await this.switched(ctx, input.enabled)),

@@ -73,11 +73,10 @@ function pauseAfter(attempts: number, { delivered, retry }: Delivery): number | 
   return Math.max(retry ?? 0, seconds * 1000 * (1 + Math.random() / 10));
 }
 
-const SWEEP = named(
-  `delete from notifications where seq in (select seq from notifications
-    where status <> 'pending' and created_at < now() - make_interval(days => $1) and incident_id is null
-    order by created_at limit $2)`,
-);
+// Those of an incident go with it; an observer may have been deleted before.
+const SWEEP = named(`delete from notifications where seq in (select n.seq from notifications n
+  where n.status <> 'pending' and n.created_at < now() - make_interval(days => $1)
+    and not exists (select from incidents i where i.id = n.incident_id) order by n.created_at limit $2)`);
 const SWEEP_INCIDENTS = named(
   `with old as (select id from incidents where status = 'resolved' and started_at < now() - interval '1 year'
     order by started_at limit $1),
