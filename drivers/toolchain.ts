@@ -37,8 +37,8 @@ export interface ToolchainDriver {
    */
   versions(name: ToolName, packageName: string, ctx: DriverContext): Promise<PublishedVersion[]>;
   /**
-   * Downloads what is not here yet, checks it against the integrity that the registry states, and that it runs. @throws
-   * DriverError
+   * Downloads what is not here yet, checks it against the integrity that the registry states, and that it runs.
+   * @throws DriverError
    */
   ensure(tools: readonly Tool[], ctx: DriverContext): Promise<void>;
   /** The directory with its programs, as units see it. */

@@ -1,5 +1,6 @@
 // The shell script of a build, and the variables that it runs with.
 import type { BuildDirectories, BuildPlan } from '../builder';
+import { majorOf } from '../../core/semver';
 import type { RegistrySettings } from '../toolchain';
 import { quoted } from './language_plan';
 
@@ -18,8 +19,9 @@ export function buildScript(
   const lines = steps.flatMap(({ name, command }) => [
     `printf '%s\\n' ${quoted(`-----> ${name}`)}`,
     // A shell of its own: whatever the command sets, leaves or exits, the next step is not the worse for it.
-    `/bin/sh -c ${quoted(command)} || { code=$?; printf '%s\\n' ${quoted(`${name} failed`)}" with exit code ` +
-      '$code." >&2; exit "$code"; }',
+    `/bin/sh -c ${quoted(command)} || {`,
+    `code=$?; printf '%s\\n' ${quoted(`${name} failed`)}" with exit code $code." >&2; exit "$code"`,
+    '}',
   ]);
   return [
     'mkdir -p -- "$HOME" || exit 1',
@@ -50,10 +52,7 @@ export function buildEnvironment({ cache }: BuildDirectories, { tools = [] }: Bu
     npm_config_update_notifier: 'false',
     // With NODE_ENV=production what a build command installs would lack what it builds with.
     npm_config_include: 'dev',
-    YARN_PRODUCTION: 'false',
-    YARN_CACHE_FOLDER: `${cache}/yarn`,
-    YARN_GLOBAL_FOLDER: `${cache}/yarn-global`,
-    YARN_ENABLE_TELEMETRY: '0',
+    ...yarnSettings(cache, tools.find(({ name }) => name === 'yarn')?.version ?? null),
     BUN_INSTALL_CACHE_DIR: `${cache}/bun`,
     ...(tools.some(({ name }) => name === 'pnpm') && pnpmSettings(cache)),
     PIP_CACHE_DIR: `${cache}/pip`,
@@ -64,6 +63,17 @@ export function buildEnvironment({ cache }: BuildDirectories, { tools = [] }: Bu
     GOPATH: `${cache}/go`,
     GOMODCACHE: `${cache}/go/pkg/mod`,
     GOCACHE: `${cache}/go-build`,
+  };
+}
+
+// From 2 on it refuses settings that it does not know. What it does not unpack must stay with the files, to be there
+// when the application runs; a copy of it is kept for the next build.
+function yarnSettings(cache: string, version: string | null): Record<string, string> {
+  if (version === null || majorOf(version) < 2) return { YARN_PRODUCTION: 'false', YARN_CACHE_FOLDER: `${cache}/yarn` };
+  return {
+    YARN_GLOBAL_FOLDER: `${cache}/yarn-global`,
+    YARN_ENABLE_GLOBAL_CACHE: 'false',
+    YARN_ENABLE_TELEMETRY: '0',
   };
 }
 

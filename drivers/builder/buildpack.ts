@@ -1,5 +1,4 @@
-// Plans builds with the languages of the host and of the npm registry. A plan is shell commands for a unit of the
-// runtime.
+// Plans builds with the languages of the host and of the npm registry. A plan is shell commands for a unit.
 import type { HostFacts } from '../../core/host_facts';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -50,10 +49,10 @@ async function detect(directory: string, settings: BuildSettings, host: BuildHos
   if (found !== null) return toBuildPlan(found);
   if (await files.has(settings.dockerfile_path))
     throw await dockerfileError(files, settings.dockerfile_path, host.facts);
+  const place = settings.root_directory === '.' ? 'the source' : settings.root_directory;
   throw new BuildError(
-    'The platform found nothing to build or start in ' +
-      `${settings.root_directory === '.' ? 'the source' : settings.root_directory}. Add a Procfile, a package.json ` +
-      'with a start script, an index.html, a requirements.txt or a go.mod.',
+    `The platform found nothing to build or start in ${place}. ` +
+      'Add a Procfile, a package.json with a start script, an index.html, a requirements.txt or a go.mod.',
   );
 }
 
@@ -96,9 +95,7 @@ async function planProcfile(text: string, files: SourceFiles, host: BuildHost, i
   return toBuildPlan(plan, release_command);
 }
 
-/**
- * The first language that knows what to start, with what those before it have to build; the first one where none knows.
- */
+/** The first language that knows what to start, with what those before it have to build; the first where none knows. */
 async function detectFirst(files: SourceFiles, host: BuildHost): Promise<LanguagePlan | null> {
   const before: LanguagePlan[] = [];
   for (const look of [detectNode, detectStaticSite, detectPython, detectGo]) {
@@ -152,9 +149,12 @@ function pruneStep(command: string, commands: string[]): Step {
   const check = readFileSync(path.join(__dirname, 'development_check.js'), 'utf8').trimEnd();
   return {
     name: 'Remove development packages',
-    command:
-      `node --input-type=commonjs - ${quoted(JSON.stringify(commands))} <<'END_OF_CHECK' || exit 0\n${check}\n` +
-      `END_OF_CHECK\n${command} || echo 'The development packages could not be removed, so they stay.'`,
+    command: [
+      `node --input-type=commonjs - ${quoted(JSON.stringify(commands))} <<'END_OF_CHECK' || exit 0`,
+      check,
+      'END_OF_CHECK',
+      `${command} || echo 'The development packages could not be removed, so they stay.'`,
+    ].join('\n'),
   };
 }
 

@@ -46,10 +46,7 @@ function stepOf(command: string, words: number): Step {
   return { name: command.split(' ').slice(0, words).join(' '), command };
 }
 
-/**
- * What starts it: the start script, the main file, server.js or index.js; else it is a site that the build script
- * makes.
- */
+/** What starts it: the start script, the main file, server.js or index.js; else it is a site of the build script. */
 async function withStart(
   plan: LanguagePlan,
   found: Package,

@@ -108,12 +108,9 @@ async function chooseTool({ name, range, statedBy, node, preferred }: Request, h
   );
   const best = bestOf(fit, preferred ?? []);
   if (best !== null) return { name, version: best.version, package: packageName };
+  const asked = `${TITLES[name]}${range === null ? '' : ` ${range}`}${statedBy === null ? '' : ` (${statedBy})`}`;
   const forNode = node === null ? '' : ` that runs with Node.js ${node}`;
-  throw new BuildError(
-    'The source asks for ' +
-      `${TITLES[name]}${range === null ? '' : ` ${range}`}${statedBy === null ? '' : ` (${statedBy})`}, but the ` +
-      `npm registry has no such version${forNode}.`,
-  );
+  throw new BuildError(`The source asks for ${asked}, but the npm registry has no such version${forNode}.`);
 }
 
 function bestOf(versions: PublishedVersion[], preferred: readonly string[]): PublishedVersion | null {

@@ -25,6 +25,8 @@ const lockFiles: [file: string, manager: ManagerName][] = [
   ['bun.lockb', 'bun'],
 ];
 
+const CLASSIC_PRUNE = 'yarn install --production --frozen-lockfile --ignore-scripts --prefer-offline --non-interactive';
+
 export async function findPackageManager(found: Package, files: SourceFiles): Promise<PackageManager> {
   const present: typeof lockFiles = [];
   for (const lock of lockFiles) if (await files.has(lock[0])) present.push(lock);
@@ -64,10 +66,7 @@ export function pruneCommand({ name, lockFile }: PackageManager, version: string
     case 'yarn':
       if (majorOf(version) >= 4) return 'yarn workspaces focus --all --production';
       if (majorOf(version) >= 2 || lockFile === null) return null;
-      return (
-        'env -u YARN_PRODUCTION yarn install --production --frozen-lockfile --ignore-scripts --prefer-offline ' +
-        '--non-interactive'
-      );
+      return `env -u YARN_PRODUCTION ${CLASSIC_PRUNE}`;
     case 'bun':
       return null;
   }

@@ -33,8 +33,8 @@ function parseEntry(line: string, number: number): [type: string, command: strin
   if (!/^[a-z][a-z0-9_-]{0,29}$/.test(type))
     throw procfileError(
       number,
-      `names the process type ${JSON.stringify(type.slice(0, 60))}. A process type begins with a lower-case ` +
-        'letter and has at most 30 lower-case letters, digits, - and _',
+      `names the process type ${JSON.stringify(type.slice(0, 60))}. ` +
+        'A process type begins with a lower-case letter and has at most 30 lower-case letters, digits, - and _',
     );
   if (command === '') throw procfileError(number, `has no command for the process type ${type}`);
   if (command.length > commandMax || /\p{Cc}/u.test(command.replaceAll('\t', ' ')))

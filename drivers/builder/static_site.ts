@@ -1,5 +1,4 @@
-// A site of files: served by a small server that becomes part of what is built, so that it lives as long as the files
-// do.
+// A site of files, served by a small server that becomes part of what is built: it lives as long as the files do.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DetectLanguage, LanguagePlan, Step } from './language_plan';
@@ -23,10 +22,7 @@ export const detectStaticSite: DetectLanguage = async (files) => {
   };
 };
 
-/**
- * A site that is there after the build only: the first of the directories that has an index.html then. Fails where none
- * has.
- */
+/** A site that is there after the build only: the first of the directories with an index.html. Fails where none has. */
 export function siteOfBuild(directories: string[]): Pick<LanguagePlan, 'site' | 'processes'> {
   const tests = directories.map((directory) => `[ -f ${directory}/index.html ]`).join(' || ');
   const none =
@@ -37,10 +33,7 @@ export function siteOfBuild(directories: string[]): Pick<LanguagePlan, 'site' | 
   return { site: [check, serverStep()], processes: { web: command(directories) } };
 }
 
-/**
- * For a build command of the user, of which nobody knows what it leaves: the server says so at its start if there is no
- * site.
- */
+/** For a build command of the user, whose result nobody knows: the server says at its start if there is no site. */
 export function siteOfCustomBuild(): Pick<LanguagePlan, 'site' | 'processes'> {
   return { site: [serverStep()], processes: { web: command(['dist', 'build', 'out', 'public', '_site', '.']) } };
 }

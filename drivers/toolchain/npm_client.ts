@@ -19,8 +19,8 @@ export class NpmFailed extends Error {
 }
 
 /**
- * Answers what npm printed. `directory` is where it starts and keeps its cache. @throws NpmFailed, DriverError
- * unsupported, transient
+ * Answers what npm printed. `directory` is where it starts and keeps its cache.
+ * @throws NpmFailed; DriverError unsupported, transient
  */
 export function npm(args: string[], directory: string, ctx: DriverContext): Promise<string> {
   const options = {

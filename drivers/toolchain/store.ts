@@ -1,5 +1,5 @@
-// Where the programs are kept: a directory `<name>-<version>` for each, made aside and renamed when it is whole, so
-// that what is there can be used, also without a network.
+// Where the programs are kept: a directory `<name>-<version>` for each, staged and renamed when it is whole, so that
+// what is there can be used, also without a network.
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';

@@ -150,10 +150,10 @@ function requireCommands(plan: StoredPlan, { processes }: Planning): void {
   );
   if (!missing) return;
   const { type, instances } = missing;
+  const count = instances === 1 ? '1 instance' : `${instances} instances`;
   throw new DeploymentFailure(
-    `The process type ${type} has no command, but should run ` +
-      `${instances === 1 ? '1 instance' : `${instances} instances`}. Add it to a Procfile, set its \`command\`, or ` +
-      'scale it to 0.',
+    `The process type ${type} has no command, but should run ${count}. ` +
+      'Add it to a Procfile, set its `command`, or scale it to 0.',
   );
 }
 

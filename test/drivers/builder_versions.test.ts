@@ -18,7 +18,7 @@ describe('Node.js', () => {
     ['22.5.1', 'node 22.5.1, npm 10.9.9'],
     ['^23', 'node 23.11.1, npm 11.21.2'],
     ['>=25', 'node 26.10.0, npm 12.2.0'],
-  ])('engines.node %j on a host with 20.20.2: %j of the registry', async (node, tools) => {
+  ])('engines.node %j with 20.20.2: %j', async (node, tools) => {
     expect(chosen(await plan({ engines: { node } }))).toBe(tools);
   });
 
