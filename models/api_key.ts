@@ -94,13 +94,16 @@ export async function createPersonalKey(ctx: Context, input: CreatePersonalKeyIn
   return insertKey(ctx, 'personal', { ...input, user_id });
 }
 
-/** A key that acts as the project. @throws project_not_found, role_not_permitted, quota_exceeded */
+/**
+ * A key that acts as the project. It may change the project itself, so only owners make one. @throws project_not_found, role_not_permitted,
+ * quota_exceeded
+ */
 export async function createProjectKey(
   ctx: Context,
   projectId: string,
   input: CreateProjectKeyInput,
 ): Promise<CreatedKey> {
-  await requireRole(ctx, projectId, 'developer');
+  await requireRole(ctx, projectId, 'owner');
   return mintProjectKey(ctx, projectId, input.name);
 }
 

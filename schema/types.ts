@@ -813,7 +813,7 @@ export type Mutation = {
   createPersonalKey: CreatedApiKey;
   /** Revokes a personal key. The key stops working immediately. */
   revokePersonalKey: Scalars['Boolean']['output'];
-  /** Creates a project key, which acts as the project. The token is shown only once. Available to owners and developers. */
+  /** Creates a project key, which acts as the project. The token is shown only once. Available to owners. */
   createProjectKey: CreatedApiKey;
   /** Revokes a project key. The key stops working immediately. Available to owners and developers. */
   revokeProjectKey: Scalars['Boolean']['output'];

@@ -133,8 +133,8 @@ test('nobody revokes the key of another', async () => {
   expect(await volumes(token)).toBe(200);
 });
 
-test('developers and owners keep project keys, viewers see them, strangers see no project', async () => {
-  const { createProjectKey } = await developer.data(CREATE_PROJECT, {
+test('owners create project keys, developers revoke them, viewers see them, strangers see no project', async () => {
+  const { createProjectKey } = await owner.data(CREATE_PROJECT, {
     id: service.project,
     input: { name: 'Deploys' },
   });
@@ -143,7 +143,7 @@ test('developers and owners keep project keys, viewers see them, strangers see n
     kind: 'project',
     project_id: service.project,
     scopes: null,
-    created_by: developer.user.id,
+    created_by: owner.user.id,
   });
   expect(token).toMatch(/^svc_proj_[0-9A-Za-z]{39}$/);
   expect((await service.call('GET', '/v2/volumes', { key: token, project: null })).status).toBe(200);
@@ -159,12 +159,17 @@ test('developers and owners keep project keys, viewers see them, strangers see n
     expect((await one.refused(REVOKE_PROJECT, { project: service.project, id: key.id })).code).toBe(code);
   }
   expect((await stranger.refused(LIST_PROJECT, { id: service.project })).code).toBe('project_not_found');
-  await owner.data(REVOKE_PROJECT, { project: service.project, id: key.id });
+  // A project key may also change the project itself, which a developer may not.
+  expect(await developer.refused(CREATE_PROJECT, { id: service.project, input: { name: 'No' } })).toMatchObject({
+    code: 'role_not_permitted',
+    extensions: { required_role: 'owner' },
+  });
+  await developer.data(REVOKE_PROJECT, { project: service.project, id: key.id });
   expect((await service.call('GET', '/v2/volumes', { key: token, project: null })).status).toBe(401);
 });
 
 test('a project key survives the departure of its maker', async () => {
-  const leaver = await newBrowser(service, 'leaver@example.com', 'developer');
+  const leaver = await newBrowser(service, 'leaver@example.com', 'owner');
   const { token } = (await leaver.data(CREATE_PROJECT, { id: service.project, input: { name: 'Stays' } }))
     .createProjectKey;
   const personal = await create(leaver);
