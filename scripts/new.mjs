@@ -1,12 +1,13 @@
 // Writes the files of a new kind and a failing test. No other file is edited: folders are the registries.
-//   npm run new -- <kind> [--group "<group>"] [--prefix <id prefix>] [--plural <table>]
+//   npm run new -- <kind> [--parent <kind>] [--group "<group>"] [--prefix <id prefix>] [--plural <table>]
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const USAGE = 'usage: npm run new -- <kind> [--group "<group>"] [--prefix <id prefix>] [--plural <table>]';
+const USAGE =
+  'usage: npm run new -- <kind> [--parent <kind>] [--group "<group>"] [--prefix <id prefix>] [--plural <table>]';
 
 main();
 
@@ -31,8 +32,8 @@ function main() {
     word: kind.replaceAll('_', ' '),
     words: kinds.replaceAll('_', ' '),
     prefix: prefixOf(kind, values.prefix),
-    group: groupOf(kind, values.group),
     migration: `${number}_${kinds}`,
+    ...(values.parent === undefined ? ownWords(kind, values.group) : childWords(kind, kinds, values)),
   };
   for (const [file, template] of Object.entries(files)) {
     writeFileSync(join(ROOT, file), fill(read(`scripts/new/${template}.txt`), words), { flag: 'wx' });
@@ -47,7 +48,7 @@ function readArguments() {
   try {
     const { positionals, values } = parseArgs({
       allowPositionals: true,
-      options: { group: text, prefix: text, plural: text },
+      options: { parent: text, group: text, prefix: text, plural: text },
     });
     if (positionals.length !== 1) fail(USAGE);
     return { kind: positionals[0], values };
@@ -75,11 +76,43 @@ function requireNew(kind, kinds, files) {
   if (migration) fail(`migrations/${migration} has the table ${kinds} already: give --plural`);
 }
 
+function ownWords(kind, group) {
+  return { owner: 'project', owner_id: 'project_id', group: groupOf(kind, group) };
+}
+
+/** Of a kind below another: what its templates say of the parent, read from the parent's own files. */
+function childWords(kind, kinds, { parent, group }) {
+  requireName(parent);
+  const model = `models/${parent}.ts`;
+  if (!existsSync(join(ROOT, model))) fail(`the parent ${parent} is no kind: there is no ${model}`);
+  const code = read(model);
+  const [, Parent] = /export class (\w+) extends Resource/.exec(code) ?? fail(`${model} exports no kind`);
+  const [, parents] = /readonly table = '(\w+)'/.exec(code) ?? fail(`${model} names no table`);
+  const [, parent_prefix] = /readonly idPrefix = '(\w+)'/.exec(code) ?? fail(`${model} names no prefix of ids`);
+  const schema = `schema/${parent}.graphql`;
+  const get = new RegExp(`"(/v2/[^"{}]+)/\\{id\\}",\\s*group: "([^"]+)"`);
+  const found = existsSync(join(ROOT, schema)) && get.exec(read(schema));
+  if (!found) fail(`${parent} can be no parent: ${schema} has no path of the form /v2/…/{id}`);
+  const [, parent_place, parentGroup] = found;
+  const inParent = (name) => (name.startsWith(`${parent}_`) ? name.slice(parent.length + 1) : name);
+  const [short, segment] = [inParent(kind), inParent(kinds)];
+  const parent_word = parent.replaceAll('_', ' ');
+  const place = `${parent_place}/{id}/${segment}`;
+  return {
+    ...{ parent, Parent, parents, parent_prefix, parent_place, parent_word, short, segment, place },
+    owner: parent_word,
+    owner_id: `${parent}_id`,
+    item: `${place}/{${camel(short)}Id:${short}_id}`,
+    ids: `"Id of the ${parent_word}." id: ID!, "Id of the ${kind.replaceAll('_', ' ')}." ${short}_id: ID!`,
+    group: groupOf(kind, group ?? parentGroup),
+  };
+}
+
 function prefixOf(kind, given) {
   const prefix = given ?? kind.replaceAll('_', '').slice(0, 3);
   if (!/^[a-z]{2,4}$/.test(prefix)) fail(`"${prefix}" is no prefix for ids: give --prefix with two to four letters`);
   const taken = new RegExp(`idPrefix = '${prefix}'|mintId\\('${prefix}'\\)`);
-  const owner = ['models', 'core', 'server']
+  const owner = ['models', 'core', 'server', 'platform']
     .flatMap((folder) => list(folder, /\.ts$/).map((name) => `${folder}/${name}`))
     .find((file) => taken.test(read(file)));
   if (owner) fail(`the prefix ${prefix} is taken by ${owner}: give --prefix with two to four letters`);
@@ -118,11 +151,12 @@ function generateTypes() {
   console.log('wrote schema/types.ts');
 }
 
+/** `{{word}}` is replaced; lines from `{{#word}}` to `{{/word}}` stay where the word is known, from `{{^word}}` where not. */
 function fill(template, words) {
-  return template.replace(
-    /\{\{(\w+)\}\}/g,
-    (_, name) => words[name] ?? fail(`the template has an unknown word ${name}`),
+  const chosen = template.replace(/^\{\{([#^])(\w+)\}\}\n([^]*?)^\{\{\/\2\}\}\n/gm, (_, sign, name, lines) =>
+    (sign === '#') === name in words ? lines : '',
   );
+  return chosen.replace(/\{\{(\w+)\}\}/g, (_, name) => words[name] ?? fail(`the template has an unknown word ${name}`));
 }
 
 function pluralOf(word) {
@@ -135,6 +169,10 @@ function pascal(name) {
     .split('_')
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('');
+}
+
+function camel(name) {
+  return pascal(name).replace(/^./, (letter) => letter.toLowerCase());
 }
 
 function list(folder, pattern) {

@@ -12,6 +12,11 @@ const SOURCES = [
   'jobs',
   'drivers',
   'rest',
+  'graphql',
+  'agents',
+  'platform',
+  'contract',
+  'db',
   'core',
   'server',
   'migrations',
@@ -29,7 +34,9 @@ const hasTools = Boolean(process.env.CI) || fs.existsSync(path.join(ROOT, 'tools
 // Below the project, so that Node and the compiler find its node_modules on their way up.
 let copy = '';
 let before: Record<string, string>;
+let between: Record<string, string>;
 let made: Outcome;
+let child: Outcome;
 
 interface Outcome {
   status: number | null;
@@ -46,6 +53,8 @@ beforeAll(() => {
   if (hasTools) fs.symlinkSync(path.join(ROOT, 'tools/node_modules'), path.join(copy, 'tools/node_modules'));
   before = contents();
   made = generate('widget', '--group', 'Volumes');
+  between = contents();
+  child = generate('widget_part', '--parent', 'widget', '--prefix', 'wip');
 });
 
 afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
@@ -70,7 +79,7 @@ function contents(): Record<string, string> {
 
 test('it writes the five files of a kind and changes no other, the generated types apart', () => {
   expect(made).toMatchObject({ status: 0 });
-  const after = contents();
+  const after = between;
   const migration = Object.keys(after).find((name) => /^migrations\/\d{4}_widgets\.ts$/.test(name));
   const written = Object.keys(after).filter((name) => !(name in before));
   expect(written.sort()).toEqual(
@@ -80,7 +89,21 @@ test('it writes the five files of a kind and changes no other, the generated typ
   expect(changed).toEqual(hasTools ? ['schema/types.ts'] : []);
 });
 
+test('with --parent it writes the five files of a child, in the group of its parent', () => {
+  expect(child).toMatchObject({ status: 0 });
+  const written = Object.keys(contents()).filter((name) => !(name in between));
+  expect(written.map((name) => name.replace(/\d{4}/, 'NNNN')).sort()).toEqual([
+    'migrations/NNNN_widget_parts.ts',
+    'models/widget_part.ts',
+    'resolvers/widget_part.ts',
+    'schema/widget_part.graphql',
+    'test/widget_part.test.ts',
+  ]);
+});
+
 test.each([
+  ['a parent that is no kind', ['gadget', '--parent', 'thing'], /no models\/thing\.ts/],
+  ['a parent that has no path of its own', ['gadget', '--parent', 'database_user'], /can be no parent/],
   ['an existing kind', ['volume'], /exists already: schema\/volume\.graphql/],
   ['the kind that was just written', ['widget', '--group', 'Volumes'], /exists already/],
   ['a name in camel case', ['DnsZone'], /no name for a kind/],
@@ -110,15 +133,16 @@ test.each([
   120_000,
 );
 
-test('the test that it wrote passes but for the one that says what to fill in', () => {
+test('the tests that it wrote pass but for those that say what to fill in', () => {
   const { status, output } = run(
     path.join(ROOT, 'node_modules/jest/bin/jest.js'),
     'test/widget.test.ts',
+    'test/widget_part.test.ts',
     '--reporters',
     'default',
   );
   expect(output).toMatch(/This kind has only a name yet/);
-  expect(output).toMatch(/Tests: +1 failed, 2 passed, 3 total/);
+  expect(output).toMatch(/Tests: +2 failed, 4 passed, 6 total/);
   expect(status).toBe(1);
 }, 120_000);
 
@@ -170,6 +194,8 @@ describe('the service with the new kind', () => {
       status: 201,
       body: { id: expect.stringMatching(/^wid_/), name: 'first', project_id: first.project_id },
     });
+    const part = await post(`/v2/widgets/${String(widget.body.id)}/parts`, { name: 'bolt' });
+    expect(part).toMatchObject({ status: 201, body: { widget_id: widget.body.id, name: 'bolt' } });
     const read = await post('/graphql', { query: '{ listWidgets { data { id name } } }' });
     expect(read.body).toEqual({ data: { listWidgets: { data: [{ id: widget.body.id, name: 'first' }] } } });
   });
@@ -185,12 +211,17 @@ describe('the service with the new kind', () => {
     );
     expect(places.filter((place) => place.includes('widgets')).sort()).toEqual([
       'delete /v2/widgets/{id}',
+      'delete /v2/widgets/{id}/parts/{partId}',
       'get /v2/projects/{id}/widgets',
       'get /v2/widgets',
       'get /v2/widgets/{id}',
+      'get /v2/widgets/{id}/parts',
+      'get /v2/widgets/{id}/parts/{partId}',
       'patch /v2/widgets/{id}',
+      'patch /v2/widgets/{id}/parts/{partId}',
       'post /v2/projects/{id}/widgets',
       'post /v2/widgets',
+      'post /v2/widgets/{id}/parts',
     ]);
   });
 });
