@@ -49,41 +49,16 @@ async function postgresql({ scratch, files, home, login }: Place): Promise<Omit<
   const found = (await hostFacts()).postgresql.find(({ tools }) => tools.includes('pg_basebackup'));
   if (!found) throw new Error('this machine has no pg_basebackup');
   const bin = path.dirname(found.path);
-  const server = [
-    '-h',
-    path.join(home, 'socket'),
-    '-p',
-    String(login.endpoints[0]?.port),
-    '-U',
-    'platform_admin',
-    '-w',
-  ];
+  const port = String(login.endpoints[0]?.port);
+  const server = ['-h', path.join(home, 'socket'), '-p', port, '-U', 'platform_admin', '-w'];
   return {
     backup: () =>
       secondsOf(async () => {
         const into = fresh(scratch, 'backup');
-        await done(path.join(bin, 'pg_basebackup'), [
-          ...server,
-          '-D',
-          path.join(into, 'base'),
-          '-Ft',
-          '-Z',
-          '1',
-          '-X',
-          'stream',
-          '-c',
-          'fast',
-        ]);
-        await done(path.join(bin, 'pg_dump'), [
-          ...server,
-          '-Fc',
-          '-Z',
-          '1',
-          '-f',
-          path.join(into, 'dump'),
-          '-d',
-          'app',
-        ]);
+        const baseOptions = `-D ${path.join(into, 'base')} -Ft -Z 1 -X stream -c fast`.split(' ');
+        await done(path.join(bin, 'pg_basebackup'), [...server, ...baseOptions]);
+        const dumpOptions = `-Fc -Z 1 -f ${path.join(into, 'dump')} -d app`.split(' ');
+        await done(path.join(bin, 'pg_dump'), [...server, ...dumpOptions]);
       }),
     restore: async (backupId) => {
       const data = fresh(scratch, 'restored');
@@ -156,30 +131,14 @@ async function mariadb({ scratch, files, login }: Place): Promise<Omit<Bare, 'cl
       const data = fresh(scratch, 'restored');
       let child: ChildProcess | undefined;
       const seconds = await secondsOf(async () => {
-        await done(
-          'mariadb-install-db',
-          ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'],
-          OTHER,
-        );
-        child = serve(
-          'mariadbd',
-          [
-            '--no-defaults',
-            `--datadir=${data}`,
-            `--socket=${socket}`,
-            '--skip-networking',
-            '--innodb-buffer-pool-size=512M',
-          ],
-          OTHER,
-        );
+        const own = ['--no-defaults', `--datadir=${data}`];
+        await done('mariadb-install-db', [...own, '--auth-root-authentication-method=normal', '--skip-test-db'], OTHER);
+        const options = [`--socket=${socket}`, '--skip-networking', '--innodb-buffer-pool-size=512M'];
+        child = serve('mariadbd', [...own, ...options], OTHER);
         const client = `mariadb --no-defaults --socket="${socket}" --user=root`;
         await until(() => done('/bin/sh', ['-c', `${client} -e 'create database app'`], OTHER));
-        await done('bash', [
-          '-o',
-          'pipefail',
-          '-c',
-          `gunzip -c "${files(backupId, 'dump.sql.gz')}" | ${client} --binary-mode app`,
-        ]);
+        const load = `gunzip -c "${files(backupId, 'dump.sql.gz')}" | ${client} --binary-mode app`;
+        await done('bash', ['-o', 'pipefail', '-c', load]);
       });
       return ended(child, seconds);
     },

@@ -55,8 +55,8 @@ export function authorisationPage({ fields }: OperationTable): string {
 const HEAD = [
   '# Authorisation',
   '',
-  'Who may call each operation, generated from `schema/` by `npm run golden`. Role is the lowest role in the project on',
-  'which the operation acts. A project key acts as a developer of its project, and may also change the project itself.',
+  'Who may call each operation, generated from `schema/` by `npm run golden`. Role is the lowest role in the project',
+  'on which the operation acts. A project key acts as a developer of its project, and may also change the project itself.',
   '',
   '| Operation | Kind | Scope of a personal key | Role | Personal key | Project key | Session |',
   '|---|---|---|---|---|---|---|',

@@ -51,7 +51,8 @@ export interface BuildDriver {
   ensureTools(plan: BuildPlan, ctx: DriverContext): Promise<void>;
   /**
    * What a unit runs: a POSIX shell script that prints `-----> name` before each step and ends at the first failure,
-   * and its variables beside those of the plan: `env` are ours (HOME, caches), `defaults` give way to those of the user.
+   * and its variables beside those of the plan: `env` are ours (HOME, caches), `defaults` give way to those of the
+   * user.
    */
   task(
     plan: BuildPlan,

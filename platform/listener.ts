@@ -26,12 +26,7 @@ export function listen(
     if (!closed) timer = setTimeout(() => void connect(), RETRY_MS).unref();
   };
   const connect = async (): Promise<void> => {
-    const fresh = new Client({
-      connectionString: url,
-      application_name: 'platform-api listener',
-      keepAlive: true,
-      connectionTimeoutMillis: 5_000,
-    });
+    const fresh = newClient(url);
     let lost = false;
     fresh.on('error', () => {
       if (!lost) again();
@@ -58,4 +53,13 @@ export function listen(
       await client?.end().catch(() => {});
     },
   };
+}
+
+function newClient(url: string): Client {
+  return new Client({
+    connectionString: url,
+    application_name: 'platform-api listener',
+    keepAlive: true,
+    connectionTimeoutMillis: 5_000,
+  });
 }

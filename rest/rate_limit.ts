@@ -130,7 +130,7 @@ export function openAttempts(perMinute: number): Attempts {
       const now = Date.now();
       if (windowOf(bucket, now).used < perMinute) return null;
       const { reset_seconds } = answer(false, perMinute, perMinute, now);
-      return problem('rate_limited', 'Too many failed attempts.', {}, { 'Retry-After': String(reset_seconds) });
+      return problem('rate_limited', detail, {}, { 'Retry-After': String(reset_seconds) });
     },
     count(bucket) {
       windowOf(bucket, Date.now()).used += 1;

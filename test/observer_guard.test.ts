@@ -46,7 +46,7 @@ test('a reference that answers proves that the network works, one that does not 
   await reference.close();
 });
 
-test('while the network of the platform is down nobody is alerted, projects are told, and so is the operator', async () => {
+test('while the network of the platform is down nobody is alerted; projects and the operator are told', async () => {
   // Addresses that no packet reaches, and a reference that does not answer.
   const reference = `127.0.0.1:${await closedPort()}`;
   const service = await startService({

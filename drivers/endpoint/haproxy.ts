@@ -46,6 +46,21 @@ const program: ListenerProgram<SpreadSpec> = {
     /^Server replicas\/\w+ is /.test(text) ? `${text.includes(' is DOWN') ? 'WARNING' : 'NOTICE'}: ${text}` : null,
 };
 
+const defaults = [
+  'defaults',
+  '  mode tcp',
+  '  log global',
+  '  timeout connect 5s',
+  '  timeout check 5s',
+  // Sessions of databases rest for long; whoever is gone is found by the kernel.
+  '  timeout client 20d',
+  '  timeout server 20d',
+  '  option clitcpka',
+  '  option srvtcpka',
+  '  option redispatch 1',
+  '  retries 4',
+];
+
 function settings(
   serverDirectory: ServerDirectory,
   { port, allowed_sources, engine, connections, servers }: SpreadSpec,
@@ -58,18 +73,7 @@ function settings(
     '  noreuseport',
     `  stats socket ${quoted(socketOf(serverDirectory))} mode 600 level admin`,
     '  log stdout format raw daemon notice',
-    'defaults',
-    '  mode tcp',
-    '  log global',
-    '  timeout connect 5s',
-    '  timeout check 5s',
-    // Sessions of databases rest for long; whoever is gone is found by the kernel.
-    '  timeout client 20d',
-    '  timeout server 20d',
-    '  option clitcpka',
-    '  option srvtcpka',
-    '  option redispatch 1',
-    '  retries 4',
+    ...defaults,
     'frontend endpoint',
     ...addressesOf(allowed_sources).map((address) => `  bind ${address.replace('*', String(port))}`),
     `  acl allowed src -f ${quoted(path.join(serverDirectory.conf, fileNames.sources))}`,

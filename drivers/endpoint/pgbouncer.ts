@@ -74,11 +74,7 @@ const program: ListenerProgram<PoolSpec> = {
 function settings(serverDirectory: ServerDirectory, spec: PoolSpec): string {
   const server = serverOf(spec);
   const { database_name: name, mode, size: connections, port, allowed_sources } = spec;
-  if (name === 'pgbouncer')
-    throw new DriverError(
-      'invalid',
-      'A database called pgbouncer cannot be pooled, because the pooler itself has a database of that name.',
-    );
+  requireFreeName(name);
   const file = (one: keyof typeof fileNames) => path.join(serverDirectory.conf, fileNames[one]);
   const lines: Record<string, string | number> = {
     listen_addr: addressOf(allowed_sources),
@@ -111,6 +107,14 @@ function settings(serverDirectory: ServerDirectory, spec: PoolSpec): string {
   return `[databases]\n${database}\n[pgbouncer]\n${Object.entries(lines)
     .map(([key, value]) => `${key} = ${lineOf(String(value))}\n`)
     .join('')}`;
+}
+
+function requireFreeName(databaseName: string): void {
+  if (databaseName === 'pgbouncer')
+    throw new DriverError(
+      'invalid',
+      'A database called pgbouncer cannot be pooled, because the pooler itself has a database of that name.',
+    );
 }
 
 // The first line that fits decides, as in the pg_hba.conf of a server.

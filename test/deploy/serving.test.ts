@@ -17,8 +17,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => service?.close(), 60_000);
 
-const web = async (application: TestApplication): Promise<any> =>
-  // eslint-disable-line @typescript-eslint/no-explicit-any
+const web = async (application: TestApplication): Promise<{ id: string; status: string }> =>
   (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'web');
 const running = (application: TestApplication): Promise<unknown> =>
   eventually(

@@ -22,6 +22,17 @@ export function dataMemoryBytes(spec: DatabaseServer): number {
   return Math.floor(spec.size.memory_mb * 0.7) * mebibyte;
 }
 
+const persistence = [
+  'save ""',
+  'appendonly yes',
+  'appendfsync everysec',
+  'aof-use-rdb-preamble yes',
+  'auto-aof-rewrite-percentage 100',
+  'auto-aof-rewrite-min-size 16mb',
+  // A snapshot is a backup only: one that fails must not stop writes.
+  'stop-writes-on-bgsave-error no',
+];
+
 /**
  * Without users and passwords: what can only be changed by a restart. `version` as the server says it, e.g. 7.0.15.
  * noeviction: a database does not lose what was written to it; keys that may go have an expiry, which their owner
@@ -48,14 +59,7 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory,
     `maxclients ${spec.size.max_connections + 16}`,
     `maxmemory ${dataMemoryBytes(spec)}`,
     'maxmemory-policy noeviction',
-    'save ""',
-    'appendonly yes',
-    'appendfsync everysec',
-    'aof-use-rdb-preamble yes',
-    'auto-aof-rewrite-percentage 100',
-    'auto-aof-rewrite-min-size 16mb',
-    // A snapshot is a backup only: one that fails must not stop writes.
-    'stop-writes-on-bgsave-error no',
+    ...persistence,
     'lazyfree-lazy-user-flush yes',
     'lazyfree-lazy-user-del yes',
     'repl-diskless-sync yes',
