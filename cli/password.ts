@@ -14,16 +14,20 @@ export const passwordOption: Record<string, Option> = {
 const MADE_BYTES = 15;
 
 /**
- * @returns `made` is the password to show, where it was made here @throws CommandError for one that is too short or too
- * long
+ * @param own e-mail and name of the user, which a password must not be
+ * @returns `made` is the password to show, where it was made here @throws CommandError for one that is too short,
+ * too long or easily guessed
  */
-export async function choosePassword(input: Input): Promise<{ password: string; made: { password?: string } }> {
+export async function choosePassword(
+  input: Input,
+  own: readonly string[],
+): Promise<{ password: string; made: { password?: string } }> {
   if (!input.has('password-stdin')) {
     const password = randomBytes(MADE_BYTES).toString('base64url');
     return { password, made: { password } };
   }
   const password = (await readAll(process.stdin)).replace(/\r?\n$/, '');
-  const wrong = passwordProblem(password);
+  const wrong = passwordProblem(password, own);
   if (wrong) throw new CommandError(`the password ${wrong.detail}`);
   return { password, made: {} };
 }

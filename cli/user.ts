@@ -24,7 +24,7 @@ export const commands: Command[] = [
     async run(input) {
       const address = emailOf(input.text('email'));
       const name = nameOf(input.text('name') ?? address);
-      const { password, made } = await choosePassword(input);
+      const { password, made } = await choosePassword(input, [address, name]);
       const password_hash = await hashPassword(password);
       const { id, account_id } = await inDatabase(async (ctx) => {
         if (await findUser(ctx, address)) throw new CommandError(`there is a user ${address} already`);
@@ -43,7 +43,7 @@ export const commands: Command[] = [
     summary: 'Set a new password and end all sessions of the user.',
     options: { ...email, ...passwordOption },
     async run(input) {
-      const { password, made } = await choosePassword(input);
+      const { password, made } = await choosePassword(input, [input.text('email') as string]);
       const hash = await hashPassword(password);
       const { id, email: address } = await inDatabase(async (ctx) => {
         const user = await actAs(ctx, input.text('email') as string);

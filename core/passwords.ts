@@ -1,6 +1,7 @@
 // Passwords of the dashboard: scrypt with the parameters that the OWASP Password Storage Cheat Sheet lists (N=2^17,
 // r=8, p=1).
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import { foldPassword, isCommonPassword } from './common_passwords';
 import type { FieldErrorCode } from './errors';
 import { problem } from './errors';
 import { limits } from './limits';
@@ -43,14 +44,39 @@ export async function verifyPassword(password: string, stored: string | null): P
   return timingSafeEqual(hash, expected.hash) && stored !== null;
 }
 
-/** What is wrong with a new password, as an entry of validation_failed without its field; null if nothing is. */
-export function passwordProblem(password: string): { code: FieldErrorCode; detail: string } | null {
+/** Shorter names say nothing: many passwords contain them. */
+const OWN_WORD_CHARACTERS_MIN = 4;
+/** One to four characters, again and again. */
+const REPEATED = /^(.{1,4}?)\1+$/su;
+
+/**
+ * What is wrong with a new password, as an entry of validation_failed without its field; null if nothing is.
+ * @param own e-mail and name of the person, which are the first guesses
+ */
+export function passwordProblem(
+  password: string,
+  own: readonly string[] = [],
+): { code: FieldErrorCode; detail: string } | null {
   const length = [...password].length;
   if (length < limits.passwordCharactersMin)
     return { code: 'too_short', detail: `must have at least ${limits.passwordCharactersMin} characters` };
   if (length > limits.passwordCharactersMax)
     return { code: 'too_long', detail: `must have at most ${limits.passwordCharactersMax} characters` };
-  return null;
+  const reason = guessable(password, own);
+  return reason === null ? null : { code: 'invalid_format', detail: reason };
+}
+
+function guessable(password: string, own: readonly string[]): string | null {
+  if (REPEATED.test(password)) return 'must not be a short text that repeats';
+  if (isCommonPassword(password)) return 'must not be one of the most common passwords';
+  const folded = foldPassword(password);
+  // Digits around a name are the second guess.
+  const isOwn = own
+    .flatMap((text) => [text, text.split('@')[0] as string])
+    .map(foldPassword)
+    .filter((word) => word.length >= OWN_WORD_CHARACTERS_MIN)
+    .some((word) => folded.includes(word) && /^\d*$/.test(folded.replace(word, '')));
+  return isOwn ? 'must not be the e-mail address or the name of the user' : null;
 }
 
 function decoyHash(): Stored {

@@ -51,6 +51,10 @@ const INSERT =
     expires_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`);
 const REVOKE_ANY = named('update api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id');
+const REVOKE_OF_USER = named(
+  `update api_keys set revoked_at = now() where user_id = $1 and revoked_at is null returning ${COLUMNS}`,
+);
+const ACTIVE_OF_USER = named(`${OF_USER} and (expires_at is null or expires_at > now()) order by id desc`);
 const REVOKE = named(
   `update api_keys set revoked_at = now() where id = $1 and revoked_at is null and (user_id = $2 or project_id = $3)
     returning id, name`,
@@ -95,8 +99,8 @@ export async function createPersonalKey(ctx: Context, input: CreatePersonalKeyIn
 }
 
 /**
- * A key that acts as the project. It may change the project itself, so only owners make one. @throws project_not_found, role_not_permitted,
- * quota_exceeded
+ * A key that acts as the project. It may change the project itself, so only owners make one. @throws project_not_found,
+ * role_not_permitted, quota_exceeded
  */
 export async function createProjectKey(
   ctx: Context,
@@ -117,6 +121,17 @@ export async function mintProjectKey(ctx: Context, projectId: string, name: stri
 /** Stops one of the person's keys at once. @throws not_found */
 export function revokePersonalKey(ctx: Context, id: string): Promise<void> {
   return revoke(ctx, id, { user_id: sessionUser(ctx).id });
+}
+
+/** The person's keys that still work, after all of them are stopped if so asked: what a new password leaves behind. */
+export async function settlePersonalKeys(
+  ctx: Context,
+  isRevoking: boolean,
+): Promise<{ revoked_keys: ApiKeyRow[]; active_keys: ApiKeyRow[] }> {
+  const { id } = sessionUser(ctx);
+  const revoked_keys = isRevoking ? await ctx.sql.query<ApiKeyRow>(REVOKE_OF_USER, [id]) : [];
+  for (const key of revoked_keys) await ctx.forget({ key_id: key.id });
+  return { revoked_keys, active_keys: await ctx.sql.query<ApiKeyRow>(ACTIVE_OF_USER, [id]) };
 }
 
 /** Stops a key of the project at once. @throws project_not_found, role_not_permitted, not_found */

@@ -153,7 +153,7 @@ export async function prepareAcceptance(ctx: Context, input: AcceptInvitationInp
   if (await findUser(ctx, invitation.email))
     throw problem('session_required', 'A user with this e-mail exists. Log in, then accept.');
   requireNewUser(input);
-  return hashNewPassword(input.password as string, 'password');
+  return hashNewPassword(input.password as string, 'password', { email: invitation.email, name: input.name as string });
 }
 
 /**

@@ -82,9 +82,16 @@ export async function requirePassword(ctx: Context, password: string): Promise<U
   return user;
 }
 
-/** The hash of a new password. @throws validation_failed on `field` where it is too short or too long */
-export async function hashNewPassword(password: string, field: string): Promise<string> {
-  const wrong = passwordProblem(password);
+/**
+ * The hash of a new password of the person with this e-mail and name. @throws validation_failed on `field` where it is
+ * too short, too long or easily guessed
+ */
+export async function hashNewPassword(
+  password: string,
+  field: string,
+  { email, name }: Pick<UserRow, 'email' | 'name'>,
+): Promise<string> {
+  const wrong = passwordProblem(password, [email, name]);
   if (wrong) throw problem('validation_failed', undefined, { errors: [{ field, ...wrong }] });
   return hashPassword(password);
 }
@@ -102,11 +109,14 @@ export async function setPassword(ctx: Context, userId: string, hash: string): P
   await ctx.forget({ user_id: userId });
 }
 
-/** The person sets their own password, which was checked before. */
-export async function changePassword(ctx: Context, hash: string): Promise<void> {
+/**
+ * The person sets their own password, which was checked before.
+ * @param changed what changes with it, for the activity entry
+ */
+export async function changePassword(ctx: Context, hash: string, changed: string[] = []): Promise<void> {
   const { id, name } = sessionUser(ctx);
   await setPassword(ctx, id, hash);
-  noteChange(ctx, { type: 'user', id, name }, ['password']);
+  noteChange(ctx, { type: 'user', id, name }, ['password', ...changed]);
 }
 
 /** A 422 about one field. */

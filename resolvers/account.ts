@@ -1,6 +1,7 @@
+import { settlePersonalKeys } from '../models/api_key';
 import * as sessions from '../models/session';
 import * as twoFactor from '../models/two_factor';
-import { changePassword, hashNewPassword, requirePassword, type UserRow } from '../models/user';
+import { changePassword, hashNewPassword, requirePassword, wrongField, type UserRow } from '../models/user';
 import type { ChangePasswordInput, LoginInput, MutationDisableTwoFactorArgs, Resolvers } from '../schema/types';
 import type { Prepare } from '.';
 
@@ -19,9 +20,9 @@ export const resolvers: Resolvers = {
       await sessions.revokeSession(ctx, id);
       return true;
     },
-    changePassword: async (_, __, ctx) => {
-      await changePassword(ctx, ctx.probed as string);
-      return true;
+    changePassword: async (_, { input: { revoke_personal_keys = false } }, ctx) => {
+      await changePassword(ctx, ctx.probed as string, revoke_personal_keys ? ['personal_keys'] : []);
+      return settlePersonalKeys(ctx, Boolean(revoke_personal_keys));
     },
     enrolTwoFactor: (_, __, ctx) => twoFactor.enrolTwoFactor(ctx),
     confirmTwoFactor: async (_, { code }, ctx) => ({ codes: await twoFactor.confirmTwoFactor(ctx, code) }),
@@ -38,8 +39,9 @@ export const prepare: Record<string, Prepare> = {
   login: (args, ctx) => sessions.authenticate(ctx, args.input as LoginInput),
   changePassword: async (args, ctx) => {
     const { password, new_password } = args.input as ChangePasswordInput;
-    await requirePassword(ctx, password);
-    return hashNewPassword(new_password, 'new_password');
+    const user = await requirePassword(ctx, password);
+    if (new_password === password) throw wrongField('new_password', 'must differ from the current password');
+    return hashNewPassword(new_password, 'new_password', user);
   },
   enrolTwoFactor: (args, ctx) => requirePassword(ctx, args.password as string),
   disableTwoFactor: (args, ctx) => {

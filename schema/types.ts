@@ -787,8 +787,12 @@ export type Mutation = {
   logout: Scalars['Boolean']['output'];
   /** Ends another session of the logged-in user. */
   revokeSession: Scalars['Boolean']['output'];
-  /** Sets a new password of 12 to 200 characters and ends all other sessions of the user. */
-  changePassword: Scalars['Boolean']['output'];
+  /**
+   * Sets a new password of 12 to 200 characters and ends all other sessions of the user. Personal keys keep working unless
+   * `revoke_personal_keys` is true. Common passwords, short texts that repeat, the e-mail address, the name and the
+   * current password are rejected.
+   */
+  changePassword: PasswordChange;
   /**
    * Starts setting up two-factor authentication and returns the secret for an authenticator app. It takes effect once
    * `confirmTwoFactor` has been called. A second call replaces the secret.
@@ -2146,6 +2150,14 @@ export type SessionList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
+/** What a new password did to the personal keys of the user. */
+export type PasswordChange = {
+  /** Keys that were revoked. */
+  revoked_keys: Array<ApiKey>;
+  /** Keys that still work, newest first. */
+  active_keys: Array<ApiKey>;
+};
+
 /** The secret for an authenticator app (RFC 6238: SHA-1, 6 digits, 30 seconds). */
 export type TwoFactorEnrolment = {
   /** The secret in base32, for manual entry. */
@@ -2171,6 +2183,8 @@ export type ChangePasswordInput = {
   password: Scalars['String']['input'];
   /** The new password, 12 to 200 characters. */
   new_password: Scalars['String']['input'];
+  /** Whether all personal keys of the user are revoked too. */
+  revoke_personal_keys?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** An API key, without its token. */
@@ -5186,6 +5200,7 @@ export type ResolversTypes = {
   AccountStatus: AccountStatus;
   Session: ResolverTypeWrapper<Session>;
   SessionList: ResolverTypeWrapper<SessionList>;
+  PasswordChange: ResolverTypeWrapper<PasswordChange>;
   TwoFactorEnrolment: ResolverTypeWrapper<TwoFactorEnrolment>;
   RecoveryCodes: ResolverTypeWrapper<RecoveryCodes>;
   LoginInput: LoginInput;
@@ -5465,6 +5480,7 @@ export type ResolversParentTypes = {
   Account: Account;
   Session: Session;
   SessionList: SessionList;
+  PasswordChange: PasswordChange;
   TwoFactorEnrolment: TwoFactorEnrolment;
   RecoveryCodes: RecoveryCodes;
   LoginInput: LoginInput;
@@ -5756,7 +5772,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   login?: Resolver<ResolversTypes['Viewer'], ParentType, ContextType, RequireFields<MutationLoginArgs, 'input'>>;
   logout?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   revokeSession?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRevokeSessionArgs, 'id'>>;
-  changePassword?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationChangePasswordArgs, 'input'>>;
+  changePassword?: Resolver<ResolversTypes['PasswordChange'], ParentType, ContextType, RequireFields<MutationChangePasswordArgs, 'input'>>;
   enrolTwoFactor?: Resolver<ResolversTypes['TwoFactorEnrolment'], ParentType, ContextType, RequireFields<MutationEnrolTwoFactorArgs, 'password'>>;
   confirmTwoFactor?: Resolver<ResolversTypes['RecoveryCodes'], ParentType, ContextType, RequireFields<MutationConfirmTwoFactorArgs, 'code'>>;
   disableTwoFactor?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDisableTwoFactorArgs, 'password' | 'code'>>;
@@ -5874,6 +5890,11 @@ export type SessionResolvers<ContextType = Context, ParentType extends Resolvers
 export type SessionListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SessionList'] = ResolversParentTypes['SessionList']> = {
   data?: Resolver<Array<ResolversTypes['Session']>, ParentType, ContextType>;
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type PasswordChangeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PasswordChange'] = ResolversParentTypes['PasswordChange']> = {
+  revoked_keys?: Resolver<Array<ResolversTypes['ApiKey']>, ParentType, ContextType>;
+  active_keys?: Resolver<Array<ResolversTypes['ApiKey']>, ParentType, ContextType>;
 };
 
 export type TwoFactorEnrolmentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TwoFactorEnrolment'] = ResolversParentTypes['TwoFactorEnrolment']> = {
@@ -7005,6 +7026,7 @@ export type Resolvers<ContextType = Context> = {
   Account?: AccountResolvers<ContextType>;
   Session?: SessionResolvers<ContextType>;
   SessionList?: SessionListResolvers<ContextType>;
+  PasswordChange?: PasswordChangeResolvers<ContextType>;
   TwoFactorEnrolment?: TwoFactorEnrolmentResolvers<ContextType>;
   RecoveryCodes?: RecoveryCodesResolvers<ContextType>;
   ApiKey?: ApiKeyResolvers<ContextType>;

@@ -195,7 +195,7 @@ test('log-in, keys, invitations, two-factor', async () => {
     code: totp(secret),
   });
   for (const [index, code] of (confirmTwoFactor.codes as string[]).entries()) keep(`recovery code ${index}`, code);
-  await graphql('mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }', {
+  await graphql('mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { active_keys { id } } }', {
     input: { password: PASSWORD, new_password: NEXT_PASSWORD },
   });
   cookie = 'none=1';

@@ -134,11 +134,42 @@ test('a session that is idle for a day, or too old, is over', async () => {
   expect((await one.refused('{ viewer { user { id } } }')).code).toBe('session_required');
 });
 
+const CHANGE = `mutation ($input: ChangePasswordInput!) {
+  changePassword(input: $input) { revoked_keys { id } active_keys { id name } } }`;
+
+test('a new password says which personal keys exist, and revokes them when asked to', async () => {
+  const one = await newBrowser(service, 'keyed@example.com');
+  const create = `mutation { createPersonalKey(input: { name: "CI", scopes: ["read"] }) { key { id } token } }`;
+  const { key, token } = (await one.data(create)).createPersonalKey;
+  const works = async (): Promise<number> =>
+    (await service.call('GET', '/v2/me', { key: token, project: null })).status;
+  const next = 'another good password';
+  const kept = await one.data(CHANGE, { input: { password: PASSWORD, new_password: next } });
+  expect(kept.changePassword).toEqual({ revoked_keys: [], active_keys: [{ id: key.id, name: 'CI' }] });
+  expect(await works()).toBe(200);
+  const input = { password: next, new_password: PASSWORD, revoke_personal_keys: true };
+  const revoked = await one.data(CHANGE, { input });
+  expect(revoked.changePassword).toEqual({ revoked_keys: [{ id: key.id }], active_keys: [] });
+  expect(await works()).toBe(401);
+});
+
+test.each([PASSWORD, 'passwordpassword', 'xyxyxyxyxyxy', 'weak.person@example.com'])(
+  'the new password %s is refused',
+  async (new_password) => {
+    const email = 'weak.person@example.com';
+    const one = browser(service);
+    if ((await one.logIn(email)).errors) await newBrowser(service, email);
+    await one.logIn(email);
+    const refused = await one.refused(CHANGE, { input: { password: PASSWORD, new_password } });
+    expect(refused).toMatchObject({ code: 'validation_failed', extensions: { errors: [{ field: 'new_password' }] } });
+  },
+);
+
 test('a new password ends the other sessions and is the one that counts', async () => {
   const one = await newBrowser(service, 'change@example.com');
   const two = browser(service);
   await two.logIn('change@example.com');
-  const change = 'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }';
+  const change = CHANGE;
   const wrong = await one.refused(change, { input: { password: 'wrong', new_password: 'another good password' } });
   expect(wrong).toMatchObject({ code: 'validation_failed', extensions: { errors: [{ field: 'password' }] } });
   const short = await one.refused(change, { input: { password: PASSWORD, new_password: 'short' } });
