@@ -29,12 +29,15 @@ export async function allLogs(sql: Sql, drivers: HostDrivers, jobs: readonly Job
   return (await Promise.all(jobs.map((job) => job.logs?.(sql, drivers) ?? []))).flat();
 }
 
+/** What kinds add to the drivers of a host; the others are the host's own. */
+type KindDrivers = Omit<
+  HostDrivers,
+  'source' | 'builder' | 'runtime' | 'ingress' | 'nameserver' | 'directories' | 'shipper' | 'facts'
+>;
+
 /** The drivers of all kinds that have some of their own on a host. */
-export async function openKindDrivers(
-  host: HostParts,
-  jobs: readonly Job[] = allJobs(),
-): Promise<Pick<HostDrivers, 'databases' | 'endpoints'>> {
+export async function openKindDrivers(host: HostParts, jobs: readonly Job[] = allJobs()): Promise<KindDrivers> {
   const opened: Partial<HostDrivers> = {};
   for (const job of jobs) Object.assign(opened, await job.openDrivers?.(host));
-  return opened as Pick<HostDrivers, 'databases' | 'endpoints'>;
+  return opened as KindDrivers;
 }

@@ -1,5 +1,5 @@
 // Writes the files of a new kind and a failing test. No other file is edited: folders are the registries.
-//   npm run new -- <kind> [--parent <kind>] [--group "<group>"] [--prefix <id prefix>] [--plural <table>]
+//   npm run new -- <kind> [--parent <kind>] [--loop] [--driver] [--group "<group>"] [--prefix <id prefix>] [--plural <table>]
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const USAGE =
-  'usage: npm run new -- <kind> [--parent <kind>] [--group "<group>"] [--prefix <id prefix>] [--plural <table>]';
+  'usage: npm run new -- <kind> [--parent <kind>] [--loop] [--driver] [--group "<group>"] [--prefix <id prefix>] [--plural <table>]';
 
 main();
 
@@ -16,12 +16,16 @@ function main() {
   requireName(kind);
   const kinds = values.plural ?? pluralOf(kind);
   const number = nextMigration();
+  // What a driver makes is brought about by the loop.
+  const hasLoop = values.loop || values.driver;
   const files = {
     [`schema/${kind}.graphql`]: 'schema.graphql',
     [`resolvers/${kind}.ts`]: 'resolver.ts',
     [`models/${kind}.ts`]: 'model.ts',
     [`migrations/${number}_${kinds}.ts`]: 'migration.ts',
     [`test/${kind}.test.ts`]: 'test.ts',
+    ...(hasLoop && { [`jobs/${kind}.ts`]: 'job.ts' }),
+    ...(values.driver && { [`drivers/${kind}.ts`]: 'driver.ts' }),
   };
   requireNew(kind, kinds, Object.keys(files));
   const words = {
@@ -33,6 +37,11 @@ function main() {
     words: kinds.replaceAll('_', ' '),
     prefix: prefixOf(kind, values.prefix),
     migration: `${number}_${kinds}`,
+    kinds_key: camel(kinds),
+    alive: hasLoop ? ' where deleted_at is null' : '',
+    with_worker: hasLoop ? '{ worker: true }' : '',
+    ...(hasLoop && { loop: kind }),
+    ...(values.driver && { driver: kind }),
     ...(values.parent === undefined ? ownWords(kind, values.group) : childWords(kind, kinds, values)),
   };
   for (const [file, template] of Object.entries(files)) {
@@ -45,10 +54,11 @@ function main() {
 
 function readArguments() {
   const text = { type: 'string' };
+  const flag = { type: 'boolean' };
   try {
     const { positionals, values } = parseArgs({
       allowPositionals: true,
-      options: { parent: text, group: text, prefix: text, plural: text },
+      options: { parent: text, loop: flag, driver: flag, group: text, prefix: text, plural: text },
     });
     if (positionals.length !== 1) fail(USAGE);
     return { kind: positionals[0], values };
@@ -153,10 +163,14 @@ function generateTypes() {
 
 /** `{{word}}` is replaced; lines from `{{#word}}` to `{{/word}}` stay where the word is known, from `{{^word}}` where not. */
 function fill(template, words) {
-  const chosen = template.replace(/^\{\{([#^])(\w+)\}\}\n([^]*?)^\{\{\/\2\}\}\n/gm, (_, sign, name, lines) =>
-    (sign === '#') === name in words ? lines : '',
+  const choose = (text) =>
+    text.replace(/^\{\{([#^])(\w+)\}\}\n([^]*?)^\{\{\/\2\}\}\n/gm, (_, sign, name, lines) =>
+      (sign === '#') === name in words ? choose(lines) : '',
+    );
+  return choose(template).replace(
+    /\{\{(\w+)\}\}/g,
+    (_, name) => words[name] ?? fail(`the template has an unknown word ${name}`),
   );
-  return chosen.replace(/\{\{(\w+)\}\}/g, (_, name) => words[name] ?? fail(`the template has an unknown word ${name}`));
 }
 
 function pluralOf(word) {

@@ -37,6 +37,7 @@ let before: Record<string, string>;
 let between: Record<string, string>;
 let made: Outcome;
 let child: Outcome;
+let driven: Outcome;
 
 interface Outcome {
   status: number | null;
@@ -55,6 +56,8 @@ beforeAll(() => {
   made = generate('widget', '--group', 'Volumes');
   between = contents();
   child = generate('widget_part', '--parent', 'widget', '--prefix', 'wip');
+  generate('gear', '--group', 'Volumes', '--loop');
+  driven = generate('engine_room', '--group', 'Volumes', '--driver', '--prefix', 'egr');
 });
 
 afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
@@ -91,7 +94,7 @@ test('it writes the five files of a kind and changes no other, the generated typ
 
 test('with --parent it writes the five files of a child, in the group of its parent', () => {
   expect(child).toMatchObject({ status: 0 });
-  const written = Object.keys(contents()).filter((name) => !(name in between));
+  const written = Object.keys(contents()).filter((name) => !(name in between) && name.includes('widget'));
   expect(written.map((name) => name.replace(/\d{4}/, 'NNNN')).sort()).toEqual([
     'migrations/NNNN_widget_parts.ts',
     'models/widget_part.ts',
@@ -99,6 +102,23 @@ test('with --parent it writes the five files of a child, in the group of its par
     'schema/widget_part.graphql',
     'test/widget_part.test.ts',
   ]);
+});
+
+test('with --driver it writes a kind with a process and a log, and changes no other file', () => {
+  expect(driven).toMatchObject({ status: 0 });
+  const after = contents();
+  const written = Object.keys(after).filter((name) => /engine_room/.test(name) && !(name in before));
+  expect(written.map((name) => name.replace(/\d{4}/, 'NNNN')).sort()).toEqual([
+    'drivers/engine_room.ts',
+    'jobs/engine_room.ts',
+    'migrations/NNNN_engine_rooms.ts',
+    'models/engine_room.ts',
+    'resolvers/engine_room.ts',
+    'schema/engine_room.graphql',
+    'test/engine_room.test.ts',
+  ]);
+  const changed = Object.keys(before).filter((name) => after[name] !== before[name]);
+  expect(changed).toEqual(hasTools ? ['schema/types.ts'] : []);
 });
 
 test.each([
@@ -138,11 +158,13 @@ test('the tests that it wrote pass but for those that say what to fill in', () =
     path.join(ROOT, 'node_modules/jest/bin/jest.js'),
     'test/widget.test.ts',
     'test/widget_part.test.ts',
+    'test/gear.test.ts',
+    'test/engine_room.test.ts',
     '--reporters',
     'default',
   );
   expect(output).toMatch(/This kind has only a name yet/);
-  expect(output).toMatch(/Tests: +2 failed, 4 passed, 6 total/);
+  expect(output).toMatch(/Tests: +4 failed, 9 passed, 13 total/);
   expect(status).toBe(1);
 }, 120_000);
 
