@@ -7,11 +7,15 @@ import { compileArguments, compileInput, type Validated } from './validation';
 /** Takes raw argument values, returns them in normal form. @throws invalid_query_parameter, validation_failed */
 export type FieldValidator = (args: Record<string, unknown>) => Record<string, unknown>;
 
+const PROJECT_ARGUMENT = 'project_id';
+
 /** Compiles the validator of a root field: scalars of a query are query parameters, everything else are fields. */
 export function compileField(schema: GraphQLSchema, field: RootField): FieldValidator {
   const scalars = field.definition.args.filter((argument) => !isInputObjectType(getNullableType(argument.type)));
   const inPath = new Set(field.operations.flatMap((operation) => operation.params.map((param) => param.argument)));
-  const checkScalars = compileArguments(schema, scalars, inPath);
+  // They name what the call is about: a malformed id is answered like an unknown one (docs/contract/resources.md §0.2).
+  const subjects = new Set([...inPath, PROJECT_ARGUMENT]);
+  const checkScalars = compileArguments(schema, scalars, subjects);
   const checkBody = field.body ? compileInput(schema, field.body.type) : null;
   return (args) => {
     const { value, errors } = checkScalars(args);

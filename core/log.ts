@@ -70,6 +70,11 @@ export function plainLines(log: Logger, message: string): (fields: object) => vo
   };
 }
 
+/** Writes text for people behind the lines of the log, which are written in the background. */
+export function writeText(log: Logger, text: string): void {
+  (log as unknown as Parts)[symbols.streamSym].write(text);
+}
+
 /** Standard output for several processes: lines of up to 4096 bytes never run into those of others. */
 export function sharedOutput(): DestinationStream {
   return destination({ fd: 1, sync: false, maxWrite: WHOLE_BYTES });

@@ -1,6 +1,7 @@
 // npm start: settings, database, migrations, first boot, service. One line and exit code 1 when it can't.
 import './heap';
 import { createRequire } from 'node:module';
+import { writeText } from '../core/log';
 import type * as OfCluster from './cluster/primary';
 import type * as OfFirstBoot from './first_boot';
 import { runProgram } from './program';
@@ -18,8 +19,7 @@ runProgram('npm start', async (platform) => {
   const first = await firstBoot(platform);
   const welcome = first && firstBootText(first, await platform.facts());
   platform.log.info({ address: service.config.baseUrl, admin_port: service.adminPort }, 'ready');
-  platform.log.flush();
   // Behind the lines of the log, where it stays in sight.
-  if (welcome) process.stdout.write(welcome);
+  if (welcome) writeText(platform.log, welcome);
   return service;
 });

@@ -143,7 +143,6 @@ describe('filters', () => {
     ['process type', () => 'process_type=worker', ['other']],
     ['instance', () => `instance_id=${instance}`, ['app']],
     ['unknown instance', () => `instance_id=${mintId('ins')}`, []],
-    ['malformed instance', () => 'instance_id=x', []],
     ['deployment', () => `deployment_id=${one.deployment}`, ['app']],
     ['preview', () => `preview_id=${preview}`, ['preview']],
     ['unknown preview', () => `preview_id=${mintId('pvw')}`, []],
@@ -157,6 +156,11 @@ describe('filters', () => {
     ['two of them', () => 'process_type=web&source=app', ['app']],
   ])('by %s', async (_, query, expected) => {
     expect(await messages(query(), one)).toEqual(expected);
+  });
+
+  it('of an instance refuse what is no id', async () => {
+    const answer = await service.call('GET', `/v2/applications/${one.id}/logs?instance_id=x`);
+    expect([answer.status, answer.body.parameter]).toEqual([400, 'instance_id']);
   });
 
   it('of an enum refuse other words', async () => {
@@ -236,7 +240,7 @@ describe('keeping', () => {
     const name = (offset: number): string =>
       `log_lines_${new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '')}`;
     expect((await days()).map((day) => day.name)).toContain(name(-40));
-    expect(await rotateDays(database)).toEqual({ dropped: 2, kept: 0 });
+    expect(await rotateDays(database)).toEqual({ dropped: 3, kept: 0 });
     const left = (await days()).map((day) => day.name);
     expect(left).not.toContain(name(-40));
     expect(left).toEqual(expect.arrayContaining([name(-8), name(0), name(1), name(3)]));
@@ -248,7 +252,7 @@ describe('keeping', () => {
     const reader = new Client({ connectionString: service.platform.databaseUrl });
     await reader.connect();
     await reader.query(`begin; select from metric_points limit 1`);
-    expect(await rotateDays(service.platform.database)).toEqual({ dropped: 1, kept: 1 });
+    expect(await rotateDays(service.platform.database)).toEqual({ dropped: 2, kept: 1 });
     await reader.end();
     expect(await rotateDays(service.platform.database)).toEqual({ dropped: 1, kept: 0 });
   });
