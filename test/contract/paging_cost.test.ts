@@ -37,7 +37,16 @@ interface Plan {
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
 
 describe('indexes', () => {
-  const TENANT = ['project_id', 'application_id', 'database_id', 'dns_zone_id', 'user_id', 'account_id', 'id'];
+  const TENANT = [
+    'project_id',
+    'application_id',
+    'database_id',
+    'dns_zone_id',
+    'observer_id',
+    'user_id',
+    'account_id',
+    'id',
+  ];
   let client: Client;
   let columns: Map<string, string[]>;
   let unique: Set<string>;

@@ -54,7 +54,7 @@ test('what is past its time goes, in batches; what is not stays', async () => {
         await workshop.rows(
           `select 1 from schedules where observed is not null and next_at > now() + interval '5 minutes'`,
         )
-      ).length === 8,
+      ).length === 9,
   );
   expect(
     await workshop.rows(
