@@ -1,5 +1,5 @@
 // `Dry-Run: true`: a write runs completely, with all its checks, and is rolled back. A request touches nothing but rows
-// of one transaction, so nothing is left of it (docs/decisions: decision 49).
+// of one transaction, so nothing is left of it (docs/decisions/rules.md §49).
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
 import type { RootField } from './operations';

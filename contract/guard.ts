@@ -23,7 +23,7 @@ export async function requireAllowed(ctx: Context, field: RootField, projectId: 
   requireAccess(field, identity, ctx.project);
 }
 
-/** Writes, and reads of secrets, which would let a viewer write elsewhere (decision 39). */
+/** Writes, and reads of secrets, which would let a viewer write elsewhere (docs/decisions/rules.md §39). */
 export function isClosedToViewers({ kind, scope }: RootField): boolean {
   return kind === 'mutation' || revealsSecrets(scope);
 }

@@ -1,42 +1,26 @@
 // What every ResourceDriver must do, whatever it drives. A driver ships only if it passes.
 // CONFORMANCE_KILLS=all kills at every single continuation instead of at a sample of them.
-import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError, driverContext } from '../../drivers/driver';
-import type { Desired, DriverContext, Ensured, Observation, Owned, ResourceDriver } from '../../drivers/driver';
+import { driverContext, type Desired } from '../../drivers/driver';
 import { countContinuations, killAfter, killAtContinuation } from './child';
-import type { Recipe } from './child';
+import {
+  aborted,
+  converged,
+  destroyed,
+  listed,
+  look,
+  made,
+  mint,
+  observedOf,
+  removed,
+  step,
+  stepMs,
+  type ResourceFixture,
+} from './resource_steps';
 
-export interface ResourceFixture<S, O> {
-  driver: ResourceDriver<S, O>;
-  /** The same driver for another process. */
-  recipe: Recipe;
-  spec: S;
-  /** A spec that a resource made with `spec` can be brought to. */
-  changed: S;
-  /** Everything in the outside world that the driver could have changed: equal means that it changed nothing. */
-  snapshot(): Promise<unknown>;
-  /** Puts something into the resource that must survive, and looks whether it did. */
-  use(observed: O, r: Desired<S>): Promise<void>;
-  check(observed: O, r: Desired<S>): Promise<void>;
-  /** Ways in which the world gets out of step by itself. */
-  drifts: Record<string, (id: string) => Promise<void>>;
-  /** Puts something that is not ours where the resource would be, and takes it away. */
-  plantForeign(id: string): Promise<void>;
-  uprootForeign(id: string): Promise<void>;
-  /** How often a step is killed at one of its continuations, and at random; less than usual where each takes long. */
-  kills?: { sample: number; random: number };
-  /** A step of it takes seconds: it gets more of them, and what is killed is killed less often. */
-  slow?: true;
-  /** Fails when anything is left over. */
-  close(): Promise<void>;
-}
+export type { ResourceFixture } from './resource_steps';
 
 const usualKills = { sample: 8, random: 3 };
-const stepMs = 20_000;
-const slowConvergenceMs = 60_000;
 const timeoutMs = 300_000;
-
-let minted = 0;
 
 export function describeResourceDriver<S, O>(name: string, makeFixture: () => Promise<ResourceFixture<S, O>>): void {
   describe(name, () => {
@@ -287,65 +271,4 @@ function withContext(where: string): (error: unknown) => never {
   return (error) => {
     throw new Error(`${where}: ${(error as Error).message}`, { cause: error });
   };
-}
-
-async function made<S, O>(fixture: ResourceFixture<S, O>): Promise<Desired<S>> {
-  const r = mint(fixture);
-  await converged(fixture, r);
-  return { ...r, ref: { driver: fixture.driver.name, name: r.id } };
-}
-
-// As the loop does it: look, step, look, a few times; only what passes by itself may fail on the way.
-async function converged<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
-  const end = Date.now() + (fixture.slow ? slowConvergenceMs : 0);
-  for (let round = 0; round < 5 || Date.now() < end; round++) {
-    const waitMs = await step(fixture, r).then(({ requeueMs }) => requeueMs, retryAfterTransient);
-    const seen = await look(fixture, r);
-    if (seen.state === 'present' && seen.upToDate) return;
-    await sleep(waitMs ?? 0);
-  }
-  expect(await look(fixture, r)).toMatchObject({ state: 'present', upToDate: true });
-}
-
-async function removed<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
-  await fixture.driver.remove(r, await look(fixture, r), driverContext(stepMs));
-}
-
-async function destroyed<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
-  await removed(fixture, r);
-  expect(await look(fixture, r)).toEqual({ state: 'absent' });
-}
-
-async function step<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<Ensured> {
-  const ensured = await fixture.driver.ensure(r, await look(fixture, r), driverContext(stepMs));
-  expect(ensured.ref).toEqual({ driver: fixture.driver.name, name: r.id });
-  return ensured;
-}
-
-function look<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<Observation<O>> {
-  return fixture.driver.observe(r, driverContext(stepMs));
-}
-
-async function listed<S, O>(fixture: ResourceFixture<S, O>): Promise<Owned[]> {
-  const found: Owned[] = [];
-  for await (const owned of fixture.driver.list(driverContext(stepMs))) found.push(owned);
-  return found;
-}
-
-function mint<S, O>(fixture: ResourceFixture<S, O>): Desired<S> {
-  return { id: `res_${process.pid}x${++minted}`, spec: fixture.spec };
-}
-
-function observedOf<O>(seen: Observation<O>): O {
-  if (seen.state !== 'present') throw new Error(`it is ${seen.state}`);
-  return seen.observed;
-}
-
-function aborted(): DriverContext {
-  return { deadline: Date.now() + stepMs, signal: AbortSignal.abort() };
-}
-
-function retryAfterTransient(error: unknown): number | undefined {
-  if (!(error instanceof DriverError) || error.reason !== 'transient') throw error;
-  return error.retryAfterMs;
 }

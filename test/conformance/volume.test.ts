@@ -21,6 +21,7 @@ import { driverContext } from '../../drivers/driver';
 import { openVolumeDrivers } from '../../drivers/volume';
 import type { VolumeDriver, VolumeDriverName, VolumeObserved, VolumeSpec } from '../../drivers/volume';
 import { until } from '../support/runtime';
+import { loopDevices, snapshot } from '../support/volume_snapshot';
 import { fingerprintOf } from './child';
 import type { Recipe } from './child';
 import { describeResourceDriver } from './resource_driver';
@@ -260,31 +261,6 @@ async function makeFixture(
 function recipeOf(name: VolumeDriverName, directory: string): Recipe {
   const factory = { directory: 'directoryVolumes', loop_image: 'loopImageVolumes' }[name];
   return { module: `drivers/volume/${name}.ts`, factory, options: { directory, sizeUnitBytes } };
-}
-
-async function snapshot(directory: string): Promise<unknown> {
-  const names = (await readdir(directory, { recursive: true })).sort();
-  const entries = await Promise.all(names.map(async (name) => [name, await stateOf(path.join(directory, name))]));
-  const mounts = (await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''))
-    .split('\n')
-    .filter((line) => line.includes(directory));
-  return { entries, mounts, loops: await loopDevices(directory) };
-}
-
-// The kernel itself writes into the image of a mounted file system, so its times say nothing.
-async function stateOf(file: string): Promise<unknown> {
-  const { ino, mode, size, mtimeMs, ctimeMs } = await lstat(file);
-  return file.endsWith('.ext4') ? { ino, mode, size } : { ino, mode, size, mtimeMs, ctimeMs };
-}
-
-async function loopDevices(directory: string): Promise<string[]> {
-  const { stdout } = await execute('losetup', ['--list', '--noheadings', '--output', 'BACK-FILE']).catch(() => ({
-    stdout: '',
-  }));
-  return stdout
-    .split('\n')
-    .filter((line) => line.includes(directory))
-    .sort();
 }
 
 async function ensured(driver: VolumeDriver, r: { id: string; spec: VolumeSpec }): Promise<VolumeObserved> {

@@ -1,8 +1,7 @@
 // Endpoints with a port of their own: pools before a server, and connections spread over replicas.
 import { existsSync, readdirSync } from 'node:fs';
 import pg from 'pg';
-import { connect, describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
-import { from } from '../support/engines';
+import { connect, describeEngine, eventually, openHall, verdict, type Hall } from '../support/database_hall';
 import { processesWith, signalAll } from '../support/processes';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
@@ -49,25 +48,6 @@ describeEngine('postgresql', () =>
     async function addressOf(port?: number): Promise<string> {
       const { body } = await hall.call('GET', `/v2/databases/${id}/credentials`);
       return body.endpoints[0].connection_string.replace(/:\d+\//, `:${port ?? body.endpoints[0].port}/`);
-    }
-
-    /** Why a client does not get in; null where it does. */
-    async function verdict(address: string, localAddress = '127.0.0.1'): Promise<string | null> {
-      const client = new pg.Client({
-        connectionString: address.replace(/\?.*$/, ''),
-        ssl: { rejectUnauthorized: false },
-        connectionTimeoutMillis: 20_000,
-        ...from(localAddress),
-      });
-      client.on('error', () => {});
-      return client
-        .connect()
-        .then(() => client.query('select 1'))
-        .then(
-          () => null,
-          (error: Error) => error.message || String(error),
-        )
-        .finally(() => client.end().catch(() => {}));
     }
 
     const programs = (endpointId: string) =>

@@ -1,73 +1,31 @@
-// A real server: as wanted, reached over TLS, backed up, restored, over its storage; and what is killed in the middle.
-import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { readdirSync, writeFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { createConnection, type Connection } from 'mysql2/promise';
+// A real server: as wanted, reached over TLS, stopped, killed and started again.
+import { createConnection } from 'mysql2/promise';
 import type { EngineFound } from '../../core/host_facts';
 import type { DatabaseServer } from '../../drivers/database';
 import { driverContext } from '../../drivers/driver';
-import { hostFacts } from '../../drivers/host';
-import { ctx, newCertificate, openServerTrial, settle, specOf, withinMs } from '../support/database_server';
-import { processesWith, spawnProgram } from '../support/processes';
+import { ctx, newCertificate, settle, specOf, withinMs } from '../support/database_server';
+import type { Servers } from '../support/hosted_servers';
+import { answersFor, connectAs, describeMariadb, openMariadbTrial, type MariadbTrial } from '../support/mariadb_trial';
+import { processesWith } from '../support/processes';
 import { until, type Trial } from '../support/runtime';
-import { mariadbServers, type Servers } from '../support/hosted_servers';
-
-const there =
-  spawnSync('mariadbd', ['--version'], { env: { PATH: `${process.env.PATH}:/usr/sbin` } }).status === 0 ||
-  process.env.CI !== undefined;
-const describeServer = there ? describe : describe.skip;
 
 jest.setTimeout(60_000);
 
-describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', () => {
+describeMariadb('mariadb', () => {
+  let mariadb: MariadbTrial;
   let trial: Trial;
   let driver: Servers;
   let found: EngineFound[];
   let spec: DatabaseServer;
-  const directory = () => `${trial.root}/databases`;
   beforeAll(async () => {
-    trial = await openServerTrial();
-    found = (await hostFacts()).mariadb;
-    driver = mariadbServers({ runtime: trial.runtime, directory: directory(), found });
+    mariadb = await openMariadbTrial();
+    ({ trial, driver, found } = mariadb);
     spec = specOf('mariadb', found[0]!.series, 18021, { tenant: 21, database_name: 'my_app' });
   });
-  afterAll(async () => {
-    for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
-    expect(processesWith(directory())).toEqual([]);
-    await trial.close();
-    expect(trial.errors).toEqual([]);
-  });
+  afterAll(() => mariadb.close());
 
-  function connect(username: string, password: string, of = spec): Promise<Connection> {
-    return createConnection({
-      host: '127.0.0.1',
-      port: of.port,
-      user: username,
-      password,
-      database: of.database_name!,
-      ssl: { ca: of.tls.certificate },
-      connectTimeout: 3_000,
-    });
-  }
-
-  /** What a tenant's client is answered: rows, or the code of the error. */
-  async function as(username: string, password: string, statements: string[], of = spec): Promise<unknown[]> {
-    const connection = await connect(username, password, of).catch((error: NodeJS.ErrnoException) =>
-      String(error.code),
-    );
-    if (typeof connection === 'string') return [connection];
-    const answers: unknown[] = [];
-    for (const one of statements)
-      answers.push(
-        await connection.query(one).then(
-          ([rows]) => (Array.isArray(rows) ? rows : 'ok'),
-          (error: NodeJS.ErrnoException) => error.code,
-        ),
-      );
-    connection.destroy();
-    return answers;
-  }
+  const as = (username: string, password: string, statements: string[], of = spec) =>
+    answersFor(of, username, password, statements);
   const app = (...statements: string[]) => as('app', spec.users[0]!.password, statements);
 
   test('a server is made, started and as wanted', async () => {
@@ -167,7 +125,7 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
 
   test('a rotation ends sessions and the old password; a password that the tenant set itself is undone', async () => {
     const old = spec.users[0]!.password;
-    const session = await connect('app', old);
+    const session = await connectAs(spec, 'app', old);
     session.on('error', () => undefined);
     spec = { ...spec, users: [{ ...spec.users[0]!, password: 'second-word' }] };
     await settle(driver, spec);
@@ -198,70 +156,6 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
     expect((await trial.runtime.find(`${spec.id}.server`))!.pid).toBe(before);
   });
 
-  test('a restored backup brings lost rows back; the same restore again finds that it is done', async () => {
-    await app('CREATE PROCEDURE two() SELECT 2 AS two', 'CREATE VIEW v AS SELECT id FROM t');
-    const made = await driver.backup(spec, 'bkp_one', ctx());
-    expect(made.manifest).toMatchObject({ engine: 'mariadb', server_id: spec.id, series: spec.version });
-    expect(await driver.backup(spec, 'bkp_one', ctx())).toEqual(made);
-    await app('DROP PROCEDURE two', 'DROP TABLE t', 'CREATE TABLE later (id INT)');
-    const from = { id: 'restore_1', server_id: spec.id, backup_id: 'bkp_one', until: null };
-    await driver.restore(spec, from, ctx());
-    await settle(driver, spec);
-    expect(await app('SELECT * FROM t WHERE id = 2', 'SELECT COUNT(*) AS n FROM v', 'SELECT * FROM later')).toEqual([
-      [{ id: 2, word: 'zwei ü 😀' }],
-      [{ n: 2 }],
-      'ER_NO_SUCH_TABLE',
-    ]);
-    expect(await app('CALL two()')).toEqual([[[{ two: 2 }], expect.anything()]]);
-    await app(`INSERT INTO t VALUES (4, 'four')`);
-    await driver.restore(spec, from, ctx());
-    expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 3 }]]);
-  });
-
-  test('a backup that cannot be read: the data from before are back', async () => {
-    await driver.backup(spec, 'bkp_bad', ctx());
-    writeFileSync(`${directory()}/backups/${spec.id}/bkp_bad/dump.sql.gz`, 'this is no dump');
-    await expect(
-      driver.restore(spec, { id: 'restore_2', server_id: spec.id, backup_id: 'bkp_bad', until: null }, ctx()),
-    ).rejects.toThrow(/from before are back/);
-    await settle(driver, spec);
-    expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 3 }]]);
-    const { stream, file_name } = await driver.openBackup(spec.id, 'bkp_one');
-    expect(file_name).toBe(`${spec.id}-bkp_one.gz`);
-    expect(((await once(stream, 'data')) as [Buffer])[0].subarray(0, 2).toString('hex')).toBe('1f8b');
-  });
-
-  test('over its storage: reads and deletions go on, writes do not; with room again they do', async () => {
-    const used = (await driver.observe(spec, ctx())).storage_used_bytes!;
-    const small = mariadbServers({
-      runtime: trial.runtime,
-      directory: directory(),
-      found,
-      gigabyteBytes: used + (4 << 20),
-    });
-    const word = 'x'.repeat(1 << 20);
-    await app(
-      'CREATE TABLE big (id INT, word LONGTEXT)',
-      ...Array.from({ length: 8 }, (_, i) => `INSERT INTO big VALUES (${i}, '${word}')`),
-    );
-    await until(async () => (await small.observe(spec, ctx())).differs === 'storage limit');
-    expect((await settle(small, spec)).full).toBe(true);
-    expect(
-      await app(
-        `INSERT INTO t VALUES (5, 'five')`,
-        'CREATE TABLE more (id INT)',
-        'UPDATE t SET word = 1',
-        'SELECT COUNT(*) AS n FROM t',
-        'DELETE FROM t WHERE id = 4',
-        'TRUNCATE big',
-        'DROP TABLE big',
-      ),
-    ).toEqual([...Array(3).fill('ER_TABLEACCESS_DENIED_ERROR'), [{ n: 3 }], 'ok', 'ok', 'ok']);
-    const roomy = mariadbServers({ runtime: trial.runtime, directory: directory(), found });
-    expect((await settle(roomy, spec)).full).toBe(false);
-    expect(await app(`INSERT INTO t VALUES (4, 'four')`)).toEqual(['ok']);
-  });
-
   test('stopped and started, killed and started, grown: committed rows are there', async () => {
     await settle(driver, { ...spec, running: false });
     expect((await driver.observe({ ...spec, running: false }, ctx())).state).toBe('stopped');
@@ -273,7 +167,7 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
     await until(async () => (await driver.observe(spec, ctx())).state === 'failed');
     spec = { ...spec, size: { memory_mb: 512, cpus: 1, max_connections: 30 } };
     await settle(driver, spec);
-    expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 4 }]]);
+    expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 3 }]]);
   });
 
   test('stopped while it starts: ends at once, and its rows are there', async () => {
@@ -289,7 +183,7 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
       await settle(driver, stopped);
     }
     await settle(driver, spec);
-    expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 4 }]]);
+    expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 3 }]]);
   });
 
   test('what the engine cannot do here is said', async () => {
@@ -303,45 +197,4 @@ describeServer(there ? 'mariadb' : 'mariadb (mariadb-server is not installed)', 
     await expect(driver.ensure({ ...spec, version: '5.5' }, ctx())).rejects.toMatchObject({ reason: 'unsupported' });
     expect(await driver.window(spec.id, ctx())).toBeNull();
   });
-
-  test('a control plane killed while it makes and restores: converges', async () => {
-    const victim = specOf('mariadb', spec.version, 18022, {
-      id: 'db_killed_mariadb',
-      tenant: 22,
-      database_name: 'my_app',
-    });
-    for (const delay of [300, 2_500]) {
-      const child = spawnProgram(killedProgram, [
-        JSON.stringify({ options: trial.options, found, spec: victim, directory: directory(), backupOf: spec.id }),
-      ]);
-      await once(child.stdout!, 'data');
-      await sleep(delay);
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-      await settle(driver, victim);
-    }
-    await driver.restore(victim, { id: 'restore_9', server_id: spec.id, backup_id: 'bkp_one', until: null }, ctx());
-    await settle(driver, victim);
-    expect(await as('app', 'first-word', ['SELECT COUNT(*) AS n FROM t'], victim)).toEqual([[{ n: 2 }]]);
-    await driver.remove(victim.id, ctx());
-    expect(readdirSync(directory()).filter((name) => name.includes('killed'))).toEqual([]);
-  });
 });
-
-// Makes the server and restores into it, without end.
-const killedProgram = `
-  const { openLocalRuntime } = require('./drivers/runtime/local.ts');
-  const { mariadbServers } = require('./test/support/hosted_servers.ts');
-  const { driverContext } = require('./drivers/driver.ts');
-  const { options, found, spec, directory, backupOf } = JSON.parse(process.argv[1]);
-  (async () => {
-    const runtime = await openLocalRuntime(options);
-    const driver = mariadbServers({ runtime, directory, found });
-    console.log('ready');
-    while (true) {
-      await driver.ensure(spec, driverContext(20000));
-      const source = { id: 'killed' + Math.random(), server_id: backupOf, backup_id: 'bkp_one', until: null };
-      await driver.restore(spec, source, driverContext(20000));
-    }
-  })().catch((error) => { console.error(error); process.exit(1); });
-`;

@@ -4,9 +4,7 @@ import { readFileSync, readdirSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DatabaseServer } from '../../drivers/database';
-import { quoted } from '../../drivers/database/postgresql/configuration';
 import { parseLogLine } from '../../drivers/database/postgresql/log';
-import { stageFor } from '../../drivers/database/postgresql/storage';
 import { ctx } from '../support/database_server';
 import {
   asUser,
@@ -274,23 +272,6 @@ describe.each(offered)('PostgreSQL %s', (version) => {
     expect(await refusal(other, as(reader))).toBe('28P01');
     await one.driver.remove(`db_two_${version}`, ctx());
   });
-});
-
-test('values of the configuration are quoted', () => {
-  expect(quoted("it's \\ so")).toBe("'it''s \\\\ so'");
-  expect(() => quoted('a\nb')).toThrow('line break');
-});
-
-test('the stages of a full server do not go back and forth', () => {
-  expect([
-    stageFor(0.99, 'none'),
-    stageFor(1, 'none'),
-    stageFor(0.97, 'soft'),
-    stageFor(0.94, 'soft'),
-    stageFor(1.1, 'soft'),
-    stageFor(1.05, 'hard'),
-    stageFor(0.97, 'hard'),
-  ]).toEqual(['none', 'soft', 'soft', 'none', 'hard', 'hard', 'soft']);
 });
 
 function existing(): string[] {

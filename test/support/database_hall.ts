@@ -7,6 +7,7 @@ import pg from 'pg';
 import { driverContext } from '../../drivers/driver';
 import { openLocalRuntime } from '../../drivers/runtime/local';
 import type { EngineId } from '../../drivers/database';
+import { from } from './engines';
 import { processesWith, signalAll } from './processes';
 import { startService, type Answer, type CallOptions, type TestService } from './service';
 
@@ -246,4 +247,23 @@ function clientOf(address: string): pg.Client {
   const client = new pg.Client({ connectionString: address.replace(/\?.*$/, ''), ssl, connectionTimeoutMillis: 5_000 });
   client.on('error', () => {});
   return client;
+}
+
+/** Why a client does not get in; null where it does. */
+export async function verdict(address: string, localAddress = '127.0.0.1'): Promise<string | null> {
+  const client = new pg.Client({
+    connectionString: address.replace(/\?.*$/, ''),
+    ssl: { rejectUnauthorized: false },
+    connectionTimeoutMillis: 20_000,
+    ...from(localAddress),
+  });
+  client.on('error', () => {});
+  return client
+    .connect()
+    .then(() => client.query('select 1'))
+    .then(
+      () => null,
+      (error: Error) => error.message || String(error),
+    )
+    .finally(() => client.end().catch(() => {}));
 }

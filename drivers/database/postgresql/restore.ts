@@ -1,8 +1,7 @@
 // Restores: the files of a backup, and the log after them up to the point that is wanted, played by a server aside. Its
 // data take the place of those of the server when they are whole; the old ones stay until the server with the new ones
 // answers.
-import { constants } from 'node:fs';
-import { copyFile, link, mkdir, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../../command';
@@ -10,10 +9,7 @@ import type { RestoreFrom } from '../../database';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
 import {
-  absentIsNull,
   removeTree,
-  exists,
-  findServerDirectory,
   serverDirectoryOf,
   readNote,
   removeNote,
@@ -23,25 +19,18 @@ import {
 } from '../../hosted_server/server_directory';
 import { isReplacing, replaceData } from '../../hosted_server/replacement';
 import { leadingOn } from './archiving';
-import { backupsFound, backupMissing, orderOf, type Manifest } from './backups';
-import { archiveDirectory, backupsOf, majorOf, systemIdentifierOf, type Cluster } from './cluster';
+import { backupsFound, backupMissing } from './backups';
+import { backupsOf, majorOf, systemIdentifierOf, type Cluster } from './cluster';
 import { configure } from './configuration';
 import { makeDirectories } from './data';
 import { ensureServer, ensureContent } from './ensure';
 import { readLog } from './log';
-import { endOf, assignOwner, isRunning, stopServer, startServer, whenReady } from './server';
+import { completeArchive, fetchArchive, type RestorePlan } from './restore_archive';
+import { endOf, assignOwner, stopServer, startServer } from './server';
 import { inSession, isUnavailable } from './session';
 import { backupFor, noteTimeline, timelineAt, timelinesOf } from './timelines';
 
-const archivedWithinMs = 20_000;
 const answersWithinMs = 60_000;
-
-interface Plan {
-  backup: Manifest;
-  timeline: number;
-  until: string | null;
-  source: ServerDirectory;
-}
 
 /** @throws DriverError invalid where no backup leads to that point; then nothing was touched */
 export async function restore(cluster: Cluster, from: RestoreFrom, ctx: DriverContext): Promise<void> {
@@ -120,7 +109,7 @@ export async function verifyData(cluster: Cluster, ctx: DriverContext): Promise<
   await stopServer(cluster, 'server', ctx);
 }
 
-async function planOf({ engine, spec }: Cluster, from: RestoreFrom): Promise<Plan> {
+async function planOf({ engine, spec }: Cluster, from: RestoreFrom): Promise<RestorePlan> {
   const all = await backupsFound(engine, from.server_id);
   const source = serverDirectoryOf(engine, from.server_id);
   const named = all.find(({ id }) => id === from.backup_id);
@@ -141,7 +130,7 @@ async function planOf({ engine, spec }: Cluster, from: RestoreFrom): Promise<Pla
   return { backup, timeline, until: from.until, source };
 }
 
-async function replay(cluster: Cluster, plan: Plan, temporary: string, ctx: DriverContext): Promise<void> {
+async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ctx: DriverContext): Promise<void> {
   const { engine, serverDirectory } = cluster;
   await stopServer(cluster, 'staging', ctx);
   await completeArchive(cluster, plan, ctx);
@@ -226,78 +215,7 @@ async function endedTooEarly(serverDirectory: ServerDirectory): Promise<boolean>
   return false;
 }
 
-// All that was committed up to now is in the archive. In place the server stops for it; the data of another one stay as
-// they are. One that cannot be asked has what it has.
-async function completeArchive(cluster: Cluster, { until, source, backup }: Plan, ctx: DriverContext): Promise<void> {
-  if (until === null || typeof (await findServerDirectory(cluster.engine, source.id)) === 'string') return;
-  if (!(await exists(source.data)) || (await systemIdentifierOf(source.data)) !== backup.system_identifier) return;
-  const launched = await readNote<{ port: number }>(source, 'launched');
-  const origin: Cluster = {
-    ...cluster,
-    serverDirectory: source,
-    spec: { ...cluster.spec, id: source.id, port: launched?.port ?? cluster.spec.port },
-  };
-  if (!(await isRunning(origin))) return;
-  await whenReady(
-    origin,
-    'server',
-    {},
-    async (session) => {
-      // A commit after the point that is wanted, so that the end of the log is not before it.
-      await session.query('select pg_current_xact_id()');
-      const { rows } = await session.query<{ file: string }>('select pg_walfile_name(pg_switch_wal()) as file');
-      await archived(path.join(archiveDirectory(source, backup.system_identifier), `${rows[0]?.file}.gz`), ctx);
-    },
-    driverContext(answersWithinMs, ctx.signal),
-  );
-  if (source.id === cluster.spec.id) await stopServer(cluster, 'server', ctx);
-}
-
-async function archived(file: string, ctx: DriverContext): Promise<void> {
-  for (const end = Date.now() + archivedWithinMs; Date.now() < end; await sleep(100)) {
-    checkpoint(ctx);
-    if (await exists(file)) return;
-  }
-  throw new DriverError('transient', 'The write-ahead log of the server has not reached its archive yet.', 10_000);
-}
-
-async function fetchArchive(staging: Cluster, { backup, source }: Plan, ctx: DriverContext): Promise<string> {
-  const from = archiveDirectory(source, backup.system_identifier);
-  const to = path.join(staging.serverDirectory.path, 'archive', 'fetched');
-  await mkdir(to, { mode: 0o700 });
-  const isNeeded = (file: string) => file.includes('.history') || orderOf(file) >= orderOf(backup.wal_file);
-  const inPlace = source.id === staging.serverDirectory.id;
-  for (const file of await namesIn(from, /^[0-9A-F]{8}.*\.gz$/)) {
-    checkpoint(ctx);
-    // The files of one user may be shared; those of another one become those of whoever gets them.
-    if (isNeeded(file))
-      await (inPlace
-        ? link(path.join(from, file), path.join(to, file))
-        : copyFile(path.join(from, file), path.join(to, file), constants.COPYFILE_FICLONE));
-  }
-  await fetchUnarchived(source, to, isNeeded);
-  await assignOwner(staging, path.join(staging.serverDirectory.path, 'archive'), ctx);
-  return to;
-}
-
-// What a server that died had no time to archive.
-async function fetchUnarchived(
-  source: ServerDirectory,
-  to: string,
-  isNeeded: (file: string) => boolean,
-): Promise<void> {
-  const log = path.join(source.data, 'pg_wal');
-  for (const file of await namesIn(log, /^[0-9A-F]{24}$/)) {
-    if (isNeeded(file) && !(await exists(path.join(to, `${file}.gz`))))
-      await copyFile(path.join(log, file), path.join(to, file)).catch(absentIsNull);
-  }
-}
-
-async function namesIn(directory: string, form: RegExp): Promise<string[]> {
-  return ((await readdir(directory).catch(absentIsNull)) ?? []).filter((file) => form.test(file));
-}
-
-async function noteNewTimeline({ serverDirectory }: Cluster, plan: Plan): Promise<void> {
+async function noteNewTimeline({ serverDirectory }: Cluster, plan: RestorePlan): Promise<void> {
   const turns = await timelinesOf(plan.source);
   const timeline = await timelineIn(serverDirectory.data);
   await noteTimeline(serverDirectory, turns, {

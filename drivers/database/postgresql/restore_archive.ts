@@ -1,0 +1,106 @@
+// The log that a restore plays: completed by the server that wrote it, and copied for the server that plays it.
+import { constants } from 'node:fs';
+import { copyFile, link, mkdir, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DriverError, checkpoint, driverContext } from '../../driver';
+import type { DriverContext } from '../../driver';
+import {
+  absentIsNull,
+  exists,
+  findServerDirectory,
+  readNote,
+  type ServerDirectory,
+} from '../../hosted_server/server_directory';
+import { orderOf, type Manifest } from './backups';
+import { archiveDirectory, systemIdentifierOf, type Cluster } from './cluster';
+import { assignOwner, isRunning, stopServer, whenReady } from './server';
+
+const archivedWithinMs = 20_000;
+const answersWithinMs = 60_000;
+
+export interface RestorePlan {
+  backup: Manifest;
+  timeline: number;
+  until: string | null;
+  source: ServerDirectory;
+}
+
+// All that was committed up to now is in the archive. In place the server stops for it; the data of another one stay as
+// they are. One that cannot be asked has what it has.
+export async function completeArchive(
+  cluster: Cluster,
+  { until, source, backup }: RestorePlan,
+  ctx: DriverContext,
+): Promise<void> {
+  if (until === null || typeof (await findServerDirectory(cluster.engine, source.id)) === 'string') return;
+  if (!(await exists(source.data)) || (await systemIdentifierOf(source.data)) !== backup.system_identifier) return;
+  const launched = await readNote<{ port: number }>(source, 'launched');
+  const origin: Cluster = {
+    ...cluster,
+    serverDirectory: source,
+    spec: { ...cluster.spec, id: source.id, port: launched?.port ?? cluster.spec.port },
+  };
+  if (!(await isRunning(origin))) return;
+  await whenReady(
+    origin,
+    'server',
+    {},
+    async (session) => {
+      // A commit after the point that is wanted, so that the end of the log is not before it.
+      await session.query('select pg_current_xact_id()');
+      const { rows } = await session.query<{ file: string }>('select pg_walfile_name(pg_switch_wal()) as file');
+      await archived(path.join(archiveDirectory(source, backup.system_identifier), `${rows[0]?.file}.gz`), ctx);
+    },
+    driverContext(answersWithinMs, ctx.signal),
+  );
+  if (source.id === cluster.spec.id) await stopServer(cluster, 'server', ctx);
+}
+
+async function archived(file: string, ctx: DriverContext): Promise<void> {
+  for (const end = Date.now() + archivedWithinMs; Date.now() < end; await sleep(100)) {
+    checkpoint(ctx);
+    if (await exists(file)) return;
+  }
+  throw new DriverError('transient', 'The write-ahead log of the server has not reached its archive yet.', 10_000);
+}
+
+export async function fetchArchive(
+  staging: Cluster,
+  { backup, source }: RestorePlan,
+  ctx: DriverContext,
+): Promise<string> {
+  const from = archiveDirectory(source, backup.system_identifier);
+  const to = path.join(staging.serverDirectory.path, 'archive', 'fetched');
+  await mkdir(to, { mode: 0o700 });
+  const isNeeded = (file: string) => file.includes('.history') || orderOf(file) >= orderOf(backup.wal_file);
+  const inPlace = source.id === staging.serverDirectory.id;
+  for (const file of await namesIn(from, /^[0-9A-F]{8}.*\.gz$/)) {
+    checkpoint(ctx);
+    // The files of one user may be shared; those of another one become those of whoever gets them.
+    if (isNeeded(file))
+      await (inPlace
+        ? link(path.join(from, file), path.join(to, file))
+        : copyFile(path.join(from, file), path.join(to, file), constants.COPYFILE_FICLONE));
+  }
+  await fetchUnarchived(source, to, isNeeded);
+  await assignOwner(staging, path.join(staging.serverDirectory.path, 'archive'), ctx);
+  return to;
+}
+
+// What a server that died had no time to archive.
+async function fetchUnarchived(
+  source: ServerDirectory,
+  to: string,
+  isNeeded: (file: string) => boolean,
+): Promise<void> {
+  const log = path.join(source.data, 'pg_wal');
+  for (const file of await namesIn(log, /^[0-9A-F]{24}$/)) {
+    if (isNeeded(file) && !(await exists(path.join(to, `${file}.gz`))))
+      await copyFile(path.join(log, file), path.join(to, file)).catch(absentIsNull);
+  }
+}
+
+async function namesIn(directory: string, form: RegExp): Promise<string[]> {
+  return ((await readdir(directory).catch(absentIsNull)) ?? []).filter((file) => form.test(file));
+}
