@@ -13,12 +13,16 @@ export interface Command {
   summary: string;
   /** Name of the one positional argument. */
   argument?: string;
+  /** Name of further positional arguments, of which there may be any number. */
+  more?: string;
   options?: Record<string, Option>;
   run(input: Input): Promise<Output>;
 }
 
 export interface Input {
   argument: string;
+  /** Further positional arguments. */
+  more: string[];
   /** Value of an option; undefined where it was not given. */
   text(option: string): string | undefined;
   has(flag: string): boolean;

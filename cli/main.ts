@@ -1,17 +1,19 @@
 #!/usr/bin/env node
-// The operator's command: users, keys, projects, routes, doctor. Exit code 1: could not be done; 2: wrong command line.
+// The operator's command: users, keys, projects, variables, routes, doctor. Exit code 1: could not be done; 2: wrong
+// command line.
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { Problem, type FieldError } from '../core/errors';
 import { StartupError } from '../core/startup_error';
 import { CommandError, UsageError, type Command, type Input } from './command';
 import { commands as doctor } from './doctor';
+import { commands as env } from './env';
 import { commands as key } from './key';
 import { printed } from './print';
 import { commands as project } from './project';
 import { commands as routes } from './routes';
 import { commands as user } from './user';
 
-const commands = [...user, ...key, ...project, ...routes, ...doctor];
+const commands = [...user, ...key, ...project, ...env, ...routes, ...doctor];
 
 async function main(args: string[]): Promise<number> {
   const command = find(args);
@@ -44,7 +46,8 @@ function read(command: Command, args: string[]): { input: Input; json: boolean }
   for (const [name, { value }] of Object.entries(command.options ?? {}))
     options[name] = { type: value === null ? 'boolean' : 'string' };
   const { values, positionals } = parsed({ args, options, allowPositionals: true });
-  if (positionals.length !== (command.argument ? 1 : 0))
+  const expected = command.argument ? 1 : 0;
+  if (positionals.length < expected || (positionals.length > expected && !command.more))
     throw new UsageError(
       command.argument ? `${command.name} needs one ${command.argument}` : `${command.name} takes no ${positionals[0]}`,
     );
@@ -53,7 +56,7 @@ function read(command: Command, args: string[]): { input: Input; json: boolean }
   }
   const text = (name: string): string | undefined => values[name] as string | undefined;
   return {
-    input: { argument: positionals[0] ?? '', text, has: (flag) => values[flag] === true },
+    input: { argument: positionals[0] ?? '', more: positionals.slice(1), text, has: (flag) => values[flag] === true },
     json: values.json === true,
   };
 }
@@ -79,13 +82,14 @@ function help(): string {
   ].join('\n');
 }
 
-function helpOf({ name, summary, argument, options = {} }: Command): string {
+function helpOf({ name, summary, argument, more, options = {} }: Command): string {
+  const positionals = `${argument ? ` <${argument}>` : ''}${more ? ` [${more} ...]` : ''}`;
   const lines = Object.entries(options).map(
     ([option, { value, description, required }]) =>
       `  --${option}${value ? ` <${value}>` : ''}${required ? ' (needed)' : ''}\n      ${description}`,
   );
   return [
-    `Usage: platform ${name}${argument ? ` <${argument}>` : ''}${lines.length ? ' [options]' : ''} [--json]`,
+    `Usage: platform ${name}${positionals}${lines.length ? ' [options]' : ''} [--json]`,
     '',
     summary,
     '',

@@ -1,7 +1,7 @@
 // The database of the service, opened the same way: by DATABASE_URL, else the embedded server of the data directory.
 import { createRequire } from 'node:module';
 import { loadConfig } from '../core/config';
-import type { Context, Identity } from '../core/context';
+import type { Context, Identity, ProjectAccess } from '../core/context';
 import { mintRequestId } from '../core/ids';
 import { createLog } from '../core/log';
 import { findUser, type UserRow } from '../models/user';
@@ -30,6 +30,13 @@ export async function inDatabase<T>(run: (ctx: Context) => Promise<T>): Promise<
   }
 }
 
+/** The context acts as the operator in a project from here on. */
+export function actAsOperator(ctx: Context, project: Omit<ProjectAccess, 'role'>): void {
+  const now = new Date().toISOString();
+  ctx.identity = { ...OPERATOR, account_id: project.account_id, account_status: 'active', user: null, created_at: now };
+  ctx.project = { ...project, role: 'owner' };
+}
+
 /** The user of an e-mail; the context acts as they from here on. @throws CommandError where there is none */
 export async function actAs(ctx: Context, email: string): Promise<UserRow> {
   const user = await findUser(ctx, email);
@@ -39,22 +46,17 @@ export async function actAs(ctx: Context, email: string): Promise<UserRow> {
 }
 
 function identityOf({ id, name, email, account_id, account_status, created_at }: UserRow): Identity {
-  const unlimited = {
-    prefix: '',
-    project_id: null,
-    scopes: null,
-    project_ids: null,
-    expires_at: null,
-    last_used_at: null,
-  };
-  return {
-    kind: 'session',
-    id: 'operator',
-    name: 'Operator',
-    account_id,
-    account_status,
-    user: { id, name, email },
-    created_at,
-    ...unlimited,
-  };
+  return { ...OPERATOR, account_id, account_status, user: { id, name, email }, created_at };
 }
+
+const OPERATOR = {
+  kind: 'session',
+  id: 'operator',
+  name: 'Operator',
+  prefix: '',
+  project_id: null,
+  scopes: null,
+  project_ids: null,
+  expires_at: null,
+  last_used_at: null,
+} as const;

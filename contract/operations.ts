@@ -31,6 +31,8 @@ export interface RootField {
   access: { role: string | null; personalKey: boolean; unrestricted: boolean };
   /** Dashboard function; `signedOut` ones work before login. */
   session: false | 'signedIn' | 'signedOut';
+  /** Has no REST operation but the rules of one: keys may call it, over GraphQL. */
+  graphqlOnly: boolean;
   /** Argument that names the project (`project_id`, or `id` of a project), null where the header alone selects. */
   projectArgument: string | null;
   /** Activity entry of a success, `volume.created`; mutations only. */
@@ -117,6 +119,7 @@ function readField(
     global: Boolean(one('global')),
     access: { role: null, personalKey: false, unrestricted: false, ...one('access') },
     session: session ? (session.signedOut ? 'signedOut' : 'signedIn') : false,
+    graphqlOnly: Boolean(one('graphqlOnly')),
     projectArgument: projectArgument(definition, bindings),
     action: (one('audit')?.action as string) ?? null,
     body: body ? bodyOf(body) : null,
@@ -127,7 +130,7 @@ function readField(
     operations: [],
   };
   field.operations = bindings.map((binding, index) => readOperation(field, binding, index));
-  checkField(field, Boolean(one('graphqlOnly')));
+  checkField(field);
   return field;
 }
 
@@ -185,10 +188,11 @@ function readOperation(field: RootField, binding: RestArguments, index: number):
   };
 }
 
-function checkField(field: RootField, graphqlOnly: boolean): void {
-  if (!field.operations.length && !graphqlOnly && !field.session)
+function checkField(field: RootField): void {
+  if (!field.operations.length && !field.graphqlOnly && !field.session)
     fail(field.name, 'needs @rest, @graphqlOnly or @session');
   if (field.session && field.operations.length) fail(field.name, 'a dashboard function has no REST operation');
+  if (field.graphqlOnly && field.operations.length) fail(field.name, 'a GraphQL-only field has no REST operation');
   if (field.kind === 'mutation' && !field.action) fail(field.name, 'a mutation needs @audit(action:)');
   if (!field.definition.description) fail(field.name, 'needs a description');
   const verbs = field.operations.map((operation) => operation.method === 'GET');

@@ -13,6 +13,7 @@ export interface Spec {
   minItems?: number;
   maxItems?: number;
   unique?: boolean;
+  uniqueBy?: string;
   pattern?: string;
   format?: string;
   notNull?: boolean;

@@ -172,12 +172,24 @@ function compileList(schema: GraphQLSchema, item: GraphQLInputType, spec: Spec):
       return value;
     }
     bounds(value, (code, detail) => errors.push({ field: path, code, detail }));
+    if (spec.uniqueBy) reportRepeated(spec.uniqueBy, value, path, errors);
     return value.map((entry, index) => {
       if (entry !== null) return itemCheck(entry, `${path}.${index}`, errors);
       errors.push({ field: `${path}.${index}`, code: 'required', detail: 'must not be null' });
       return null;
     });
   };
+}
+
+function reportRepeated(name: string, list: unknown[], path: string, errors: FieldError[]): void {
+  const seen = new Set<unknown>();
+  list.forEach((entry, index) => {
+    const value = (entry as Record<string, unknown> | null)?.[name];
+    if (value === undefined) return;
+    if (seen.has(value))
+      errors.push({ field: `${path}.${index}.${name}`, code: 'duplicate', detail: 'occurs more than once' });
+    seen.add(value);
+  });
 }
 
 interface Rule {

@@ -126,6 +126,8 @@ export async function recordRefusals(sql: Sql, { identity, project, code, count 
 /** The actor of an identity, as entries and `created_by` fields show it. */
 export function actorOf(identity: Identity): Activity['actor'] {
   if (identity.user) return { type: 'user', id: identity.user.id, name: identity.user.name };
+  // A session without a person is the operator's command.
+  if (identity.kind === 'session') return { type: 'system', id: null, name: identity.name };
   return { type: 'project_key', id: identity.id, name: identity.name };
 }
 

@@ -1,5 +1,6 @@
 import { Application } from '../models/application';
 import { EnvironmentVariable } from '../models/environment_variable';
+import { setVariables } from '../models/environment_variable/batch';
 import { page } from '../models/base/page';
 import type { Resolvers } from '../schema/types';
 
@@ -13,6 +14,8 @@ export const resolvers: Resolvers = {
   Mutation: {
     setEnvironmentVariable: (_, { id, key, input }, ctx) =>
       EnvironmentVariable.put(ctx, Application.hold(ctx, id), { application_id: id, key }, input),
+    setEnvironmentVariables: async (_, { id, input }, ctx) =>
+      setVariables(ctx, await Application.held(ctx, id), input.variables),
     deleteEnvironmentVariable: async (_, { id, key }, ctx) => {
       await (await EnvironmentVariable.ofKey(ctx, await Application.hold(ctx, id), key)).destroy(ctx);
       return true;

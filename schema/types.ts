@@ -1039,6 +1039,12 @@ export type Mutation = {
   removeApplicationDomain: Scalars['Boolean']['output'];
   /** Creates or updates an environment variable. The change takes effect with the next deployment or restart. */
   setEnvironmentVariable: EnvironmentVariable;
+  /**
+   * Creates or updates several environment variables: all of them or none. The change takes effect with the next
+   * deployment or restart. `env_key_reserved` and `env_key_managed` name all refused variables in `keys`, and their places
+   * in the input in `fields`.
+   */
+  setEnvironmentVariables: Array<EnvironmentVariable>;
   /** Deletes an environment variable. The change takes effect with the next deployment or restart. */
   deleteEnvironmentVariable: Scalars['Boolean']['output'];
   /**
@@ -1820,6 +1826,17 @@ export type MutationSetEnvironmentVariableArgs = {
   id: Scalars['ID']['input'];
   key: Scalars['String']['input'];
   input: SetEnvironmentVariableInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationSetEnvironmentVariablesArgs = {
+  id: Scalars['ID']['input'];
+  input: SetEnvironmentVariablesInput;
 };
 
 
@@ -4057,6 +4074,20 @@ export type SetEnvironmentVariableInput = {
   available_at?: InputMaybe<EnvironmentVariableAvailability>;
 };
 
+export type SetEnvironmentVariablesInput = {
+  /** Variables with different keys. */
+  variables: Array<EnvironmentVariableInput>;
+};
+
+export type EnvironmentVariableInput = {
+  /** Name of the variable. Names are case-sensitive. `PORT` and names that start with `SVC_` are reserved for the platform. */
+  key: Scalars['String']['input'];
+  /** Value, at most 32768 bytes of UTF-8. It may be empty. */
+  value: Scalars['String']['input'];
+  /** When the variable is available. Defaults to `both` for a new variable and to the current value on an update. */
+  available_at?: InputMaybe<EnvironmentVariableAvailability>;
+};
+
 /** The identity of the caller. */
 export type Me = {
   token: Token;
@@ -5363,6 +5394,8 @@ export type ResolversTypes = {
   EnvironmentVariableList: ResolverTypeWrapper<Omit<EnvironmentVariableList, 'data'> & { data: Array<ResolversTypes['EnvironmentVariable']> }>;
   EnvironmentVariableAvailability: EnvironmentVariableAvailability;
   SetEnvironmentVariableInput: SetEnvironmentVariableInput;
+  SetEnvironmentVariablesInput: SetEnvironmentVariablesInput;
+  EnvironmentVariableInput: EnvironmentVariableInput;
   Me: ResolverTypeWrapper<Me>;
   Token: ResolverTypeWrapper<Token>;
   TokenKind: TokenKind;
@@ -5608,6 +5641,8 @@ export type ResolversParentTypes = {
   EnvironmentVariable: EnvironmentVariableModel;
   EnvironmentVariableList: Omit<EnvironmentVariableList, 'data'> & { data: Array<ResolversParentTypes['EnvironmentVariable']> };
   SetEnvironmentVariableInput: SetEnvironmentVariableInput;
+  SetEnvironmentVariablesInput: SetEnvironmentVariablesInput;
+  EnvironmentVariableInput: EnvironmentVariableInput;
   Me: Me;
   Token: Token;
   User: User;
@@ -5835,6 +5870,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   moveApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationMoveApplicationDomainArgs, 'id' | 'domain_id' | 'input'>>;
   removeApplicationDomain?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRemoveApplicationDomainArgs, 'id' | 'domain_id'>>;
   setEnvironmentVariable?: Resolver<ResolversTypes['EnvironmentVariable'], ParentType, ContextType, RequireFields<MutationSetEnvironmentVariableArgs, 'id' | 'key' | 'input'>>;
+  setEnvironmentVariables?: Resolver<Array<ResolversTypes['EnvironmentVariable']>, ParentType, ContextType, RequireFields<MutationSetEnvironmentVariablesArgs, 'id' | 'input'>>;
   deleteEnvironmentVariable?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteEnvironmentVariableArgs, 'id' | 'key'>>;
   inviteMember?: Resolver<ResolversTypes['CreatedInvitation'], ParentType, ContextType, RequireFields<MutationInviteMemberArgs, 'project_id' | 'input'>>;
   revokeInvitation?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRevokeInvitationArgs, 'project_id' | 'id'>>;

@@ -1,86 +1,9 @@
 // The operator's command as a real process, on an embedded database of its own, beside a running service.
-import { type ChildProcess, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { fastDirectory } from './support/database';
-import { kill } from './support/processes';
+import { dataDir, first, json, run, setUpCommand } from './support/operator_command';
 
-const ROOT = path.resolve(__dirname, '..');
-const HOOK = path.join(ROOT, 'test/support/typescript.js');
-const START_LIMIT_MS = 60_000;
-
-interface Result {
-  code: number | null;
-  out: string;
-  err: string;
-}
-
-let dataDir: string;
-let service: ChildProcess;
-let first: { key: string; project_id: string; base_url: string };
-
-beforeAll(async () => {
-  dataDir = mkdtempSync(path.join(fastDirectory(), 'platform-cli-'));
-  chmodSync(dataDir, 0o755); // the database's user must get through
-  expect(await run(['doctor', '--json'])).toMatchObject({ code: 0 }); // before there is anything
-  expect(existsSync(path.join(dataDir, 'secret-key'))).toBe(false);
-  service = start('server/main.ts', []);
-  let said = '';
-  service.stdout?.on('data', (chunk: Buffer) => (said += chunk));
-  service.stderr?.on('data', (chunk: Buffer) => (said += chunk));
-  for (const until = Date.now() + START_LIMIT_MS; !said.includes('"msg":"ready"');) {
-    if (Date.now() > until || service.exitCode !== null) throw new Error(`the service does not start:\n${said}`);
-    await sleep(50);
-  }
-  first = JSON.parse(readFileSync(path.join(dataDir, 'first-key.json'), 'utf8'));
-  first.base_url = /"address":"([^"]+)"/.exec(said)?.[1] ?? first.base_url;
-}, START_LIMIT_MS + 10_000);
-
-afterAll(async () => {
-  service.kill('SIGTERM');
-  for (const until = Date.now() + 20_000; service.exitCode === null && Date.now() < until;) await sleep(50);
-  await kill(service);
-  rmSync(dataDir, { recursive: true, force: true });
-});
-
-function environment(settings: Record<string, string>): NodeJS.ProcessEnv {
-  const { PATH, HOME } = process.env;
-  return {
-    PATH,
-    HOME,
-    PLATFORM_DATA_DIR: dataDir,
-    PORT: '0',
-    ADMIN_PORT: '0',
-    INGRESS_PORT: '0',
-    VOLUME_DRIVER: 'directory',
-    SHUTDOWN_GRACE_SECONDS: '2',
-    ...settings,
-  };
-}
-
-function start(file: string, args: string[], settings: Record<string, string> = {}): ChildProcess {
-  return spawn(process.execPath, ['--require', HOOK, path.join(ROOT, file), ...args], {
-    cwd: ROOT,
-    env: environment(settings),
-  });
-}
-
-function run(args: string[], options: { input?: string; settings?: Record<string, string> } = {}): Promise<Result> {
-  const child = start('cli/main.ts', args, options.settings);
-  const result: Result = { code: null, out: '', err: '' };
-  child.stdout?.on('data', (chunk: Buffer) => (result.out += chunk));
-  child.stderr?.on('data', (chunk: Buffer) => (result.err += chunk));
-  child.stdin?.end(options.input ?? '');
-  return new Promise((resolve) => child.on('close', (code) => resolve({ ...result, code })));
-}
-
-/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- what the command prints */
-async function json(args: string[], input?: string): Promise<any> {
-  const { code, out, err } = await run([...args, '--json'], { input });
-  if (code !== 0) throw new Error(`${args.join(' ')}: ${code} ${err}`);
-  return JSON.parse(out);
-}
+setUpCommand();
 
 async function get(place: string, key: string, project?: string): Promise<number> {
   const headers: Record<string, string> = {
@@ -177,6 +100,9 @@ test('keys of projects too, and the list shows no values', async () => {
 });
 
 test.each([
+  [['env', 'list', 'app_none'], 'there is no application app_none'],
+  [['env', 'set', 'app_none', 'A=1'], 'there is no application app_none'],
+  [['env', 'set', 'app_none', '--file', '/nowhere/.env'], '/nowhere/.env cannot be read: ENOENT'],
   [['key', 'create', '--user', 'nobody@example.com'], 'there is no user nobody@example.com'],
   [['key', 'create', '--project', 'prj_none'], 'there is no project prj_none'],
   [['key', 'create', '--user', 'owner@example.com', '--scopes', 'read,root'], 'scopes.1 must be one of'],
@@ -203,6 +129,8 @@ test.each([
   [['key', 'create'], 'either --user or --project'],
   [['key', 'create', '--user', 'a@example.com', '--expires', 'soon'], 'neither a time nor a number of days'],
   [['key', 'revoke'], 'needs one key id'],
+  [['env', 'set', 'app_none'], 'needs KEY=VALUE or a --file'],
+  [['env', 'set', 'app_none', 'A=1', 'nothing'], 'argument 2 behind the application is not KEY=VALUE'],
   [['user', 'list', 'more'], 'takes no more'],
 ])('%j is a wrong command line: exit code 2', async (args, reason) => {
   const { code, out, err } = await run(args);
@@ -221,6 +149,8 @@ test('help names every command', async () => {
     'key revoke',
     'project create',
     'project list',
+    'env set',
+    'env list',
     'routes',
     'doctor',
   ])

@@ -1,4 +1,5 @@
 // The GraphQL face keeps the same door: every root field and every sort of key, and every relation with every scope.
+import type { GraphQLInputObjectType } from 'graphql';
 import { errors, type ErrorCode } from '../../core/errors';
 import type { Operation, RootField } from '../../contract/operations';
 import { allActors, type Actor } from '../support/actors';
@@ -7,7 +8,7 @@ import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { document, poisoned, relations, relationSelection, type Relation } from '../support/graphql_query';
 import { SAMPLE_SETTINGS } from '../support/sample_repository';
 import { startService, type TestService } from '../support/service';
-import { publishedOperation } from '../support/table';
+import { publishedOperation, type PublishedOperation } from '../support/table';
 import { addressed, core, kindOfParam, openWorld, operations, typeName, type World } from '../support/world';
 
 let service: TestService;
@@ -49,6 +50,20 @@ function variablesOf(operation: Operation): Record<string, unknown> {
   return values;
 }
 
+/** GraphQL-only root fields, as rows of the published table would state them. */
+const GRAPHQL_ONLY: PublishedOperation[] = [
+  {
+    group: 'Environment',
+    id: 'setEnvironmentVariables',
+    kind: 'mutation',
+    method: 'POST',
+    path: '/v2/applications/{id}/env',
+    scope: 'env:write',
+    status: 200,
+    paginated: false,
+  },
+];
+
 function behindTheDoor({ id, field, path }: Operation): string | null {
   if (id === 'deleteProject') return 'project_not_empty';
   if (field.body) return 'validation_failed';
@@ -56,15 +71,19 @@ function behindTheDoor({ id, field, path }: Operation): string | null {
 }
 
 /** A bad token refuses the whole request, public fields included: several fields may share it. */
-function expectation(operation: Operation, actor: Actor): string | null {
+function expectation(row: PublishedOperation, actor: Actor, behind: string | null): string | null {
   const bad = actor.token !== null && actor.refused && actor.refused !== 'account_suspended';
   if (bad) return actor.refused as string;
-  return refusal(publishedOperation(operation.id), actor, service.project) ?? behindTheDoor(operation);
+  return refusal(row, actor, service.project) ?? behind;
 }
 
-test.each(operations.map((operation) => [operation.id, operation] as const))('%s', async (_, operation) => {
-  const variables = variablesOf(operation);
-  const text = document(operation.field, Object.keys(variables));
+async function expectEveryActor(
+  field: RootField,
+  variables: Record<string, unknown>,
+  row: PublishedOperation,
+  behind: string | null,
+): Promise<void> {
+  const text = document(field, Object.keys(variables));
   const seen = await Promise.all(
     actors.map(async ({ name, token, header }) => {
       const { errors: failures } = await service.graphql(text, variables, { key: token, project: header });
@@ -73,16 +92,32 @@ test.each(operations.map((operation) => [operation.id, operation] as const))('%s
   );
   expect(seen).toEqual(
     actors.map((actor) => {
-      const code = expectation(operation, actor);
+      const code = expectation(row, actor, behind);
       return [actor.name, code && errors[code as ErrorCode].status, code];
     }),
   );
+}
+
+test.each(operations.map((operation) => [operation.id, operation] as const))('%s', async (_, operation) => {
+  const row = publishedOperation(operation.id);
+  await expectEveryActor(operation.field, variablesOf(operation), row, behindTheDoor(operation));
 });
 
-test('every root field is either an operation or a dashboard function', () => {
+test.each(GRAPHQL_ONLY.map((row) => [row.id, row] as const))('%s', async (id, row) => {
+  const field = core.table.fields.get(id) as RootField;
+  const variables = {
+    id: 'app_01h455vb4pex5vsknk084sn02q',
+    [field.body?.argument as string]: poisoned(field.body?.type as GraphQLInputObjectType),
+  };
+  await expectEveryActor(field, variables, row, 'validation_failed');
+});
+
+test('every root field is an operation, a dashboard function or GraphQL-only', () => {
   const bound = new Set(operations.map(({ field }) => field.name));
   const rest = [...core.table.fields.values()].filter((field) => !bound.has(field.name));
-  expect(rest.filter((field) => field.session === false)).toEqual([]);
+  const graphqlOnly = rest.filter((field) => field.session === false);
+  expect(graphqlOnly.map(({ name }) => name)).toEqual(GRAPHQL_ONLY.map(({ id }) => id));
+  expect(graphqlOnly.every((field) => field.graphqlOnly)).toBe(true);
 });
 
 /** Root fields whose answer holds rows of the type. */

@@ -87,6 +87,11 @@ test.each<[string, string, RegExp]>([
     `extend type Query { "A." a: String @session ${rest('path: "/v2/a"')} }`,
     /^schema: a: a dashboard function has no REST operation$/,
   ],
+  [
+    'a GraphQL-only field with a path',
+    `extend type Query { "A." a: String @graphqlOnly ${rest('path: "/v2/a"')} }`,
+    /^schema: a: a GraphQL-only field has no REST operation$/,
+  ],
 ])('%s is refused', (_, fields, message) => {
   expect(read(fields)).toThrow(message);
 });
