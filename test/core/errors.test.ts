@@ -13,7 +13,7 @@ const about = { base_url: 'https://api.example.com', request_id: 'req_1', instan
 const table = Object.entries<ErrorEntry>(errors);
 
 test('the table has the codes of the contract', () => {
-  expect(table).toHaveLength(73);
+  expect(table).toHaveLength(74);
 });
 
 test.each(table)('%s is complete', (code, entry) => {

@@ -60,10 +60,18 @@ test('it makes volumes until it is told to stop, and ends with 0', async () => {
   expect(await workshop.rows('select 1 from volumes where lease_owner is not null')).toEqual([]);
 });
 
+/** What it prints beside the lines of its log. */
+const lastWords = (worker: ReturnType<typeof start>): string[] =>
+  worker
+    .out()
+    .trim()
+    .split('\n')
+    .filter((line) => !line.startsWith('{'));
+
 test('a driver that cannot work here is one line and exit code 1', async () => {
   const worker = start([], { VOLUME_DIR: '/dev/null/volumes' });
   expect(await worker.ended).toBe(1);
-  expect(worker.out().trim().split('\n')).toEqual([
+  expect(lastWords(worker)).toEqual([
     expect.stringMatching(/^platform-api: the volume driver directory cannot work here: /),
   ]);
 });
@@ -77,5 +85,7 @@ test('an unknown argument and a newer schema stop it with one line each', async 
   );
   const older = start();
   expect(await older.ended).toBe(1);
-  expect(older.out()).toMatch(/^platform-api: the database schema is newer than this program: .*\n$/);
+  expect(lastWords(older)).toEqual([
+    expect.stringMatching(/^platform-api: the database schema is newer than this program: /),
+  ]);
 });
