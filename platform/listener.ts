@@ -45,14 +45,13 @@ export function listen(
     }
   };
   const first = connect();
-  return {
-    async close() {
-      closed = true;
-      clearTimeout(timer);
-      await first;
-      await client?.end().catch(() => {});
-    },
+  const close = async (): Promise<void> => {
+    closed = true;
+    clearTimeout(timer);
+    await first;
+    await client?.end().catch(() => {});
   };
+  return { close };
 }
 
 function newClient(url: string): Client {
