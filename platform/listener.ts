@@ -26,13 +26,12 @@ export function listen(
     if (!closed) timer = setTimeout(() => void connect(), RETRY_MS).unref();
   };
   const connect = async (): Promise<void> => {
-    const fresh = newClient(url);
+    const fresh = newClient(url, handlers);
     let lost = false;
     fresh.on('error', () => {
       if (!lost) again();
       lost = true;
     });
-    fresh.on('notification', ({ channel, payload }) => handlers[channel]?.(payload ?? ''));
     try {
       await fresh.connect();
       for (const channel of Object.keys(handlers)) await fresh.query(`listen ${channel}`);
@@ -54,11 +53,13 @@ export function listen(
   return { close };
 }
 
-function newClient(url: string): Client {
-  return new Client({
+function newClient(url: string, handlers: Record<string, (payload: string) => void>): Client {
+  const client = new Client({
     connectionString: url,
     application_name: 'platform-api listener',
     keepAlive: true,
     connectionTimeoutMillis: 5_000,
   });
+  client.on('notification', ({ channel, payload }) => handlers[channel]?.(payload ?? ''));
+  return client;
 }
