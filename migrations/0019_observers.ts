@@ -98,6 +98,8 @@ const RESULTS = [
     certificate_expires_at timestamptz(3)
   ) partition by range (checked_at)`,
   'create index check_results_of_observer on check_results (observer_id, id)',
+  'create index check_results_by_status on check_results (observer_id, status, id)',
+  'create index check_results_by_region on check_results (observer_id, region, id)',
   `create index check_results_failed on check_results (observer_id, id) where status = 'fail'`,
   // What uptime_percent_30d is made of.
   `create table observer_days (
@@ -151,6 +153,7 @@ const INCIDENTS = [
     remind_at timestamptz(3)
   )`,
   'create index incidents_of_observer on incidents (observer_id, id)',
+  'create index incidents_by_status on incidents (observer_id, status, id)',
   // The database keeps it too: one at a time.
   `create unique index incidents_open on incidents (observer_id) where status = 'open'`,
   `create index incidents_to_remind on incidents (remind_at) where remind_at is not null`,

@@ -238,6 +238,8 @@ describe('clients that leave in the middle', () => {
       LOG_LEVEL: 'debug',
     });
     const base = await program.ready();
+    // The welcome follows the last line of the start.
+    for (let turn = 0; turn < 100 && !program.out().includes('Console: '); turn += 1) await sleep(50);
     const key = /key {6}(\S+)/.exec(program.out())?.[1] ?? '';
     const starts = [
       `GET /v2/volumes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`,
@@ -263,6 +265,8 @@ describe('clients that leave in the middle', () => {
       );
     }
     await sleep(300);
+    const requests = (): number => program.out().split('"msg":"request"').length - 1;
+    for (let turn = 0; turn < 100 && requests() <= 40; turn += 1) await sleep(100);
     const lines = program
       .out()
       .split('\n')

@@ -1,7 +1,9 @@
 // What pages cost: every list has an index, and a constant number of queries.
 import { Client } from 'pg';
 import type { Statement } from '../../core/context';
+import { mintId } from '../../core/ids';
 import type { Operation } from '../../contract/operations';
+import { allKinds } from '../../models/base/registry';
 import { deployed } from '../support/deployed';
 import { document, relations, relationSelection, selectionOf } from '../support/graphql_query';
 import { core, kindOfParam, typeName } from '../support/world';
@@ -37,16 +39,13 @@ interface Plan {
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
 
 describe('indexes', () => {
+  /** Columns that lead to rows of one project: the project itself, and references to rows of it. */
   const TENANT = [
-    'project_id',
-    'application_id',
-    'database_id',
-    'dns_zone_id',
-    'observer_id',
-    'user_id',
-    'account_id',
-    'id',
+    ...['project_id', 'application_id', 'database_id', 'dns_zone_id', 'observer_id', 'resource_id', 'notifier_ids'],
+    ...['user_id', 'account_id', 'id'],
   ];
+  /** Filters whose column has another name. */
+  const COLUMNS: Record<string, string> = { since: 'id', until: 'id', notifier_id: 'notifier_ids' };
   let client: Client;
   let columns: Map<string, string[]>;
   let unique: Set<string>;
@@ -97,7 +96,7 @@ describe('indexes', () => {
     expect(used.length).toBeGreaterThan(0);
     for (const index of used) expect(TENANT).toContain(columns.get(index)?.[0]);
     if (what === 'sort') return expectOrder(plan);
-    const column = ['since', 'until'].includes(name) ? 'id' : name;
+    const column = COLUMNS[name] ?? name;
     const table = plan.find((node) => node['Relation Name'])?.['Relation Name'];
     const { rows } = await client.query<{ indexname: string }>(
       'select indexname from pg_indexes where tablename = $1',
@@ -118,9 +117,14 @@ describe('indexes', () => {
       expect(plan.some((node) => unique.has(node['Index Name'] ?? ''))).toBe(true);
   }
 
+  /** References that are not named after their kind. */
+  const PREFIXES: Record<string, string> = { resource_id: 'app' };
+  const prefixOf = (kind: string): string => allKinds().find((one) => one.kind === kind)?.idPrefix ?? kind;
+
   function exampleOf(operation: Operation, name: string): string {
     const type = String(operation.query.find((argument) => argument.name === name)?.type);
-    if (type === 'DateTime') return '2026-01-01T00:00:00.000Z';
+    if (type === 'DateTime') return new Date().toISOString();
+    if (name.endsWith('_id')) return mintId(PREFIXES[name] ?? prefixOf(name.slice(0, -3)));
     if (type === 'Int') return '7';
     const enumeration = core.schema.getType(type);
     return enumeration && 'getValues' in enumeration ? (enumeration.getValues()[0]?.name as string) : 'x';

@@ -1,6 +1,8 @@
 import { symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { driverContext } from '../../drivers/driver';
+
+setUpPlans();
 import {
   builder,
   buildError,
@@ -11,6 +13,7 @@ import {
   source,
   withPackages,
   without,
+  setUpPlans,
 } from '../support/plans';
 
 describe('Procfile', () => {

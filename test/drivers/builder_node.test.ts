@@ -1,5 +1,7 @@
 import { satisfies } from '../../core/semver';
-import { buildError, commands, detect, withPackages } from '../support/plans';
+import { buildError, commands, detect, withPackages, setUpPlans } from '../support/plans';
+
+setUpPlans();
 
 describe('Node.js', () => {
   test.each([

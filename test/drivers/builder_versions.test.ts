@@ -1,6 +1,8 @@
 // Which versions of Node.js and of the package managers a source gets, from a registry that the test describes.
 import type { BuildPlan } from '../../drivers/builder';
-import { buildError, commands, detect, facts, without } from '../support/plans';
+import { buildError, commands, detect, facts, without, setUpPlans } from '../support/plans';
+
+setUpPlans();
 
 const chosen = ({ tools = [] }: BuildPlan): string => tools.map(({ name, version }) => `${name} ${version}`).join(', ');
 const withPackages = { dependencies: { a: '1' }, main: 'a.js' };

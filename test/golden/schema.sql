@@ -201,6 +201,8 @@ create table check_results (
   timings jsonb,
   certificate_expires_at timestamp(3) with time zone
 );
+CREATE INDEX check_results_by_region ON ONLY public.check_results USING btree (observer_id, region, id);
+CREATE INDEX check_results_by_status ON ONLY public.check_results USING btree (observer_id, status, id);
 CREATE INDEX check_results_failed ON ONLY public.check_results USING btree (observer_id, id) WHERE (status = 'fail'::text);
 CREATE INDEX check_results_of_observer ON ONLY public.check_results USING btree (observer_id, id);
 
@@ -681,6 +683,7 @@ create table incidents (
   constraint incidents_pkey PRIMARY KEY (id)
 );
 CREATE INDEX incidents_by_age ON public.incidents USING btree (started_at) WHERE (status = 'resolved'::text);
+CREATE INDEX incidents_by_status ON public.incidents USING btree (observer_id, status, id);
 CREATE INDEX incidents_of_observer ON public.incidents USING btree (observer_id, id);
 CREATE UNIQUE INDEX incidents_open ON public.incidents USING btree (observer_id) WHERE (status = 'open'::text);
 CREATE INDEX incidents_to_remind ON public.incidents USING btree (remind_at) WHERE (remind_at IS NOT NULL);

@@ -81,6 +81,9 @@ describe('a row of the loop', () => {
     client.on('notification', ({ payload }) => heard.push(payload ?? ''));
     await client.connect();
     await client.query('listen due');
+    // Calls of the tests before.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    heard.length = 0;
     try {
       const abandoned = workshop.database.transaction(async (sql) => {
         await wakeRows(sql, rows());

@@ -11,7 +11,7 @@ import { managerPackage, nodePackage, startNpmRegistry, type NpmRegistry } from 
 
 export let builder: BuildDriver;
 export let registry: NpmRegistry;
-const folder = mkdtempSync(path.join(os.tmpdir(), 'builder-'));
+let folder = '';
 const program = (version: string) => ({ version, path: '/usr/bin/program' });
 export const facts = {
   programs: {
@@ -46,15 +46,19 @@ const published = [
   managerPackage('pnpm', 'pnpm', '11.28.6', '>=22.13'),
 ];
 
-beforeAll(async () => {
-  registry = await startNpmRegistry(published);
-  builder = openBuilder(await openToolchains(path.join(folder, 'toolchains')));
-});
+/** Called at the top of each test file: this module is loaded once for several of them. */
+export function setUpPlans(): void {
+  beforeAll(async () => {
+    folder = mkdtempSync(path.join(os.tmpdir(), 'builder-'));
+    registry = await startNpmRegistry(published);
+    builder = openBuilder(await openToolchains(path.join(folder, 'toolchains')));
+  });
 
-afterAll(async () => {
-  await registry.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+  afterAll(async () => {
+    await registry.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+}
 
 /** A directory with these files. */
 export function source(files: Record<string, string | object>): string {
