@@ -94,6 +94,8 @@ test('two first starts at once agree on one key, and nothing embedded starts bes
     startProgram({ DATABASE_URL: url, PLATFORM_DATA_DIR: dir, PLATFORM_SECRET_KEY: secret }),
   );
   const bases = await Promise.all(both.map((program) => program.ready()));
+  // The welcome follows the last line of the log.
+  await until(() => both.some((program) => program.out().includes('Welcome')));
   const told = both.filter((program) => program.out().includes('Welcome'));
   expect(told).toHaveLength(1);
   const written = places.filter((dir) => existsSync(path.join(dir, 'first-key.json')));
