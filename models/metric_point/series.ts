@@ -1,5 +1,6 @@
 // Series of metrics out of stored points. Databases and others with parts of their own read theirs in the same way.
 import type { Context } from '../../core/context';
+import { groupBy } from '../../core/group_by';
 import { LATENCY_BUCKETS, percentile } from '../../core/latency';
 import { RESPONSE_TIME, type MetricDefinition, type MetricUnit } from '../../core/metrics';
 import { named } from '../../db/statement';
@@ -117,22 +118,12 @@ async function read(
   const wantsTimes = asked.some(([, { reading }]) => reading === 'percentile');
   const histograms = wantsTimes ? await ctx.sql.query<Histogram>(HISTOGRAMS, params([RESPONSE_TIME])) : [];
   const values = new Map(
-    [...groups(rows, ({ metric }) => metric)].map(([metric, found]) => [
+    [...groupBy(rows, ({ metric }) => metric)].map(([metric, found]) => [
       metric,
-      groups(found, ({ part_id }) => part_id),
+      groupBy(found, ({ part_id }) => part_id),
     ]),
   );
-  return { values, histograms: groups(histograms, ({ part_id }) => part_id) };
-}
-
-function groups<Row>(rows: Row[], keyOf: (row: Row) => string): Map<string, Row[]> {
-  const result = new Map<string, Row[]>();
-  for (const row of rows) {
-    const known = result.get(keyOf(row));
-    if (known) known.push(row);
-    else result.set(keyOf(row), [row]);
-  }
-  return result;
+  return { values, histograms: groupBy(histograms, ({ part_id }) => part_id) };
 }
 
 /** Those that there are, then those of which only points are left. */

@@ -69,8 +69,7 @@ export function openResponder({ responsesPerSecond, lookUpAlias }: ResponderOpti
 function respond(parts: Parts, message: Buffer, address: string, transport: Transport): Buffer | null {
   const read = readQuery(message);
   if (!read) return null;
-  if (!isQuery(read))
-    return limited(parts, read, address, transport, () => writeError(read, errorFor(read, transport)));
+  if (!isQuery(read)) return limited(parts, address, transport, () => writeError(read, errorFor(read, transport)));
   const cookie = read.edns?.cookie ?? null;
   const reply = cookie && parts.cookies.reply(cookie, address);
   const isKnown = transport === 'tcp' || (cookie !== null && parts.cookies.isValid(cookie, address));
@@ -86,13 +85,7 @@ function respond(parts: Parts, message: Buffer, address: string, transport: Tran
   return answerQuery(parts, read, message, { transport, cookie: reply });
 }
 
-function limited(
-  parts: Parts,
-  _read: Malformed,
-  address: string,
-  transport: Transport,
-  make: () => Buffer,
-): Buffer | null {
+function limited(parts: Parts, address: string, transport: Transport, make: () => Buffer): Buffer | null {
   return transport === 'udp' && parts.rate.judge(address) !== 'answer' ? null : make();
 }
 
