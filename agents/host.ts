@@ -15,7 +15,7 @@ import { openSource } from '../drivers/source/git';
 import type { HostDrivers } from '../jobs/job';
 import { findServedCertificate, findChallenge } from '../models/certificate';
 import { startLogShipper } from './log_shipper';
-import { allLogs, openKindDrivers } from '../jobs/registry';
+import { allLogs, openKindDrivers } from '../jobs/all_jobs';
 import type { Platform } from '../platform/platform';
 import { openNameserver } from './nameserver';
 import { startRouteFeed } from './route_feed';

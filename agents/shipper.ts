@@ -8,7 +8,7 @@ import type { ControlDatabase } from '../db/control_database';
 import { appendLogLines, type LogLineInput } from '../models/log_line';
 import { originsOfUnits, type LogOrigin } from '../models/log_origin';
 import { dropLogPositions, logPositions, moveLogPositions } from '../models/log_position';
-import { unitOwners } from '../jobs/registry';
+import { unitOwners } from '../jobs/all_jobs';
 import { openWakeSignal, type WakeSignal } from '../jobs/wake_signal';
 
 export interface Shipper {

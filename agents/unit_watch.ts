@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { driverContext } from '../drivers/driver';
 import { sweepHost } from '../jobs/host_sweep';
 import type { HostDrivers } from '../jobs/job';
-import { unitOwners } from '../jobs/registry';
+import { unitOwners } from '../jobs/all_jobs';
 import { wakeOwner } from '../models/unit_owner';
 import type { Platform } from '../platform/platform';
 

@@ -5,7 +5,7 @@ import type { ControlDatabase } from '../db/control_database';
 import type { DriverContext } from '../drivers/driver';
 import { unitsWithoutOwner } from '../models/unit_owner';
 import type { Drivers, HostDrivers } from './job';
-import { allLeftovers, unitOwners } from './registry';
+import { allLeftovers, unitOwners } from './all_jobs';
 
 /** Called when the host begins to work, and every hour. @returns how many units and directories went */
 export async function sweepHost(

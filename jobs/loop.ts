@@ -7,7 +7,7 @@ import { claimRow, dueTables, lagSeconds, renewLeases } from '../db/lease';
 import { openWakeSignal, type WakeSignal } from './wake_signal';
 import { openBreaker, type Breaker } from './breaker';
 import type { Job, LoopParts } from './job';
-import { allJobs } from './registry';
+import { allJobs } from './all_jobs';
 import { beginStep, cutStep, runStep, type Step, type StepLimits } from './step';
 import { DEADLINE_MS } from './failure_policy';
 

@@ -15,7 +15,7 @@ import {
 import type { Session } from '../db/control_database';
 import { rotateDays } from '../models/observation_day';
 import { LOOK_MS, runAutoscalerTask } from './autoscaler';
-import { allLeftovers } from './registry';
+import { allLeftovers } from './all_jobs';
 import {
   jittered,
   progressing,

@@ -8,7 +8,7 @@ import { createLog, type Logger } from '../core/log';
 import { loadKeyRing, secretBox, type SecretBox } from '../core/secrets';
 import { StartupError } from '../core/startup_error';
 import { hostFacts } from '../drivers/host';
-import { allJobs } from '../jobs/registry';
+import { allJobs } from '../jobs/all_jobs';
 import { describeTables, openControlDatabase, type ControlDatabase } from '../db/control_database';
 import { lagSeconds } from '../db/lease';
 import { migrate, pendingMigrations } from '../db/migrate';

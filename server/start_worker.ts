@@ -8,7 +8,7 @@ import { DriverError } from '../drivers/driver';
 import { openVolumeDrivers, type VolumeDrivers } from '../drivers/volume';
 import type { Drivers } from '../jobs/job';
 import { startLoop, type Loop, type LoopParts } from '../jobs/loop';
-import { allJobs } from '../jobs/registry';
+import { allJobs } from '../jobs/all_jobs';
 import { openHost, PortTaken, type Host } from '../agents/host';
 import { startObservers } from '../agents/observers';
 import { listen } from '../platform/listener';

@@ -1,7 +1,7 @@
 // Periodic work: what it clears away, what it keeps, and that a torn-down application goes when nothing holds it.
 import { driverContext } from '../../drivers/driver';
 import { startLoop, type Loop } from '../../jobs/loop';
-import { allJobs } from '../../jobs/registry';
+import { allJobs } from '../../jobs/all_jobs';
 import { job as schedules } from '../../jobs/schedule';
 import { job as volumes } from '../../jobs/volume';
 import { startService } from '../support/service';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { settled, type Job } from '../../jobs/job';
 import { startLoop, type LoopOptions } from '../../jobs/loop';
-import { allJobs } from '../../jobs/registry';
+import { allJobs } from '../../jobs/all_jobs';
 import { openParts } from './workshop';
 
 export interface WorkerOptions {
