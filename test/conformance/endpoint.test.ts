@@ -4,6 +4,7 @@ import { lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type { ObservedListener, SpreadSpec } from '../../drivers/endpoint';
+import { claimPorts } from '../support/claimed_ports';
 import { processesWith, signalAll } from '../support/processes';
 import { describeResourceDriver, type ResourceFixture } from './resource_driver';
 import { openSpreading } from './spreading';
@@ -15,7 +16,8 @@ else describe.skip('haproxy (not installed)', () => test.todo('the conformance s
 async function makeFixture(): Promise<ResourceFixture<SpreadSpec, ObservedListener>> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'endpoints-'));
   chmodSync(directory, 0o711);
-  const options = { directory, firstPort: 26_000 + (process.pid % 10) * 200 };
+  const ports = await claimPorts();
+  const options = { directory, firstPort: ports.first, ports: ports.count };
   const driver = openSpreading(options);
   await mkdir(path.join(directory, 'endpoints'), { mode: 0o711 });
   await driver.runtime();
@@ -67,6 +69,7 @@ async function makeFixture(): Promise<ResourceFixture<SpreadSpec, ObservedListen
     close: async () => {
       expect([processes(), await (await driver.runtime()).list()]).toEqual([[], []]);
       await driver.closed();
+      await ports.release();
       await rm(directory, { recursive: true });
     },
   };

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineId, ObservedServer, ServerSpec } from '../../drivers/database';
 import type { Desired } from '../../drivers/driver';
+import { claimPorts } from '../support/claimed_ports';
 import { newCertificate } from '../support/database_server';
 import { processesWith, signalAll } from '../support/processes';
 import { openEngine } from './engines';
@@ -18,14 +19,10 @@ export interface EngineClient {
   check(server: Desired<ServerSpec>): Promise<void>;
 }
 
-/**
- * `program`: of the server, as it stands in the list of processes. `firstPort`: below the ports that clients get by
- * themselves.
- */
+/** `program`: of the server, as it stands in the list of processes. */
 export interface EngineUnderTest {
   engine: EngineId;
   program: RegExp;
-  firstPort: number;
   database_name: string | null;
   client: EngineClient;
 }
@@ -33,7 +30,8 @@ export interface EngineUnderTest {
 export async function makeEngineFixture(under: EngineUnderTest): Promise<ResourceFixture<ServerSpec, ObservedServer>> {
   const directory = mkdtempSync(path.join(os.tmpdir(), `${under.engine}-`));
   chmodSync(directory, 0o711);
-  const options = { engine: under.engine, directory, firstPort: under.firstPort + (process.pid % 8) * 300 };
+  const ports = await claimPorts();
+  const options = { engine: under.engine, directory, firstPort: ports.first, ports: ports.count };
   const driver = openEngine(options);
   const servers = path.join(directory, 'servers');
   await mkdir(servers, { mode: 0o711 });
@@ -73,6 +71,7 @@ export async function makeEngineFixture(under: EngineUnderTest): Promise<Resourc
     close: async () => {
       expect([processes(), await (await driver.runtime()).list()]).toEqual([[], []]);
       await driver.closed();
+      await ports.release();
       await rm(directory, { recursive: true });
     },
   };

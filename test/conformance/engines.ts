@@ -12,7 +12,9 @@ import { openLocalRuntime } from '../../drivers/runtime/local';
 export interface EngineOptions {
   engine: EngineId;
   directory: string;
+  /** Each resource has one of these, by the number in its id. */
   firstPort: number;
+  ports: number;
 }
 
 export interface EngineForSuite extends ResourceDriver<ServerSpec, ObservedServer> {
@@ -23,8 +25,6 @@ export interface EngineForSuite extends ResourceDriver<ServerSpec, ObservedServe
   versions(): Promise<string[]>;
   closed(): Promise<void>;
 }
-
-const ports = 300;
 
 /** Opens its runtime with the first call; `closed` ends the watching of it. */
 export function openEngine(options: EngineOptions): EngineForSuite {
@@ -40,7 +40,7 @@ export function openEngine(options: EngineOptions): EngineForSuite {
   const driver = () => (made ??= runtime().then((unitRuntime) => engineOf(options, unitRuntime)));
   const placed = (r: Desired<ServerSpec>): Desired<ServerSpec> => ({
     ...r,
-    spec: { ...r.spec, port: options.firstPort + (Number(/\d+$/.exec(r.id)?.[0] ?? 0) % ports) },
+    spec: { ...r.spec, port: options.firstPort + (Number(/\d+$/.exec(r.id)?.[0] ?? 0) % options.ports) },
   });
   return {
     name: options.engine,

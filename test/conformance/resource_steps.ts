@@ -43,13 +43,20 @@ export async function made<S, O>(fixture: ResourceFixture<S, O>): Promise<Desire
 // As the loop does it: look, step, look, a few times; only what passes by itself may fail on the way.
 export async function converged<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
   const end = Date.now() + (fixture.slow ? slowConvergenceMs : 0);
+  const failures = new Set<string>();
+  const retryAfterTransient = (error: unknown) => {
+    if (!(error instanceof DriverError) || error.reason !== 'transient') throw error;
+    failures.add([error.message, error.cause].join('\n'));
+    return error.retryAfterMs;
+  };
   for (let round = 0; round < 5 || Date.now() < end; round++) {
     const waitMs = await step(fixture, r).then(({ requeueMs }) => requeueMs, retryAfterTransient);
     const seen = await look(fixture, r);
     if (seen.state === 'present' && seen.upToDate) return;
     await sleep(waitMs ?? 0);
   }
-  expect(await look(fixture, r)).toMatchObject({ state: 'present', upToDate: true });
+  const seen = JSON.stringify(await look(fixture, r));
+  throw new Error(`not up to date: ${seen}. What failed on the way: ${[...failures].join('\n') || 'nothing'}`);
 }
 
 export async function removed<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
@@ -88,9 +95,4 @@ export function observedOf<O>(seen: Observation<O>): O {
 
 export function aborted(): DriverContext {
   return { deadline: Date.now() + stepMs, signal: AbortSignal.abort() };
-}
-
-function retryAfterTransient(error: unknown): number | undefined {
-  if (!(error instanceof DriverError) || error.reason !== 'transient') throw error;
-  return error.retryAfterMs;
 }

@@ -9,10 +9,10 @@ import { openLocalRuntime } from '../../drivers/runtime/local';
 
 export interface SpreadingOptions {
   directory: string;
+  /** Each resource has one of these, by the number in its id. */
   firstPort: number;
+  ports: number;
 }
-
-const ports = 200;
 
 /** Opens its runtime with the first call; `closed` ends the watching of it. */
 export function openSpreading(
@@ -34,7 +34,7 @@ export function openSpreading(
     });
   const placed = (r: Desired<SpreadSpec>): Desired<SpreadSpec> => ({
     ...r,
-    spec: { ...r.spec, port: options.firstPort + (Number(/\d+$/.exec(r.id)?.[0] ?? 0) % ports) },
+    spec: { ...r.spec, port: options.firstPort + (Number(/\d+$/.exec(r.id)?.[0] ?? 0) % options.ports) },
   });
   return {
     name: 'haproxy',

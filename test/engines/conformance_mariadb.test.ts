@@ -11,7 +11,6 @@ describeEngine('mariadb', () =>
     makeEngineFixture({
       engine: 'mariadb',
       program: /^\S*\/mariadbd /,
-      firstPort: 30_400,
       database_name: 'app',
       client: {
         write: async (r) => {

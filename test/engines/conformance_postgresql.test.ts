@@ -11,7 +11,6 @@ describeEngine('postgresql', () =>
     makeEngineFixture({
       engine: 'postgresql',
       program: /^\S*\/postgres /,
-      firstPort: 28_200,
       database_name: 'app',
       client: {
         write: (r) => query(r, 'create table notes as select 7 as id').then(() => undefined),

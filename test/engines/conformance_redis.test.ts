@@ -6,16 +6,12 @@ import type { Desired } from '../../drivers/driver';
 import type { ServerSpec } from '../../drivers/database';
 import { describeEngine } from '../support/database_hall';
 
-for (const [engine, firstPort] of [
-  ['redis', 18_300],
-  ['valkey', 21_000],
-] as const) {
+for (const engine of ['redis', 'valkey'] as const) {
   describeEngine(engine, () =>
     describeResourceDriver(engine, () =>
       makeEngineFixture({
         engine,
         program: /^\S*\/(redis|valkey)-server /,
-        firstPort,
         database_name: null,
         client: {
           write: async (r) => void (await command(r, 'SET', 'note', '7')),
