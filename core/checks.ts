@@ -1,4 +1,5 @@
 // What a check of an uptime observer is asked to do, and what it finds. Plain values: probes elsewhere get them too.
+import type { CheckStatus } from '../schema/types';
 
 export interface UptimeCheck {
   check: 'http' | 'tcp' | 'ping';
@@ -23,7 +24,7 @@ export interface CheckTimings {
 }
 
 export interface CheckOutcome {
-  status: 'pass' | 'fail';
+  status: CheckStatus;
   /** null where nothing answered. */
   response_time_ms: number | null;
   status_code: number | null;

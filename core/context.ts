@@ -5,6 +5,7 @@ import type { HostFacts } from './catalogs';
 import type { CursorCodec } from './cursor';
 import type { Scope } from './scopes';
 import type { SecretBox } from './secrets';
+import type { AccountStatus } from '../schema/types';
 
 export type Role = 'owner' | 'developer' | 'viewer';
 
@@ -17,7 +18,7 @@ export interface Identity {
   /** First 12 characters of the token; empty for a session. */
   prefix: string;
   account_id: string;
-  account_status: 'active' | 'suspended';
+  account_status: AccountStatus;
   user: { id: string; name: string; email: string } | null;
   /** The one project of a project key. */
   project_id: string | null;

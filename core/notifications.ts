@@ -1,4 +1,5 @@
 // Messages of notifiers: what is told, to whom, and how a delivery ends. Plain values.
+import type { IncidentStatus } from '../schema/types';
 
 export type IncidentEvent = 'observer.alerting' | 'observer.reminder' | 'observer.resolved';
 export type NotificationEvent = IncidentEvent | 'notifier.test' | 'activity';
@@ -8,7 +9,7 @@ export interface IncidentMessage {
   observer: { id: string; name: string; type: string; target: string };
   incident: {
     id: string;
-    status: 'open' | 'resolved';
+    status: IncidentStatus;
     cause: string;
     started_at: string;
     resolved_at: string | null;

@@ -6,11 +6,12 @@ import { wakeDatabase } from '../models/database/wake';
 import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
 import { desiredServer } from './database/spec';
+import type { DatabaseBackupStatus } from '../schema/types';
 
 interface BackupRow extends LoopRow {
   database_id: string;
   engine_version: string;
-  status: 'pending' | 'running' | 'completed' | 'failed';
+  status: DatabaseBackupStatus;
   started_at: string | null;
 }
 

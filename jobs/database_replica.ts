@@ -21,12 +21,13 @@ import { recordExit } from './database/reconcile';
 import { measureServer } from './database/measure';
 import { leaveTakenPort } from './database/port';
 import { requireEngineDriver, serverSizeOf, type DatabaseRow, type ServerProgress } from './database/row';
+import type { DatabaseReplicaStatus } from '../schema/types';
 
 interface ReplicaRow extends LoopRow {
   project_id: string;
   database_id: string;
   database_package: string;
-  status: 'provisioning' | 'available' | 'updating' | 'promoting' | 'failed';
+  status: DatabaseReplicaStatus;
   status_reason: string | null;
   server_id: string;
   port: number;

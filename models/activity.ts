@@ -1,6 +1,6 @@
 import type { Context, Identity, Sql } from '../core/context';
 import { firstIdAt, mintId, timeOfId } from '../core/ids';
-import type { QueryListProjectActivityArgs } from '../schema/types';
+import type { ActorType, QueryListProjectActivityArgs } from '../schema/types';
 import { Resource } from './base/resource';
 import { sessionOf, type Values } from '../db/table';
 import { page, type Page, type PageArguments } from './base/page';
@@ -25,7 +25,7 @@ export class Activity extends Resource {
 
   declare action: string;
   declare outcome: string;
-  declare actor: { type: 'user' | 'project_key' | 'system'; id: string | null; name: string };
+  declare actor: { type: ActorType; id: string | null; name: string };
   declare key_id: string | null;
   declare resource_type: string;
   declare resource_id: string;

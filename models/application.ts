@@ -1,6 +1,6 @@
 import type { Context } from '../core/context';
 import { defineStates } from '../core/states';
-import type { CreateApplicationInput, UpdateApplicationInput } from '../schema/types';
+import type { ApplicationStatus, CreateApplicationInput, UpdateApplicationInput } from '../schema/types';
 import { planApplication, requireType } from './application/plan';
 import { lockVolumes, releaseDependents } from './application/release';
 import type { StoredSettings } from './application_settings';
@@ -25,7 +25,7 @@ export class Application extends Resource {
   };
   static override readonly sorts = ['name', 'updated_at'];
   static override readonly quotas = [{ resource: 'applications' }];
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<ApplicationStatus>({
     initial: ['new'],
     transitional: ['deploying', 'restarting', 'stopping', 'starting'],
     moves: {
@@ -47,7 +47,7 @@ export class Application extends Resource {
   declare source: Source | null;
   declare preset: string | null;
   declare default_hostname: string;
-  declare status: 'new' | 'deploying' | 'running' | 'restarting' | 'stopping' | 'stopped' | 'starting' | 'crashed';
+  declare status: ApplicationStatus;
   declare status_reason: string | null;
   declare current_deployment_id: string | null;
   declare auto_deploy_enabled: boolean;

@@ -1,13 +1,13 @@
 // Certificates of host names, and what proves to an authority that a name leads here.
 import type { SecretBox } from '../core/secrets';
-import type { Certificate } from '../schema/types';
+import type { Certificate, DomainStatus, DomainType } from '../schema/types';
 import type { Session } from '../db/control_database';
 import { named } from '../db/statement';
 
 /** What a certificate is for, as far as its job reads it. */
 export interface CertifiedDomain {
-  type: 'apex' | 'subdomain' | 'wildcard';
-  status: 'pending' | 'active' | 'failed';
+  type: DomainType;
+  status: DomainStatus;
   /** Since when an active domain lacks its records. */
   missing_since: string | null;
   certificate: Certificate;

@@ -1,6 +1,6 @@
 import type { Context } from '../core/context';
 import type { CheckTimings } from '../core/checks';
-import type { QueryListObserverResultsArgs } from '../schema/types';
+import type { CheckStatus, QueryListObserverResultsArgs } from '../schema/types';
 import { page, type Page, type PageArguments } from './base/page';
 import { Resource } from './base/resource';
 
@@ -18,7 +18,7 @@ export class CheckResult extends Resource {
 
   declare observer_id: string;
   declare checked_at: string;
-  declare status: 'pass' | 'fail';
+  declare status: CheckStatus;
   declare region: string;
   declare response_time_ms: number | null;
   declare status_code: number | null;

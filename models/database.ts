@@ -7,6 +7,7 @@ import { defineStates } from '../core/states';
 import type {
   CreateDatabaseInput,
   DatabaseCredentials,
+  DatabaseStatus,
   UpdateDatabaseInput,
   UpgradeDatabaseInput,
 } from '../schema/types';
@@ -55,7 +56,7 @@ export class ManagedDatabase extends Resource {
   static override readonly sorts = ['name', 'updated_at'];
   static override readonly quotas = [{ resource: 'databases' }, STORAGE];
   static readonly billing: Billing = { price: { column: 'database_package' }, quantity: 'nodes' };
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<DatabaseStatus>({
     initial: ['provisioning'],
     transitional: ['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'stopping', 'starting'],
     moves: {
@@ -99,17 +100,7 @@ export class ManagedDatabase extends Resource {
   declare tls_certificate: string | null;
   /** Sealed. */
   declare tls_key: string | null;
-  declare status:
-    | 'provisioning'
-    | 'available'
-    | 'updating'
-    | 'upgrading'
-    | 'restoring'
-    | 'restarting'
-    | 'stopping'
-    | 'stopped'
-    | 'starting'
-    | 'failed';
+  declare status: DatabaseStatus;
   declare status_reason: string | null;
 
   /**

@@ -3,7 +3,13 @@ import { problem } from '../core/errors';
 import { firstIdAt } from '../core/ids';
 import { limits } from '../core/limits';
 import { defineStates } from '../core/states';
-import type { CreateDatabaseBackupInput, DatabaseBackupDownload, QueryListDatabaseBackupsArgs } from '../schema/types';
+import type {
+  CreateDatabaseBackupInput,
+  DatabaseBackupDownload,
+  DatabaseBackupStatus,
+  DatabaseBackupType,
+  QueryListDatabaseBackupsArgs,
+} from '../schema/types';
 import { Resource } from './base/resource';
 import { downloadAddress } from './database_backup/download';
 import type { ManagedDatabase } from './database';
@@ -30,14 +36,14 @@ export class DatabaseBackup extends Resource {
     where: `type = 'manual'`,
   };
   static override readonly filters = { type: 'type = ?', status: 'status = ?', since: 'id >= ?', until: 'id < ?' };
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<DatabaseBackupStatus>({
     initial: ['pending'],
     transitional: ['pending', 'running'],
     moves: { pending: ['running', 'failed'], running: ['completed', 'failed'] },
   });
 
   declare database_id: string;
-  declare type: 'scheduled' | 'manual';
+  declare type: DatabaseBackupType;
   declare note: string | null;
   declare engine_version: string;
   declare size_bytes: number | null;
@@ -46,7 +52,7 @@ export class DatabaseBackup extends Resource {
   /** null: it is kept. */
   declare expires_at: string | null;
   declare manifest: Record<string, string | number> | null;
-  declare status: 'pending' | 'running' | 'completed' | 'failed';
+  declare status: DatabaseBackupStatus;
   declare status_reason: string | null;
 
   /** Those of a database. `since` and `until` are times of creation, which ids carry. */

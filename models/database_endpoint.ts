@@ -4,7 +4,13 @@ import { problem, validationFailed } from '../core/errors';
 import { limits } from '../core/limits';
 import { mintId, timeOfId } from '../core/ids';
 import { defineStates } from '../core/states';
-import type { CreateDatabaseEndpointInput, UpdateDatabaseEndpointInput } from '../schema/types';
+import type {
+  CreateDatabaseEndpointInput,
+  DatabaseEndpointAccess,
+  DatabaseEndpointStatus,
+  DatabaseEndpointTarget,
+  UpdateDatabaseEndpointInput,
+} from '../schema/types';
 import { Resource } from './base/resource';
 import type { Values } from '../db/table';
 import { requireUnattached } from './database_attachment/in_use';
@@ -36,7 +42,7 @@ export class DatabaseEndpoint extends Resource {
   };
   static override readonly filters = { access: 'access = ?', target: 'target = ?', status: 'status = ?' };
   static override readonly sorts = ['name'];
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<DatabaseEndpointStatus>({
     initial: ['provisioning'],
     transitional: ['provisioning', 'updating'],
     moves: {
@@ -51,15 +57,15 @@ export class DatabaseEndpoint extends Resource {
   /** Of `target: replicas`; null = all of them. */
   declare replica_id: string | null;
   declare name: string;
-  declare access: 'private' | 'public';
-  declare target: 'primary' | 'replicas';
+  declare access: DatabaseEndpointAccess;
+  declare target: DatabaseEndpointTarget;
   declare allowed_sources: string[];
   declare pool_mode: PoolMode | null;
   declare pool_size: number | null;
   /** Of the server, or one of its own where a pool or several replicas stand behind it. */
   declare port: number;
   declare is_default: boolean;
-  declare status: 'provisioning' | 'active' | 'updating' | 'failed';
+  declare status: DatabaseEndpointStatus;
   declare status_reason: string | null;
 
   /**

@@ -3,7 +3,7 @@ import { problem } from '../core/errors';
 import { limits } from '../core/limits';
 import { isId, mintId, timeOfId } from '../core/ids';
 import { defineStates } from '../core/states';
-import type { CreateDatabaseReplicaInput, UpdateDatabaseReplicaInput } from '../schema/types';
+import type { CreateDatabaseReplicaInput, DatabaseReplicaStatus, UpdateDatabaseReplicaInput } from '../schema/types';
 import { Resource } from './base/resource';
 import type { Billing } from './billing';
 import { packageFor, reserveCapacity } from './database_replica/size';
@@ -36,7 +36,7 @@ export class DatabaseReplica extends Resource {
   static override readonly filters = { status: 'status = ?', region: 'region = ?' };
   static override readonly sorts = ['name'];
   static readonly billing: Billing = { price: { column: 'database_package' }, quantity: 'nodes' };
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<DatabaseReplicaStatus>({
     initial: ['provisioning'],
     transitional: ['provisioning', 'updating', 'promoting'],
     moves: {
@@ -55,7 +55,7 @@ export class DatabaseReplica extends Resource {
   declare database_package: string;
   declare nodes: number;
   declare replication_lag_seconds: number | null;
-  declare status: 'provisioning' | 'available' | 'updating' | 'promoting' | 'failed';
+  declare status: DatabaseReplicaStatus;
   declare status_reason: string | null;
   /** Names its directory and its unit. */
   declare server_id: string;

@@ -3,7 +3,7 @@ import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
 import { limits } from '../core/limits';
 import { mintId, timeOfId } from '../core/ids';
-import type { CreateDatabaseUserInput } from '../schema/types';
+import type { CreateDatabaseUserInput, DatabaseUserAccess } from '../schema/types';
 import { Resource } from './base/resource';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
@@ -64,7 +64,7 @@ export class DatabaseUser extends Resource {
 
   declare database_id: string;
   declare username: string;
-  declare access: 'admin' | 'read_write' | 'read_only';
+  declare access: DatabaseUserAccess;
   declare is_default: boolean;
   /** Sealed. */
   declare password: string;

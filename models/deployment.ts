@@ -1,7 +1,13 @@
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
 import { defineStates } from '../core/states';
-import type { CreateDeploymentInput, QueryListDeploymentsArgs, RollbackApplicationInput } from '../schema/types';
+import type {
+  CreateDeploymentInput,
+  DeploymentStatus,
+  DeploymentTrigger,
+  QueryListDeploymentsArgs,
+  RollbackApplicationInput,
+} from '../schema/types';
 import { actorOf } from './activity';
 import { Application } from './application';
 import type { Source } from './application/source';
@@ -25,7 +31,7 @@ export class Deployment extends Resource {
     preview_id: 'preview_id = ?',
   };
   static override readonly sorts = ['number'];
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<DeploymentStatus>({
     initial: ['queued'],
     transitional: ['queued', 'building', 'deploying'],
     moves: {
@@ -43,11 +49,11 @@ export class Deployment extends Resource {
   declare commit_sha: string | null;
   declare image: string | null;
   declare clear_cache: boolean;
-  declare trigger: 'manual' | 'push' | 'pull_request' | 'rollback';
+  declare trigger: DeploymentTrigger;
   declare source_deployment_id: string | null;
   declare commit_message: string | null;
   declare commit_author: string | null;
-  declare status: 'queued' | 'building' | 'deploying' | 'active' | 'superseded' | 'failed' | 'canceled';
+  declare status: DeploymentStatus;
   declare status_reason: string | null;
   declare created_by: NewDeployment['created_by'];
   declare started_at: string | null;

@@ -10,6 +10,7 @@ import type {
   DnssecStatus,
   DnsZoneSoa,
   DnsZoneSoaInput,
+  DnsZoneStatus,
   UpdateDnsZoneInput,
 } from '../schema/types';
 import { Resource } from './base/resource';
@@ -32,7 +33,7 @@ export class DnsZone extends Resource {
   static override readonly filters = { name: 'name = lower(?)', status: 'status = ?' };
   static override readonly sorts = ['name'];
   static override readonly quotas = [{ resource: 'dns_zones' as const }];
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<DnsZoneStatus>({
     initial: ['pending'],
     moves: { pending: ['active'], active: ['moved'], moved: ['active'] },
   });
@@ -45,7 +46,7 @@ export class DnsZone extends Resource {
   declare name_servers: string[];
   declare serial: number;
   declare record_count: number;
-  declare status: 'pending' | 'active' | 'moved';
+  declare status: DnsZoneStatus;
   declare status_reason: string | null;
   declare observed_name_servers: string[] | null;
   declare last_checked_at: string | null;

@@ -4,12 +4,19 @@ import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
 import { limits } from '../core/limits';
 import { defineStates } from '../core/states';
-import type { AddDomainInput, Certificate, DnsInstruction, MoveDomainInput } from '../schema/types';
+import type {
+  AddDomainInput,
+  Certificate,
+  DnsInstruction,
+  DomainStatus,
+  DomainType,
+  MoveDomainInput,
+} from '../schema/types';
 import { Application } from './application';
 import { requireParentRoom } from './base/quota';
 import { Resource } from './base/resource';
 import { lookUpDns, evaluateDomain, nextCheckMs, type Verdict } from './domain/check';
-import { requireForeign, typeOf, type DomainType } from './domain/hostname';
+import { requireForeign, typeOf } from './domain/hostname';
 import { ingressOf, instructionsFor, type Findings } from './domain/instructions';
 import { named } from '../db/statement';
 
@@ -27,7 +34,7 @@ export class Domain extends Resource {
   };
   static override readonly filters = { hostname: 'hostname = lower(?)', status: 'status = ?' };
   static override readonly sorts = ['hostname'];
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<DomainStatus>({
     initial: ['pending'],
     moves: { pending: ['active', 'failed'], failed: ['active'], active: ['failed'] },
   });
@@ -35,7 +42,7 @@ export class Domain extends Resource {
   declare application_id: string;
   declare hostname: string;
   declare type: DomainType;
-  declare status: 'pending' | 'active' | 'failed';
+  declare status: DomainStatus;
   declare status_reason: string | null;
   declare findings: Findings | null;
   declare certificate: Certificate;

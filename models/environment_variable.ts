@@ -4,6 +4,7 @@ import { limits } from '../core/limits';
 import type { SecretBox } from '../core/secrets';
 import { Resource } from './base/resource';
 import { named } from '../db/statement';
+import type { EnvironmentVariableAvailability } from '../schema/types';
 
 /** What a variable says of itself beside its key. */
 interface Setting {
@@ -35,7 +36,7 @@ export class EnvironmentVariable extends Resource {
   /** Sealed. */
   declare value: string;
   declare value_hash: string;
-  declare available_at: 'build' | 'runtime' | 'both';
+  declare available_at: EnvironmentVariableAvailability;
   declare managed_by: string | null;
 
   /** The variable of that key. @throws not_found */

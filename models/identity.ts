@@ -4,10 +4,11 @@ import { problem } from '../core/errors';
 import { isId } from '../core/ids';
 import type { Scope } from '../core/scopes';
 import { named } from '../db/statement';
+import type { AccountStatus, TokenKind } from '../schema/types';
 
 interface KeyRow {
   id: string;
-  kind: 'personal' | 'project';
+  kind: TokenKind;
   name: string;
   prefix: string;
   scopes: Scope[] | null;
@@ -21,7 +22,7 @@ interface KeyRow {
   user_name: string | null;
   email: string | null;
   account_id: string;
-  account_status: 'active' | 'suspended';
+  account_status: AccountStatus;
 }
 
 const KEY =
@@ -81,7 +82,7 @@ interface SessionRow {
   user_name: string;
   email: string;
   account_id: string;
-  account_status: 'active' | 'suspended';
+  account_status: AccountStatus;
 }
 
 const SESSION =

@@ -1,7 +1,7 @@
 import DataLoader from 'dataloader';
 import type { Context } from '../core/context';
 import { firstIdAt } from '../core/ids';
-import type { IncidentNotification, QueryListObserverIncidentsArgs } from '../schema/types';
+import type { IncidentNotification, IncidentStatus, QueryListObserverIncidentsArgs } from '../schema/types';
 import { named } from '../db/statement';
 import { page, type Page, type PageArguments } from './base/page';
 import { Resource } from './base/resource';
@@ -14,7 +14,7 @@ export class Incident extends Resource {
   static override readonly filters = { status: 'status = ?', since: 'id >= ?', until: 'id < ?' };
 
   declare observer_id: string;
-  declare status: 'open' | 'resolved';
+  declare status: IncidentStatus;
   declare cause: string;
   declare started_at: string;
   declare resolved_at: string | null;

@@ -1,6 +1,6 @@
 import type { Context } from '../core/context';
 import { defineStates } from '../core/states';
-import type { QueryListApplicationInstancesArgs } from '../schema/types';
+import type { InstanceStatus, QueryListApplicationInstancesArgs } from '../schema/types';
 import { Resource } from './base/resource';
 import { columnsOf, tableOf } from '../db/table';
 import { page, type Page } from './base/page';
@@ -15,7 +15,7 @@ export class Instance extends Resource {
     preview_id: 'preview_id = ?',
     status: 'status = ?',
   };
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<InstanceStatus>({
     initial: ['starting'],
     // `stopping` ends with the row, as a deletion would.
     transitional: ['starting'],
@@ -32,7 +32,7 @@ export class Instance extends Resource {
   declare process_type: string;
   declare deployment_id: string;
   declare release_id: string;
-  declare status: 'starting' | 'running' | 'stopping' | 'crashed';
+  declare status: InstanceStatus;
   declare status_reason: string | null;
   declare restart_count: number;
   declare cpu_percent: number | null;

@@ -5,7 +5,13 @@ import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
 import { mintId, timeOfId } from '../core/ids';
 import { defineStates } from '../core/states';
-import type { CheckResult, CreateObserverInput, UpdateObserverInput } from '../schema/types';
+import type {
+  CheckResult,
+  CreateObserverInput,
+  ObserverStatus,
+  ObserverType,
+  UpdateObserverInput,
+} from '../schema/types';
 import { Application } from './application';
 import { Resource } from './base/resource';
 import type { CheckResult as CheckResultRow } from './check_result';
@@ -34,7 +40,7 @@ export class Observer extends Resource {
   };
   static override readonly sorts = ['name'];
   static override readonly quotas = [{ resource: 'observers' }];
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<ObserverStatus>({
     initial: ['pending', 'paused'],
     moves: {
       pending: ['ok', 'alerting', 'no_data', 'paused'],
@@ -46,7 +52,7 @@ export class Observer extends Resource {
   });
 
   declare name: string;
-  declare type: 'uptime' | 'metric';
+  declare type: ObserverType;
   declare enabled: boolean;
   /** Values of headers are masked. */
   declare uptime: StoredUptime | null;
@@ -58,7 +64,7 @@ export class Observer extends Resource {
   declare recovery_threshold: number;
   declare notifier_ids: string[];
   declare reminder_minutes: number | null;
-  declare status: 'pending' | 'ok' | 'alerting' | 'no_data' | 'paused';
+  declare status: ObserverStatus;
   declare last_result: CheckResult | null;
   declare open_incident_id: string | null;
 

@@ -1,6 +1,6 @@
 import type { Context } from '../core/context';
 import { defineStates } from '../core/states';
-import type { CreatePreviewInput } from '../schema/types';
+import type { CreatePreviewInput, PreviewStatus } from '../schema/types';
 import { actorOf } from './activity';
 import type { Application } from './application';
 import type { Source } from './application/source';
@@ -23,7 +23,7 @@ export class Preview extends Resource {
   };
   static override readonly sorts = ['expires_at'];
   static override readonly quotas = [{ resource: 'previews' }];
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<PreviewStatus>({
     initial: ['queued'],
     transitional: ['queued', 'building', 'deploying'],
     moves: {
@@ -43,7 +43,7 @@ export class Preview extends Resource {
   /** Of the last build. */
   declare commit_sha: string | null;
   declare hostname: string;
-  declare status: 'queued' | 'building' | 'deploying' | 'running' | 'failed';
+  declare status: PreviewStatus;
   declare status_reason: string | null;
   declare current_deployment_id: string | null;
   declare release_id: string | null;

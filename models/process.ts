@@ -2,7 +2,7 @@ import type { Context } from '../core/context';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
 import { defineStates } from '../core/states';
-import type { CreateProcessInput, ScaleProcessInput, UpdateProcessInput } from '../schema/types';
+import type { CreateProcessInput, ProcessStatus, ScaleProcessInput, UpdateProcessInput } from '../schema/types';
 import type { Application } from './application';
 import { wakeApplication } from './application/wake';
 import { requireType } from './application/plan';
@@ -31,7 +31,7 @@ export class Process extends Resource {
   };
   static override readonly filters = { type: 'type = ?', status: 'status = ?' };
   static override readonly sorts = ['type'];
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<ProcessStatus>({
     initial: ['idle'],
     transitional: ['scaling'],
     moves: {
@@ -56,7 +56,7 @@ export class Process extends Resource {
   /** What its instances should run; null before it was part of a release. */
   declare release_id: string | null;
   declare running_instances: number;
-  declare status: 'idle' | 'scaling' | 'running' | 'crashed';
+  declare status: ProcessStatus;
 
   /** As the activity names it. */
   get name(): string {

@@ -12,6 +12,7 @@ import { newest, noteChange, type NewestArguments } from './base/row';
 import { named } from '../db/statement';
 import { recoveryCodesLeft, requireSecondFactor } from './two_factor';
 import { currentUser, findUser, normalEmail, sessionUser, type UserRow } from './user';
+import type { AccountStatus } from '../schema/types';
 
 export interface SessionRow {
   id: string;
@@ -25,7 +26,7 @@ export interface SessionRow {
 
 export interface Viewer {
   user: { id: string; name: string; email: string };
-  account: { id: string; name: string; status: 'active' | 'suspended' };
+  account: { id: string; name: string; status: AccountStatus };
   session: SessionRow;
   two_factor_enabled: boolean;
   recovery_codes_left: number;

@@ -4,6 +4,7 @@ import { mintId, timeOfId } from '../core/ids';
 import type { Sql } from '../core/context';
 import { changeRows } from '../db/loop_rows';
 import { named } from '../db/statement';
+import type { ApplicationStatus, InstanceStatus, ProcessStatus } from '../schema/types';
 
 export interface StackKey {
   project_id: string;
@@ -24,7 +25,7 @@ export interface DesiredProcess {
 
 /** A process type of an application as it shows itself. */
 export interface ProcessState extends DesiredProcess {
-  status: 'idle' | 'scaling' | 'running' | 'crashed';
+  status: ProcessStatus;
   running_instances: number;
   /** Of the row, whether the type has a command in it or not. */
   target_id: string | null;
@@ -35,7 +36,7 @@ export interface PresentInstance {
   process_id: string;
   process_type: string;
   release_id: string;
-  status: 'starting' | 'running' | 'stopping' | 'crashed';
+  status: InstanceStatus;
   status_reason: string | null;
   /** How often it has ended in the last minutes. */
   exits: number;
@@ -50,7 +51,7 @@ export interface PresentInstance {
  * wanted.
  */
 export interface ApplicationStack {
-  status: string;
+  status: ApplicationStatus;
   processes: ProcessState[];
   present: PresentInstance[];
 }

@@ -5,6 +5,7 @@ import { mintId } from '../core/ids';
 import { hashPassword, passwordProblem, verifyPassword } from '../core/passwords';
 import { noteChange } from './base/row';
 import { named } from '../db/statement';
+import type { AccountStatus } from '../schema/types';
 
 export interface UserRow {
   id: string;
@@ -17,7 +18,7 @@ export interface UserRow {
   totp_confirmed_at: string | null;
   created_at: string;
   account_name: string;
-  account_status: 'active' | 'suspended';
+  account_status: AccountStatus;
 }
 
 const SELECT = `select u.id, u.account_id, u.email, u.name, u.password_hash, u.totp_secret, u.totp_confirmed_at,

@@ -2,7 +2,7 @@ import type { Context } from '../core/context';
 import { problem } from '../core/errors';
 import { limits } from '../core/limits';
 import { defineStates } from '../core/states';
-import type { CreateVolumeInput, UpdateVolumeInput } from '../schema/types';
+import type { CreateVolumeInput, UpdateVolumeInput, VolumeEnforcement, VolumeStatus } from '../schema/types';
 import { Application } from './application';
 import { Resource } from './base/resource';
 import type { Values } from '../db/table';
@@ -27,7 +27,7 @@ export class Volume extends Resource {
   static override readonly sorts = ['name', 'size_gb'];
   static override readonly quotas = [{ resource: 'volumes' }, { resource: 'volume_storage_gb', sum: 'size_gb' }];
   static readonly billing: Billing = { price: 'volume_gb', quantity: 'size_gb' };
-  static override readonly states = defineStates({
+  static override readonly states = defineStates<VolumeStatus>({
     initial: ['provisioning'],
     transitional: ['provisioning', 'resizing'],
     moves: {
@@ -44,9 +44,9 @@ export class Volume extends Resource {
   declare region: string;
   declare application_id: string | null;
   declare mount_path: string | null;
-  declare status: 'provisioning' | 'available' | 'in_use' | 'resizing' | 'failed';
+  declare status: VolumeStatus;
   declare status_reason: string | null;
-  declare enforcement: 'hard' | 'soft' | null;
+  declare enforcement: VolumeEnforcement | null;
   declare used_bytes: number | null;
   declare over_quota: boolean;
 

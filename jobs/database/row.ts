@@ -3,6 +3,7 @@ import { databasePackageDefinitions } from '../../core/catalog_definitions/datab
 import type { EngineDriver, EngineId, ServerSpec } from '../../drivers/database';
 import { DriverError } from '../../drivers/driver';
 import { type JobContext, type LoopRow, requireHost } from '../job';
+import type { DatabaseStatus } from '../../schema/types';
 
 export interface DatabaseRow extends LoopRow {
   version: number;
@@ -19,17 +20,7 @@ export interface DatabaseRow extends LoopRow {
   restoring_from: { backup_id: string | null; point_in_time: string | null } | null;
   point_in_time_window: { earliest: string; latest: string } | null;
   running: boolean;
-  status:
-    | 'provisioning'
-    | 'available'
-    | 'updating'
-    | 'upgrading'
-    | 'restoring'
-    | 'restarting'
-    | 'stopping'
-    | 'stopped'
-    | 'starting'
-    | 'failed';
+  status: DatabaseStatus;
   status_reason: string | null;
   server_id: string;
   port: number;

@@ -7,14 +7,15 @@ import { replicaBehind, replicasBehind, type ReplicaBehind } from '../../models/
 import type { JobContext, LoopRow } from '../job';
 import { presentCertificate } from '../database/certificate';
 import { requireEngineDriver, serverSizeOf, type DatabaseRow, type ExitHistory } from '../database/row';
+import type { DatabaseEndpointAccess, DatabasePoolMode } from '../../schema/types';
 
 export interface EndpointRow extends LoopRow {
   project_id: string;
   database_id: string;
   replica_id: string | null;
-  access: 'private' | 'public';
+  access: DatabaseEndpointAccess;
   allowed_sources: string[];
-  pool_mode: 'session' | 'transaction' | null;
+  pool_mode: DatabasePoolMode | null;
   pool_size: number | null;
   port: number;
   observed: ExitHistory | null;

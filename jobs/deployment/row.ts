@@ -8,13 +8,14 @@ import type { Source } from '../../models/application/source';
 import { hasStatus } from '../../models/deployment_work';
 import { appendLogLines } from '../../models/log_line';
 import { type JobContext, type LoopRow, requireHost } from '../job';
+import type { DeploymentStatus } from '../../schema/types';
 
 export interface DeploymentRow extends LoopRow {
   project_id: string;
   application_id: string;
   preview_id: string | null;
   number: number;
-  status: 'queued' | 'building' | 'deploying' | 'active' | 'superseded' | 'failed' | 'canceled';
+  status: DeploymentStatus;
   branch: string | null;
   commit_sha: string | null;
   commit_message: string | null;

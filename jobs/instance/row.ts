@@ -4,6 +4,7 @@ import type { Handle } from '../../drivers/runtime';
 import type { Launch } from '../../models/instance_work';
 import { appendLogLines } from '../../models/log_line';
 import type { JobContext, LoopRow } from '../job';
+import type { InstanceStatus } from '../../schema/types';
 
 export interface InstanceRow extends LoopRow {
   project_id: string;
@@ -11,7 +12,7 @@ export interface InstanceRow extends LoopRow {
   preview_id: string | null;
   process_type: string;
   deployment_id: string;
-  status: 'starting' | 'running' | 'stopping' | 'crashed';
+  status: InstanceStatus;
   restart_count: number;
   started_at: string | null;
   port: number | null;

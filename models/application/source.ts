@@ -2,11 +2,15 @@
 import { meets, presetDefinitions } from '../../core/catalogs';
 import type { Context } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
-import type { CreateApplicationSourceInput, UpdateApplicationSourceInput } from '../../schema/types';
+import type {
+  ApplicationSourceType,
+  CreateApplicationSourceInput,
+  UpdateApplicationSourceInput,
+} from '../../schema/types';
 import { validateGitAddress } from './git_address';
 
 export interface Source {
-  type: 'git' | 'image' | 'template';
+  type: ApplicationSourceType;
   git_integration_id: string | null;
   repository_id: string | null;
   shared_repository_id: string | null;

@@ -4,7 +4,7 @@ import { isKeyValue } from '../../core/catalogs';
 import type { Config } from '../../core/config';
 import type { Context, Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
-import type { DatabaseCredentials } from '../../schema/types';
+import type { DatabaseCredentials, DatabaseEndpointAccess } from '../../schema/types';
 import { named } from '../../db/statement';
 
 /** 24 random bytes are 32 characters, none of which needs quoting in a URL. */
@@ -31,7 +31,7 @@ export interface Server {
 interface Endpoint {
   id: string;
   name: string;
-  access: 'private' | 'public';
+  access: DatabaseEndpointAccess;
   port: number;
 }
 

@@ -2,7 +2,7 @@
 import { isKeyValue, type DatabasePackageRow } from '../../core/catalogs';
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
-import type { BackupScheduleInput, CreateDatabaseInput, MaintenanceWindowInput } from '../../schema/types';
+import type { BackupScheduleInput, CreateDatabaseInput, MaintenanceWindowInput, Weekday } from '../../schema/types';
 import type { Values } from '../../db/table';
 import { requireRegion } from '../region';
 import {
@@ -23,7 +23,7 @@ export interface BackupSchedule {
 }
 
 export interface MaintenanceWindow {
-  weekday: 'monday' | 'tuesday' | 'wednesday' | 'thursday' | 'friday' | 'saturday' | 'sunday';
+  weekday: Weekday;
   hour_utc: number;
 }
 

@@ -4,6 +4,7 @@ import type { SecretBox } from '../../core/secrets';
 import { openPassword } from '../database_user/password';
 import { makeRowsDue, spreadRows, tearDownRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
+import type { DatabaseUserAccess } from '../../schema/types';
 
 export interface DesiredUser {
   id: string;
@@ -11,7 +12,7 @@ export interface DesiredUser {
   version: number;
   username: string;
   password: string;
-  access: 'admin' | 'read_write' | 'read_only';
+  access: DatabaseUserAccess;
 }
 
 const USERS = named(

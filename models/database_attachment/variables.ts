@@ -7,6 +7,7 @@ import { openPassword } from '../database_user/password';
 import { rewriteManaged, type Variables } from '../environment_variable/managed';
 import { connectionString, endpointHost } from '../database/credentials';
 import { named } from '../../db/statement';
+import type { DatabaseEndpointAccess } from '../../schema/types';
 
 interface Place {
   id: string;
@@ -15,7 +16,7 @@ interface Place {
 }
 
 interface Endpoint {
-  access: 'private' | 'public';
+  access: DatabaseEndpointAccess;
   port: number;
 }
 

@@ -5,15 +5,16 @@ import { limits } from '../../core/limits';
 import { allocatePort } from '../database/capacity';
 import { requireFeature, requirePackage } from '../database/offer';
 import { named } from '../../db/statement';
+import type { DatabasePoolMode, DatabaseStatus } from '../../schema/types';
 
-export type PoolMode = 'session' | 'transaction';
+export type PoolMode = DatabasePoolMode;
 
 interface Server {
   id: string;
   engine: string;
   engine_version: string;
   database_package: string;
-  status: string;
+  status: DatabaseStatus;
 }
 
 const OWN = named('select port from database_ports where owner_id = $1');

@@ -5,6 +5,7 @@ import type { Source } from '../application/source';
 import type { Session } from '../../db/control_database';
 import { named } from '../../db/statement';
 import { cancelOlderPushes } from './cancel';
+import type { ActorType, DeploymentTrigger } from '../../schema/types';
 
 export interface NewDeployment {
   application: { id: string; project_id: string };
@@ -15,9 +16,9 @@ export interface NewDeployment {
   /** Full, as the remote has it: it is built, whatever the branch has become by then. */
   commit_sha: string | null;
   image?: string | null;
-  trigger: 'manual' | 'push' | 'pull_request' | 'rollback';
+  trigger: DeploymentTrigger;
   /** An Actor, see models/activity.ts `actorOf` and `PLATFORM`. */
-  created_by: { type: 'user' | 'project_key' | 'system'; id: string | null; name: string };
+  created_by: { type: ActorType; id: string | null; name: string };
   clear_cache?: boolean;
   /** Whose files it runs, where they are built already. Without it its own. */
   artifact_id?: string | null;

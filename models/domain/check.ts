@@ -3,10 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Probes } from '../../core/context';
 import { limits } from '../../core/limits';
 import { challengeName, missingOf, ownershipName, type Findings, type Ingress, type Target } from './instructions';
+import type { DomainStatus } from '../../schema/types';
 
 /** What a check reads of a domain. Times are RFC 3339. */
 export interface Checked extends Target {
-  status: 'pending' | 'active' | 'failed';
+  status: DomainStatus;
   status_reason: string | null;
   findings: Findings | null;
   last_checked_at: string | null;

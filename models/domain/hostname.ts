@@ -2,8 +2,7 @@
 import { getDomain, getPublicSuffix } from 'tldts';
 import type { Config } from '../../core/config';
 import { validationFailed } from '../../core/errors';
-
-export type DomainType = 'apex' | 'subdomain' | 'wildcard';
+import type { DomainType } from '../../schema/types';
 
 const asGiven = { extractHostname: false, validateHostname: false };
 

@@ -6,6 +6,7 @@ import type { DatabaseLogSource, LogLevel, LogSource, LogStep } from '../../core
 import type { Page } from '../base/page';
 import { named } from '../../db/statement';
 import { conditionsOf, type LogFilters, type LogScope } from './conditions';
+import type { LogOrder } from '../../schema/types';
 
 /** A line as answers show it; each list shows those of the members that it has. */
 export interface LogLine {
@@ -33,7 +34,7 @@ export interface StepLine extends LogLine {
 export interface LogPageArguments extends LogFilters {
   limit?: number | null;
   cursor?: string | null;
-  order?: 'asc' | 'desc' | null;
+  order?: LogOrder | null;
 }
 
 export const LINE_COLUMNS =

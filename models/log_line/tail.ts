@@ -14,6 +14,7 @@ import {
 import { named } from '../../db/statement';
 import { conditionsOf, type LogScope } from './conditions';
 import { LINE_COLUMNS, type LogLine, type LogPageArguments } from './page';
+import type { LogOrder } from '../../schema/types';
 
 export interface TailLine {
   /** The place behind the line. */
@@ -111,7 +112,7 @@ interface Row extends LogLine {
 }
 
 interface Selection {
-  order: 'asc' | 'desc';
+  order: LogOrder;
   limit: number;
   place?: ReadPosition;
 }

@@ -3,6 +3,7 @@ import type { Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
 import type { IncidentEvent, IncidentMessage } from '../../core/notifications';
 import { named } from '../../db/statement';
+import type { NotificationStatus } from '../../schema/types';
 
 /** The table whose name wakes those who send. */
 export const NOTIFICATIONS = 'notifications';
@@ -33,7 +34,7 @@ const WITHDRAW = named(
 );
 
 export interface TestEnd {
-  status: 'pending' | 'delivered' | 'failed';
+  status: NotificationStatus;
   status_code: number | null;
   error: string | null;
   duration_ms: number | null;

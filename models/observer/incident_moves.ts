@@ -6,6 +6,7 @@ import type { IncidentMessage } from '../../core/notifications';
 import { named } from '../../db/statement';
 import { queueIncidentMessage } from '../notification/outbox';
 import type { StoredUptime } from './fields';
+import type { IncidentStatus } from '../../schema/types';
 
 /** What messages say of an observer. */
 export interface Alerting {
@@ -30,7 +31,7 @@ const RESOLVE = named(
 
 interface Row {
   id: string;
-  status: 'open' | 'resolved';
+  status: IncidentStatus;
   cause: string;
   started_at: string;
   resolved_at: string | null;

@@ -1,7 +1,6 @@
 // The state machine of observers (docs/contract/resources.md §15.1), as a function of results. It asks and writes
 // nothing.
-
-export type Status = 'pending' | 'ok' | 'alerting' | 'no_data' | 'paused';
+import type { CheckStatus, ObserverStatus } from '../../schema/types';
 
 /** Consecutive results of one region. */
 export interface Streak {
@@ -13,7 +12,7 @@ export interface Streak {
 }
 
 export interface Watched {
-  status: Status;
+  status: ObserverStatus;
   interval_seconds: number;
   failure_threshold: number;
   recovery_threshold: number;
@@ -27,7 +26,7 @@ const SLACK_MS = 60_000;
  * The status after a result. With several regions more than half of them decide; one that has fallen silent (its probe
  * is down) has no voice.
  */
-export function statusAfter(watched: Watched, streaks: readonly Streak[], nowMs: number): Status {
+export function statusAfter(watched: Watched, streaks: readonly Streak[], nowMs: number): ObserverStatus {
   const oldest = nowMs - MISSED_MAX * watched.interval_seconds * 1000 - SLACK_MS;
   const heard = streaks.filter(({ result_at }) => result_at !== null && Date.parse(result_at) >= oldest);
   const isMost = (fits: (streak: Streak) => boolean): boolean => heard.filter(fits).length * 2 > heard.length;
@@ -37,7 +36,7 @@ export function statusAfter(watched: Watched, streaks: readonly Streak[], nowMs:
   return watched.status;
 }
 
-export function streakAfter(streak: Streak, status: 'pass' | 'fail', at: Date): Streak {
+export function streakAfter(streak: Streak, status: CheckStatus, at: Date): Streak {
   const result_at = at.toISOString();
   return status === 'pass'
     ? { ...streak, passes: streak.passes + 1, failures: 0, result_at }
@@ -47,7 +46,12 @@ export function streakAfter(streak: Streak, status: 'pass' | 'fail', at: Date): 
 /** Windows without a value until a metric counts as silent. */
 const SILENT_WINDOWS = 3;
 
-export function statusInSilence(status: Status, dataAt: string, windowSeconds: number, nowMs: number): Status {
+export function statusInSilence(
+  status: ObserverStatus,
+  dataAt: string,
+  windowSeconds: number,
+  nowMs: number,
+): ObserverStatus {
   if (status === 'paused' || nowMs - Date.parse(dataAt) < SILENT_WINDOWS * windowSeconds * 1000) return status;
   return 'no_data';
 }

@@ -5,11 +5,11 @@ import type { CheckOutcome } from '../../core/checks';
 import type { Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
 import { named } from '../../db/statement';
-import type { CheckResult } from '../../schema/types';
+import type { CheckResult, ObserverStatus } from '../../schema/types';
 import { recordEvent } from '../activity';
 import { ensureDays } from '../observation_day';
 import { openIncident, resolveIncident, type Alerting } from './incident_moves';
-import { statusAfter, statusInSilence, streakAfter, type Status, type Streak, type Watched } from './machine';
+import { statusAfter, statusInSilence, streakAfter, type Streak, type Watched } from './machine';
 import { nextCheckMs } from './schedule';
 
 export interface Finding {
@@ -88,7 +88,7 @@ function nextOf({ id, interval_seconds }: Row, { region, checked_at }: Finding):
   return new Date(Math.max(next, Date.now())).toISOString();
 }
 
-async function move(sql: Sql, observer: Row, status: Status, { outcome, checked_at }: Finding): Promise<void> {
+async function move(sql: Sql, observer: Row, status: ObserverStatus, { outcome, checked_at }: Finding): Promise<void> {
   if (status === observer.status) return;
   if (status === 'alerting' && !observer.open_incident_id)
     observer.open_incident_id = await openIncident(sql, observer, outcome?.error ?? 'The check failed.');
