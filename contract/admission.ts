@@ -6,6 +6,7 @@ import type { FieldValidator } from './field_validator';
 import { readDryRun, rehearse } from './dry_run';
 import { requireAllowed } from './guard';
 import type { RootField } from './operations';
+import { requireRunningInputs } from './running_inputs';
 
 export type Arguments = Record<string, unknown>;
 
@@ -49,7 +50,9 @@ export async function admit(
 ): Promise<Arguments> {
   await requireAllowed(ctx, field, request.projectId);
   ctx.dry_run = field.kind === 'mutation' && readDryRun(ctx, field);
-  return validate(await request.readArguments());
+  const args = validate(await request.readArguments());
+  if (field.body && ctx.identity) requireRunningInputs(ctx.identity, field.runs, args[field.body.argument]);
+  return args;
 }
 
 /**

@@ -5,6 +5,8 @@ import type { OperationTable, RootField } from './operations';
 export interface Authorisation {
   /** Scopes that a personal key needs, all of them. Empty where any valid key will do. */
   scopes: string[];
+  /** Inputs that need the scope `deploy` as well, since they are run. */
+  runs: string[];
   /** Lowest role in the project; `none` where the operation acts on no project. */
   role: 'none' | 'viewer' | 'developer' | 'owner';
   personalKey: 'yes' | 'not restricted to projects' | 'no';
@@ -17,6 +19,7 @@ export function authorisationOf(field: RootField): Authorisation {
   const { access, global, scope, alsoScopes, session } = field;
   return {
     scopes: session ? [] : [scope, ...alsoScopes].filter((name) => name !== 'any' && name !== 'none'),
+    runs: session || [scope, ...alsoScopes].includes('deploy') ? [] : field.runs.map((path) => path.join('.')),
     role: global || scope === 'none' || session ? 'none' : roleOf(field),
     personalKey: session ? 'no' : access.unrestricted ? 'not restricted to projects' : 'yes',
     projectKey: session || access.personalKey ? 'no' : 'yes',
@@ -32,9 +35,11 @@ function roleOf(field: RootField): Authorisation['role'] {
 /** In a sentence, for the documentation of one operation. */
 export function describeAuthorisation(field: RootField): string {
   if (field.scope === 'none') return '**Access:** no key is needed.';
-  const { scopes, role, personalKey, projectKey } = authorisationOf(field);
-  const needed = scopes.length ? `scope ${scopes.map((scope) => `\`${scope}\``).join(' and ')}` : 'any valid key';
+  const { scopes, runs, role, personalKey, projectKey } = authorisationOf(field);
+  const quoted = (names: string[]): string[] => names.map((name) => `\`${name}\``);
+  const needed = scopes.length ? `scope ${quoted(scopes).join(' and ')}` : 'any valid key';
   const parts = [needed];
+  if (runs.length) parts.push(`scope \`deploy\` too for ${quoted(runs).join(', ')}`);
   if (role !== 'none') parts.push(role === 'owner' ? 'role owner' : `role ${role} or higher`);
   if (personalKey !== 'yes') parts.push('no personal key that is restricted to projects');
   if (projectKey === 'no') parts.push('no project keys');
@@ -44,10 +49,13 @@ export function describeAuthorisation(field: RootField): string {
 /** The matrix as a page, one line per operation, dashboard functions last. */
 export function authorisationPage({ fields }: OperationTable): string {
   const rows = [...fields.values()].flatMap((field) => {
-    const { scopes, role, personalKey, projectKey, session } = authorisationOf(field);
+    const { scopes, runs, role, personalKey, projectKey, session } = authorisationOf(field);
     const scope = field.scope === 'none' ? 'no key' : scopes.join(' + ') || (field.session ? '-' : 'any');
     const names = field.operations.length ? field.operations.map(({ id }) => id) : [field.name];
-    return names.map((name) => `| ${[name, field.kind, scope, role, personalKey, projectKey, session].join(' | ')} |`);
+    return names.map(
+      (name) =>
+        `| ${[name, field.kind, scope, runs.join(', ') || '-', role, personalKey, projectKey, session].join(' | ')} |`,
+    );
   });
   return [...HEAD, ...rows.sort(), ''].join('\n');
 }
@@ -59,6 +67,6 @@ const HEAD = [
   'on which the operation acts. A project key acts as a developer of its project, and may also change the project',
   'itself.',
   '',
-  '| Operation | Kind | Scope of a personal key | Role | Personal key | Project key | Session |',
-  '|---|---|---|---|---|---|---|',
+  '| Operation | Kind | Scope of a personal key | Needs `deploy` too | Role | Personal key | Project key | Session |',
+  '|---|---|---|---|---|---|---|---|',
 ];

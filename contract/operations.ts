@@ -13,6 +13,8 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { isGroup } from '../core/groups';
+import { readRunningInputs, type InputPath } from './running_inputs';
+import { unguardedSecret } from './secret_answers';
 import { budgetOf, defaultScope, isScopeRule, type ScopeRule } from '../core/scopes';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -39,6 +41,8 @@ export interface RootField {
   action: string | null;
   /** The one input-object argument, which travels as the flat JSON body. */
   body: { argument: string; type: GraphQLInputObjectType; required: boolean } | null;
+  /** Inputs of the body that become a command or code, and need the scope `deploy` too. */
+  runs: InputPath[];
   /** Answers with a {data, next_cursor} envelope. */
   list: boolean;
   /** Can be followed as a stream of events. */
@@ -123,6 +127,7 @@ function readField(
     projectArgument: projectArgument(definition, bindings),
     action: (one('audit')?.action as string) ?? null,
     body: body ? bodyOf(body) : null,
+    runs: body ? readRunningInputs(schema, getNullableType(body.type) as GraphQLInputObjectType) : [],
     list: isEnvelope(definition),
     live: Boolean(one('live')),
     errors: (one('errors')?.codes as string[]) ?? [],
@@ -131,6 +136,8 @@ function readField(
   };
   field.operations = bindings.map((binding, index) => readOperation(field, binding, index));
   checkField(field);
+  const secret = unguardedSecret(schema, field);
+  if (secret) fail(field.name, `answers the secret ${secret}, so it needs @scope(also: ["env:read"])`);
   return field;
 }
 

@@ -160,7 +160,8 @@ test('every relation can be reached and names its scope', () => {
 
 test.each(cases)('%s of %s needs its own scope', async (name, _, relation, operation) => {
   const root = operation.field.scope;
-  const needed = [root, ...operation.field.alsoScopes];
+  const { alsoScopes, runs } = operation.field;
+  const needed = [root, ...alsoScopes, ...(runs.length ? ['deploy'] : [])];
   const text = async (): Promise<[string, Record<string, unknown>]> => {
     const variables = await realVariables(operation);
     return [document(operation.field, Object.keys(variables), selectionOf(operation.field, relation)), variables];

@@ -12,7 +12,9 @@ const rows = new Map(
     .split('\n')
     .filter((line) => /^\| [a-z]/.test(line))
     .map((line) => line.split('|').map((cell) => cell.trim()))
-    .map(([, name, , scope, role, personal, project]) => [name as string, { scope, role, personal, project }] as const),
+    .map(
+      ([, name, , scope, , role, personal, project]) => [name as string, { scope, role, personal, project }] as const,
+    ),
 );
 
 const SCOPES = ['read', 'write', 'deploy', 'env:read', 'env:write', 'logs:read'];

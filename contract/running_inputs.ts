@@ -1,0 +1,37 @@
+// Inputs that become a command or code (`@runs`): whoever sends one needs the scope `deploy` beside that of the
+// operation, since it runs as the application does (docs/decisions/rules.md §39).
+import { getDirective } from '@graphql-tools/utils';
+import { getNamedType, isInputObjectType, type GraphQLInputObjectType, type GraphQLSchema } from 'graphql';
+import type { Identity } from '../core/context';
+import { problem } from '../core/errors';
+
+/** Names from the input object down to the field, `['build', 'build_command']`. */
+export type InputPath = readonly string[];
+
+/** The inputs below an input type that are run. */
+export function readRunningInputs(schema: GraphQLSchema, type: GraphQLInputObjectType): InputPath[] {
+  return Object.values(type.getFields()).flatMap((field): InputPath[] => {
+    if (getDirective(schema, field, 'runs')) return [[field.name]];
+    const inner = getNamedType(field.type);
+    if (!isInputObjectType(inner)) return [];
+    return readRunningInputs(schema, inner).map((path) => [field.name, ...path]);
+  });
+}
+
+/** @throws insufficient_scope where the input holds what is run, and the key may not deploy */
+export function requireRunningInputs({ scopes }: Identity, paths: readonly InputPath[], input: unknown): void {
+  if (scopes === null || scopes.includes('deploy')) return;
+  const path = paths.find((one) => isGiven(one, input));
+  if (!path) return;
+  throw problem('insufficient_scope', `\`${path.join('.')}\` decides which code runs and needs the scope deploy.`, {
+    required_scope: 'deploy',
+    token_scopes: scopes,
+  });
+}
+
+// `null` and `false` take back what was run.
+function isGiven(path: InputPath, input: unknown): boolean {
+  let value = input;
+  for (const name of path) value = (value as Record<string, unknown> | null | undefined)?.[name];
+  return value !== undefined && value !== null && value !== false;
+}

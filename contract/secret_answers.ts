@@ -1,0 +1,40 @@
+// Answers that hold a secret (`@secret`): the operations that give them need the scope `env:read`
+// (docs/decisions/rules.md §39).
+import { getDirective } from '@graphql-tools/utils';
+import { getNamedType, isObjectType, type GraphQLField, type GraphQLNamedType, type GraphQLSchema } from 'graphql';
+import type { RootField } from './operations';
+
+interface SecretMark {
+  answeredBy?: string[];
+  sentTo: string[];
+}
+
+/** A field of an answer that holds a secret, `DatabaseUser.password`. */
+export interface SecretField {
+  name: string;
+  mark: SecretMark;
+}
+
+/** Secrets in the answers of a type. Relations are left out: they name a scope of their own. */
+export function secretsOf(schema: GraphQLSchema, type: GraphQLNamedType, seen = new Set<string>()): SecretField[] {
+  if (!isObjectType(type) || seen.has(type.name)) return [];
+  seen.add(type.name);
+  return Object.values(type.getFields()).flatMap((field) => {
+    const mark = secretMarkOf(schema, field);
+    if (mark) return [{ name: `${type.name}.${field.name}`, mark }];
+    return getDirective(schema, field, 'graphqlOnly') ? [] : secretsOf(schema, getNamedType(field.type), seen);
+  });
+}
+
+/** The first secret that a root field answers without the scope that it needs; null if there is none. */
+export function unguardedSecret(schema: GraphQLSchema, field: RootField): string | null {
+  if (field.session || [field.scope, ...field.alsoScopes].includes('env:read')) return null;
+  const found = secretsOf(schema, getNamedType(field.definition.type)).find(
+    ({ mark }) => !mark.sentTo.includes(field.name) && (mark.answeredBy?.includes(field.name) ?? true),
+  );
+  return found?.name ?? null;
+}
+
+function secretMarkOf(schema: GraphQLSchema, field: GraphQLField<unknown, unknown>): SecretMark | null {
+  return (getDirective(schema, field, 'secret')?.[0] as SecretMark | undefined) ?? null;
+}
