@@ -2,6 +2,7 @@
 import type { NameserverDriver, ZoneObserved, ZoneRecord, ZoneSpec } from '../drivers/nameserver';
 import { DriverError, driverContext, type Desired } from '../drivers/driver';
 import { DnsZone, judgeDelegation } from '../models/dns_zone';
+import { wakeRecordOwners } from '../models/dns_record/owners';
 import type { DelegationFindings } from '../models/dns_zone/delegation';
 import { judgeDnssec, openKeys, sealKeys } from '../models/dns_zone/dnssec';
 import {
@@ -114,7 +115,12 @@ async function check(row: ZoneRow, ctx: JobContext): Promise<Values> {
   if (moves && verdict.status === 'active' && (await isActiveElsewhere(ctx.sql, row)))
     return { ...verdict, status: row.status, status_reason: 'The zone is delegated to another project too.' };
   if (row.signing_keys !== null) await checkDnssec(row, findings, ctx, now);
-  if (moves) await wakeClaims(ctx.sql, row);
+  if (moves) {
+    // Those who are woken read it.
+    await ctx.record({ status: verdict.status });
+    await wakeClaims(ctx.sql, row);
+    await wakeRecordOwners(ctx.sql, row);
+  }
   return { ...verdict, ...(moves && { updated_at: now.toISOString() }) };
 }
 

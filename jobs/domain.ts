@@ -1,22 +1,32 @@
 // Custom domains: their records are looked for again and again, for as long as they exist.
 import { Domain } from '../models/domain';
 import { lookUpDns, evaluateDomain, nextCheckMs, type Checked } from '../models/domain/check';
+import { removeManagedRecords } from '../models/dns_record/managed';
 import { ingressOf } from '../models/domain/instructions';
+import { ensureDomainRecords, withZone } from '../models/domain/records';
 import { gone, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
-type DomainRow = LoopRow & Checked;
+type DomainRow = LoopRow & Checked & Pick<Domain, 'project_id' | 'dns'>;
 
 // No `states`: a domain fails for lack of its records, never because the platform could not look for them.
 export const job: Job<DomainRow> = {
   table: Domain.table,
-  reconcile: async (row, ctx) => (row.deleted_at ? gone : check(row, ctx)),
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : check(row, ctx)),
 };
+
+async function tearDown(row: DomainRow, ctx: JobContext): Promise<Outcome> {
+  await ctx.sql.transaction((sql) => removeManagedRecords(sql, { type: Domain.kind, id: row.id }));
+  return gone;
+}
 
 async function check(row: DomainRow, ctx: JobContext): Promise<Outcome> {
   const ingress = ingressOf(ctx.config);
-  const findings = await lookUpDns(ctx.probes.dns, row, ingress);
-  if (!findings) ctx.log.warn('the DNS gave no answer about a custom domain');
+  const zone = await ctx.sql.transaction((sql) => ensureDomainRecords(sql, row, ingress));
+  // Where the platform itself answers for the name, there is nobody to ask.
+  const found = zone?.isServed ? null : await lookUpDns(ctx.probes.dns, row, ingress);
+  if (!found && !zone?.isServed) ctx.log.warn('the DNS gave no answer about a custom domain');
   const now = new Date();
+  const findings = zone && (found || zone.isServed) ? withZone(found, zone) : found;
   const verdict = evaluateDomain(row, findings, ingress, now);
   const moved = verdict.status === row.status ? {} : { updated_at: now.toISOString() };
   return settled({ ...verdict, ...moved }, nextCheckMs({ ...verdict, created_at: row.created_at }, now));

@@ -14,6 +14,7 @@ import type {
   UpdateDnsZoneInput,
 } from '../schema/types';
 import { Resource } from './base/resource';
+import { wakeBlockedOwners, wakeRecordOwners } from './dns_record/owners';
 import { delegationState, type DelegationFindings } from './dns_zone/delegation';
 import { insertNameServers } from './dns_zone/name_servers';
 import { wakeClaims } from './dns_zone/work';
@@ -73,6 +74,7 @@ export class DnsZone extends Resource {
       status: 'pending',
     });
     await insertNameServers(ctx, zone);
+    await wakeRecordOwners(ctx.sql, zone);
     return zone;
   }
 
@@ -92,6 +94,7 @@ export class DnsZone extends Resource {
   /** Records were written under the lock of the zone. */
   async recordsChanged(ctx: Context, more: number): Promise<void> {
     await this.update(ctx, { serial: this.nextSerial(), record_count: this.record_count + more });
+    await wakeBlockedOwners(ctx.sql, this);
   }
 
   /**
@@ -106,6 +109,7 @@ export class DnsZone extends Resource {
   async destroy(ctx: Context): Promise<void> {
     await this.remove(ctx);
     await wakeClaims(ctx.sql, this);
+    await wakeRecordOwners(ctx.sql, this);
   }
 
   /** Takes over what a probe has found. @throws provider_error where it found out nothing, domain_taken */
@@ -117,6 +121,7 @@ export class DnsZone extends Resource {
     if (moves && verdict.status === 'active') await requireNotDelegated(ctx, this.name);
     const changed = await this.update(ctx, { ...verdict });
     if (moves) await wakeClaims(ctx.sql, this);
+    if (moves) await wakeRecordOwners(ctx.sql, this);
     return changed;
   }
 

@@ -8,6 +8,7 @@ import type {
   AddDomainInput,
   Certificate,
   DnsInstruction,
+  DnsMode,
   DomainStatus,
   DomainType,
   MoveDomainInput,
@@ -18,6 +19,8 @@ import { Resource } from './base/resource';
 import { lookUpDns, evaluateDomain, nextCheckMs, type Verdict } from './domain/check';
 import { requireForeign, typeOf } from './domain/hostname';
 import { ingressOf, instructionsFor, type Findings } from './domain/instructions';
+import { ensureDomainRecords, withZone } from './domain/records';
+import { removeManagedRecords } from './dns_record/managed';
 import { named } from '../db/statement';
 
 /** A host name of a customer that leads to an application. */
@@ -42,6 +45,7 @@ export class Domain extends Resource {
   declare application_id: string;
   declare hostname: string;
   declare type: DomainType;
+  declare dns: DnsMode;
   declare status: DomainStatus;
   declare status_reason: string | null;
   declare findings: Findings | null;
@@ -52,17 +56,22 @@ export class Domain extends Resource {
   declare missing_since: string | null;
 
   /** @throws not_found (application), validation_failed, quota_exceeded, domain_taken */
-  static async add(ctx: Context, applicationId: string, { hostname }: AddDomainInput): Promise<Domain> {
+  static async add(ctx: Context, applicationId: string, { hostname, dns }: AddDomainInput): Promise<Domain> {
     requireForeign(ctx.config, hostname);
     await Application.ofChild(ctx, applicationId);
-    return Domain.insert(ctx, {
+    const domain = await Domain.insert(ctx, {
       application_id: applicationId,
       hostname,
       type: typeOf(hostname),
+      dns: dns ?? 'automatic',
       status: 'pending',
       certificate: { status: 'none', issuer: null, expires_at: null, error: null },
       verification_token: randomBytes(16).toString('hex'),
     });
+    const ingress = ingressOf(ctx.config);
+    const zone = await ensureDomainRecords(ctx.sql, domain, ingress);
+    if (!zone?.isServed && !zone?.conflicts.length) return domain;
+    return domain.record(ctx, evaluateDomain(domain, withZone(null, zone), ingress, new Date()));
   }
 
   /**
@@ -75,8 +84,12 @@ export class Domain extends Resource {
 
   /** Takes over what a probe has found. @throws provider_error where it found out nothing */
   async verify(ctx: Context, findings: Findings | null): Promise<this> {
-    if (!findings) throw problem('provider_error', 'The DNS gave no answer about the domain. Try again in a moment.');
-    const verdict = evaluateDomain(this, findings, ingressOf(ctx.config), new Date());
+    const ingress = ingressOf(ctx.config);
+    const zone = await ensureDomainRecords(ctx.sql, this, ingress);
+    const all = zone ? withZone(findings, zone) : findings;
+    if (!findings && !zone?.isServed)
+      throw problem('provider_error', 'The DNS gave no answer about the domain. Try again in a moment.');
+    const verdict = evaluateDomain(this, all, ingress, new Date());
     ctx.activity.resource = { type: Domain.kind, id: this.id, name: this.hostname, project_id: this.project_id };
     ctx.activity.changed_fields = verdict.status === this.status ? [] : ['status'];
     return this.record(ctx, verdict);
@@ -92,6 +105,12 @@ export class Domain extends Resource {
     await lockTarget(ctx, application_id);
     await requireParentRoom(ctx, Domain, application_id);
     return this.update(ctx, { application_id });
+  }
+
+  /** Its records go at once; the name stays taken until the loop has torn it down. */
+  override async remove(ctx: Context): Promise<void> {
+    await removeManagedRecords(ctx.sql, { type: Domain.kind, id: this.id });
+    await super.remove(ctx);
   }
 
   /** The records that its owner has to create, as the last check found them. */

@@ -1024,7 +1024,8 @@ export type Mutation = {
   /**
    * Adds a custom domain. It is `pending` until the DNS records in `dns_instructions` for routing and ownership are found.
    * They are checked every minute in the first hour, then every ten minutes, for 72 hours. To check them immediately, use
-   * `verify`.
+   * `verify`. If the project has a DNS zone of the name, the records are created there, and the domain is `active` at once
+   * if that zone is.
    */
   addApplicationDomain: Domain;
   /**
@@ -3935,10 +3936,14 @@ export type Domain = {
   /** Host name in lower case. International names are in Punycode. */
   hostname: Scalars['String']['output'];
   type: DomainType;
+  dns: DnsMode;
   status: DomainStatus;
   /** What was missing at the last check, or `null` if everything was found. */
   status_reason?: Maybe<Scalars['String']['output']>;
-  /** DNS records that you have to create. */
+  /**
+   * DNS records that the domain requires. You have to create them, unless the platform keeps them: then they stand in your
+   * zone with `managed_by`, and are `verified`.
+   */
   dns_instructions: Array<DnsInstruction>;
   certificate: Certificate;
   /** Time at which the DNS last answered a check of the domain. */
@@ -3965,6 +3970,15 @@ export type DomainType =
   | 'subdomain'
   /** All names one level below a domain, such as *.example.com. */
   | 'wildcard';
+
+export type DnsMode =
+  /**
+   * The platform creates the records in the DNS zone of the project, if it has one of the name, and removes them with
+   * their owner. Your own records are never changed: one that is in the way is named in `status_reason`.
+   */
+  | 'automatic'
+  /** You create the records. */
+  | 'manual';
 
 export type DomainStatus =
   /** The DNS records have not been found yet. */
@@ -4028,6 +4042,7 @@ export type AddDomainInput = {
    * most 230 characters, so that the name of the ownership record stays within the limit of the DNS.
    */
   hostname: Scalars['String']['input'];
+  dns?: InputMaybe<DnsMode>;
 };
 
 export type MoveDomainInput = {
@@ -5382,6 +5397,7 @@ export type ResolversTypes = {
   Domain: ResolverTypeWrapper<DomainModel>;
   DomainList: ResolverTypeWrapper<Omit<DomainList, 'data'> & { data: Array<ResolversTypes['Domain']> }>;
   DomainType: DomainType;
+  DnsMode: DnsMode;
   DomainStatus: DomainStatus;
   DnsInstruction: ResolverTypeWrapper<DnsInstruction>;
   DnsInstructionPurpose: DnsInstructionPurpose;
@@ -6582,6 +6598,7 @@ export type DomainResolvers<ContextType = Context, ParentType extends ResolversP
   application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   hostname?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   type?: Resolver<ResolversTypes['DomainType'], ParentType, ContextType>;
+  dns?: Resolver<ResolversTypes['DnsMode'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['DomainStatus'], ParentType, ContextType>;
   status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   dns_instructions?: Resolver<Array<ResolversTypes['DnsInstruction']>, ParentType, ContextType>;

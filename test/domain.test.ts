@@ -61,6 +61,7 @@ describe('add', () => {
       'application_id',
       'certificate',
       'created_at',
+      'dns',
       'dns_instructions',
       'hostname',
       'id',

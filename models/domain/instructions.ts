@@ -2,6 +2,7 @@
 import ipaddr from 'ipaddr.js';
 import type { Config } from '../../core/config';
 import type { DnsInstruction, DomainType } from '../../schema/types';
+import { managedKey, type ManagedRecord, type ManagedRecords } from '../dns_record/managed';
 import { baseOf } from './hostname';
 
 /** What a domain has to point to and to prove. */
@@ -25,7 +26,12 @@ export interface Findings {
   aaaa: string[];
   acme: string[];
   ingress: string[];
+  /** What the platform keeps in the project's own zones; absent where the project has no zone of the name. */
+  zone?: ManagedRecords;
 }
+
+/** Nothing was asked, and nothing found. */
+export const NO_FINDINGS: Findings = { txt: [], cname: [], a: [], aaaa: [], acme: [], ingress: [] };
 
 type RequiredRecord = Pick<DnsInstruction, 'purpose' | 'type' | 'name' | 'value'>;
 
@@ -43,9 +49,28 @@ export function challengeName(hostname: string): string {
   return `_acme-challenge.${baseOf(hostname)}`;
 }
 
+/** The records that the platform makes where the project holds the zone of the name. */
+export function managedRecords(target: Target, ingress: Ingress): ManagedRecord[] {
+  // A wildcard's challenge is answered with a record of its own while a certificate is ordered.
+  const records = requiredRecords(target, ingress).filter(({ purpose }) => purpose !== 'certificate');
+  const routes = new Set(records.filter(({ purpose }) => purpose === 'routing').map(({ value }) => value));
+  return records.map(({ purpose, type, name, value }) => ({
+    ...{ type, name, value },
+    ...(purpose === 'routing' && {
+      isDefeatedBy: (other) => ROUTING_TYPES.has(other.type) && !routes.has(other.value),
+    }),
+  }));
+}
+
+const ROUTING_TYPES = new Set(['A', 'AAAA', 'ALIAS', 'CNAME']);
+
 /** Every record to create, with its status after the last check; `findings` null = never checked. */
 export function instructionsFor(target: Target, ingress: Ingress, findings: Findings | null): DnsInstruction[] {
-  return requiredRecords(target, ingress).map((wanted) => {
+  const zone = findings?.zone;
+  const records = requiredRecords(target, ingress).filter(({ purpose }) => !zone || purpose !== 'certificate');
+  return records.map((wanted) => {
+    const isKept = zone?.isServed === true && zone.present.includes(managedKey(wanted));
+    if (isKept) return { ...wanted, priority: null, status: 'verified', observed_values: [wanted.value] };
     const observed_values = findings ? observedFor(wanted, findings) : [];
     const verified = findings !== null && isThere(wanted, target, ingress, findings);
     return {
@@ -70,9 +95,11 @@ export function isOwned(target: Target, findings: Findings): boolean {
 
 /** What is missing before the domain can be active, in sentences for its owner; null if nothing is. */
 export function missingOf(target: Target, ingress: Ingress, findings: Findings): string | null {
+  if (findings.zone?.isServed) return null;
   const routed = isRouted(target, ingress, findings);
   const owned = isOwned(target, findings);
   if (routed && owned) return null;
+  if (findings.zone?.conflicts.length) return findings.zone.conflicts.join(' ');
   const needed = instructionsFor(target, ingress, findings).filter(
     ({ purpose, status }) => status !== 'verified' && ((purpose === 'routing' && !routed) || purpose === 'ownership'),
   );

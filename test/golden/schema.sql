@@ -552,6 +552,7 @@ CREATE UNIQUE INDEX dns_records__already_exists ON public.dns_records USING btre
 CREATE INDEX dns_records_by_id ON public.dns_records USING btree (dns_zone_id, id);
 CREATE INDEX dns_records_by_name ON public.dns_records USING btree (dns_zone_id, name, id);
 CREATE INDEX dns_records_by_type ON public.dns_records USING btree (dns_zone_id, type, id);
+CREATE INDEX dns_records_of_owner ON public.dns_records USING btree (((managed_by ->> 'id'::text)), ((managed_by ->> 'type'::text))) WHERE (managed_by IS NOT NULL);
 
 create table dns_zones (
   id text collate "C" not null,
@@ -630,8 +631,10 @@ create table domains (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  dns text not null default 'automatic'::text,
   constraint domains__domain_taken__hostname UNIQUE (hostname),
   constraint domains_application FOREIGN KEY (application_id) REFERENCES applications(id),
+  constraint domains_dns CHECK ((dns = ANY (ARRAY['automatic'::text, 'manual'::text]))),
   constraint domains_pkey PRIMARY KEY (id),
   constraint domains_type CHECK ((type = ANY (ARRAY['apex'::text, 'subdomain'::text, 'wildcard'::text])))
 );
@@ -639,6 +642,7 @@ CREATE INDEX domains_by_hostname ON public.domains USING btree (application_id, 
 CREATE INDEX domains_by_id ON public.domains USING btree (application_id, id);
 CREATE INDEX domains_by_status ON public.domains USING btree (application_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX domains_due ON public.domains USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX domains_of_project ON public.domains USING btree (project_id, id) WHERE (deleted_at IS NULL);
 
 create table environment_variables (
   id text collate "C" not null,
