@@ -1,10 +1,13 @@
-// Measures every 15 seconds what instances use and what the ingress counted, and keeps it as points of metrics.
+// Measures every 15 seconds what instances use and what the ingress counted, and keeps it as points of metrics. In
+// between, the autoscaler is given what the ingress counted, since it is told once only.
 import type { Logger } from '../core/log';
 import type { IngressDriver, Traffic } from '../drivers/ingress';
 import type { Handle, RuntimeDriver, UnitUsage } from '../drivers/runtime';
 import type { ControlDatabase } from '../db/control_database';
+import { SAMPLE_MS } from '../models/process/autoscale';
 import { addMetricPoints, mergePoints, type MetricPointInput } from '../models/metric_point';
 import { countInstances, runningInstances, storeUsage, trafficParts, type SampledInstance } from '../models/sample';
+import { openAutoscaler } from './autoscaler';
 import { countPoints, cpuPercent, networkBetween, trafficPoints, usagePoints, type Used } from './sampled_points';
 
 export { openRouterLines, type RouterLines } from './router_lines';
@@ -19,11 +22,14 @@ export interface SamplerParts {
 export interface Sampler {
   /** Measures now; also what the timer does. Never rejects. */
   sample(): Promise<void>;
+  /** Lets the autoscaler decide now; also what the timer does. Never rejects. */
+  autoscale(): Promise<void>;
   /** Takes what was counted since, and ends. */
   stop(): Promise<void>;
 }
 
-const EVERY_MS = 15_000;
+/** In ticks of the autoscaler. */
+const SAMPLE_EVERY = 3;
 const MIB = 1024 * 1024;
 /** Points, and counts of the ingress, that wait while the database is away. */
 const WAITING_MAX = 100_000;
@@ -40,7 +46,8 @@ interface Before {
 interface Counted {
   at: Date;
   traffic: Traffic;
-  countedByHost: ReadonlySet<string>;
+  /** Null until the next sample. */
+  countedByHost: ReadonlySet<string> | null;
 }
 
 interface State extends SamplerParts {
@@ -48,19 +55,33 @@ interface State extends SamplerParts {
   before: Map<string, Before>;
   /** Of the ingress: it tells once, so it waits here until it is written. */
   counted: Counted[];
+  /** The same, until the autoscaler has it. */
+  unseen: Traffic[];
   /** Points of minutes that are not written yet. */
   waiting: Map<string, MetricPointInput>;
   away: boolean;
 }
 
 /** Starts sampling in the background. */
-export function startSampler(parts: SamplerParts, everyMs = EVERY_MS): Sampler {
-  const state: State = { ...parts, before: new Map(), counted: [], waiting: new Map(), away: false };
+export function startSampler(parts: SamplerParts, everyMs = SAMPLE_MS): Sampler {
+  const state: State = { ...parts, before: new Map(), counted: [], unseen: [], waiting: new Map(), away: false };
+  const autoscaler = openAutoscaler(parts);
   let running: Promise<void> = Promise.resolve();
-  const sample = (): Promise<void> => (running = running.then(() => attempt(state)));
-  const timer = setInterval(() => void sample(), everyMs).unref();
+  const after = (work: () => Promise<void>): Promise<void> => (running = running.then(work));
+  const autoscale = (): Promise<void> =>
+    after(() => {
+      takeTraffic(state);
+      return autoscaler.run(state.unseen.splice(0));
+    });
+  const sample = (): Promise<void> => after(() => attempt(state));
+  let ticks = 0;
+  const timer = setInterval(() => {
+    void autoscale();
+    if ((ticks += 1) % SAMPLE_EVERY === 0) void sample();
+  }, everyMs).unref();
   return {
     sample,
+    autoscale,
     async stop() {
       clearInterval(timer);
       await sample();
@@ -82,8 +103,8 @@ async function sampleOnce(state: State, at: Date): Promise<void> {
   const { database } = state;
   const usage = await usageOf(state, await runningInstances<Handle>(database));
   const countedByHost = new Set(usage.filter(({ network }) => network).map(({ instance }) => instance.id));
-  for (const traffic of state.ingress.takeTraffic())
-    if (state.counted.length < WAITING_MAX) state.counted.push({ at, traffic, countedByHost });
+  takeTraffic(state);
+  for (const counted of state.counted) counted.countedByHost ??= countedByHost;
   addWaiting(state, usagePoints(usage, at));
   addWaiting(state, countPoints(await countInstances(database), at));
   await attributeTraffic(state);
@@ -92,6 +113,14 @@ async function sampleOnce(state: State, at: Date): Promise<void> {
     usage.map(({ instance, cpu_percent, memory_mb }) => ({ id: instance.id, cpu_percent, memory_mb })),
   );
   await write(state);
+}
+
+function takeTraffic({ ingress, counted, unseen }: State): void {
+  const at = new Date();
+  for (const traffic of ingress.takeTraffic()) {
+    if (counted.length < WAITING_MAX) counted.push({ at, traffic, countedByHost: null });
+    if (unseen.length < WAITING_MAX) unseen.push(traffic);
+  }
 }
 
 async function usageOf(state: State, instances: readonly Instance[]): Promise<Used[]> {
@@ -126,7 +155,7 @@ async function attributeTraffic(state: State): Promise<void> {
   ]);
   for (const { at, traffic, countedByHost } of state.counted) {
     const part = parts.get(traffic.application_id);
-    if (part) addWaiting(state, trafficPoints(traffic, part, countedByHost, at));
+    if (part) addWaiting(state, trafficPoints(traffic, part, countedByHost ?? new Set(), at));
   }
   state.counted = [];
 }

@@ -14,7 +14,6 @@ import {
 } from '../models/schedule';
 import type { Session } from '../db/control_database';
 import { rotateDays } from '../models/observation_day';
-import { LOOK_MS, runAutoscalerTask } from './autoscaler';
 import { allLeftovers } from './all_jobs';
 import {
   jittered,
@@ -45,7 +44,6 @@ const tasks: Record<string, Task> = {
   sweep_sessions: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepSessions) },
   sweep_invitations: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepInvitations) },
   sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => runSweep(ctx, sweepRateWindows) },
-  autoscale: { everyMs: LOOK_MS, run: runAutoscalerTask },
   turn_observation_days: { everyMs: HOUR_MS, run: rotateObservationDays },
   remind_of_incidents: { everyMs: MINUTE_MS / 4, run: (ctx) => runBatch(ctx, remindAtOnce) },
   sweep_incidents: { everyMs: HOUR_MS, run: (ctx) => runBatch(ctx, sweepIncidents) },

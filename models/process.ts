@@ -8,7 +8,6 @@ import { wakeApplication } from './application/wake';
 import { requireType } from './application/plan';
 import { Resource } from './base/resource';
 import { retireInstancesOfProcess } from './stack';
-import type { AutoscalerState } from './process/autoscale';
 import { clamped, requireAutoscaling, requireScale, processSizeOf, type Autoscaling } from './process/scale';
 
 /** The type that takes requests: every application has it. */
@@ -51,8 +50,6 @@ export class Process extends Resource {
   /** Wanted count; `running_instances` is what there is. */
   declare instances: number;
   declare autoscaling: Autoscaling | null;
-  /** What the autoscaler has seen; null when it starts afresh. */
-  declare autoscaler: AutoscalerState | null;
   /** What its instances should run; null before it was part of a release. */
   declare release_id: string | null;
   declare running_instances: number;
@@ -119,7 +116,7 @@ export class Process extends Resource {
       instances,
     );
     const acts = this.release_id !== null && !AT_REST.has(application.status);
-    await this.update(ctx, { instances, autoscaling, autoscaler: null, ...(acts && { status: 'scaling' }) });
+    await this.update(ctx, { instances, autoscaling, ...(acts && { status: 'scaling' }) });
     if (acts) await wakeApplication(ctx.sql, application.id);
     return this;
   }

@@ -1,245 +1,216 @@
-// The autoscaler: its decision, look by look, and what one look reads and writes.
-import { decide, POLL_MS, type AutoscalerState } from '../models/process/autoscale';
-import { autoscale } from '../models/autoscaler';
-import { addMetricPoints } from '../models/metric_point';
-import { deployed, type DeployedApplication } from './support/deployed';
-import { startService, type TestService } from './support/service';
+// The autoscaler: its decision, sample by sample, and what a host measures and writes.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openAutoscaler, type Autoscaler } from '../agents/autoscaler';
+import { createLog } from '../core/log';
+import { driverContext } from '../drivers/driver';
+import type { Traffic } from '../drivers/ingress';
+import { decideInstances, SAMPLE_MS, withinWindow, type AutoscalerSample } from '../models/process/autoscale';
+import { openObserved, type Observed } from './support/observed';
+import { withinMs } from './support/runtime';
 
 const POLICY = { min_instances: 1, max_instances: 8, metric: 'cpu', target: 50 } as const;
+const times = <T>(count: number, value: T): T[] => Array.from({ length: count }, () => value);
+const MINUTE = 60_000 / SAMPLE_MS;
 
-/** Looks one after another, half a minute apart; answers the number of instances after each. */
-function run(values: (number | null)[], start = 2, policy: Parameters<typeof decide>[0] = POLICY): number[] {
-  let state: AutoscalerState | null = null;
+/** Measures one after another; answers the number of instances after each. As the host, it begins anew with each. */
+function run(
+  values: readonly (number | ((instances: number) => number))[],
+  start = 2,
+  policy: Parameters<typeof decideInstances>[0] = POLICY,
+): number[] {
+  let samples: AutoscalerSample[] = [];
   let instances = start;
   return values.map((value, index) => {
-    const decision = decide(policy, state, { instances, value, now: new Date(1_800_000_000_000 + index * POLL_MS) });
-    ({ state, instances } = decision);
-    return instances;
+    const measured = typeof value === 'number' ? value : value(instances);
+    samples = withinWindow([...samples, { at: index * SAMPLE_MS, value: measured }]);
+    const decided = decideInstances(policy, samples, instances).instances;
+    if (decided !== instances) samples = [];
+    return (instances = decided);
   });
 }
 
-const times = <T>(count: number, value: T): T[] => Array.from({ length: count }, () => value);
-
 describe('the decision', () => {
-  it('goes up after two looks in a row, at once to what the load asks for', () => {
+  it('goes up after two samples in a row, at once to what the load asks for', () => {
     expect(run([100, 100])).toEqual([2, 4]);
     expect(run([60, 60])).toEqual([2, 3]);
     expect(run([1000, 1000])).toEqual([2, 8]);
+    expect(SAMPLE_MS * 3).toBeLessThanOrEqual(15_000);
   });
 
-  it('does nothing after one look, or after looks that are not in a row', () => {
-    expect(run([100, 50, 100, 50, 100, null, 100])).toEqual(times(7, 2));
+  it('does nothing after one sample, or after samples that are not in a row', () => {
+    expect(run([100, 50, 100, 50, 100, 50])).toEqual(times(6, 2));
+  });
+
+  it('counts no sample for two changes', () => {
+    expect(run([100, 100, 100, 100])).toEqual([2, 4, 4, 8]);
+    expect(run([...times(100, 10), 10], 4).filter((count) => count === 3)).toHaveLength(42);
   });
 
   it.each([55, 54.9, 50, 40, 35.1, 35])('does nothing near the target: %d', (value) => {
-    expect(run(times(30, value))).toEqual(times(30, 2));
+    expect(run(times(20 * MINUTE, value))).toEqual(times(20 * MINUTE, 2));
   });
 
-  it('goes down by one after ten looks in a row, and again after ten more', () => {
-    expect(run(times(11, 10), 4)).toEqual([...times(9, 4), 3, 3]);
-    expect(run(times(40, 10), 3).at(-1)).toBe(1);
-    expect(run(times(20, 10), 4).at(-1)).toBe(3);
-    expect(run(times(21, 10), 4).at(-1)).toBe(2);
+  it('goes down by one after five minutes, and again after five more', () => {
+    const counts = run(times(16 * MINUTE, 10), 4);
+    expect([1, 4, 6, 9, 11, 14, 15.9].map((minutes) => counts[Math.floor(minutes * MINUTE)])).toEqual([
+      4, 4, 3, 3, 2, 2, 1,
+    ]);
   });
 
-  it('starts counting again after a look that is not below', () => {
-    expect(run([...times(9, 10), 50, ...times(9, 10)], 4)).toEqual(times(19, 4));
-    expect(run([...times(9, 10), null, ...times(9, 10)], 4)).toEqual(times(19, 4));
+  it('does not go down within five minutes of a load that needs the instances', () => {
+    const burst = [...times(4 * MINUTE, 10), 45, 45];
+    expect(run([...burst, ...burst, ...burst], 4)).toEqual(times(burst.length * 3, 4));
   });
 
   it('does not go down where the rest would be above the target again', () => {
     // One instance of two at 34 percent would be at 68.
-    expect(run(times(30, 34), 2)).toEqual(times(30, 2));
-    expect(run(times(30, 24), 2).at(-1)).toBe(1);
-  });
-
-  it('waits a minute after each change', () => {
-    // 0 s and 30 s above; changed at 30 s; 60 s is within the minute, 90 s is not, and one look is not enough.
-    expect(run([100, 100, 100, 100, 100])).toEqual([2, 4, 4, 4, 8]);
+    expect(run(times(20 * MINUTE, 34), 2)).toEqual(times(20 * MINUTE, 2));
+    expect(run(times(20 * MINUTE, 24), 2).at(-1)).toBe(1);
   });
 
   it('keeps to its bounds, and comes back into bounds that have changed', () => {
     expect(run(times(3, 1000), 7, { ...POLICY, max_instances: 7 })).toEqual([7, 7, 7]);
-    expect(run(times(30, 0), 3, { ...POLICY, min_instances: 3 })).toEqual(times(30, 3));
-    expect(run([null], 1, { ...POLICY, min_instances: 3 })).toEqual([3]);
-    expect(run([null], 9, POLICY)).toEqual([8]);
-  });
-
-  it('does nothing without a measure', () => {
-    expect(run(times(30, null), 4)).toEqual(times(30, 4));
+    expect(run(times(10 * MINUTE, 0), 3, { ...POLICY, min_instances: 3 })).toEqual(times(10 * MINUTE, 3));
+    expect(decideInstances({ ...POLICY, min_instances: 3 }, [], 1)).toEqual({ instances: 3 });
+    expect(decideInstances(POLICY, [], 9)).toEqual({ instances: 8 });
   });
 
   it('is calm under a load that swings', () => {
-    const counts = run(
-      Array.from({ length: 200 }, (_, index) => (index % 2 ? 80 : 20)),
-      4,
-    );
-    expect(new Set(counts)).toEqual(new Set([4]));
+    expect(
+      new Set(
+        run(
+          times(200, 0).map((_, index) => (index % 2 ? 80 : 20)),
+          4,
+        ),
+      ),
+    ).toEqual(new Set([4]));
   });
 
-  it('finds a number for a steady load and stays there', () => {
-    for (const load of [30, 90, 140, 210, 333]) {
-      let state: AutoscalerState | null = null;
-      let instances = 4;
-      const seen: number[] = [];
-      for (let look = 0; look < 120; look += 1) {
-        ({ state, instances } = decide(POLICY, state, {
-          instances,
-          value: load / instances,
-          now: new Date(look * POLL_MS),
-        }));
-        seen.push(instances);
-      }
-      const rest = seen.slice(60);
-      expect([load, new Set(rest).size]).toEqual([load, 1]);
-      expect(load / instances).toBeLessThanOrEqual(POLICY.target * 1.1);
-    }
+  it.each([30, 90, 140, 210, 333])('finds a number for a steady load of %d and stays there', (load) => {
+    const counts = run(
+      times(60 * MINUTE, (instances: number) => load / instances),
+      4,
+    );
+    expect(new Set(counts.slice(30 * MINUTE)).size).toBe(1);
+    expect(load / (counts.at(-1) as number)).toBeLessThanOrEqual(POLICY.target * 1.1);
   });
 });
 
-describe('a look', () => {
-  let service: TestService;
-  let application: DeployedApplication;
-  let serial = 0;
+describe('a host', () => {
+  let observed: Observed;
+  let autoscaler: Autoscaler;
 
   beforeAll(async () => {
-    service = await startService();
+    observed = await openObserved();
   });
-
-  afterAll(() => service.close());
-
+  afterAll(() => observed.close());
   beforeEach(async () => {
-    await service.sql('update processes set autoscaling = null');
-    const { body } = await service.call('POST', '/v2/applications', { body: { name: `shop-${(serial += 1)}` } });
-    application = await deployed(service, body.id);
+    await observed.sql(`update applications set status = 'running'`);
+    await observed.sql('delete from instances');
+    const { database, trial } = observed;
+    autoscaler = openAutoscaler({ database, runtime: trial.runtime, log: createLog('silent') });
   });
 
-  const now = (): Date => new Date();
-  const look = (): ReturnType<typeof autoscale> => autoscale(service.platform.database);
-  const id = (): string => application.processes.web as string;
+  const id = (): string => observed.application.processes.web as string;
+  const wanted = async (policy: object, instances = 2): Promise<void> => {
+    await observed.sql(
+      `update processes set autoscaling = $2, instances = $3, status = 'running', version = version + 1 where id = $1`,
+      [id(), JSON.stringify({ ...POLICY, ...policy }), instances],
+    );
+  };
+  const web = async (): Promise<unknown> =>
+    (await observed.sql('select instances, status from processes where id = $1', [id()]))[0];
+  const traffic = (requests: number, preview_id: string | null = null): Traffic[] => [
+    {
+      application_id: observed.application.id,
+      ...{ preview_id, instance_id: null, requests, received_bytes: 0, sent_bytes: 0, latency: [] },
+      responses: { '2xx': requests, '3xx': 0, '4xx': 0, '5xx': 0 },
+    },
+  ];
 
-  /** As after the request and the work of the application's job. */
-  async function scaled(autoscaling: object, instances = 2): Promise<void> {
-    await service.call('POST', `/v2/applications/${application.id}/processes/${id()}/scale`, {
-      body: { autoscaling: { ...POLICY, ...autoscaling } },
-    });
-    await service.sql(`update processes set status = 'running', instances = $2, running_instances = $2 where id = $1`, [
-      id(),
-      instances,
+  it('scales by the requests of the last seconds, makes the application due, and says so', async () => {
+    await wanted({ metric: 'requests_per_second', target: 10 });
+    const [before] = await observed.sql<{ generation: number }>('select generation from applications');
+    // What was counted before the first look belongs to no interval that was measured.
+    await autoscaler.run(traffic(100_000));
+    await sleep(50);
+    await autoscaler.run(traffic(10_000));
+    expect(await web()).toEqual({ instances: 2, status: 'running' });
+    await sleep(50);
+    await autoscaler.run(traffic(10_000));
+    expect(await web()).toEqual({ instances: 8, status: 'scaling' });
+    expect(await observed.sql('select generation, next_at <= now() as due from applications')).toEqual([
+      { generation: (before?.generation ?? 0) + 1, due: true },
     ]);
-  }
-
-  async function measure(metric: string, total: number, samples: number, at: Date): Promise<void> {
-    await addMetricPoints(service.platform.database, [
-      { at, project_id: service.project, resource_id: application.id, part_id: id(), metric, samples, total },
+    expect(await observed.sql('select action, resource_name from activity order by id desc limit 1')).toEqual([
+      { action: 'process.autoscaled', resource_name: 'web' },
     ]);
-  }
+  });
 
-  /** In the minute before and in this one: whichever is the last whole one when the look comes. */
-  async function measureMinutes(metric: string, total: number, samples: number): Promise<void> {
-    const at = Date.now();
-    await measure(metric, total, samples, new Date(at - 60_000));
-    await measure(metric, total, samples, new Date(at));
-  }
+  it('counts requests of the application, not those of its previews, and of web alone', async () => {
+    await wanted({ metric: 'requests_per_second', target: 10 });
+    for (let look = 0; look < 4; look += 1) {
+      await sleep(20);
+      await autoscaler.run(traffic(10_000, 'pvw_1'));
+    }
+    expect(await web()).toEqual({ instances: 2, status: 'running' });
+  });
 
-  const web = async (): Promise<{
-    instances: number;
-    status: string;
-    version: number;
-    autoscaler: AutoscalerState | null;
-  }> =>
-    (
-      await service.sql<{ instances: number; status: string; version: number; autoscaler: AutoscalerState | null }>(
-        'select instances, status, version, autoscaler from processes where id = $1',
-        [id()],
-      )
-    )[0]!;
-
-  it('scales up by the processor share of its size, makes the application due, and says so', async () => {
-    await scaled({ metric: 'cpu', target: 50 });
-    // 50 percent of a core, of which the size has a half: 100 percent.
-    await measure('cpu_percent', 200, 4, now());
-    const before = await web();
-    const [{ generation }] = (await service.sql('select generation from applications where id = $1', [
-      application.id,
-    ])) as [{ generation: number }];
-    expect(await look()).toEqual({ checked: 1, changed: [] });
-    expect(await web()).toEqual({ ...before, autoscaler: { above: 1, below: 0, changed_at: null } });
-    expect(await look()).toEqual({ checked: 1, changed: [{ id: id(), from: 2, to: 4 }] });
-    expect(await web()).toMatchObject({
-      instances: 4,
-      status: 'scaling',
-      version: before.version + 1,
-      autoscaler: { above: 0, below: 0, changed_at: expect.any(String) },
-    });
-    expect(
-      await service.sql('select generation, next_at <= now() as due from applications where id = $1', [application.id]),
-    ).toEqual([{ generation: generation + 1, due: true }]);
-    const { body } = await service.call('GET', `/v2/projects/${service.project}/activity?resource_id=${id()}&limit=1`);
-    expect(body.data[0]).toMatchObject({
-      action: 'process.autoscaled',
-      actor: { type: 'system' },
-      resource: { type: 'process', name: 'web' },
-    });
-    // On its way: nothing to look at.
-    expect(await look()).toEqual({ checked: 0, changed: [] });
+  it('scales by the processor share of its size', async () => {
+    await wanted({ metric: 'cpu', target: 5 }, 1);
+    const instance = await observed.instance();
+    const handle = await observed.trial.start(observed.trial.spec(instance, 'while :; do :; done'));
+    await observed.sql('update instances set handle = $2 where id = $1', [instance, JSON.stringify(handle)]);
+    for (let look = 0; look < 3; look += 1) {
+      await autoscaler.run([]);
+      await sleep(400);
+    }
+    expect(await web()).toMatchObject({ status: 'scaling' });
+    await observed.trial.runtime.destroy(instance, driverContext(withinMs));
   });
 
   it('scales by memory', async () => {
-    await scaled({ metric: 'memory', target: 50 });
-    await measure('memory_mb', 4 * 384, 4, now());
-    await look();
-    expect((await look()).changed).toEqual([{ id: id(), from: 2, to: 3 }]);
-  });
-
-  it('scales by the requests of the last whole minute, shared among the instances', async () => {
-    await scaled({ metric: 'requests_per_second', target: 10 });
-    await measureMinutes('requests', 60 * 50, 0);
-    await measureMinutes('instances', 8, 4);
-    await look();
-    expect((await look()).changed).toEqual([{ id: id(), from: 2, to: 5 }]);
-  });
-
-  it('takes a measured minute without requests for none, and one that nobody measured for nothing', async () => {
-    await scaled({ metric: 'requests_per_second', target: 10 });
-    await look();
-    expect((await web()).autoscaler).toEqual({ above: 0, below: 0, changed_at: null });
-    await measureMinutes('instances', 8, 4);
-    await look();
-    expect((await web()).autoscaler).toEqual({ above: 0, below: 1, changed_at: null });
-  });
-
-  it('believes no measure of long ago', async () => {
-    await scaled({ metric: 'cpu', target: 50 });
-    await measure('cpu_percent', 400, 4, new Date(Date.now() - 10 * 60_000));
-    await look();
-    expect((await look()).changed).toEqual([]);
+    await wanted({ metric: 'memory', target: 1, max_instances: 2 }, 1);
+    const instance = await observed.instance();
+    const grow = `exec ${process.execPath} -e 'globalThis.kept = Buffer.alloc(64 << 20, 1); setInterval(() => {}, 1000)'`;
+    const handle = await observed.trial.start(observed.trial.spec(instance, grow));
+    await observed.sql('update instances set handle = $2 where id = $1', [instance, JSON.stringify(handle)]);
+    await sleep(700);
+    for (let look = 0; look < 3; look += 1) await autoscaler.run([]);
+    expect(await web()).toEqual({ instances: 2, status: 'scaling' });
+    await observed.trial.runtime.destroy(instance, driverContext(withinMs));
   });
 
   it.each(['stopped', 'deploying', 'restarting', 'crashed'])('leaves a %s application alone', async (status) => {
-    await scaled({});
-    await service.sql('update applications set status = $2 where id = $1', [application.id, status]);
-    expect(await look()).toEqual({ checked: 0, changed: [] });
+    await wanted({ min_instances: 3 });
+    await observed.sql('update applications set status = $1', [status]);
+    await autoscaler.run([]);
+    expect(await web()).toEqual({ instances: 2, status: 'running' });
+  });
+
+  it('begins anew with each request that changes the process type', async () => {
+    await wanted({ metric: 'requests_per_second', target: 10 });
+    await autoscaler.run([]);
+    await autoscaler.run(traffic(10_000));
+    await wanted({ metric: 'requests_per_second', target: 10 });
+    await autoscaler.run(traffic(10_000));
+    await autoscaler.run(traffic(10_000));
+    expect(await web()).toEqual({ instances: 2, status: 'running' });
+    await autoscaler.run(traffic(10_000));
+    expect(await web()).toMatchObject({ status: 'scaling' });
   });
 
   it('gives way to a request that came meanwhile', async () => {
-    await scaled({ metric: 'cpu', target: 50 });
-    await measure('cpu_percent', 200, 4, now());
-    await look();
-    const { database } = service.platform;
-    const query = database.query.bind(database);
-    // The request is committed between what the look reads and what it writes.
-    const late = {
-      ...database,
-      query: async (...args: Parameters<typeof query>) => {
-        const rows = await query(...args);
-        await service.call('POST', `/v2/applications/${application.id}/processes/${id()}/scale`, {
-          body: { instances: 1 },
-        });
-        return rows;
+    await wanted({ min_instances: 3 });
+    const { database, trial } = observed;
+    const runtime = {
+      // The request is committed between what is read and what is written.
+      usage: async (handles: Parameters<typeof trial.runtime.usage>[0]) => {
+        await observed.sql('update processes set autoscaling = null, version = version + 1 where id = $1', [id()]);
+        return trial.runtime.usage(handles);
       },
-    } as typeof database;
-    expect((await autoscale(late)).changed).toEqual([]);
-    expect(await web()).toMatchObject({ instances: 1, autoscaler: null });
+    };
+    await openAutoscaler({ database, runtime, log: createLog('silent') }).run([]);
+    expect(await web()).toEqual({ instances: 2, status: 'running' });
   });
 });

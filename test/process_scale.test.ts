@@ -95,14 +95,9 @@ describe('scaling', () => {
       autoscaling: BOUNDS,
       status: 'scaling',
     });
-    await service.sql(
-      `update processes set autoscaler = '{"above": 1, "below": 0, "changed_at": null}' where id = $1`,
-      [id],
-    );
     expect(
       (await scale(application.id, id, { autoscaling: { ...BOUNDS, min_instances: 1, max_instances: 1 } })).body,
     ).toMatchObject({ instances: 1 });
-    expect(await service.sql('select autoscaler from processes where id = $1', [id])).toEqual([{ autoscaler: null }]);
     expect((await scale(application.id, id, { instances: 0 })).body).toMatchObject({ instances: 0, autoscaling: null });
   });
 

@@ -1,74 +1,63 @@
-// The decision of the autoscaler: a pure function from what was seen to how many instances there should be. Quick up,
-// slow down, and never because of one look: a wrong step down costs requests, a wrong step up a little money.
+// The decision of the autoscaler: a pure function from what was measured to how many instances there should be. Quick
+// up, slow down, and never because of one measurement: a wrong step down costs requests, a wrong step up a little money.
 import { clamped, type Autoscaling } from './scale';
 
-/** Between two looks, kept in `processes.autoscaler`. */
-export interface AutoscalerState {
-  /** Looks in a row above the target, and below it. */
-  above: number;
-  below: number;
-  /** When the number of instances was last changed by the autoscaler. */
-  changed_at: string | null;
+/** What one interval gave: the measure of the average instance, in the unit of the target. */
+export interface AutoscalerSample {
+  /** Its end, in milliseconds of a clock that only goes forward. */
+  at: number;
+  value: number;
 }
 
-export interface Measurement {
-  /** Wanted instances now. */
-  instances: number;
-  /** The measure of the average instance, in the unit of the target; null where nothing was measured. */
-  value: number | null;
-  now: Date;
-}
-
-export interface Decision {
-  state: AutoscalerState;
-  instances: number;
-}
-
-/** Time between two looks. */
-export const POLL_MS = 30_000;
+/** Time between two measurements. A step of the load is answered after 10 to 15 s. */
+export const SAMPLE_MS = 5_000;
+/** What is measured is needed for this long. */
+export const WINDOW_MS = 5 * 60_000;
 
 /** Near the target nothing happens: as a share of it. */
 const UPPER = 1.1;
 const LOWER = 0.7;
-/** Looks in a row before something happens: a minute up, five down. */
-const LOOKS_UP = 2;
-const LOOKS_DOWN = 10;
-/** New instances need a while until they take their share; what is measured meanwhile says little. */
-const COOL_DOWN_MS = 60_000;
+/** Measurements in a row that count as one load. */
+const SAMPLES_OF_LOAD = 2;
 
-const FRESH: AutoscalerState = { above: 0, below: 0, changed_at: null };
-
-/** What follows from one look. Bounds that were changed act at once. */
-export function decide(
+/**
+ * How many instances there should be. Bounds that were changed act at once.
+ * @param samples since the number of instances last changed, oldest first: after a change the caller begins anew, so
+ * that nothing is counted twice
+ */
+export function decideInstances(
   policy: Autoscaling,
-  before: AutoscalerState | null,
-  { instances, value, now }: Measurement,
-): Decision {
-  const state = before ?? FRESH;
+  samples: readonly AutoscalerSample[],
+  instances: number,
+): { instances: number } {
   const bounded = clamped(instances, policy);
-  if (bounded !== instances) return changed(bounded, now);
-  if (value === null || isCooling(state, now)) return { state: { ...state, above: 0, below: 0 }, instances };
-  const seen = {
-    ...state,
-    above: value > policy.target * UPPER ? state.above + 1 : 0,
-    below: value < policy.target * LOWER ? state.below + 1 : 0,
-  };
-  const wanted = nextCount(policy, seen, instances, value);
-  return wanted === instances ? { state: seen, instances } : changed(wanted, now);
+  if (bounded !== instances) return { instances: bounded };
+  const last = samples.slice(-SAMPLES_OF_LOAD);
+  if (last.length === SAMPLES_OF_LOAD && last.every(({ value }) => value > policy.target * UPPER))
+    return { instances: Math.max(instances, instancesFor(policy, instances, meanOf(last))) };
+  return { instances: isCalm(policy, samples, instances) ? instances - 1 : instances };
 }
 
-// Up to what the load asks for, down one at a time: a load that goes away often comes back.
-function nextCount(policy: Autoscaling, { above, below }: AutoscalerState, instances: number, value: number): number {
-  const needed = clamped(Math.ceil((instances * value) / policy.target), policy);
-  if (above >= LOOKS_UP) return Math.max(needed, instances);
-  if (below >= LOOKS_DOWN && needed < instances) return instances - 1;
-  return instances;
+/** The samples that still count at the time of the newest one. */
+export function withinWindow(samples: readonly AutoscalerSample[]): AutoscalerSample[] {
+  const newest = samples.at(-1)?.at ?? 0;
+  return samples.filter(({ at }) => at >= newest - WINDOW_MS);
 }
 
-function changed(instances: number, now: Date): Decision {
-  return { state: { above: 0, below: 0, changed_at: now.toISOString() }, instances };
+// Down one at a time: a load that goes away often comes back. The highest load of the window counts.
+function isCalm(policy: Autoscaling, samples: readonly AutoscalerSample[], instances: number): boolean {
+  const [oldest, newest] = [samples[0], samples.at(-1)];
+  if (!oldest || !newest || newest.at - oldest.at < WINDOW_MS - SAMPLE_MS) return false;
+  const highest = Math.max(
+    ...samples.slice(1).map((sample, index) => meanOf([samples[index] as AutoscalerSample, sample])),
+  );
+  return highest < policy.target * LOWER && instancesFor(policy, instances, highest) < instances;
 }
 
-function isCooling({ changed_at }: AutoscalerState, now: Date): boolean {
-  return changed_at !== null && now.getTime() - Date.parse(changed_at) < COOL_DOWN_MS;
+function instancesFor(policy: Autoscaling, instances: number, value: number): number {
+  return clamped(Math.ceil((instances * value) / policy.target), policy);
+}
+
+function meanOf(samples: readonly AutoscalerSample[]): number {
+  return samples.reduce((sum, { value }) => sum + value, 0) / samples.length;
 }
