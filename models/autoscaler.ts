@@ -31,8 +31,8 @@ const AUTOSCALED = named(`select p.id, p.project_id, p.application_id, p.type, p
   order by p.id`);
 
 const INSTANCES = named(`select id, process_id, handle from instances
-  where application_id = any($1) and process_id = any($2) and preview_id is null and status = 'running' and handle is not null
-    and deleted_at is null`);
+  where application_id = any($1) and process_id = any($2) and preview_id is null
+    and status = 'running' and handle is not null and deleted_at is null`);
 const LOCK = named('select id from applications where id = $1 and deleted_at is null for no key update');
 // A request that changed the process type meanwhile has the last word.
 const SCALE = named(`update processes set instances = $3, status = 'scaling', version = version + 1,

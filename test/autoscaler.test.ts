@@ -172,7 +172,7 @@ describe('a host', () => {
   it('scales by memory', async () => {
     await wanted({ metric: 'memory', target: 1, max_instances: 2 }, 1);
     const instance = await observed.instance();
-    const grow = `exec ${process.execPath} -e 'globalThis.kept = Buffer.alloc(64 << 20, 1); setInterval(() => {}, 1000)'`;
+    const grow = `exec ${process.execPath} -e 'globalThis.kept = Buffer.alloc(64 << 20, 1); setInterval(() => 0, 1e3)'`;
     const handle = await observed.trial.start(observed.trial.spec(instance, grow));
     await observed.sql('update instances set handle = $2 where id = $1', [instance, JSON.stringify(handle)]);
     await sleep(700);

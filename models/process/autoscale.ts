@@ -1,5 +1,5 @@
 // The decision of the autoscaler: a pure function from what was measured to how many instances there should be. Quick
-// up, slow down, and never because of one measurement: a wrong step down costs requests, a wrong step up a little money.
+// up, slow down, and never because of one measurement: a wrong step down costs requests, a wrong step up some money.
 import { clamped, type Autoscaling } from './scale';
 
 /** What one interval gave: the measure of the average instance, in the unit of the target. */
