@@ -1,7 +1,7 @@
 // docs/DATABASES.md is true: its blocks run as they stand against what npm start starts.
-import { inDatabasePlace, type Place } from './support/database_hall';
-import { processesWith, signalAll } from './support/processes';
-import { hasPrograms, startTour, type Tour } from './support/tour';
+import { inDatabasePlace, type Place } from '../support/database_hall';
+import { processesWith, signalAll } from '../support/processes';
+import { hasPrograms, startTour, type Tour } from '../support/tour';
 
 const PROGRAMS = [
   'curl',

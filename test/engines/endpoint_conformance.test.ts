@@ -6,8 +6,8 @@ import path from 'node:path';
 import type { ObservedListener, SpreadSpec } from '../../drivers/endpoint';
 import { claimPorts } from '../support/claimed_ports';
 import { processesWith, signalAll } from '../support/processes';
-import { describeResourceDriver, type ResourceFixture } from './resource_driver';
-import { openSpreading } from './spreading';
+import { describeResourceDriver, type ResourceFixture } from '../conformance/resource_driver';
+import { openSpreading } from '../conformance/spreading';
 
 const present = existsSync('/usr/sbin/haproxy') || Boolean(process.env.CI);
 if (present) describeResourceDriver('haproxy', makeFixture);

@@ -22,10 +22,10 @@ import { openVolumeDrivers } from '../../drivers/volume';
 import type { VolumeDriver, VolumeDriverName, VolumeObserved, VolumeSpec } from '../../drivers/volume';
 import { until } from '../support/runtime';
 import { loopDevices, snapshot } from '../support/volume_snapshot';
-import { fingerprintOf } from './child';
-import type { Recipe } from './child';
-import { describeResourceDriver } from './resource_driver';
-import type { ResourceFixture } from './resource_driver';
+import { fingerprintOf } from '../conformance/child';
+import type { Recipe } from '../conformance/child';
+import { describeResourceDriver } from '../conformance/resource_driver';
+import type { ResourceFixture } from '../conformance/resource_driver';
 
 // A GB of these tests: images stay small.
 const sizeUnitBytes = 2 ** 20;

@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { makeAuthority } from './support/authority';
-import { startTarget, type Target } from './support/breakable_target';
-import { observersOf, type Observers } from './support/observers';
-import { startReceiver, until, type Receiver } from './support/receivers';
-import { startService, type TestService } from './support/service';
+import { makeAuthority } from '../support/authority';
+import { startTarget, type Target } from '../support/breakable_target';
+import { observersOf, type Observers } from '../support/observers';
+import { startReceiver, until, type Receiver } from '../support/receivers';
+import { startService, type TestService } from '../support/service';
 
 const COUNT = 80;
 
@@ -41,8 +41,8 @@ afterAll(async () => {
 
 function startWorker(): ChildProcess {
   const { config } = service.platform;
-  const register = path.join(__dirname, 'support/typescript.js');
-  const worker = spawn(process.execPath, ['--require', register, path.join(__dirname, '../server/worker.ts')], {
+  const register = path.join(__dirname, '../support/typescript.js');
+  const worker = spawn(process.execPath, ['--require', register, path.join(__dirname, '../../server/worker.ts')], {
     env: {
       ...{ PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: config.databaseUrl as string },
       ...{ PLATFORM_DATA_DIR: service.dataDir, INGRESS_PORT: '0', LOG_LEVEL: 'error', VOLUME_DRIVER: 'directory' },
