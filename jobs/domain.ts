@@ -1,5 +1,5 @@
 // Custom domains: their records are looked for again and again, for as long as they exist.
-import { Domain } from '../models/domain';
+import { Domain, isTaken } from '../models/domain';
 import { lookUpDns, evaluateDomain, nextCheckMs, type Checked } from '../models/domain/check';
 import { removeManagedRecords } from '../models/dns_record/managed';
 import { ingressOf } from '../models/domain/instructions';
@@ -27,7 +27,7 @@ async function check(row: DomainRow, ctx: JobContext): Promise<Outcome> {
   if (!found && !zone?.isServed) ctx.log.warn('the DNS gave no answer about a custom domain');
   const now = new Date();
   const findings = zone && (found || zone.isServed) ? withZone(found, zone) : found;
-  const verdict = evaluateDomain(row, findings, ingress, now);
+  const verdict = evaluateDomain(row, findings, ingress, now, await isTaken(ctx.sql, row));
   const moved = verdict.status === row.status ? {} : { updated_at: now.toISOString() };
   return settled({ ...verdict, ...moved }, nextCheckMs({ ...verdict, created_at: row.created_at }, now));
 }

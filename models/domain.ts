@@ -1,6 +1,6 @@
 // Custom domains of applications: whose they are is proven by the DNS, and looked at again and again.
 import { randomBytes } from 'node:crypto';
-import type { Context } from '../core/context';
+import type { Context, Sql } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
 import { limits } from '../core/limits';
 import { defineStates } from '../core/states';
@@ -16,7 +16,7 @@ import type {
 import { Application } from './application';
 import { requireParentRoom } from './base/quota';
 import { Resource } from './base/resource';
-import { lookUpDns, evaluateDomain, nextCheckMs, type Verdict } from './domain/check';
+import { lookUpDns, evaluateDomain, nextCheckMs, takenReason, type Verdict } from './domain/check';
 import { requireForeign, typeOf } from './domain/hostname';
 import { ingressOf, instructionsFor, type Findings } from './domain/instructions';
 import { ensureDomainRecords, withZone } from './domain/records';
@@ -59,6 +59,7 @@ export class Domain extends Resource {
   static async add(ctx: Context, applicationId: string, { hostname, dns }: AddDomainInput): Promise<Domain> {
     requireForeign(ctx.config, hostname);
     await Application.ofChild(ctx, applicationId);
+    if (await isTaken(ctx.sql, { hostname, id: '' })) throw problem('domain_taken', takenReason({ hostname }));
     const domain = await Domain.insert(ctx, {
       application_id: applicationId,
       hostname,
@@ -71,7 +72,7 @@ export class Domain extends Resource {
     const ingress = ingressOf(ctx.config);
     const zone = await ensureDomainRecords(ctx.sql, domain, ingress);
     if (!zone?.isServed && !zone?.conflicts.length) return domain;
-    return domain.record(ctx, evaluateDomain(domain, withZone(null, zone), ingress, new Date()));
+    return domain.record(ctx, evaluateDomain(domain, withZone(null, zone), ingress, new Date(), false));
   }
 
   /**
@@ -82,14 +83,17 @@ export class Domain extends Resource {
     return domain && lookUpDns(ctx.probes.dns, domain, ingressOf(ctx.config));
   }
 
-  /** Takes over what a probe has found. @throws provider_error where it found out nothing */
+  /**
+   * Takes over what a probe has found. @throws provider_error where it found out nothing, domain_taken where another
+   * project proves the name at the same time
+   */
   async verify(ctx: Context, findings: Findings | null): Promise<this> {
     const ingress = ingressOf(ctx.config);
     const zone = await ensureDomainRecords(ctx.sql, this, ingress);
     const all = zone ? withZone(findings, zone) : findings;
     if (!findings && !zone?.isServed)
       throw problem('provider_error', 'The DNS gave no answer about the domain. Try again in a moment.');
-    const verdict = evaluateDomain(this, all, ingress, new Date());
+    const verdict = evaluateDomain(this, all, ingress, new Date(), await isTaken(ctx.sql, this));
     ctx.activity.resource = { type: Domain.kind, id: this.id, name: this.hostname, project_id: this.project_id };
     ctx.activity.changed_fields = verdict.status === this.status ? [] : ['status'];
     return this.record(ctx, verdict);
@@ -145,6 +149,13 @@ const RECORD =
   observed_generation = observed_generation + 1, fence = fence + 1, lease_owner = null, lease_until = null,
     attempts = 0, deadline_at = null, last_error = null
   where id = $1 returning *`);
+
+const PROVEN = named(`select 1 from domains where hostname = $1 and status = 'active' and id <> $2`);
+
+/** Whether another project has proven the name: a claim without proof blocks nobody outside its project. */
+export async function isTaken(sql: Sql, { hostname, id }: Pick<Domain, 'hostname' | 'id'>): Promise<boolean> {
+  return (await sql.query(PROVEN, [hostname, id])).length > 0;
+}
 
 const LOCK_TARGET = named(
   'select id from applications where id = $1 and project_id = $2 and deleted_at is null for no key update',

@@ -1026,6 +1026,7 @@ export type Mutation = {
    * They are checked every minute in the first hour, then every ten minutes, for 72 hours. To check them immediately, use
    * `verify`. If the project has a DNS zone of the name, the records are created there, and the domain is `active` at once
    * if that zone is.
+   * Other projects may add the same name until one of them is found to own it: then it belongs to that project.
    */
   addApplicationDomain: Domain;
   /**

@@ -140,17 +140,65 @@ describe('add', () => {
   });
 });
 
-describe('a host name belongs to one on the whole platform', () => {
-  test('also while it is being torn down', async () => {
+describe('a host name belongs to whoever proves it first', () => {
+  async function rival(name: string): Promise<{ key: string; project: string; application: string }> {
+    const { id, key } = await service.newProject({ stranger: true });
+    return { key, project: id, application: await domains.newApplication(name, { key, project: id }) };
+  }
+
+  test('a claim without proof blocks its own project and nobody else', async () => {
+    const other = await rival('claimant');
+    await domains.added('www.claimed.example', application);
+    expect((await domains.add('www.claimed.example', application)).body.code).toBe('domain_taken');
+    const { status, body } = await domains.add('www.claimed.example', other.application, other);
+    expect([status, body.status]).toEqual([201, 'pending']);
+  });
+
+  test('a proven one blocks everybody, also while it is being torn down', async () => {
+    const other = await rival('taker');
+    const take = (hostname: string) => domains.add(hostname, other.application, other);
     const domain = await domains.added('www.taken.example', application);
-    const other = await service.newProject({ stranger: true });
-    const foreign = await domains.newApplication('taker', { key: other.key, project: other.id });
-    const take = (hostname: string) => domains.add(hostname, foreign, { key: other.key, project: other.id });
+    domain.dns_instructions.forEach(domains.obey);
+    expect((await domains.verified(domain)).status).toBe('active');
     expect((await take('WWW.taken.example')).body).toMatchObject({ status: 409, code: 'domain_taken' });
-    expect((await domains.add('www.taken.example', application)).body.code).toBe('domain_taken');
     expect((await service.call('DELETE', domainsPath(application, domain.id))).status).toBe(204);
     expect((await take('www.taken.example')).body.code).toBe('domain_taken');
     expect((await take('taken.example')).status).toBe(201);
+  });
+
+  test('the second of two claims that proves it waits, and has it when the first is gone', async () => {
+    const other = await rival('second');
+    const first = await domains.added('www.both.example', application);
+    const second = (await domains.add('www.both.example', other.application, other)).body;
+    first.dns_instructions.forEach(domains.obey);
+    const tokens = [first, second].map((domain) => instruction(domain, 'ownership').value);
+    dns.set(instruction(first, 'ownership').name, 'TXT', tokens);
+    expect((await domains.verified(first)).status).toBe('active');
+    const path = `${domainsPath(other.application, second.id)}/verify`;
+    const waiting = (await service.call('POST', path, other)).body;
+    expect(waiting).toMatchObject({ status: 'pending', status_reason: expect.stringContaining('Another project') });
+    await service.sql('delete from domains where id = $1', [first.id]);
+    expect((await service.call('POST', path, other)).body).toMatchObject({ status: 'active', status_reason: null });
+  });
+
+  test('of two that prove it at once one has it', async () => {
+    const other = await rival('racer');
+    const first = await domains.added('www.duel.example', application);
+    const second = (await domains.add('www.duel.example', other.application, other)).body;
+    first.dns_instructions.forEach(domains.obey);
+    const tokens = [first, second].map((domain) => instruction(domain, 'ownership').value);
+    dns.set(instruction(first, 'ownership').name, 'TXT', tokens);
+    const answers = await Promise.all([
+      domains.verify(first),
+      service.call('POST', `${domainsPath(other.application, second.id)}/verify`, other),
+    ]);
+    const seen = answers.map(({ status, body }) => body.code ?? `${status} ${body.status}`).sort();
+    expect(['200 active', '200 pending']).toContain(seen[0]);
+    expect(['200 pending', 'domain_taken']).toContain(seen.find((one) => one !== '200 active'));
+    const [row] = await service.sql<{ active: number }>(
+      `select count(*)::int as active from domains where hostname = 'www.duel.example' and status = 'active'`,
+    );
+    expect(row?.active).toBe(1);
   });
 
   test('of many adds at once one wins', async () => {

@@ -54,7 +54,7 @@ export const resourceErrors = {
   domain_taken: {
     status: 409,
     title: 'Domain already taken',
-    meaning: 'The host name or zone is already in use on the platform.',
+    meaning: 'The host name or zone is already in use in the project, or proven by another project.',
     remedy: 'Remove it there first, or contact the operator with a proof of ownership.',
     retryable: false,
   },

@@ -47,11 +47,18 @@ export async function lookUpDns(dns: Probes['dns'], target: Target, ingress: Ing
 /**
  * What becomes of a domain after a check: found = active; missing for 72 hours = failed; else as it was.
  * @param findings null where the DNS gave no answer: that proves nothing, so an active domain stays as it is
+ * @param taken another project has proven the name, and has it until it loses the records or removes the domain
  */
-export function evaluateDomain(domain: Checked, findings: Findings | null, ingress: Ingress, now: Date): Verdict {
+export function evaluateDomain(
+  domain: Checked,
+  findings: Findings | null,
+  ingress: Ingress,
+  now: Date,
+  taken: boolean,
+): Verdict {
   if (!findings) return unanswered(domain, now);
   const at = now.toISOString();
-  const status_reason = missingOf(domain, ingress, findings);
+  const status_reason = missingOf(domain, ingress, findings) ?? (taken ? takenReason(domain) : null);
   const seen = { findings, status_reason, last_checked_at: at };
   if (status_reason === null)
     return {
@@ -63,6 +70,10 @@ export function evaluateDomain(domain: Checked, findings: Findings | null, ingre
   const missing_since = domain.status === 'active' ? (domain.missing_since ?? at) : domain.missing_since;
   const failed = isOver(missing_since ?? domain.created_at, now);
   return { ...seen, status: failed ? 'failed' : domain.status, missing_since, verified_at: domain.verified_at };
+}
+
+export function takenReason({ hostname }: Pick<Checked, 'hostname'>): string {
+  return `Another project has proven that ${hostname} is its own. Its domain must be removed there first.`;
 }
 
 /**
