@@ -632,12 +632,13 @@ create table domains (
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
   dns text not null default 'automatic'::text,
-  constraint domains__domain_taken__hostname UNIQUE (hostname),
   constraint domains_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint domains_dns CHECK ((dns = ANY (ARRAY['automatic'::text, 'manual'::text]))),
   constraint domains_pkey PRIMARY KEY (id),
   constraint domains_type CHECK ((type = ANY (ARRAY['apex'::text, 'subdomain'::text, 'wildcard'::text])))
 );
+CREATE UNIQUE INDEX domains__domain_taken ON public.domains USING btree (hostname) WHERE (status = 'active'::text);
+CREATE UNIQUE INDEX domains__domain_taken__hostname ON public.domains USING btree (project_id, hostname);
 CREATE INDEX domains_by_hostname ON public.domains USING btree (application_id, hostname, id) WHERE (deleted_at IS NULL);
 CREATE INDEX domains_by_id ON public.domains USING btree (application_id, id);
 CREATE INDEX domains_by_status ON public.domains USING btree (application_id, status, id) WHERE (deleted_at IS NULL);
