@@ -1,4 +1,5 @@
 // Where the code of an application comes from: a Git repository at an address, or a template that the platform ships.
+import type { SourceFailure, SourceRef } from '../core/context';
 import type { DriverContext } from './driver';
 
 /**
@@ -11,13 +12,7 @@ export interface GitRemote {
 }
 
 /** What is wanted of a repository: a commit of a branch, its head, or the head of the default branch. */
-export interface Revision {
-  branch?: string | null;
-  /** 7 to 40 hexadecimal digits. */
-  commit?: string | null;
-  /** A full ref to follow instead of a branch, e.g. refs/pull/7/head. */
-  ref?: string | null;
-}
+export type Revision = SourceRef;
 
 export interface Head {
   /** null for a `ref`. */
@@ -33,15 +28,7 @@ export interface Commit extends Head {
 }
 
 /** Why a repository gave nothing: shown to the user. `unreachable` is worth a retry, the others are not. */
-export type SourceFailure =
-  | 'unreachable'
-  | 'refused'
-  | 'no_repository'
-  | 'unknown_branch'
-  | 'unknown_commit'
-  | 'empty'
-  | 'too_large'
-  | 'forbidden_address';
+export type { SourceFailure };
 
 export interface SourceDriver {
   /** Asks the remote only; keeps nothing. @throws SourceError */

@@ -6,7 +6,6 @@ import type { Session } from '../db/control_database';
 import { DatabaseEndpoint } from '../models/database_endpoint';
 import { endpointsWithoutRow, hasOwnPort, wakeAllEndpoints } from '../models/database_endpoint/work';
 import { releaseAllLeases } from '../db/lease';
-import { appendDatabaseLines } from '../models/log_line';
 import { wakeDatabase } from '../models/database/wake';
 import { releasePort, wakeReplicas } from '../models/database/work';
 import { openEndpoints } from './database/drivers';
@@ -26,7 +25,7 @@ import {
 } from './job';
 import type { Leftovers } from './declarations';
 import { leaveTakenPort } from './database/port';
-import { recordExit } from './database/reconcile';
+import { backoffAfterExit } from './database/exits';
 
 const MINUTE_MS = 60_000;
 const POLL_MS = 30_000;
@@ -84,7 +83,7 @@ async function ensureListener<S extends ListenerSpec>(
   const owner = { kind: 'endpoint', id: row.id, database_id: row.database_id } as const;
   const moved = isUp || !spec.running ? null : await leaveTakenPort(owner, row, ctx);
   if (moved) return moved;
-  const pause = before.state === 'present' && spec.running ? await backoffAfterExit(row, before.observed, ctx) : null;
+  const pause = before.state === 'present' && spec.running ? await pauseAfterExit(row, before.observed, ctx) : null;
   if (pause) return pause;
   if (row.driver !== driver.name) await ctx.record({ driver: driver.name });
   const { ref } = await driver.ensure(desired, before, ctx);
@@ -103,28 +102,18 @@ async function useServerPort(row: EndpointRow, ctx: JobContext): Promise<Outcome
   return settled({ driver: null, ref: null });
 }
 
-/** The end of a program that should run is told once, and each one makes the next wait longer. */
-async function backoffAfterExit(row: EndpointRow, seen: ObservedListener, ctx: JobContext): Promise<Outcome | null> {
+async function pauseAfterExit(row: EndpointRow, seen: ObservedListener, ctx: JobContext): Promise<Outcome | null> {
   if (seen.state !== 'failed') return null;
   const stopped = seen.reason ?? 'The server has stopped unexpectedly.';
-  const reason = `${stopped.replace('The server', 'The listener of the endpoint')} The listener is being restarted.`;
-  const ends = recordExit(row.observed);
-  if (!row.observed?.down) {
-    await appendDatabaseLines(ctx.sql, [
-      {
-        project_id: row.project_id,
-        database_id: row.database_id,
-        replica_id: row.replica_id,
-        source: 'pooler',
-        level: 'error',
-        message: reason,
-      },
-    ]);
-    return progressing(ends.waitMs, { observed: { ...row.observed, ...ends.known }, status_reason: reason });
-  }
-  if (ends.waitMs > 0) return progressing(ends.waitMs);
-  await ctx.record({ observed: { ...row.observed, down: false } });
-  return null;
+  const { project_id, database_id, replica_id, observed } = row;
+  return backoffAfterExit(
+    {
+      observed,
+      reason: `${stopped.replace('The server', 'The listener of the endpoint')} The listener is being restarted.`,
+      line: { project_id, database_id, replica_id, source: 'pooler' },
+    },
+    ctx,
+  );
 }
 
 async function tearDown(row: EndpointRow, ctx: JobContext): Promise<Outcome> {

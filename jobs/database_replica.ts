@@ -5,7 +5,6 @@ import { findDatabase } from '../models/database_backup/work';
 import { DatabaseReplica } from '../models/database_replica';
 import type { Session } from '../db/control_database';
 import { releaseAllLeases } from '../db/lease';
-import { appendDatabaseLines } from '../models/log_line';
 import { openAdminPassword } from '../models/database/credentials';
 import {
   directEndpoints,
@@ -17,7 +16,7 @@ import {
 } from '../models/database/work';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 import { ensureCertificate } from './database/certificate';
-import { recordExit } from './database/reconcile';
+import { backoffAfterExit } from './database/exits';
 import { measureServer } from './database/measure';
 import { leaveTakenPort } from './database/port';
 import { requireEngineDriver, serverSizeOf, type DatabaseRow, type ServerProgress } from './database/row';
@@ -82,7 +81,7 @@ async function reconcileReplica(row: ReplicaRow, primary: DatabaseRow, ctx: JobC
   const owner = { kind: 'replica', id: row.id, database_id: row.database_id } as const;
   const moved = isUp ? null : await leaveTakenPort(owner, row, ctx);
   if (moved) return moved;
-  const pause = await backoffAfterExit(row, before, ctx);
+  const pause = await pauseAfterExit(row, before, ctx);
   if (pause) return pause;
   if (primary.status === 'stopped' && isUpToDate(before))
     return settleReplica(row, desired, before.observed, endpoints, primary, ctx);
@@ -171,30 +170,20 @@ async function desiredReplica(
   return { id: row.server_id, spec };
 }
 
-async function backoffAfterExit(
+async function pauseAfterExit(
   row: ReplicaRow,
   seen: Observation<ObservedServer>,
   ctx: JobContext,
 ): Promise<Outcome | null> {
   if (seen.state !== 'present' || seen.observed.state !== 'failed') return null;
-  const reason = `${seen.observed.reason ?? 'The server has stopped unexpectedly.'} The server is being restarted.`;
-  const ends = recordExit(row.observed);
-  if (!row.observed?.down) {
-    await appendDatabaseLines(ctx.sql, [
-      {
-        project_id: row.project_id,
-        database_id: row.database_id,
-        replica_id: row.id,
-        source: 'server',
-        level: 'error',
-        message: reason,
-      },
-    ]);
-    return progressing(ends.waitMs, { observed: { ...row.observed, ...ends.known }, status_reason: reason });
-  }
-  if (ends.waitMs > 0) return progressing(ends.waitMs);
-  await ctx.record({ observed: { ...row.observed, down: false } });
-  return null;
+  return backoffAfterExit(
+    {
+      observed: row.observed,
+      reason: `${seen.observed.reason ?? 'The server has stopped unexpectedly.'} The server is being restarted.`,
+      line: { project_id: row.project_id, database_id: row.database_id, replica_id: row.id, source: 'server' },
+    },
+    ctx,
+  );
 }
 
 /** The server of one that was promoted is that of another database by now: it stays. */

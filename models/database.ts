@@ -10,6 +10,7 @@ import type {
   DatabaseStatus,
   UpdateDatabaseInput,
   UpgradeDatabaseInput,
+  DatabaseStatus,
 } from '../schema/types';
 import { Resource } from './base/resource';
 import { releaseObservers } from './observer/release';

@@ -1,56 +1,182 @@
-// What the drivers of servers behind an access proxy share: Redis, Valkey and MariaDB differ in their commands, not in
-// how the process and the directory of a server are observed and ensured.
+// Engines behind an access proxy: Redis, Valkey and MariaDB differ in their commands, not in how the process and the
+// directory of a server are observed and ensured. What they differ in are the steps given to proxiedEngine().
+import path from 'node:path';
 import type { EngineFound } from '../../core/host_facts';
-import type { DatabaseServer, ObservedServer } from '../database';
-import type { DriverContext, Fingerprint } from '../driver';
-import { ensureProxy, stopProxy, type ProxyContext } from '../hosted_server/access_proxy';
-import type { Inspected } from '../hosted_server/driver';
+import {
+  serverOf,
+  type DatabaseServer,
+  type EngineDriver,
+  type ObservedServer,
+  type ServerMetrics,
+  type ServerSpec,
+} from '../database';
+import { asDriverErrors } from '../driver';
+import type { DriverContext } from '../driver';
+import { ensureProxy, proxyDifference, stopProxy, type ProxyContext } from '../hosted_server/access_proxy';
+import { openBackup, removeBackup } from '../hosted_server/backups';
+import { hostedServer, type Inspected } from '../hosted_server/driver';
 import { NotReady } from '../hosted_server/readiness';
 import { isReplacing, restorePreviousData } from '../hosted_server/replacement';
 import {
   findServerDirectory,
   makeServerDirectory,
   requireServerDirectory,
-  type EngineContext,
   type ServerDirectory,
 } from '../hosted_server/server_directory';
-import { endReasonOf, killTask, stateOf } from '../hosted_server/unit';
+import { endReasonOf, killTask, stateOf, unitOf } from '../hosted_server/unit';
+import type { RuntimeDriver } from '../runtime';
+import { fingerprintOf, requireProgram, startedDifference, type Started } from './proxied_server';
 
-export const nothingObserved: Omit<ObservedServer, 'state'> = {
+export interface ProxiedOptions {
+  runtime: RuntimeDriver;
+  /** Of all servers and their backups; made where it is missing. */
+  directory: string;
+  /** The servers of this host, of hostFacts(). */
+  found: EngineFound[];
+  /** What one GB of `storage_gb` counts; 2^30. */
+  gigabyteBytes?: number;
+  /** Where public endpoints are reached; without it all addresses of the host but those of the loopback interface. */
+  publicAddresses?: string[];
+}
+
+/** `product`: the name of the engine for people. */
+export interface ProxiedContext extends ProxyContext {
+  product: string;
+  found: EngineFound[];
+}
+
+/** What a running server has beside its process. */
+export interface ServerState {
+  /** In words for the operator; null = nothing. */
+  differs: string | null;
+  storageUsedBytes: number;
+  full: boolean;
+  lagSeconds: number | null;
+}
+
+/** What the runtime measures of a server; undefined where it has no process. */
+export type MeasuredUsage = Pick<ServerMetrics, 'memory_bytes' | 'cpu_seconds'> | undefined;
+
+/** `Client`: sends commands to a running server. */
+export interface ProxiedSteps<Client> {
+  /** @throws DriverError invalid, unsupported for what the engine cannot be */
+  requireValid(server: DatabaseServer): void;
+  /** Fills the data directory of a new server, in the task `setup`. */
+  setUp(server: DatabaseServer, data: string, ctx: DriverContext): Promise<void>;
+  start(serverDirectory: ServerDirectory, server: DatabaseServer, ctx: DriverContext): Promise<void>;
+  stop(id: string, ctx: DriverContext): Promise<void>;
+  /** What the process would be started with now. */
+  startedWith(serverDirectory: ServerDirectory, server: DatabaseServer): Promise<Started>;
+  /** @throws NotReady @throws DriverError conflict where another server answers */
+  withServer<T>(
+    serverDirectory: ServerDirectory,
+    server: DatabaseServer,
+    work: (client: Client) => Promise<T>,
+    ctx: DriverContext,
+  ): Promise<T>;
+  /** Changes nothing. */
+  inspect(serverDirectory: ServerDirectory, server: DatabaseServer, client: Client): Promise<ServerState>;
+  /** All that needs no restart: users, the limit of the storage, and the certificate where that is another one. */
+  configure(
+    serverDirectory: ServerDirectory,
+    server: DatabaseServer,
+    change: 'certificate' | null,
+    client: Client,
+  ): Promise<void>;
+  metrics(client: Client, usage: MeasuredUsage): Promise<ServerMetrics>;
+}
+
+type SharedCapabilities = 'versions' | 'metrics' | 'removeBackup' | 'openBackup' | 'window';
+
+const nothingObserved: Omit<ObservedServer, 'state'> = {
   storage_used_bytes: null,
   full: false,
   replication_lag_seconds: null,
   reason: null,
 };
 
-type Stop = (engine: EngineContext, id: string, ctx: DriverContext) => Promise<void>;
+export function proxiedContext<Name extends string>(
+  name: Name,
+  product: string,
+  options: ProxiedOptions,
+): ProxiedContext & { name: Name } {
+  return {
+    name,
+    product,
+    runtime: options.runtime,
+    directory: path.resolve(options.directory),
+    found: options.found,
+    gigabyteBytes: options.gigabyteBytes ?? 2 ** 30,
+    publicAddresses: options.publicAddresses ?? null,
+  };
+}
 
-/** How an engine fills the data directory of a new server, stops its process, and starts and configures it. */
-export interface ProxiedSteps {
-  /** In the task `setup`. */
-  setUp(data: string): Promise<void>;
-  stop: Stop;
-  run(serverDirectory: ServerDirectory): Promise<void>;
+/** A driver without what only some engines can do. */
+export function proxiedEngine<Client>(
+  engine: ProxiedContext,
+  steps: ProxiedSteps<Client>,
+): Pick<EngineDriver, SharedCapabilities> & ReturnType<typeof hostedServer<ServerSpec, ObservedServer>> {
+  const series = seriesOf(engine.found);
+  return {
+    ...hostedServer<ServerSpec, ObservedServer>({
+      context: engine,
+      fingerprint: () => Promise.resolve(fingerprintOf(engine.product, series)),
+      inspect: (serverDirectory, r, ctx) => inspectServer(engine, steps, serverDirectory, serverOf(r), ctx),
+      ensure: (r, _obs, ctx) => ensureServer(engine, steps, serverOf(r), ctx),
+      stop: (id, ctx) => stopEverything(engine, steps, id, ctx),
+      readLog: (id, position) => engine.runtime.readLog(unitOf(id), position),
+    }),
+    versions: () => Promise.resolve(series),
+    metrics: (r, ctx) => asDriverErrors(() => measure(engine, steps, serverOf(r), ctx)),
+    removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(engine, serverId, backupId, ctx)),
+    openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(engine, serverId, backupId)),
+    window: () => Promise.resolve(null),
+  };
+}
+
+/** One step from what a server is to what it should be. @throws DriverError */
+export async function ensureServer<Client>(
+  engine: ProxiedContext,
+  steps: ProxiedSteps<Client>,
+  server: DatabaseServer,
+  ctx: DriverContext,
+): Promise<{ requeueMs?: number }> {
+  requireProgram(engine, server.version);
+  steps.requireValid(server);
+  const found = await findServerDirectory(engine, server.id);
+  if (found === 'absent') await killTask(engine, server.id, 'setup', ctx);
+  const serverDirectory =
+    found === 'absent'
+      ? await makeServerDirectory(engine, server.id, (temporary) => steps.setUp(server, temporary.data, ctx), ctx)
+      : await requireServerDirectory(engine, server.id);
+  if (await isReplacing(serverDirectory)) {
+    await steps.stop(server.id, ctx);
+    await restorePreviousData(serverDirectory, ctx);
+  }
+  try {
+    await ensureProxy(engine, serverDirectory, server, ctx);
+    if (!server.running) await steps.stop(server.id, ctx);
+    if (server.running) await ensureRunning(engine, steps, serverDirectory, server, ctx);
+    return {};
+  } catch (error) {
+    if (error instanceof NotReady) return { requeueMs: error.retryAfterMs };
+    throw error;
+  }
 }
 
 /** Series of the engine on this host, each once, newest first. */
-export function seriesOf(found: readonly EngineFound[]): string[] {
+function seriesOf(found: readonly EngineFound[]): string[] {
   return [...new Set(found.map(({ series }) => series))].sort((one, other) =>
     other.localeCompare(one, 'en', { numeric: true }),
   );
 }
 
-export function fingerprintOf(product: string, series: string[]): Promise<Fingerprint> {
-  if (series.length > 0)
-    return Promise.resolve({ healthy: true, reason: null, facts: { versions: series.join(', ') } });
-  return Promise.resolve({ healthy: false, reason: `${product} is not installed on this host.`, facts: {} });
-}
-
-/** @param inspectRunning looks at one that runs, and may throw NotReady */
-export async function inspectServer(
-  engine: EngineContext,
+async function inspectServer<Client>(
+  engine: ProxiedContext,
+  steps: ProxiedSteps<Client>,
+  serverDirectory: ServerDirectory,
   server: DatabaseServer,
-  inspectRunning: () => Promise<Inspected<ObservedServer>>,
+  ctx: DriverContext,
 ): Promise<Inspected<ObservedServer>> {
   const { state } = await stateOf(engine, server.id);
   if (state.state === 'exited') {
@@ -60,44 +186,87 @@ export async function inspectServer(
   if (state.state === 'gone')
     return { observed: { ...nothingObserved, state: 'stopped' }, diff: server.running ? 'it does not run' : null };
   try {
-    return await inspectRunning();
+    return await inspectRunning(engine, steps, serverDirectory, server, ctx);
   } catch (error) {
     if (!(error instanceof NotReady)) throw error;
     return { observed: { ...nothingObserved, state: 'starting' }, diff: 'it does not answer yet' };
   }
 }
 
-/** One step from what a server is to what it should be. @throws DriverError */
-export async function ensureServer(
-  engine: ProxyContext,
+async function inspectRunning<Client>(
+  engine: ProxiedContext,
+  steps: ProxiedSteps<Client>,
+  serverDirectory: ServerDirectory,
   server: DatabaseServer,
-  { setUp, stop, run }: ProxiedSteps,
   ctx: DriverContext,
-): Promise<{ requeueMs?: number }> {
-  const found = await findServerDirectory(engine, server.id);
-  if (found === 'absent') await killTask(engine, server.id, 'setup', ctx);
-  const serverDirectory =
-    found === 'absent'
-      ? await makeServerDirectory(engine, server.id, (temporary) => setUp(temporary.data), ctx)
-      : await requireServerDirectory(engine, server.id);
-  if (await isReplacing(serverDirectory)) {
-    await stop(engine, server.id, ctx);
-    await restorePreviousData(serverDirectory, ctx);
-  }
-  try {
-    await ensureProxy(engine, serverDirectory, server, ctx);
-    if (!server.running) await stop(engine, server.id, ctx);
-    if (server.running) await run(serverDirectory);
-    return {};
-  } catch (error) {
-    if (error instanceof NotReady) return { requeueMs: error.retryAfterMs };
-    throw error;
-  }
+): Promise<Inspected<ObservedServer>> {
+  const change = await startedDifference(serverDirectory, await steps.startedWith(serverDirectory, server));
+  // It may have been started with another password of ours.
+  if (change === 'settings') return { observed: { ...nothingObserved, state: 'running' }, diff: change };
+  const current = await steps.withServer(
+    serverDirectory,
+    server,
+    (client) => steps.inspect(serverDirectory, server, client),
+    ctx,
+  );
+  const diff = [
+    server.running ? null : 'it should not run',
+    change,
+    current.differs,
+    await proxyDifference(engine, serverDirectory, server),
+  ].filter((one) => one !== null);
+  return {
+    observed: {
+      state: 'running',
+      storage_used_bytes: current.storageUsedBytes,
+      full: current.full,
+      replication_lag_seconds: current.lagSeconds,
+      reason: null,
+    },
+    diff: diff.length === 0 ? null : diff.join(', '),
+  };
+}
+
+async function ensureRunning<Client>(
+  engine: ProxiedContext,
+  steps: ProxiedSteps<Client>,
+  serverDirectory: ServerDirectory,
+  server: DatabaseServer,
+  ctx: DriverContext,
+): Promise<void> {
+  const { state } = await stateOf(engine, server.id);
+  const change = await startedDifference(serverDirectory, await steps.startedWith(serverDirectory, server));
+  if (state.state === 'running' && change === 'settings') await steps.stop(server.id, ctx);
+  if (state.state !== 'running' || change === 'settings') await steps.start(serverDirectory, server, ctx);
+  const live = change === 'certificate' ? change : null;
+  await steps.withServer(
+    serverDirectory,
+    server,
+    (client) => steps.configure(serverDirectory, server, live, client),
+    ctx,
+  );
 }
 
 /** Ends the access proxy, the server, and a setup that a killed call has left. */
-export async function stopEverything(engine: EngineContext, id: string, stop: Stop, ctx: DriverContext): Promise<void> {
+async function stopEverything<Client>(
+  engine: ProxiedContext,
+  steps: ProxiedSteps<Client>,
+  id: string,
+  ctx: DriverContext,
+): Promise<void> {
   await stopProxy(engine, id, ctx);
-  await stop(engine, id, ctx);
+  await steps.stop(id, ctx);
   await killTask(engine, id, 'setup', ctx);
+}
+
+async function measure<Client>(
+  engine: ProxiedContext,
+  steps: ProxiedSteps<Client>,
+  server: DatabaseServer,
+  ctx: DriverContext,
+): Promise<ServerMetrics> {
+  const serverDirectory = await requireServerDirectory(engine, server.id);
+  const { handle } = await stateOf(engine, server.id);
+  const usage = handle === null ? undefined : (await engine.runtime.usage([handle])).get(unitOf(server.id));
+  return steps.withServer(serverDirectory, server, (client) => steps.metrics(client, usage), ctx);
 }

@@ -1,15 +1,14 @@
 // The server is brought to what its row wants, started again when it has ended, and looked at now and then.
 import { DriverError, isUpToDate, type Observation } from '../../drivers/driver';
 import type { EngineDriver, ObservedServer } from '../../drivers/database';
-import { appendDatabaseLines } from '../../models/log_line';
 import { markEndpointsApplied, markUsersApplied } from '../../models/database/work';
 import { restartForUsers } from '../../models/database_attachment/restart';
-import { restartDelayMs, appendExit } from '../instance/backoff';
 import { refreshPools } from '../database_endpoint/refresh_pools';
 import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../job';
+import { backoffAfterExit } from './exits';
 import { measureServer } from './measure';
 import { leaveTakenPort } from './port';
-import { requireEngineDriver, isPastDeadline, type DatabaseRow, type ExitHistory } from './row';
+import { requireEngineDriver, isPastDeadline, type DatabaseRow } from './row';
 import { desiredServer, type DesiredServer } from './spec';
 
 const POLL_MS = 30_000;
@@ -25,7 +24,7 @@ export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promis
   if (before.state === 'foreign') throw new DriverError('conflict', before.detail);
   const moved = await moveFromTakenPort(row, before, ctx);
   if (moved) return moved;
-  const pause = await backoffAfterExit(row, before, ctx);
+  const pause = await pauseAfterExit(row, before, ctx);
   if (pause) return pause;
   // A stopped one has nothing that could drift.
   if (!row.running && isUpToDate(before) && row.observed?.generation === row.generation)
@@ -137,43 +136,20 @@ async function readRestoreWindow(
   return found && known && found.earliest === known.earliest && found.latest === known.latest ? known : found;
 }
 
-/**
- * null: it may be started now. The end of a server that should run is told once, and each one makes the next wait
- * longer.
- */
-async function backoffAfterExit(
+async function pauseAfterExit(
   row: DatabaseRow,
   seen: Observation<ObservedServer>,
   ctx: JobContext,
 ): Promise<Outcome | null> {
   if (seen.state !== 'present' || seen.observed.state !== 'failed' || !row.running) return null;
-  const reason = seen.observed.reason ?? 'The server has stopped unexpectedly.';
-  if (row.status === 'provisioning' && isPastDeadline(row)) throw new DriverError('invalid', reason);
-  const ends = recordExit(row.observed);
-  if (!row.observed?.down) {
-    await appendDatabaseLines(ctx.sql, [
-      {
-        project_id: row.project_id,
-        database_id: row.id,
-        replica_id: null,
-        source: 'server',
-        level: 'error',
-        message: `${reason} The server is being restarted.`,
-      },
-    ]);
-    return progressing(ends.waitMs, {
-      observed: { ...row.observed, ...ends.known },
-      status_reason: `${reason} The server is being restarted.`,
-    });
-  }
-  if (ends.waitMs > 0) return progressing(ends.waitMs);
-  // From here on the next end is another one.
-  await ctx.record({ observed: { ...row.observed, down: false } });
-  return null;
-}
-
-/** What is remembered of an end, and how long to wait until the next start. */
-export function recordExit(before: ExitHistory | null): { known: ExitHistory; waitMs: number } {
-  const exits = before?.down ? (before.exits ?? []) : appendExit(before?.exits ?? [], new Date());
-  return { known: { exits, down: true }, waitMs: restartDelayMs({ exits, status: 'starting' }) };
+  const stopped = seen.observed.reason ?? 'The server has stopped unexpectedly.';
+  if (row.status === 'provisioning' && isPastDeadline(row)) throw new DriverError('invalid', stopped);
+  return backoffAfterExit(
+    {
+      observed: row.observed,
+      reason: `${stopped} The server is being restarted.`,
+      line: { project_id: row.project_id, database_id: row.id, replica_id: null, source: 'server' },
+    },
+    ctx,
+  );
 }

@@ -13,8 +13,7 @@ import { asUser, from, openEngineTrial, postgresqlSpec, refusal, rows, type Engi
 import { processesWith, signalAll } from '../support/processes';
 import { until } from '../support/runtime';
 
-const port = 24_900 + (process.pid % 90);
-const [id, serverPort, otherPort] = ['dbe_pool', port + 100, port + 200];
+const id = 'dbe_pool';
 const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(process.env.CI);
 
 (present ? describe : describe.skip)(`pgbouncer${present ? '' : ' (not installed)'}`, () => {
@@ -22,19 +21,21 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
   let driver: PoolDriver;
   let server: DatabaseServer;
   let directory: string;
+  let [port, otherPort] = [0, 0];
 
   beforeAll(async () => {
     engine = await openEngineTrial();
+    [port, otherPort] = [engine.firstPort, engine.firstPort + 1];
     directory = path.join(engine.trial.root, 'endpoints');
     driver = openPooler({
       runtime: engine.trial.runtime,
       directory,
       found: async () => (await hostFacts()).programs.pgbouncer ?? null,
     });
-    server = postgresqlSpec(engine.found[0]?.series ?? '', serverPort);
+    server = postgresqlSpec(engine.found[0]?.series ?? '', engine.firstPort + 2);
     await settle(engine.driver, server);
   }, 60_000);
-  afterAll(() => engine?.trial.close(), 30_000);
+  afterAll(() => engine?.close(), 30_000);
 
   /** What the job makes of a server. */
   async function pooled(more: Partial<PoolSpec> = {}): Promise<Desired<PoolSpec>> {

@@ -28,12 +28,12 @@ describePostgresqlWithTools(() => {
   beforeAll(async () => {
     place = inDatabasePlace();
     plant = await startPlant(place.settings);
-  }, 60_000);
+  }, PATIENCE_MS);
   afterAll(async () => {
     await plant?.close();
     signalAll(processesWith(`${place.settings.DATABASE_DIR}/`).map(({ pid }) => pid));
     place.clear();
-  }, 60_000);
+  }, PATIENCE_MS);
 
   const statusOf = async (id: string): Promise<string> => (await plant.call('GET', `/v2/databases/${id}`)).body.status;
   const available = (id: string): Promise<unknown> =>

@@ -13,11 +13,11 @@ jest.setTimeout(240_000);
 
 const version = '15';
 const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
-const port = 18_340;
 
 (isThere || process.env.CI ? describe : describe.skip)(`PostgreSQL ${version}, killed in the middle`, () => {
   let one: EngineTrial;
   let spec: DatabaseServer;
+  let port: number;
   const ensure = (wanted: DatabaseServer) => untilDone((context) => one.driver.ensure(wanted, context));
   const restore = (
     wanted: DatabaseServer,
@@ -43,13 +43,14 @@ const port = 18_340;
 
   beforeAll(async () => {
     one = await openEngineTrial();
+    port = one.firstPort;
     spec = postgresqlSpec(version, port, { archive: true, replicas: [] });
     await ensure(spec);
     await rows(spec, "create table notes (note text primary key); insert into notes values ('a')");
     await untilDone((context) => one.driver.backup(spec, 'bkp_base', context));
   });
   afterAll(async () => {
-    await one.trial.close();
+    await one.close();
     expect(one.trial.errors).toEqual([]);
   });
 

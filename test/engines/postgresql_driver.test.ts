@@ -32,7 +32,7 @@ for (const series of absent) test.skip(`PostgreSQL ${series}: not installed on t
 describe.each(offered)('PostgreSQL %s', (version) => {
   let one: EngineTrial;
   let spec: DatabaseServer;
-  const port = 18_200 + Number(version);
+  let port: number;
   const reader = { username: 'reader', password: 'readers-word', access: 'read_only' as const };
   const writer = { username: 'writer', password: 'writers-word', access: 'read_write' as const };
   const second = { username: 'second', password: 'seconds-word', access: 'admin' as const };
@@ -40,6 +40,7 @@ describe.each(offered)('PostgreSQL %s', (version) => {
 
   beforeAll(async () => {
     one = await openEngineTrial({ gigabyteBytes: 2 ** 26 });
+    port = one.firstPort;
     spec = postgresqlSpec(version, port, { storage_gb: 16 });
     spec.users.push(reader, writer, second);
     // Looked for in all processes of the machine, on which other tests run.
@@ -47,7 +48,7 @@ describe.each(offered)('PostgreSQL %s', (version) => {
     await untilDone((context) => one.driver.ensure(spec, context));
   });
   afterAll(async () => {
-    await one.trial.close();
+    await one.close();
     expect(one.trial.errors).toEqual([]);
   });
 

@@ -10,11 +10,11 @@ jest.setTimeout(240_000);
 
 const version = '15';
 const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
-const port = 18_320;
 
 (isThere || process.env.CI ? describe : describe.skip)(`replicas and upgrades of PostgreSQL ${version}`, () => {
   let one: EngineTrial;
   let spec: DatabaseServer;
+  let port: number;
   const ensure = (wanted: DatabaseServer) =>
     untilDone((context) => one.driver.ensure(wanted, context), wanted.replica_of ? spec : undefined);
   const notes = async (of: DatabaseServer) =>
@@ -22,12 +22,13 @@ const port = 18_320;
 
   beforeAll(async () => {
     one = await openEngineTrial();
+    port = one.firstPort;
     spec = postgresqlSpec(version, port, { archive: true, replicas: [] });
     await ensure(spec);
     await rows(spec, "create table notes (note text primary key); insert into notes values ('a')");
   });
   afterAll(async () => {
-    await one.trial.close();
+    await one.close();
     expect(one.trial.errors).toEqual([]);
   });
 

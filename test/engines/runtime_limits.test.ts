@@ -156,7 +156,7 @@ describe.each(possible)('limits in %s', (_name, variant) => {
     await sleep(4_000);
     const { user, system } = process.cpuUsage(before);
     expect((user + system) / 1000 / 4).toBeLessThan(boundMs);
-    await Promise.all(handles.map(({ unit_id }) => trial.runtime.destroy(unit_id, ctx())));
+    for (const { unit_id } of handles) await trial.runtime.destroy(unit_id, ctx());
   });
 });
 

@@ -9,6 +9,7 @@ import type { PostgresqlFound } from '../../core/host_facts';
 import type { DatabaseServer } from '../../drivers/database';
 import { driverContext, type DriverContext } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
+import { claimPorts } from './claimed_ports';
 import { specOf } from './database_server';
 import { openTrial, type Trial, type Variant } from './runtime';
 import { postgresqlServers, type Servers } from './hosted_servers';
@@ -19,16 +20,25 @@ export interface EngineTrial {
   driver: Servers;
   directory: string;
   found: PostgresqlFound[];
+  /** The first of a block of ports for its servers: their names in the runtime are made of them. */
+  firstPort: number;
+  close(): Promise<void>;
 }
 
 export async function openEngineTrial(more: { gigabyteBytes?: number; variant?: Variant } = {}): Promise<EngineTrial> {
   const { postgresql: found } = await hostFacts();
   const trial = await openTrial(more.variant ?? { sandbox: 'auto' });
   const directory = `${trial.root}/databases`;
+  const ports = await claimPorts();
   return {
     trial,
     directory,
     found,
+    firstPort: ports.first,
+    close: async () => {
+      await trial.close();
+      await ports.release();
+    },
     driver: postgresqlServers({ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes }),
   };
 }

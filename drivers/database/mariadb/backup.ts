@@ -9,12 +9,12 @@ import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { makeBackup, requireBackup } from '../../hosted_server/backups';
 import { ownerOf, requireServerDirectory, type ServerDirectory } from '../../hosted_server/server_directory';
-import { retryUntilReady } from '../../hosted_server/readiness';
-import { replaceData } from '../../hosted_server/replacement';
 import { killTask } from '../../hosted_server/unit';
 import { fileNames } from './config';
 import { identifier, withServer } from './connection';
-import { waitUntilReady, install, programOf, start, stop, toolOf, type MariadbContext } from './server';
+import type { ProxiedContext } from '../proxied';
+import { replaceServerData, requireProgram } from '../proxied_server';
+import { waitUntilReady, install, start, stop, toolOf } from './server';
 import { databaseOf } from './reconcile';
 
 const dumpName = 'dump.sql.gz';
@@ -30,12 +30,12 @@ const dumpOptions = [
 
 /** @throws DriverError unsupported without mariadb-dump */
 export async function backup(
-  engine: MariadbContext,
+  engine: ProxiedContext,
   spec: DatabaseServer,
   backupId: string,
   ctx: DriverContext,
 ): Promise<BackupMade> {
-  const found = programOf(engine, spec.version);
+  const found = requireProgram(engine, spec.version);
   const tool = toolOf(found, 'mariadb-dump');
   const serverDirectory = await requireServerDirectory(engine, spec.id);
   await waitUntilReady(engine, serverDirectory, spec, ctx);
@@ -57,7 +57,7 @@ export async function backup(
 
 /** @throws DriverError unsupported for a point in time, invalid where the dump cannot be read */
 export async function restore(
-  engine: MariadbContext,
+  engine: ProxiedContext,
   spec: DatabaseServer,
   from: RestoreFrom,
   ctx: DriverContext,
@@ -65,29 +65,24 @@ export async function restore(
   const { backup_id: backupId } = from;
   if (backupId === null || from.until !== null)
     throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
-  const tool = toolOf(programOf(engine, spec.version), 'mariadb');
+  const tool = toolOf(requireProgram(engine, spec.version), 'mariadb');
   const serverDirectory = await requireServerDirectory(engine, spec.id);
   const { file } = await requireBackup(engine, from.server_id, backupId);
   await killTask(engine, spec.id, 'setup', ctx);
-  await replaceData(
+  await replaceServerData(
     serverDirectory,
     {
       key: `restore ${from.id}`,
+      now: spec,
+      before: spec,
       fill: (temporary) => install(engine, spec, temporary, ctx),
+      start: (server) => start(engine, serverDirectory, server, ctx),
+      waitUntilReady: (server) => waitUntilReady(engine, serverDirectory, server, ctx),
       stop: () => stop(engine, spec.id, ctx),
-      verify: async () => {
-        await retryUntilReady(
-          () => start(engine, serverDirectory, spec, ctx),
-          () => waitUntilReady(engine, serverDirectory, spec, ctx),
-          ctx,
-        );
-        await load(serverDirectory, spec, tool, file, ctx);
-      },
-      rollBack: async () => (spec.running ? start(engine, serverDirectory, spec, ctx) : undefined),
+      load: () => load(serverDirectory, spec, tool, file, ctx),
     },
     ctx,
   );
-  if (!spec.running) await stop(engine, spec.id, ctx);
 }
 
 // Tenants have no users in the new data until ensure makes them, so nobody sees a half of it. Begun again after a

@@ -3,13 +3,13 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { DatabaseServer } from '../../database';
 import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
+import { certificateFiles } from '../proxied_server';
 
 export const fileNames = {
   config: 'my.cnf',
   first: 'init.sql',
   client: 'client.cnf',
-  certificate: 'server.crt',
-  key: 'server.key',
+  ...certificateFiles,
 } as const;
 
 /**

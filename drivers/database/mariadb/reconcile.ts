@@ -8,16 +8,10 @@ import {
   type EngineContext,
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
+import type { ServerState } from '../proxied';
+import { digest, isOverStorage } from '../proxied_server';
 import { adminOf, hashOf } from './config';
 import { identifier, type Query, type Row } from './connection';
-import { digest } from './server';
-
-export interface ServerState {
-  /** In words for the operator; null = as wanted. */
-  differs: string | null;
-  storageUsedBytes: number;
-  full: boolean;
-}
 
 /** By user: what was wanted, and what the server made of it. */
 interface UsersNote {
@@ -36,8 +30,6 @@ const privilegesWhenFull: Record<ServerUser['access'], string> = {
   read_write: 'SELECT, DELETE, SHOW VIEW',
   read_only: privilegesOf.read_only,
 };
-// Below this part of the limit a full server takes writes again.
-const reopenShare = 0.9;
 const engineUsers = ['mariadb.sys'];
 
 /** Looks only. */
@@ -49,13 +41,18 @@ export async function inspectServer(
 ): Promise<ServerState> {
   const used = await usedBytes(serverDirectory.data);
   const note = await noteOf(serverDirectory);
-  const full = mustClose(engine, spec, used, note.full);
+  const full = isOverStorage(engine, spec, used, note.full);
   const differs = [
     (await hasDatabase(spec, query)) ? null : 'database',
     full === note.full ? null : 'storage limit',
     (await strayUsers(spec, query)).length + (await changedUsers(spec, note, query)).length > 0 ? 'users' : null,
   ].filter((one) => one !== null);
-  return { differs: differs.length === 0 ? null : differs.join(', '), storageUsedBytes: used, full: note.full };
+  return {
+    differs: differs.length === 0 ? null : differs.join(', '),
+    storageUsedBytes: used,
+    full: note.full,
+    lagSeconds: null,
+  };
 }
 
 /** All of it. A user whose password or rights change loses the sessions of before. */
@@ -68,7 +65,7 @@ export async function ensureContent(
   if (!(await hasDatabase(spec, query))) await query(`CREATE DATABASE ${identifier(databaseOf(spec))}`);
   const before = await noteOf(serverDirectory);
   const note = { full: before.full, users: { ...before.users } };
-  note.full = mustClose(engine, spec, await usedBytes(serverDirectory.data), note.full);
+  note.full = isOverStorage(engine, spec, await usedBytes(serverDirectory.data), note.full);
   for (const user of await changedUsers(spec, note, query)) {
     await grant(spec, user, note.full, query);
     note.users[user.username] = {
@@ -161,10 +158,6 @@ function desiredDigestOf(spec: DatabaseServer, { username, password, access }: S
 
 async function noteOf(serverDirectory: ServerDirectory): Promise<UsersNote> {
   return (await readNote<UsersNote>(serverDirectory, 'users')) ?? { full: false, users: {} };
-}
-
-function mustClose(engine: EngineContext, { storage_gb }: DatabaseServer, used: number, closed: boolean): boolean {
-  return used > storage_gb * engine.gigabyteBytes * (closed ? reopenShare : 1);
 }
 
 function requireFree(username: string): void {

@@ -1,12 +1,11 @@
 // The process: made, written down, started, stopped.
-import { createHash } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 import type { EngineFound } from '../../../core/host_facts';
 import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import type { ProxyContext } from '../../hosted_server/access_proxy';
+import { shellQuoted } from '../../hosted_server/driver';
 import {
   findServerDirectory,
   writeFileFor,
@@ -19,31 +18,15 @@ import {
 } from '../../hosted_server/server_directory';
 import { waitForAnswer } from '../../hosted_server/readiness';
 import { runTask, startServer, stopServer, type Program } from '../../hosted_server/unit';
+import type { ProxiedContext } from '../proxied';
+import { digest, noteStarted, requireProgram, writeCertificate, type Started } from '../proxied_server';
 import { clientConfiguration, configuration, fileNames, firstStatements, logFileMb, settings } from './config';
 import { withServer, type Query } from './connection';
-
-/** `found`: the servers of this host. */
-export interface MariadbContext extends ProxyContext {
-  found: EngineFound[];
-}
-
-/** What the running process was started with. */
-interface Started {
-  settings: string;
-  certificate: string;
-}
 
 // It writes its changed pages first; killed, it mends itself at the next start. Told to end before it takes
 // connections, it goes on with its start, takes none, and never ends (10.11): one that has not answered yet is killed.
 const graceMs = 60_000;
 const serverThreads = 64;
-
-/** The program of the spec's version. @throws DriverError unsupported */
-export function programOf(engine: MariadbContext, version: string): EngineFound {
-  const found = engine.found.find(({ series }) => series === version);
-  if (found === undefined) throw new DriverError('unsupported', `MariaDB ${version} is not installed on this host.`);
-  return found;
-}
 
 /** A program that belongs to a server. @throws DriverError unsupported */
 export function toolOf(found: EngineFound, name: string): string {
@@ -56,12 +39,12 @@ export function toolOf(found: EngineFound, name: string): string {
 
 /** Makes the system tables in an empty directory, which becomes the server's user's. */
 export async function install(
-  engine: MariadbContext,
+  engine: ProxiedContext,
   spec: DatabaseServer,
   data: string,
   ctx: DriverContext,
 ): Promise<void> {
-  const found = programOf(engine, spec.version);
+  const found = requireProgram(engine, spec.version);
   const options = [
     '--no-defaults',
     `--basedir=${path.dirname(path.dirname(found.path))}`,
@@ -76,12 +59,12 @@ export async function install(
 
 /** Starts the server with what the spec says now, and waits a while for its answer. @throws NotReady */
 export async function start(
-  engine: MariadbContext,
+  engine: ProxiedContext,
   serverDirectory: ServerDirectory,
   spec: DatabaseServer,
   ctx: DriverContext,
 ): Promise<void> {
-  const found = programOf(engine, spec.version);
+  const found = requireProgram(engine, spec.version);
   const owner = await ownerOf(serverDirectory);
   // Away first: killed in the middle, the next call starts it again with all that is new.
   await removeNote(serverDirectory, 'started');
@@ -99,7 +82,7 @@ export async function start(
     `${shellQuoted(`--defaults-file=${path.join(serverDirectory.conf, fileNames.config)}`)}`;
   const program: Program = { command, threads: serverThreads, readable: readableOf(found) };
   await startServer(engine, serverDirectory, spec, program, ctx);
-  await writeNote(serverDirectory, 'started', startedWith(engine, serverDirectory, spec));
+  await noteStarted(serverDirectory, startedWith(engine, serverDirectory, spec));
   await waitUntilReady(engine, serverDirectory, spec, ctx);
 }
 
@@ -125,40 +108,23 @@ export async function noteAnswer(serverDirectory: ServerDirectory): Promise<void
   if ((await readNote(serverDirectory, 'answered')) === null) await writeNote(serverDirectory, 'answered', {});
 }
 
-/** What differs between the running process and the spec: `settings` need a restart, `certificate` does not. */
-export async function outdated(
-  engine: MariadbContext,
-  serverDirectory: ServerDirectory,
-  spec: DatabaseServer,
-): Promise<'settings' | 'certificate' | null> {
-  const now = await readNote<Started>(serverDirectory, 'started');
-  const wanted = startedWith(engine, serverDirectory, spec);
-  if (now?.settings !== wanted.settings) return 'settings';
-  return now.certificate === wanted.certificate ? null : 'certificate';
-}
-
 /** Replaces the certificate of the running server. Connections go on. */
 export async function renewCertificate(
-  engine: MariadbContext,
+  engine: ProxiedContext,
   serverDirectory: ServerDirectory,
   spec: DatabaseServer,
   query: Query,
 ): Promise<void> {
   await writeCertificate(serverDirectory, spec);
   await query('FLUSH SSL');
-  await writeNote(serverDirectory, 'started', startedWith(engine, serverDirectory, spec));
+  await noteStarted(serverDirectory, startedWith(engine, serverDirectory, spec));
 }
 
-async function writeCertificate(serverDirectory: ServerDirectory, { tls }: DatabaseServer): Promise<void> {
-  const owner = await ownerOf(serverDirectory);
-  await writeFileFor(path.join(serverDirectory.conf, fileNames.certificate), tls.certificate, owner);
-  await writeFileFor(path.join(serverDirectory.conf, fileNames.key), tls.key, owner);
-}
-
-function startedWith(engine: MariadbContext, serverDirectory: ServerDirectory, spec: DatabaseServer): Started {
+/** What the process would be started with now. */
+export function startedWith(engine: ProxiedContext, serverDirectory: ServerDirectory, spec: DatabaseServer): Started {
   const lines = [
     ...settings(spec, serverDirectory),
-    programOf(engine, spec.version).version,
+    requireProgram(engine, spec.version).version,
     spec.admin_password,
     JSON.stringify(spec.size),
   ];
@@ -176,12 +142,4 @@ function isProgram(file: string): boolean {
   } catch {
     return false;
   }
-}
-
-export function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
-}
-
-function shellQuoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import type { UnitSpec } from '../../runtime';
+import { shellQuoted } from '../../hosted_server/driver';
 import { ownerOf, readNote, writeNote, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';
 import { lastLines, endReasonOf, runTask, unitOf } from '../../hosted_server/unit';
 import { logDirectory, socketDirectory, type Cluster } from './cluster';
@@ -147,8 +148,4 @@ function unitSpec(cluster: Cluster, id: string, data: string): UnitSpec {
       disk_mb: null,
     },
   };
-}
-
-function shellQuoted(word: string): string {
-  return `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -8,10 +8,10 @@ import { DriverError, checkpoint } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { copyFile, makeBackup, requireBackup } from '../../hosted_server/backups';
 import { requireServerDirectory, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';
-import { retryUntilReady } from '../../hosted_server/readiness';
-import { dataOwner, replaceData } from '../../hosted_server/replacement';
+import { dataOwner } from '../../hosted_server/replacement';
 import { fieldsOf, withServer, type SendCommand } from './connection';
-import { waitUntilReady, programOf, start, stop, type RedisContext } from './server';
+import { replaceServerData, requireProgram } from '../proxied_server';
+import { waitUntilReady, start, stop, type RedisContext } from './server';
 
 const snapshotName = 'dump.rdb';
 const pollEveryMs = 100;
@@ -52,7 +52,7 @@ export async function restore(
     throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
   const serverDirectory = await requireServerDirectory(engine, spec.id);
   const { file } = await requireBackup(engine, from.server_id, backupId);
-  const { version } = programOf(engine, spec.version);
+  const { version } = requireProgram(engine, spec.version);
   const owner = await dataOwner(serverDirectory);
   await replace(
     engine,
@@ -77,7 +77,7 @@ export async function upgrade(
   fromVersion: string,
   ctx: DriverContext,
 ): Promise<void> {
-  programOf(engine, spec.version);
+  requireProgram(engine, spec.version);
   const serverDirectory = await requireServerDirectory(engine, spec.id);
   const before = { ...spec, version: fromVersion };
   const fill = async (temporary: string) => {
@@ -102,22 +102,15 @@ interface Change {
 async function replace(
   engine: RedisContext,
   serverDirectory: ServerDirectory,
-  { key, now, before, fill }: Change,
+  change: Change,
   ctx: DriverContext,
 ): Promise<void> {
   const steps = {
-    stop: () => stop(engine, now.id, ctx),
-    // Past what a start usually takes: a large snapshot is read for minutes.
-    verify: () =>
-      retryUntilReady(
-        () => start(engine, serverDirectory, now, ctx),
-        () => waitUntilReady(engine, serverDirectory, now, ctx),
-        ctx,
-      ),
-    rollBack: async () => (before.running ? start(engine, serverDirectory, before, ctx) : undefined),
+    start: (server: DatabaseServer) => start(engine, serverDirectory, server, ctx),
+    waitUntilReady: (server: DatabaseServer) => waitUntilReady(engine, serverDirectory, server, ctx),
+    stop: () => stop(engine, change.now.id, ctx),
   };
-  await replaceData(serverDirectory, { key, fill, ...steps }, ctx);
-  if (!now.running) await stop(engine, now.id, ctx);
+  await replaceServerData(serverDirectory, { ...change, ...steps }, ctx);
 }
 
 // With an append-only file the server reads nothing else. Since 7.0 it is a directory whose first part may be a

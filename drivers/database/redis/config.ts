@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseServer } from '../../database';
 import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
+import { certificateFiles } from '../proxied_server';
 import { aclLines, followerOf } from './acl';
 
 const mebibyte = 1 << 20;
 
 export const fileNames = {
   config: 'redis.conf',
-  certificate: 'server.crt',
-  key: 'server.key',
+  ...certificateFiles,
   authority: 'primary.crt',
 } as const;
 

@@ -7,18 +7,11 @@ import {
   type EngineContext,
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
-import { createHash } from 'node:crypto';
+import type { ServerState } from '../proxied';
+import { digest, isOverStorage } from '../proxied_server';
 import { accountsOf, followerOf } from './acl';
 import { dataMemoryBytes } from './config';
 import { fieldsOf, type SendCommand } from './connection';
-
-export interface ServerState {
-  /** In words for the operator; null = as wanted. */
-  differs: string | null;
-  storageUsedBytes: number;
-  full: boolean;
-  lagSeconds: number | null;
-}
 
 interface UsersNote {
   desired: string;
@@ -31,9 +24,9 @@ interface RewriteNote {
 
 // Growth is refused: commands that take memory, by the server itself. Reads and deletions go on.
 const noGrowth = '1';
-// Below this part of the limit a full server takes writes again.
-const reopenShare = 0.9;
+// From this part of the limit on, the file is written anew where the data have shrunk to that part of it.
 const rewriteShare = 0.5;
+const shrunkShare = 0.9;
 
 /** Looks only. */
 export async function inspectServer(
@@ -48,7 +41,7 @@ export async function inspectServer(
   const differs = [
     (await usersDiffer(serverDirectory, spec, send)) ? 'users' : null,
     (await roleDiffers(spec, role, send)) ? 'role' : null,
-    closed === mustClose(engine, spec, used, closed) ? null : 'storage limit',
+    closed === isOverStorage(engine, spec, used, closed) ? null : 'storage limit',
   ].filter((one) => one !== null);
   return {
     differs: differs.length === 0 ? null : differs.join(', '),
@@ -102,9 +95,9 @@ export async function ensureStorage(
 ): Promise<void> {
   const used = await usedBytes(serverDirectory.data);
   const closed = await isClosed(send);
-  const close = mustClose(engine, spec, used, closed);
+  const close = isOverStorage(engine, spec, used, closed);
   if (close !== closed) await send('CONFIG', 'SET', 'maxmemory', close ? noGrowth : String(dataMemoryBytes(spec)));
-  if (used > limitOf(engine, spec) * rewriteShare) await rewriteFile(serverDirectory, close, send);
+  if (used > spec.storage_gb * engine.gigabyteBytes * rewriteShare) await rewriteFile(serverDirectory, close, send);
 }
 
 /** The position of a replica behind its primary, null for a primary. */
@@ -129,7 +122,7 @@ async function rewriteFile(serverDirectory: ServerDirectory, closed: boolean, se
   const grown = Number(state.get('aof_current_size')) > 1.2 * Number(state.get('aof_base_size')) + (1 << 16);
   const bytes = Number(fieldsOf(await send('INFO', 'memory')).get('used_memory_dataset'));
   const before = (await readNote<RewriteNote>(serverDirectory, 'rewrite'))?.bytes ?? Infinity;
-  const smaller = bytes < before * reopenShare || state.get('aof_last_bgrewrite_status') === 'err';
+  const smaller = bytes < before * shrunkShare || state.get('aof_last_bgrewrite_status') === 'err';
   if (!grown && !(closed && smaller)) return;
   await send('BGREWRITEAOF');
   await writeNote(serverDirectory, 'rewrite', { bytes } satisfies RewriteNote);
@@ -138,14 +131,6 @@ async function rewriteFile(serverDirectory: ServerDirectory, closed: boolean, se
 async function isClosed(send: SendCommand): Promise<boolean> {
   const [, value] = (await send('CONFIG', 'GET', 'maxmemory')) as string[];
   return value === noGrowth;
-}
-
-function mustClose(engine: EngineContext, spec: DatabaseServer, used: number, closed: boolean): boolean {
-  return used > limitOf(engine, spec) * (closed ? reopenShare : 1);
-}
-
-function limitOf(engine: EngineContext, { storage_gb }: DatabaseServer): number {
-  return storage_gb * engine.gigabyteBytes;
 }
 
 async function roleDiffers(spec: DatabaseServer, role: Map<string, string>, send: SendCommand): Promise<boolean> {
@@ -179,8 +164,4 @@ async function foundUsers(send: SendCommand): Promise<string> {
 async function hashesOf(send: SendCommand): Promise<Map<string, string>> {
   const lines = (await send('ACL', 'LIST')) as string[];
   return new Map(lines.map((line) => [line.split(' ')[1] ?? '', /#([0-9a-f]{64})/.exec(line)?.[1] ?? '']));
-}
-
-function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }

@@ -1,49 +1,28 @@
 // The process: written down, started, stopped, and looked at.
-import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { EngineFound } from '../../../core/host_facts';
 import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import type { ProxyContext } from '../../hosted_server/access_proxy';
+import { shellQuoted } from '../../hosted_server/driver';
 import {
   writeFileFor,
   serverDirectoryOf,
   ownerOf,
-  readNote,
   removeNote,
-  writeNote,
   type EngineContext,
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
 import { waitForAnswer } from '../../hosted_server/readiness';
 import { startServer, stopServer } from '../../hosted_server/unit';
+import type { ProxiedContext } from '../proxied';
+import { digest, noteStarted, requireProgram, writeCertificate, type Started } from '../proxied_server';
 import { configuration, fileNames, settings } from './config';
 import { withServer, type SendCommand } from './connection';
 
-/** `found`: the servers of this host. */
-export interface RedisContext extends ProxyContext {
-  name: 'redis' | 'valkey';
-  found: EngineFound[];
-}
-
-/** What the running process was started with. */
-interface Started {
-  settings: string;
-  certificate: string;
-}
+export type RedisContext = ProxiedContext & { name: 'redis' | 'valkey' };
 
 const graceMs = 20_000;
-export const productOf = { redis: 'Redis', valkey: 'Valkey' } as const;
-
-/** The program of the spec's version. @throws DriverError unsupported */
-export function programOf(engine: RedisContext, version: string): EngineFound {
-  const found = engine.found.find(({ series }) => series === version);
-  if (found === undefined)
-    throw new DriverError('unsupported', `${productOf[engine.name]} ${version} is not installed on this host.`);
-  return found;
-}
 
 /** Starts the server with what the spec says now, and waits a while for its answer. @throws NotReady */
 export async function start(
@@ -52,7 +31,7 @@ export async function start(
   spec: DatabaseServer,
   ctx: DriverContext,
 ): Promise<void> {
-  const { path: program, version } = programOf(engine, spec.version);
+  const { path: program, version } = requireProgram(engine, spec.version);
   const owner = await ownerOf(serverDirectory);
   // Away first: killed in the middle, the next call starts it again with all that is new.
   await removeNote(serverDirectory, 'started');
@@ -70,7 +49,7 @@ export async function start(
     { command, threads: 64, readable: program.startsWith('/usr/') ? [] : [path.dirname(program)] },
     ctx,
   );
-  await writeNote(serverDirectory, 'started', await startedWith(engine, serverDirectory, spec));
+  await noteStarted(serverDirectory, await startedWith(engine, serverDirectory, spec));
   await waitUntilReady(engine, serverDirectory, spec, ctx);
 }
 
@@ -86,18 +65,6 @@ export function waitUntilReady(
   ctx: DriverContext,
 ): Promise<void> {
   return waitForAnswer(engine, spec.id, () => withServer(serverDirectory, spec, (send) => send('PING'), ctx), ctx);
-}
-
-/** What differs between the running process and the spec: `settings` need a restart, `certificate` does not. */
-export async function outdated(
-  engine: RedisContext,
-  serverDirectory: ServerDirectory,
-  spec: DatabaseServer,
-): Promise<'settings' | 'certificate' | null> {
-  const now = await readNote<Started>(serverDirectory, 'started');
-  const wanted = await startedWith(engine, serverDirectory, spec);
-  if (now?.settings !== wanted.settings) return 'settings';
-  return now.certificate === wanted.certificate ? null : 'certificate';
 }
 
 /**
@@ -122,23 +89,21 @@ export async function renewCertificate(
     path.join(serverDirectory.conf, fileNames.key),
     ...authority,
   );
-  await writeNote(serverDirectory, 'started', await startedWith(engine, serverDirectory, spec));
+  await noteStarted(serverDirectory, await startedWith(engine, serverDirectory, spec));
 }
 
 async function writeCertificates(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
-  { tls, replica_of: primary }: DatabaseServer,
+  server: DatabaseServer,
 ): Promise<void> {
-  const owner = await ownerOf(serverDirectory);
-  await writeFileFor(path.join(serverDirectory.conf, fileNames.certificate), tls.certificate, owner);
-  await writeFileFor(path.join(serverDirectory.conf, fileNames.key), tls.key, owner);
-  if (primary !== null)
-    await writeFileFor(
-      path.join(serverDirectory.conf, fileNames.authority),
-      await certificateOf(engine, primary.server_id),
-      owner,
-    );
+  await writeCertificate(serverDirectory, server);
+  if (server.replica_of === null) return;
+  await writeFileFor(
+    path.join(serverDirectory.conf, fileNames.authority),
+    await certificateOf(engine, server.replica_of.server_id),
+    await ownerOf(serverDirectory),
+  );
 }
 
 async function certificateOf(engine: EngineContext, primaryId: string): Promise<string> {
@@ -149,12 +114,12 @@ async function certificateOf(engine: EngineContext, primaryId: string): Promise<
   }
 }
 
-async function startedWith(
+export async function startedWith(
   engine: RedisContext,
   serverDirectory: ServerDirectory,
   spec: DatabaseServer,
 ): Promise<Started> {
-  const { version } = programOf(engine, spec.version);
+  const { version } = requireProgram(engine, spec.version);
   const authority = spec.replica_of === null ? '' : await certificateOf(engine, spec.replica_of.server_id);
   // The role is changed live, and so is what a primary once was.
   const lines = settings({ ...spec, replica_of: null }, serverDirectory, version);
@@ -162,12 +127,4 @@ async function startedWith(
     settings: digest([...lines, version, spec.admin_password, JSON.stringify(spec.size)].join('\n')),
     certificate: digest(spec.tls.certificate + spec.tls.key + authority),
   };
-}
-
-function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
-}
-
-function shellQuoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,0 +1,123 @@
+// What the processes of engines behind an access proxy have in common: their program, what they were started with, the
+// files of their certificate, and data that take the place of others.
+import { createHash } from 'node:crypto';
+import path from 'node:path';
+import type { EngineFound } from '../../core/host_facts';
+import type { DatabaseServer } from '../database';
+import { DriverError } from '../driver';
+import type { DriverContext, Fingerprint } from '../driver';
+import { retryUntilReady } from '../hosted_server/readiness';
+import { replaceData } from '../hosted_server/replacement';
+import {
+  ownerOf,
+  readNote,
+  writeFileFor,
+  writeNote,
+  type EngineContext,
+  type ServerDirectory,
+} from '../hosted_server/server_directory';
+
+/** Digests of what a process was started with. */
+export interface Started {
+  settings: string;
+  certificate: string;
+}
+
+/** In the directory of configuration. */
+export const certificateFiles = { certificate: 'server.crt', key: 'server.key' } as const;
+
+const startedNote = 'started';
+// Below this part of the limit a full server takes writes again.
+const reopenShare = 0.9;
+
+/** The program of a series. @throws DriverError unsupported */
+export function requireProgram(
+  { found, product }: { found: readonly EngineFound[]; product: string },
+  version: string,
+): EngineFound {
+  const program = found.find(({ series }) => series === version);
+  if (program === undefined)
+    throw new DriverError('unsupported', `${product} ${version} is not installed on this host.`);
+  return program;
+}
+
+export function fingerprintOf(product: string, series: string[]): Fingerprint {
+  if (series.length > 0) return { healthy: true, reason: null, facts: { versions: series.join(', ') } };
+  return { healthy: false, reason: `${product} is not installed on this host.`, facts: {} };
+}
+
+/** What differs between the running process and what it would be started with: only `settings` need a restart. */
+export async function startedDifference(
+  serverDirectory: ServerDirectory,
+  desired: Started,
+): Promise<'settings' | 'certificate' | null> {
+  const now = await readNote<Started>(serverDirectory, startedNote);
+  if (now?.settings !== desired.settings) return 'settings';
+  return now.certificate === desired.certificate ? null : 'certificate';
+}
+
+export function noteStarted(serverDirectory: ServerDirectory, started: Started): Promise<void> {
+  return writeNote(serverDirectory, startedNote, started);
+}
+
+export async function writeCertificate(serverDirectory: ServerDirectory, { tls }: DatabaseServer): Promise<void> {
+  const owner = await ownerOf(serverDirectory);
+  await writeFileFor(path.join(serverDirectory.conf, certificateFiles.certificate), tls.certificate, owner);
+  await writeFileFor(path.join(serverDirectory.conf, certificateFiles.key), tls.key, owner);
+}
+
+/** Whether a server must refuse writes; `closed`: it does now. */
+export function isOverStorage(
+  { gigabyteBytes }: EngineContext,
+  { storage_gb }: DatabaseServer,
+  used: number,
+  closed: boolean,
+): boolean {
+  return used > storage_gb * gigabyteBytes * (closed ? reopenShare : 1);
+}
+
+export function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+/** The server of the new data, that of the old ones, and how data come and processes go. */
+export interface ServerReplacement {
+  /** As Replacement.key. */
+  key: string;
+  now: DatabaseServer;
+  before: DatabaseServer;
+  fill(temporary: string): Promise<void>;
+  start(server: DatabaseServer): Promise<void>;
+  waitUntilReady(server: DatabaseServer): Promise<void>;
+  stop(): Promise<void>;
+  /** Into the server with the new data, before its users are there. */
+  load?(): Promise<void>;
+}
+
+/** As replaceData. A server that should not run is stopped again. */
+export async function replaceServerData(
+  serverDirectory: ServerDirectory,
+  { key, now, before, fill, start, waitUntilReady, stop, load }: ServerReplacement,
+  ctx: DriverContext,
+): Promise<void> {
+  await replaceData(
+    serverDirectory,
+    {
+      key,
+      fill,
+      stop,
+      // Past what a start usually takes: much data are read for minutes.
+      verify: async () => {
+        await retryUntilReady(
+          () => start(now),
+          () => waitUntilReady(now),
+          ctx,
+        );
+        await load?.();
+      },
+      rollBack: async () => (before.running ? start(before) : undefined),
+    },
+    ctx,
+  );
+  if (!now.running) await stop();
+}

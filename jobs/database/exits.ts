@@ -1,0 +1,29 @@
+// Ends of servers that should run: told once, and each one makes the next start wait longer.
+import { appendDatabaseLines, type DatabaseLineInput } from '../../models/log_line';
+import { appendExit, restartDelayMs } from '../instance/backoff';
+import { progressing, type JobContext, type Outcome } from '../job';
+import type { ExitHistory } from './row';
+
+/** `observed`: of the row, where the ends are remembered. `reason`: a sentence for users. */
+export interface ServerExit {
+  observed: ExitHistory | null;
+  reason: string;
+  line: Omit<DatabaseLineInput, 'level' | 'message'>;
+}
+
+/** What the job does until the next start; null: it may be started now. */
+export async function backoffAfterExit(
+  { observed, reason, line }: ServerExit,
+  ctx: JobContext,
+): Promise<Outcome | null> {
+  const exits = observed?.down ? (observed.exits ?? []) : appendExit(observed?.exits ?? [], new Date());
+  const waitMs = restartDelayMs({ exits, status: 'starting' });
+  if (!observed?.down) {
+    await appendDatabaseLines(ctx.sql, [{ ...line, level: 'error', message: reason }]);
+    return progressing(waitMs, { observed: { ...observed, exits, down: true }, status_reason: reason });
+  }
+  if (waitMs > 0) return progressing(waitMs);
+  // From here on the next end is another one.
+  await ctx.record({ observed: { ...observed, down: false } });
+  return null;
+}
