@@ -7,7 +7,6 @@ import { defineStates } from '../core/states';
 import type {
   CreateDatabaseInput,
   DatabaseCredentials,
-  DatabaseStatus,
   UpdateDatabaseInput,
   UpgradeDatabaseInput,
   DatabaseStatus,

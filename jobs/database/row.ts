@@ -2,7 +2,6 @@
 import { databasePackageDefinitions } from '../../core/catalog_definitions/databases';
 import type { EngineDriver, EngineId, ServerSpec } from '../../drivers/database';
 import { DriverError } from '../../drivers/driver';
-import type { DatabaseStatus } from '../../schema/types';
 import { type JobContext, type LoopRow, requireHost } from '../job';
 import type { DatabaseStatus } from '../../schema/types';
 
