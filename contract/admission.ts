@@ -35,7 +35,7 @@ export interface CallRequest {
   /** The project that the call names in its path or arguments, if the operation takes it from there. */
   projectId: string | undefined;
   /** The arguments as they were sent. Called once the caller is admitted, since a stranger's body is not read. */
-  readArguments(): Arguments | Promise<Arguments>;
+  readArguments(): Promise<Arguments>;
 }
 
 /**

@@ -101,7 +101,7 @@ function subscription(
       const inner: Context = { ...ctx };
       const valid = await admit(inner, operation, {
         projectId: projectArgumentOf(field, given),
-        readArguments: () => given,
+        readArguments: async () => given,
       });
       const following = { reader, ctx: inner, args: valid, after: null, signal: ctx.signal };
       // What is wrong with the request shows before the stream begins.

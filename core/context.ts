@@ -51,7 +51,7 @@ export interface RateAnswer {
 export type Budget = 'read' | 'write' | 'deploy';
 
 export interface Limiter {
-  take(account: string, budget: Budget, points: number): RateAnswer | Promise<RateAnswer>;
+  take(account: string, budget: Budget, points: number): Promise<RateAnswer>;
   /** Gives points back (a 304 costs nothing). */
   give(account: string, budget: Budget, points: number): void;
 }

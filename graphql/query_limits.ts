@@ -57,18 +57,10 @@ export type QueryLimits = (query: string, variables: Variables) => QueryNature;
 export function queryLimits(schema: GraphQLSchema, usualIntrospection: string): QueryLimits {
   const usual = weightsOf(schema, parse(usualIntrospection), {});
   const introspectionMax = 2 * Math.max(...usual.map(({ introspection }) => introspection));
-  const passed = new Map<string, QueryNature>();
   return (query, variables) => {
-    const isKept = query.length <= CACHED_LENGTH_MAX && Object.keys(variables).length === 0;
-    const known = isKept ? passed.get(query) : undefined;
-    if (known) return known;
     const weights = weightsOf(schema, parseText(query), variables);
     for (const weight of weights) requireWithinLimits(weight, introspectionMax);
-    const nature = natureOf(weights, variables);
-    if (!isKept) return nature;
-    if (passed.size >= CACHED_QUERIES_MAX) passed.clear();
-    passed.set(query, nature);
-    return nature;
+    return natureOf(weights, variables);
   };
 }
 
@@ -77,10 +69,6 @@ function natureOf(weights: Weight[], variables: Variables): QueryNature {
   const isConstant = introspects && weights.every(({ cost }) => cost === 0) && Object.keys(variables).length === 0;
   return { introspects, isConstant };
 }
-
-/** Texts that passed without variables, which alone can change what they cost. Longer ones are few. */
-const CACHED_QUERIES_MAX = 256;
-const CACHED_LENGTH_MAX = 4_000;
 
 function parseText(query: string): DocumentNode {
   requireFlat(query);

@@ -48,13 +48,12 @@ export class EnvironmentVariable extends Resource {
 
   /**
    * Creates or updates. Answers 201 where it created.
-   * @param held the application, while it is being locked: the variable is asked for behind it, without waiting
+   * @param application locked by the caller, so that two requests don't make the same variable
    * @throws env_key_reserved, env_key_managed, quota_exceeded, precondition_failed
    */
-  static async put(ctx: Context, held: Promise<Parent>, place: Place, setting: Setting): Promise<EnvironmentVariable> {
-    const [application, found] = await Promise.all([held, EnvironmentVariable.forUpdateBy(ctx, { ...place })]);
-    const { key } = place;
+  static async put(ctx: Context, application: Parent, key: string, setting: Setting): Promise<EnvironmentVariable> {
     requireFree(key);
+    const found = await EnvironmentVariable.forUpdateBy(ctx, { application_id: application.id, key });
     if (found) return found.change(ctx, setting);
     if (ctx.if_match !== undefined) throw problem('precondition_failed');
     ctx.reply.status = 201;

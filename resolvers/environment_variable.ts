@@ -12,8 +12,8 @@ export const resolvers: Resolvers = {
     },
   },
   Mutation: {
-    setEnvironmentVariable: (_, { id, key, input }, ctx) =>
-      EnvironmentVariable.put(ctx, Application.hold(ctx, id), { application_id: id, key }, input),
+    setEnvironmentVariable: async (_, { id, key, input }, ctx) =>
+      EnvironmentVariable.put(ctx, await Application.hold(ctx, id), key, input),
     setEnvironmentVariables: async (_, { id, input }, ctx) =>
       setVariables(ctx, await Application.held(ctx, id), input.variables),
     deleteEnvironmentVariable: async (_, { id, key }, ctx) => {

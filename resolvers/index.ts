@@ -130,7 +130,7 @@ function admitRoot(config: FieldConfig, operation: RootOperation): FieldConfig {
       try {
         const args = await admit(inner, operation, {
           projectId: projectArgumentOf(operation.field, given),
-          readArguments: () => given,
+          readArguments: async () => given,
         });
         // What relations of an earlier mutation of the request have read may be changed now.
         if (operation.field.kind === 'mutation') ctx.loaders.clear();

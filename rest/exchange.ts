@@ -29,7 +29,7 @@ export interface RestParts {
    * The identity of an Authorization header. @throws token_missing, token_invalid, token_expired, rate_limited (failed
    * attempts per address)
    */
-  authenticate(header: string | undefined, address: string): Identity | Promise<Identity>;
+  authenticate(header: string | undefined, address: string): Promise<Identity>;
   /** Documents matched before the operation table: OpenAPI, console. */
   document(path: string, request: IncomingMessage): Document | null;
   /** Called once per request for the log and the metrics. */

@@ -41,7 +41,7 @@ function answer(allowed: boolean, limit: number, used: number, now: number): Rat
 export function memoryLimiter(budgets: Record<Budget, number>): Limiter {
   const windowOf = windows();
   return {
-    take(account, budget, points) {
+    async take(account, budget, points) {
       const now = Date.now();
       const window = windowOf(`${budget} ${account}`, now);
       const limit = budgets[budget];

@@ -5,7 +5,7 @@ import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
 import { errors, problem } from '../core/errors';
-import { plainLines } from '../core/log';
+import { plainLog } from '../core/log';
 import { memoize } from '../core/memoize';
 import { version } from '../package.json';
 import { idempotencyRecords } from '../models/idempotency_record';
@@ -186,14 +186,15 @@ function restParts(
 function requestLogger({ log, refusals, config }: Platform, metrics: Metrics): (entry: RestEntry) => void {
   // On a terminal, people read: a line for each request waits for LOG_LEVEL=debug.
   const isQuiet = process.stdout.isTTY && config.logLevel === 'info';
-  const line = isQuiet ? () => {} : plainLines(log, 'request');
+  const lines = plainLog(log);
   return ({ request, started, operation, status, identity, project, request_id, code, cause }) => {
     const ms = Math.round((performance.now() - started) * 100) / 100;
     metrics.observe(operation, status, ms / 1000);
     // By the code: GraphQL answers 200 where a part of the query failed.
     if (identity && code && errors[code].status < 500) refusals.count(identity, project, code);
     if (cause) log.error({ err: cause, request_id }, 'request failed');
-    line({
+    if (isQuiet) return;
+    const fields = {
       request_id,
       operation,
       method: request.method,
@@ -203,7 +204,8 @@ function requestLogger({ log, refusals, config }: Platform, metrics: Metrics): (
       key_id: identity?.id,
       code: code ?? undefined,
       client_request_id: clientRequestId(request),
-    });
+    };
+    lines.info(fields, 'request');
   };
 }
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLog, plainLines, type LogLevel } from '../../core/log';
+import { createLog, plainLog, type LogLevel } from '../../core/log';
 import { compileCore, nodePath } from './compiled';
 
 const SECRET = 'hunter2-hunter2';
@@ -78,14 +78,14 @@ test('the fields of a request line stay readable, and the logged object is left 
   expect(about.nested.token).toBe(SECRET);
 });
 
-test('a plain line is what the log itself would write', () => {
+test('a plain line is what the log itself would write, at the same levels', () => {
   const fields = { operation: 'getMe', ms: 3, code: undefined, text: 'a "quoted" line\n\u2028ü' };
   const [own, plain, ...more] = linesOf('info', (log) => {
     const child = log.child({ web: 2 }).child({ part: 'x' });
     child.info(fields, 'request');
-    plainLines(child, 'request')(fields);
+    plainLog(child).info(fields, 'request');
     log.level = 'warn';
-    plainLines(log, 'request')(fields);
+    plainLog(log).info(fields, 'request');
   });
   expect(plain).toEqual({ ...own, time: expect.stringMatching(/^\d{4}-.*Z$/) });
   expect(plain).toMatchObject({ web: 2, part: 'x', ms: 3 });
