@@ -24,6 +24,9 @@ export type Config = Omit<
   | 'ingressHost'
   | 'dnsDomain'
   | 'dnsIps'
+  | 'smtpHost'
+  | 'mailMode'
+  | 'mailSpf'
   | 'volumeDir'
   | 'runtimeDir'
   | 'databaseDir'
@@ -35,6 +38,10 @@ export type Config = Omit<
   readonly ingressHost: string;
   readonly dnsDomain: string;
   readonly dnsIps: readonly string[];
+  readonly smtpHost: string;
+  readonly mailMode: 'sink' | 'smarthost' | 'direct';
+  /** Mechanisms of SPF. */
+  readonly mailSpf: string;
   readonly volumeDir: string;
   readonly runtimeDir: string;
   readonly databaseDir: string;
@@ -96,10 +103,26 @@ function derive(values: Values): Config {
     ingressHost: values.ingressHost ?? `ingress.${values.appsDomain}`,
     dnsDomain: values.dnsDomain ?? `dns.${values.appsDomain}`,
     dnsIps: values.dnsIps.length ? values.dnsIps : values.ingressIps,
+    ...mailOf(values),
     volumeDir: values.volumeDir ?? join(values.dataDir, 'volumes'),
     runtimeDir: values.runtimeDir ?? join(values.dataDir, 'runtime'),
     databaseDir: values.databaseDir ?? join(values.dataDir, 'databases'),
     quotas: Object.freeze({ ...projectQuotas, ...values.quotas }),
+  };
+}
+
+function mailOf({
+  smtpHost,
+  appsDomain,
+  mailMode,
+  smtpUrl,
+  mailSpf,
+}: Values): Pick<Config, 'smtpHost' | 'mailMode' | 'mailSpf'> {
+  const host = smtpHost ?? `smtp.${appsDomain}`;
+  return {
+    smtpHost: host,
+    mailMode: mailMode ?? (smtpUrl === null ? 'sink' : 'smarthost'),
+    mailSpf: mailSpf ?? `a:${host}`,
   };
 }
 

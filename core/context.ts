@@ -81,6 +81,8 @@ export interface Probes {
     cname(name: string): Promise<string[]>;
     a(name: string): Promise<string[]>;
     aaaa(name: string): Promise<string[]>;
+    /** Exchanges in the order of preference, `10 mx.example.com`. */
+    mx(name: string): Promise<string[]>;
   };
   zone: {
     /** What the parent zone says about a zone; null where none of its servers answers. */

@@ -98,6 +98,11 @@ export const limits = {
   envVariablesPerApplication: 500,
   domainsPerApplication: 100,
   recordsPerDnsZone: 2000,
+  suppressionsPerRelayZone: 100_000,
+  /** Recipients a day of a relay zone without a `daily_limit`. */
+  mailRecipientsPerDay: 50_000,
+  /** RFC 5321 §4.5.3.1.8 asks for at least 100. */
+  mailRecipientsPerMessage: 500,
   /** Versions of an application that can be rolled back to: their files are kept. */
   deploymentsRollbackMax: 10,
   deploymentsKeptMax: 100,

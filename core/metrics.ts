@@ -60,5 +60,16 @@ export const dnsZoneMetrics = {
   responses_servfail: { unit: 'count', reading: 'sum' },
 } as const satisfies Record<string, MetricDefinition>;
 
+/** Points of a relay zone have its id as resource, and as part the id of the sending domain. */
+export const emailMetrics = {
+  sent: { unit: 'count', reading: 'sum' },
+  delivered: { unit: 'count', reading: 'sum' },
+  bounced: { unit: 'count', reading: 'sum' },
+  complained: { unit: 'count', reading: 'sum' },
+  opened: { unit: 'count', reading: 'sum' },
+  clicked: { unit: 'count', reading: 'sum' },
+  suppressed: { unit: 'count', reading: 'sum' },
+} as const satisfies Record<string, MetricDefinition>;
+
 /** Histogram of response times, stored with buckets. */
 export const RESPONSE_TIME = 'response_time';

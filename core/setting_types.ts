@@ -109,6 +109,23 @@ export function addresses<const R extends Row>(row: R): Typed<readonly string[],
   return { ...row, type: 'list of IP addresses', parse: (given) => list(given, (entry) => isIP(entry) > 0) };
 }
 
+/** A port of a mail server. `tls`: the connection begins with TLS; else the client asks for it (STARTTLS). */
+export interface MailPort {
+  port: number;
+  tls: boolean;
+}
+
+/** `587,465,2525`; `/tls` marks a port whose connections begin with TLS, as those of 465 do. `0`: none. */
+export function mailPorts<const R extends Row>(row: R): Typed<readonly MailPort[], R> {
+  const parse = (given: string): readonly MailPort[] | null => {
+    if (given.trim() === '0') return Object.freeze([]);
+    const entries = list(given, (entry) => /^\d{1,5}(\/tls)?$/.test(entry));
+    const ports = entries?.map((entry) => ({ port: parseInt(entry, 10), tls: /^465$|\/tls$/.test(entry) }));
+    return ports?.length && ports.every(({ port }) => port > 0 && port < 65536) ? Object.freeze(ports) : null;
+  };
+  return { ...row, type: '0 or list of ports', parse };
+}
+
 /** As node:dns takes them: `192.0.2.1`, `192.0.2.1:53`, `[2001:db8::1]:53`. */
 export function resolvers<const R extends Row>(row: R): Typed<readonly string[], R> {
   return { ...row, type: 'list of ip[:port]', parse: (given) => list(given, isResolver) };

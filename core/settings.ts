@@ -2,6 +2,7 @@
 import { dnsSettings } from './settings/dns';
 import { hostingSettings } from './settings/hosting';
 import { ingressSettings } from './settings/ingress';
+import { mailSettings } from './settings/mail';
 import { outboundSettings } from './settings/outbound';
 import { serviceSettings } from './settings/service';
 
@@ -10,5 +11,6 @@ export const settings = {
   ...ingressSettings,
   ...dnsSettings,
   ...hostingSettings,
+  ...mailSettings,
   ...outboundSettings,
 };

@@ -21,6 +21,8 @@ export interface DnsQuestions {
   a(name: string): Promise<string[]>;
   aaaa(name: string): Promise<string[]>;
   ns(name: string): Promise<string[]>;
+  /** `10 mx.example.com`, in the order of preference; `0 ` is a null MX (RFC 7505). */
+  mx(name: string): Promise<string[]>;
 }
 
 /** `resolvers` are addresses, with a port where it is not 53 (`[::1]:5353` for IPv6). None: those of the system. */
@@ -32,6 +34,8 @@ export function dnsQuestions(options: { resolvers: string[] }): DnsQuestions {
     a: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolve4(name))),
     aaaa: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolve6(name))),
     ns: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolveNs(name))),
+    mx: async (name) =>
+      (await ask(name, async (resolver) => exchangesOf(await resolver.resolveMx(name)))).sort(byNumber),
   };
 }
 
@@ -56,6 +60,14 @@ function throwDnsError(name: string, error: unknown): string[] {
   if (noSuchRecord.has(code)) return [];
   if (badQuestion.has(code)) throw new DriverError('invalid', `${name} is not a valid DNS name.`);
   throw new DriverError('transient', `The DNS servers did not answer about ${name} (${code}).`);
+}
+
+function exchangesOf(records: { priority: number; exchange: string }[]): string[] {
+  return records.map(({ priority, exchange }) => `${priority} ${exchange.toLowerCase().replace(/\.$/, '')}`);
+}
+
+function byNumber(a: string, b: string): number {
+  return parseInt(a, 10) - parseInt(b, 10);
 }
 
 function normalizeNames(names: string[]): string[] {

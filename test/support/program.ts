@@ -29,6 +29,8 @@ export function startProgram(
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
     DNS_PORT: '0',
+    SMTP_PORTS: '0',
+    MX_PORT: '0',
     VOLUME_DRIVER: 'directory',
     ...settings,
   };

@@ -96,6 +96,8 @@ export async function startService(
     INGRESS_PORT: '0',
     // Without a worker nobody binds it.
     DNS_PORT: options.worker ? '0' : '5300',
+    SMTP_PORTS: options.worker ? '0' : '2525',
+    MX_PORT: '0',
     LOG_LEVEL: 'error',
     VOLUME_DRIVER: 'directory',
     WORKER: options.worker ? 'in_process' : 'separate',

@@ -93,12 +93,13 @@ const COLLECTIONS: Record<string, string> = {
   env: 'environment_variable',
   errors: 'error',
   records: 'dns_record',
+  suppressions: 'email_suppression',
   ...databaseCollections,
 };
 
 /** The kind that a field of a body or a query refers to, undefined where there is no such kind yet. */
 export function kindOfReference(field: string): string | undefined {
-  const kind = databaseReferences[field] ?? /^(\w+)_id$/.exec(field)?.[1];
+  const kind = databaseReferences[field] ?? /^(\w+)_ids?$/.exec(field)?.[1];
   return kind && kindNames.includes(kind) && kind !== 'project' ? kind : undefined;
 }
 
@@ -190,6 +191,8 @@ const running = new Map<string, Promise<DeployedApplication>>();
 
 /** What a row needs before a body may refer to it. */
 const referable: Record<string, (world: World, id: string) => Promise<unknown>> = {
+  email_domain: (world, id) =>
+    world.service.sql(`update email_domains set status = 'verified', verified_at = now() where id = $1`, [id]),
   deployment: (world, id) =>
     world.service.sql(
       `update deployments set status = 'superseded', activated_at = now(), artifact_kept = true
@@ -242,7 +245,7 @@ async function ownBody(world: World, type: GraphQLInputObjectType, example: Valu
     const inner = getNullableType(type.getFields()[name]?.type);
     const kind = kindOfReference(name);
     if (isInputObjectType(inner)) result[name] = await ownBody(world, inner, value as Values);
-    else if (kind) result[name] = await world.other(kind);
+    else if (kind) result[name] = name.endsWith('s') ? [await world.other(kind)] : await world.other(kind);
     else result[name] = typeof value === 'string' ? freeOf(type, name)(world, value) : value;
   }
   return result;
@@ -258,6 +261,7 @@ const FREE: Record<string, Free> = {
   hostname: (world, example) => mark(world, `n${(serial += 1)}-${code(world)}.${example}`),
   env_prefix: (_, example) => `${example}_${(serial += 1)}`,
   username: (_, example) => `${example}_${(serial += 1)}`,
+  'CreateEmailSuppressionInput.email': () => `person-${(serial += 1)}@example.com`,
   // A name that is known not to be there: nothing of a test leaves the machine.
   'CreateObserverUptimeInput.target': () => 'https://check.invalid/',
   branch: () => sampleBranch(1 + ((branches += 1) % SAMPLE_BRANCHES)),

@@ -1,0 +1,80 @@
+// Keys of DKIM (RFC 6376): RSA-2048, and Ed25519 (RFC 8463) beside it, which receivers may not know.
+import { createPublicKey, generateKeyPair, randomInt, type KeyObject } from 'node:crypto';
+import { promisify } from 'node:util';
+
+export type DkimAlgorithm = 'rsa' | 'ed25519';
+
+/** What the DNS shows of a key. `next`: it signs once its record is found. */
+export interface DkimRecord {
+  selector: string;
+  algorithm: DkimAlgorithm;
+  role: 'current' | 'next';
+  /** Value of the TXT record. */
+  value: string;
+}
+
+export interface DkimKey extends DkimRecord {
+  /** PKCS #8 in PEM. */
+  private_key: string;
+}
+
+const makePair = promisify(generateKeyPair);
+const RSA_BITS = 2048;
+const SELECTOR_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
+const SELECTOR_LENGTH = 8;
+/** Of the DER form, in front of the 32 bytes that RFC 8463 §4 publishes. */
+const ED25519_PREFIX_BYTES = 12;
+
+/** A key of each algorithm, under selectors that nobody can guess: whoever publishes them owns the domain. */
+export async function newDkimKeys(role: DkimRecord['role']): Promise<DkimKey[]> {
+  const selector = newSelector();
+  const [rsa, ed25519] = await Promise.all([
+    makePair('rsa', { modulusLength: RSA_BITS }),
+    makePair('ed25519', undefined),
+  ]);
+  return [keyOf(selector, 'rsa', rsa, role), keyOf(`${selector}-e`, 'ed25519', ed25519, role)];
+}
+
+/** What of a key everybody may see. */
+export function dkimRecordOf({ selector, algorithm, role, value }: DkimKey): DkimRecord {
+  return { selector, algorithm, role, value };
+}
+
+/** Whether a TXT record publishes the same key: tags in any order, whatever spaces there are (RFC 6376 §3.6.1). */
+export function publishesKey(observed: string, wanted: string): boolean {
+  const [found, expected] = [tagsOf(observed), tagsOf(wanted)];
+  return found.get('p') === expected.get('p') && (found.get('k') ?? 'rsa') === (expected.get('k') ?? 'rsa');
+}
+
+function tagsOf(text: string): Map<string, string> {
+  return new Map(
+    text.split(';').map((tag) => {
+      const at = tag.indexOf('=');
+      return [tag.slice(0, at).trim(), tag.slice(at + 1).replace(/\s+/g, '')];
+    }),
+  );
+}
+
+function keyOf(
+  selector: string,
+  algorithm: DkimAlgorithm,
+  pair: { publicKey: KeyObject; privateKey: KeyObject },
+  role: DkimRecord['role'],
+): DkimKey {
+  const private_key = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
+  return { selector, algorithm, role, value: recordValue(algorithm, createPublicKey(private_key)), private_key };
+}
+
+function recordValue(algorithm: DkimAlgorithm, key: KeyObject): string {
+  const der = key.export({ type: 'spki', format: 'der' });
+  const shown = algorithm === 'rsa' ? der : der.subarray(ED25519_PREFIX_BYTES);
+  return `v=DKIM1; k=${algorithm}; p=${shown.toString('base64')}`;
+}
+
+function newSelector(): string {
+  const letters = Array.from(
+    { length: SELECTOR_LENGTH - 1 },
+    () => SELECTOR_LETTERS[randomInt(SELECTOR_LETTERS.length)],
+  );
+  return `p${letters.join('')}`;
+}

@@ -1,0 +1,33 @@
+// Sending domains: their records are looked for again and again, for as long as they exist.
+import { EmailDomain, rotatedColumns } from '../models/email_domain';
+import {
+  evaluateEmailDomain,
+  lookUpEmailRecords,
+  nextEmailCheckMs,
+  rotatedRecords,
+  type CheckedDomain,
+} from '../models/email_domain/check';
+import { mailHostOf } from '../models/email_domain/instructions';
+import { isVerifiedElsewhere } from '../models/email_domain/work';
+import { gone, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+
+type DomainRow = LoopRow & CheckedDomain & Pick<EmailDomain, 'project_id' | 'dkim_keys' | 'dkim_selector'>;
+
+// No `states`: a domain fails for lack of its records, never because the platform could not look for them.
+export const job: Job<DomainRow> = {
+  table: EmailDomain.table,
+  reconcile: async (row, ctx) => (row.deleted_at ? gone : check(row, ctx)),
+};
+
+async function check(row: DomainRow, ctx: JobContext): Promise<Outcome> {
+  const findings = await lookUpEmailRecords(ctx.probes.dns, row);
+  if (!findings) ctx.log.warn('the DNS gave no answer about a sending domain');
+  const now = new Date();
+  let verdict = evaluateEmailDomain(row, findings, mailHostOf(ctx.config), now);
+  const moves = verdict.status !== row.status;
+  if (moves && verdict.status === 'verified' && (await isVerifiedElsewhere(ctx.sql, row)))
+    verdict = { ...verdict, status: row.status, status_reason: 'The domain is verified in another project.' };
+  const moved = verdict.status === row.status ? {} : { updated_at: now.toISOString() };
+  const keys = rotatedRecords(row.dkim_records, findings) ? rotatedColumns(ctx, row, findings) : {};
+  return settled({ ...verdict, ...moved, ...keys }, nextEmailCheckMs({ ...row, ...verdict }, now));
+}
