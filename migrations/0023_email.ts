@@ -131,6 +131,8 @@ const QUEUE = [
     attempts integer not null default 0,
     next_at timestamptz(3) default now(),
     fence bigint not null default 0,
+    -- An attempt is under way; what a host that died has left so is taken up at the next start.
+    claimed boolean not null default false,
     expires_at timestamptz(3) not null,
     last_response text,
     ended_at timestamptz(3),

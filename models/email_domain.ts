@@ -123,7 +123,8 @@ export class EmailDomain extends Resource implements CheckedDomain {
 }
 
 const ZONES = named(
-  'select id from email_relay_zones where project_id = $1 and email_domain_ids @> array[$2]::text[] and deleted_at is null',
+  `select id from email_relay_zones where project_id = $1 and email_domain_ids @> array[$2]::text[]
+    and deleted_at is null`,
 );
 const VERIFIED_ELSEWHERE = named(
   `select 1 from email_domains where name = $1 and status = 'verified' and deleted_at is null and project_id <> $2`,

@@ -7,7 +7,7 @@ import { named } from '../db/statement';
 import type { Values } from '../db/table';
 import type { CreateEmailRelayZoneInput, UpdateEmailRelayZoneInput } from '../schema/types';
 import { Resource } from './base/resource';
-import { EmailDomain, requireMailEngine } from './email_domain';
+import { requireMailEngine, type EmailDomain } from './email_domain';
 
 /** What sends mail for one or more domains of a project. Only the hash of its password is stored. */
 export class EmailRelayZone extends Resource {
@@ -76,7 +76,7 @@ const DOMAINS = named(
     order by id for share`,
 );
 
-/** Keeps the domains from vanishing until the end of the transaction. @throws reference_not_found, domain_not_verified */
+/** Keeps the domains until the end of the transaction. @throws reference_not_found, domain_not_verified */
 async function requireVerified(ctx: Context, ids: readonly string[]): Promise<void> {
   const found = await ctx.sql.query<Pick<EmailDomain, 'id' | 'status'>>(DOMAINS, [ctx.project?.id, [...ids]]);
   const statuses = new Map(found.map(({ id, status }) => [id, status]));

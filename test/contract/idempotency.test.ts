@@ -40,7 +40,17 @@ const replayed = (answer: Answer): boolean => answer.headers.get('idempotent-rep
 const volumes = async (name: string): Promise<number> =>
   (await service.sql<{ count: number }>('select count(*) from volumes where name = $1', [name]))[0]?.count as number;
 
-const CHANGED_TEXTS = ['name', 'hostname', 'branch', 'type', 'username', 'note', 'engine_version', 'zone_file'];
+const CHANGED_TEXTS = [
+  'email',
+  'name',
+  'hostname',
+  'branch',
+  'type',
+  'username',
+  'note',
+  'engine_version',
+  'zone_file',
+];
 
 /** Another body of the same form; references need not lead anywhere, since a replay comes before they are looked at. */
 function changed(operation: Operation, body: Record<string, unknown> = {}): Record<string, unknown> {

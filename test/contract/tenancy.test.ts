@@ -74,18 +74,19 @@ describe('bodies', () => {
     for (const [name, other] of strangers()) {
       for (const field of references(operation)) {
         const foreign = await other.id(kindOfReference(field) as string);
+        const listed = field.endsWith('_ids');
         const fields = operation.field.body?.type.getFields() ?? {};
         const needs = {
           ...(field === 'application_id' && 'mount_path' in fields && { mount_path: '/elsewhere' }),
           ...(field === 'replica_id' && { target: 'replicas' }),
         };
-        const body = { ...(await mine.body(operation)), ...needs, [field]: foreign };
+        const body = { ...(await mine.body(operation)), ...needs, [field]: listed ? [foreign] : foreign };
         const answer = await mine.call(operation.method, await mine.path(operation), { body });
         expect([name, answer.status, answer.body.code, answer.body.field]).toEqual([
           name,
           422,
           'reference_not_found',
-          field,
+          listed ? `${field}.0` : field,
         ]);
         expectSilence(answer, other, [foreign]);
       }

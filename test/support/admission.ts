@@ -23,6 +23,9 @@ const ALSO: Record<string, string> = {
   createDatabaseUser: 'env:read',
   rotateDatabaseUserPassword: 'env:read',
   rotateDatabaseCredentials: 'env:read',
+  createEmailRelayZone: 'env:read',
+  createProjectEmailRelayZone: 'env:read',
+  rotateEmailRelayCredentials: 'env:read',
   createPreview: 'deploy',
 };
 

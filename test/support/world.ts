@@ -97,9 +97,12 @@ const COLLECTIONS: Record<string, string> = {
   ...databaseCollections,
 };
 
+/** Fields that refer to several rows. */
+const LISTED: Record<string, string> = { email_domain_ids: 'email_domain' };
+
 /** The kind that a field of a body or a query refers to, undefined where there is no such kind yet. */
 export function kindOfReference(field: string): string | undefined {
-  const kind = databaseReferences[field] ?? /^(\w+)_ids?$/.exec(field)?.[1];
+  const kind = databaseReferences[field] ?? LISTED[field] ?? /^(\w+)_id$/.exec(field)?.[1];
   return kind && kindNames.includes(kind) && kind !== 'project' ? kind : undefined;
 }
 
@@ -245,7 +248,7 @@ async function ownBody(world: World, type: GraphQLInputObjectType, example: Valu
     const inner = getNullableType(type.getFields()[name]?.type);
     const kind = kindOfReference(name);
     if (isInputObjectType(inner)) result[name] = await ownBody(world, inner, value as Values);
-    else if (kind) result[name] = name.endsWith('s') ? [await world.other(kind)] : await world.other(kind);
+    else if (kind) result[name] = name in LISTED ? [await world.other(kind)] : await world.other(kind);
     else result[name] = typeof value === 'string' ? freeOf(type, name)(world, value) : value;
   }
   return result;

@@ -1,0 +1,202 @@
+// A message on its way in: checked while it comes, and written to a file that is on the disk before anybody is told so.
+import { open, rm, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { BodyHash } from './body_hash';
+import { fieldsNamed, formatHeader, parseHeader, valueOf, type HeaderField } from './header';
+import { SmtpReply, TRY_LATER } from './reply';
+
+export interface StoredMessage {
+  file: string;
+  size_bytes: number;
+  /** Where the body begins in the file. */
+  body_offset: number;
+  /** SHA-256 of the relaxed body, base64. */
+  body_hash: string;
+  fields: HeaderField[];
+  message_id: string;
+  subject: string;
+}
+
+export interface IncomingParts {
+  id: string;
+  /** Name of the file. */
+  file: string;
+  directory: string;
+  bytesMax: number;
+  /** Of this host, for a Message-ID that the client has left out. */
+  host: string;
+  /** The first field: where the message came from (RFC 5321 §4.4). */
+  received: string;
+  /** Throws what the client is told, where the header is not acceptable. */
+  checkHeader(fields: readonly HeaderField[]): void;
+  /** Resolves when the entry of the file is on the disk. */
+  syncDirectory(): Promise<void>;
+}
+
+const HEADER_BYTES_MAX = 256 * 1024;
+const HEADER_FIELDS_MAX = 1000;
+/** Fields that are for servers only, or that tell recipients of each other. */
+const DROPPED = new Set(['bcc', 'return-path', 'resent-bcc']);
+const SUBJECT_CHARACTERS = 200;
+const CR = 13;
+const LF = 10;
+const END_OF_HEADER = Buffer.from('\r\n\r\n');
+
+/** @throws SmtpReply; then no file is left */
+export async function receiveMessage(stream: Readable, parts: IncomingParts): Promise<StoredMessage> {
+  const path = join(parts.directory, parts.file);
+  const file = await open(path, 'wx', 0o600).catch(() => {
+    throw TRY_LATER();
+  });
+  try {
+    const stored = await write(stream, file, parts);
+    await file.sync();
+    await file.close();
+    await parts.syncDirectory();
+    return stored;
+  } catch (error) {
+    await file.close().catch(() => {});
+    await rm(path, { force: true });
+    throw error instanceof SmtpReply ? error : TRY_LATER();
+  }
+}
+
+interface Progress {
+  parts: IncomingParts;
+  file: FileHandle;
+  bytes: number;
+  /** Of the header, until its end has come. */
+  head: Buffer[];
+  headBytes: number;
+  fields: HeaderField[] | null;
+  bodyOffset: number;
+  hash: BodyHash;
+  lines: LineEnds;
+}
+
+async function write(stream: Readable, file: FileHandle, parts: IncomingParts): Promise<StoredMessage> {
+  const state: Progress = {
+    ...{ parts, file, bytes: 0, head: [], headBytes: 0, fields: null, bodyOffset: 0 },
+    ...{ hash: new BodyHash(), lines: new LineEnds() },
+  };
+  try {
+    const chunks = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+    for await (const chunk of chunks) await take(state, chunk);
+  } finally {
+    // The rest of a message that is refused has to be read before the client can be told so.
+    stream.resume();
+  }
+  // A message may be a header alone.
+  if (!state.fields) await endHeader(state, Buffer.concat(state.head), null);
+  if (!state.lines.end()) throw bareLineEnd();
+  const fields = state.fields as unknown as HeaderField[];
+  return {
+    ...{
+      file: parts.file,
+      size_bytes: state.bytes,
+      body_offset: state.bodyOffset,
+      body_hash: state.hash.digest(),
+      fields,
+    },
+    message_id: valueOf(fieldsNamed(fields, 'message-id')[0] as HeaderField),
+    subject: subjectOf(fields),
+  };
+}
+
+async function take(state: Progress, chunk: Buffer): Promise<void> {
+  state.bytes += chunk.length;
+  if (state.bytes > state.parts.bytesMax)
+    throw new SmtpReply(552, '5.3.4', `The message is larger than ${state.parts.bytesMax} bytes.`);
+  if (!state.lines.take(chunk)) throw bareLineEnd();
+  if (state.fields) return appendBody(state, chunk);
+  state.head.push(chunk);
+  state.headBytes += chunk.length;
+  const head = Buffer.concat(state.head);
+  state.head = [head];
+  // A message without a header begins with its empty line.
+  const end = head.subarray(0, 2).equals(END_OF_HEADER.subarray(0, 2)) ? -2 : head.indexOf(END_OF_HEADER);
+  if (end === -1) {
+    if (head.length > HEADER_BYTES_MAX) throw headerTooLarge();
+    return;
+  }
+  await endHeader(state, head.subarray(0, Math.max(end, 0)), head.subarray(end + END_OF_HEADER.length));
+}
+
+async function endHeader(state: Progress, head: Buffer, rest: Buffer | null): Promise<void> {
+  if (head.length > HEADER_BYTES_MAX) throw headerTooLarge();
+  const text = head.toString('latin1').replace(/\r\n$/, '');
+  const given = text ? parseHeader(text) : [];
+  if (!given) throw new SmtpReply(550, '5.6.0', 'The header has a line that is no field.');
+  if (given.length > HEADER_FIELDS_MAX) throw headerTooLarge();
+  state.parts.checkHeader(given);
+  state.fields = completed(given, state.parts);
+  const written = Buffer.from(`${formatHeader(state.fields)}\r\n`, 'latin1');
+  state.bodyOffset = written.length;
+  await state.file.write(written);
+  state.head = [];
+  if (rest?.length) await appendBody(state, rest);
+}
+
+async function appendBody(state: Progress, chunk: Buffer): Promise<void> {
+  state.hash.update(chunk);
+  await state.file.write(chunk);
+}
+
+/** With the fields that a submission server adds (RFC 6409 §8). */
+function completed(given: readonly HeaderField[], { received, id, host }: IncomingParts): HeaderField[] {
+  const kept = given.filter(({ name }) => !DROPPED.has(name));
+  const added: HeaderField[] = [{ name: 'received', raw: received }];
+  if (!fieldsNamed(kept, 'date').length)
+    added.push({ name: 'date', raw: `Date: ${new Date().toUTCString().replace('GMT', '+0000')}` });
+  if (!fieldsNamed(kept, 'message-id').length) added.push({ name: 'message-id', raw: `Message-ID: <${id}@${host}>` });
+  return [...added, ...kept];
+}
+
+function subjectOf(fields: readonly HeaderField[]): string {
+  const [field] = fieldsNamed(fields, 'subject');
+  if (!field) return '';
+  const text = Buffer.from(valueOf(field), 'latin1').toString('utf8');
+  return text.replace(/[\p{Cc}\ufffd]/gu, ' ').slice(0, SUBJECT_CHARACTERS);
+}
+
+function bareLineEnd(): SmtpReply {
+  return new SmtpReply(550, '5.6.0', 'The message has a bare CR or LF. Lines end with CR LF (RFC 5321 section 2.3.8).');
+}
+
+function headerTooLarge(): SmtpReply {
+  return new SmtpReply(
+    552,
+    '5.3.4',
+    `The header is larger than ${HEADER_BYTES_MAX / 1024} KiB, or has too many fields.`,
+  );
+}
+
+/** Finds line ends that are not CR LF: servers disagree about them, and smuggling lives on it. */
+export class LineEnds {
+  private afterCr = false;
+
+  /** False where a bare one has come. */
+  take(chunk: Buffer): boolean {
+    let at = 0;
+    if (this.afterCr) {
+      if (chunk[0] !== LF) return false;
+      at = 1;
+    }
+    this.afterCr = false;
+    for (;;) {
+      const cr = chunk.indexOf(CR, at);
+      const lf = chunk.indexOf(LF, at);
+      if (cr === -1) return lf === -1;
+      if (lf !== -1 && lf < cr) return false;
+      if (cr === chunk.length - 1) return (this.afterCr = true);
+      if (chunk[cr + 1] !== LF) return false;
+      at = cr + 2;
+    }
+  }
+
+  /** False where the last byte was a bare CR. */
+  end(): boolean {
+    return !this.afterCr;
+  }
+}

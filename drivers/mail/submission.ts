@@ -1,0 +1,252 @@
+// Mail that customers hand in over SMTP (RFC 6409): AUTH after TLS only, envelope and From of their own domains, and
+// 250 only once the message is on the disk and its row is committed.
+import type { AddressInfo } from 'node:net';
+import {
+  SMTPServer,
+  type SMTPServerAddress,
+  type SMTPServerDataStream,
+  type SMTPServerOptions,
+  type SMTPServerSession,
+} from 'smtp-server';
+import type { MailPort } from '../../core/setting_types';
+import { domainOf, fieldsNamed, mailboxesOf, valueOf, type HeaderField } from './header';
+import { receiveMessage, type IncomingParts, type StoredMessage } from './message_file';
+import { SmtpReply, TRY_LATER } from './reply';
+import { refuseBareLines } from './strict_lines';
+
+/** Who has logged in, as of the last look. */
+export interface MailSender {
+  zone_id: string;
+  project_id: string;
+  /** Verified domains to their ids. */
+  domains: ReadonlyMap<string, string>;
+}
+
+export interface Submission {
+  sender: MailSender;
+  /** Envelope sender. */
+  from: string;
+  header_from: string;
+  domain_id: string;
+  recipients: readonly string[];
+  message: StoredMessage;
+}
+
+export interface SubmissionRules {
+  /** @throws SmtpReply for a wrong password, a zone that may not send, a source that it does not allow */
+  login(username: string, password: string, address: string): Promise<MailSender>;
+  /** The same sender as it is now. @throws SmtpReply where it may not send any more */
+  renew(sender: MailSender, address: string): Promise<MailSender>;
+  /** Id of a message that is coming. */
+  newId(): string;
+  incoming(id: string): Pick<IncomingParts, 'file' | 'directory' | 'syncDirectory'>;
+  /** Resolves when the rows are committed. @throws SmtpReply, for example beyond the daily limit */
+  accept(id: string, submission: Submission): Promise<void>;
+}
+
+export interface SubmissionOptions {
+  ports: readonly MailPort[];
+  addresses: readonly string[];
+  host: string;
+  bytesMax: number;
+  recipientsMax: number;
+  tls: { key: string; cert: string };
+  rules: SubmissionRules;
+  log(message: string, error: unknown): void;
+}
+
+export interface MailListener {
+  ports: number[];
+  setCertificate(tls: { key: string; cert: string }): void;
+  close(): Promise<void>;
+}
+
+const SESSIONS_MAX = 2000;
+const IDLE_MS = 5 * 60_000;
+const CLOSE_MS = 3_000;
+
+/** Listens where it can. `failed`: ports that cannot be bound, with the reason. */
+export async function openSubmission(
+  options: SubmissionOptions,
+): Promise<MailListener & { failed: { port: number; error: Error }[] }> {
+  const servers: SMTPServer[] = [];
+  const ports: number[] = [];
+  const failed: { port: number; error: Error }[] = [];
+  for (const { port, tls } of options.ports) {
+    for (const address of options.addresses) {
+      const server = newServer(options, tls);
+      try {
+        ports.push(await listen(server, port, address));
+        servers.push(server);
+      } catch (error) {
+        failed.push({ port, error: error as Error });
+      }
+    }
+  }
+  return {
+    ...{ ports, failed },
+    setCertificate: (tls) => servers.forEach((server) => server.updateSecureContext(tls)),
+    close: async () => void (await Promise.all(servers.map(closeServer))),
+  };
+}
+
+function newServer(options: SubmissionOptions, tls: boolean): SMTPServer {
+  const { host, bytesMax } = options;
+  const server = new SMTPServer({
+    ...handlers(options),
+    ...{ name: host, banner: 'platform-api', size: bytesMax, rejectOversized: true, secure: tls, ...options.tls },
+    ...{ minVersion: 'TLSv1.2', authMethods: ['PLAIN', 'LOGIN'], allowInsecureAuth: false, authOptional: false },
+    ...{ disableReverseLookup: true, logger: false, maxClients: SESSIONS_MAX, socketTimeout: IDLE_MS },
+    ...{ closeTimeout: CLOSE_MS, authRequiredMessage: '5.7.0 Authentication is required.' },
+  });
+  refuseBareLines(server);
+  // Sessions that broke off, and hand-shakes that failed: the network's, not ours.
+  server.on('error', () => {});
+  return server;
+}
+
+function handlers(options: SubmissionOptions): SMTPServerOptions {
+  const { rules, log } = options;
+  return {
+    onAuth: ({ username = '', password }, session, callback) =>
+      answer(
+        log,
+        callback,
+        async () => ({ user: await rules.login(username, password ?? '', session.remoteAddress) }),
+        (result) => callback(null, result),
+      ),
+    onMailFrom: (address, session, callback) =>
+      answer(
+        log,
+        callback,
+        () => mailFrom(options, session, address),
+        () => callback(),
+      ),
+    onRcptTo: (address, session, callback) =>
+      answer(
+        log,
+        callback,
+        async () => rcptTo(options, session, address),
+        () => callback(),
+      ),
+    onData: (stream, session, callback) =>
+      answer(
+        log,
+        callback,
+        () => data(options, session, stream),
+        (id) => callback(null, `2.0.0 Queued as ${id}`),
+      ),
+  };
+}
+
+/** Calls back with what the client is told. */
+export function answer<Result>(
+  log: SubmissionOptions['log'],
+  callback: (error: Error) => void,
+  run: () => Promise<Result>,
+  done: (result: Result) => void,
+): void {
+  run().then(done, (error: unknown) => {
+    if (error instanceof SmtpReply) return callback(error);
+    log('a mail session failed', error);
+    callback(TRY_LATER());
+  });
+}
+
+async function mailFrom({ rules }: SubmissionOptions, session: SMTPServerSession, { address }: SMTPServerAddress) {
+  const sender = await rules.renew(session.user as MailSender, session.remoteAddress);
+  session.user = sender;
+  requireOwn(sender, address, 'envelope');
+}
+
+function rcptTo({ recipientsMax }: SubmissionOptions, { envelope }: SMTPServerSession, { address }: SMTPServerAddress) {
+  if (envelope.rcptTo.length >= recipientsMax)
+    throw new SmtpReply(452, '4.5.3', `A message may have ${recipientsMax} recipients.`);
+  if (!isDeliverable(address)) throw new SmtpReply(553, '5.1.3', 'The recipient address cannot be delivered to.');
+}
+
+async function data(
+  options: SubmissionOptions,
+  session: SMTPServerSession,
+  stream: SMTPServerDataStream,
+): Promise<string> {
+  // The session forgets its envelope when the answer is sent.
+  const { user, envelope, remoteAddress } = session;
+  const sender = user as MailSender;
+  const from = (envelope.mailFrom as SMTPServerAddress).address;
+  const recipients = [...new Set(envelope.rcptTo.map(({ address }) => address))];
+  const { rules, host, bytesMax } = options;
+  const id = rules.newId();
+  let header_from = '';
+  const message = await receiveMessage(stream, {
+    ...{ id, host, bytesMax, ...rules.incoming(id) },
+    received: receivedLine(session, host, id, remoteAddress),
+    checkHeader: (fields) => void (header_from = headerFrom(sender, fields)),
+  });
+  const domain_id = sender.domains.get(domainOf(header_from)) as string;
+  await rules.accept(id, { sender, from, header_from, domain_id, recipients, message });
+  return id;
+}
+
+/** One From, with mailboxes of the zone's domains only (RFC 5322 §3.6.2, RFC 6409 §8.1). @throws SmtpReply */
+function headerFrom(sender: MailSender, fields: readonly HeaderField[]): string {
+  const [field, ...more] = fieldsNamed(fields, 'from');
+  if (!field || more.length) throw new SmtpReply(550, '5.6.0', 'The message needs exactly one From field.');
+  const mailboxes = mailboxesOf(valueOf(field));
+  if (!mailboxes?.length) throw new SmtpReply(550, '5.6.0', 'The From field cannot be read.');
+  for (const mailbox of mailboxes) requireOwn(sender, mailbox, 'From field');
+  const [senders, ...others] = fieldsNamed(fields, 'sender');
+  if (others.length) throw new SmtpReply(550, '5.6.0', 'The message has more than one Sender field.');
+  if (senders) for (const mailbox of mailboxesOf(valueOf(senders)) ?? ['']) requireOwn(sender, mailbox, 'Sender field');
+  return mailboxes[0] as string;
+}
+
+function requireOwn({ domains }: MailSender, address: string, where: string): void {
+  if (domains.has(domainOf(address))) return;
+  const text = address ? `${domainOf(address) || 'it'} is no verified domain of this relay zone` : 'it is empty';
+  throw new SmtpReply(550, '5.7.1', `The sender in the ${where} is not allowed: ${text}.`);
+}
+
+const HOST_NAME =
+  /^(?=.{1,253}$)([\p{L}\p{N}]([\p{L}\p{N}_-]{0,61}[\p{L}\p{N}])?\.)+\p{L}[\p{L}\p{N}-]{0,61}[\p{L}\p{N}]$/u;
+
+/** A mailbox at a host name. Source routes, percent hacks and address literals are how open relays were found. */
+function isDeliverable(address: string): boolean {
+  const at = address.lastIndexOf('@');
+  const [local, domain] = [address.slice(0, at), address.slice(at + 1)];
+  if (at < 1 || Buffer.byteLength(local) > 64 || domain.length > 253 || /[\p{Cc}\s<>()[\]\\,;:"]/u.test(address))
+    return false;
+  if (/[@%!]/.test(local)) return false;
+  return HOST_NAME.test(domain);
+}
+
+function receivedLine(
+  { hostNameAppearsAs, transmissionType }: SMTPServerSession,
+  host: string,
+  id: string,
+  address: string,
+): string {
+  const name =
+    String(hostNameAppearsAs)
+      .replace(/[^\w.:[\]-]/g, '')
+      .slice(0, 100) || 'unknown';
+  const date = new Date().toUTCString().replace('GMT', '+0000');
+  return `Received: from ${name} ([${address}])\r\n by ${host} with ${transmissionType} id ${id};\r\n ${date}`;
+}
+
+async function listen(server: SMTPServer, port: number, address: string): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.server.once('error', reject);
+    server.listen(port, address, () => {
+      server.server.off('error', reject);
+      resolve();
+    });
+  });
+  return (server.server.address() as AddressInfo).port;
+}
+
+function closeServer(server: SMTPServer): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+export { listen as listenSmtp, closeServer as closeSmtp };

@@ -1,0 +1,198 @@
+// The queue: what is due for delivery, and how attempts end.
+import type { Sql } from '../../core/context';
+import type { DkimRecord } from '../../core/dkim';
+import { named } from '../../db/statement';
+import type { ControlDatabase } from '../../db/control_database';
+import { wakeRows } from '../../db/loop_rows';
+import { mintId } from '../../core/ids';
+import type { EmailFindings } from '../email_domain/instructions';
+import { addMetricPoints } from '../metric_point';
+import { mailPoints } from './accept';
+
+/** A recipient whose turn has come, with what the delivery needs of message and domain. */
+export interface ClaimedDelivery {
+  message_id: string;
+  number: number;
+  fence: string;
+  attempts: number;
+  recipient: string;
+  destination: string;
+  expires_at: string;
+  project_id: string | null;
+  email_relay_zone_id: string | null;
+  email_domain_id: string | null;
+  sender: string;
+  header_from: string;
+  body_hash: string;
+  size_bytes: number;
+  file: string;
+  body_offset: number;
+  domain: SigningDomain | null;
+}
+
+export interface SigningDomain {
+  id: string;
+  name: string;
+  return_path_subdomain: string;
+  open_tracking: boolean;
+  click_tracking: boolean;
+  dkim_records: readonly DkimRecord[];
+  dkim_keys: string;
+  findings: EmailFindings | null;
+}
+
+/** How an attempt has ended. `queued`: another one comes. `kept`: in the sink. */
+export interface AttemptEnd {
+  message_id: string;
+  number: number;
+  fence: string;
+  status: 'queued' | 'delivered' | 'bounced' | 'kept';
+  /** What the server said, or why it could not be reached. */
+  response: string;
+  /** Of another attempt. */
+  retry_in_ms: number | null;
+  /** The address does not exist: nothing more is sent to it. */
+  hard: boolean;
+  /** Attempts that a busy destination has put off count for nothing. */
+  counts: boolean;
+}
+
+const CLAIM_MINUTES = 15;
+const CLAIM = named(`with due as (
+    select message_id, number from email_deliveries where next_at <= now() and not destination = any($2)
+      order by next_at limit $1 for update skip locked),
+  taken as (
+    update email_deliveries d set fence = d.fence + 1, attempts = d.attempts + 1, claimed = true,
+      next_at = now() + make_interval(mins => ${CLAIM_MINUTES})
+    from due where d.message_id = due.message_id and d.number = due.number
+    returning d.message_id, d.number, d.fence::text, d.attempts, d.recipient, d.destination, d.expires_at)
+  select t.*, m.project_id, m.email_relay_zone_id, m.email_domain_id, m.sender, m.header_from, m.body_hash,
+    m.size_bytes, m.file, m.body_offset, case when e.id is not null then jsonb_build_object('id', e.id,
+      'name', e.name, 'return_path_subdomain', e.return_path_subdomain, 'open_tracking', e.open_tracking,
+      'click_tracking', e.click_tracking, 'dkim_records', e.dkim_records, 'dkim_keys', e.dkim_keys,
+      'findings', e.findings) end as domain
+  from taken t join email_messages m on m.id = t.message_id
+  left join email_domains e on e.id = m.email_domain_id`);
+const RELEASE =
+  named(`update email_deliveries set claimed = false, next_at = now(), attempts = greatest(attempts - 1, 0)
+  where claimed and status = 'queued'`);
+const END = named(`update email_deliveries d set claimed = false, status = r.status, last_response = r.response,
+    next_at = case when r.status = 'queued' then now() + make_interval(secs => r.retry_in_ms / 1000.0) end,
+    ended_at = case when r.status = 'queued' then null else now() end,
+    soft = r.status = 'bounced' and not r.hard,
+    attempts = case when r.counts then d.attempts else greatest(d.attempts - 1, 0) end
+  from jsonb_to_recordset($1::jsonb) as r (message_id text, number integer, fence bigint, status text, response text,
+    retry_in_ms float8, hard boolean, counts boolean)
+  where d.message_id = r.message_id and d.number = r.number and d.fence = r.fence and d.status = 'queued'
+  returning d.message_id, d.number, d.recipient, d.email_relay_zone_id, d.status, r.hard, r.response`);
+const FINISHED = named(`update email_messages m set finished_at = now()
+  where id = any($1) and finished_at is null
+    and not exists (select 1 from email_deliveries d where d.message_id = m.id and d.status = 'queued')
+  returning m.id, m.file`);
+const OF_MESSAGES = named(`select id, project_id, email_relay_zone_id, email_domain_id from email_messages
+  where id = any($1)`);
+const SUPPRESS = named(`insert into email_suppressions (id, project_id, email_relay_zone_id, email, reason, detail,
+    created_at, updated_at)
+  select r.id, r.project_id, r.zone, r.email, r.reason, r.detail, now(), now()
+  from jsonb_to_recordset($1::jsonb) as r (id text, project_id text, zone text, email text, reason text, detail text)
+  join email_relay_zones z on z.id = r.zone on conflict (email_relay_zone_id, email) do nothing`);
+/** Refused so often within two weeks, and never taken since. */
+const SOFT_BOUNCES = 3;
+const SOFT_DAYS = 14;
+const SOFT = named(`select r.zone, r.email from jsonb_to_recordset($1::jsonb) as r (zone text, email text)
+  where (select count(*) from email_deliveries d where d.email_relay_zone_id = r.zone and lower(d.recipient) = r.email
+    and d.soft and d.ended_at > now() - make_interval(days => ${SOFT_DAYS})) >= ${SOFT_BOUNCES}`);
+
+/** Recipients that are due, those of `blocked` destinations apart. */
+export function claimDeliveries(sql: Sql, count: number, blocked: readonly string[]): Promise<ClaimedDelivery[]> {
+  return sql.query<ClaimedDelivery>(CLAIM, [count, [...blocked]]);
+}
+
+/** At the start of the host: what the one before it had in hand is due at once. */
+export async function releaseDeliveries(sql: Sql): Promise<void> {
+  await sql.query(RELEASE, []);
+}
+
+interface Ended {
+  message_id: string;
+  number: number;
+  recipient: string;
+  email_relay_zone_id: string | null;
+  status: AttemptEnd['status'];
+  hard: boolean;
+  response: string;
+}
+
+/** Writes the ends of attempts in one transaction. @returns files of messages that have no recipient left */
+export async function endAttempts(database: ControlDatabase, ends: readonly AttemptEnd[]): Promise<string[]> {
+  return database.transaction(async (sql) => {
+    const ended = await sql.query<Ended>(END, [JSON.stringify(ends)]);
+    const done = ended.filter(({ status }) => status !== 'queued');
+    if (!done.length) return [];
+    const ids = [...new Set(done.map(({ message_id }) => message_id))];
+    const finished = await sql.query<{ id: string; file: string }>(FINISHED, [ids]);
+    await afterEnds(sql, ids, done);
+    const kept = new Set(done.filter(({ status }) => status === 'kept').map(({ message_id }) => message_id));
+    return finished.filter(({ id }) => !kept.has(id)).map(({ file }) => file);
+  });
+}
+
+/** Metrics, and the suppression of addresses that bounce. */
+async function afterEnds(sql: Sql, ids: readonly string[], done: readonly Ended[]): Promise<void> {
+  type Origin = Parameters<typeof mailPoints>[0] & { id: string };
+  const messages = await sql.query<Origin>(OF_MESSAGES, [ids]);
+  const byId = new Map(messages.map((message) => [message.id, message]));
+  const points = done.flatMap(({ message_id, status }) => {
+    const message = byId.get(message_id);
+    return message && status !== 'kept' ? mailPoints(message, status === 'delivered' ? 'delivered' : 'bounced') : [];
+  });
+  await addMetricPoints(sql, points);
+  const bounced = done.flatMap((end) => {
+    const project_id = byId.get(end.message_id)?.project_id;
+    return end.status === 'bounced' && end.email_relay_zone_id && project_id ? [{ ...end, project_id }] : [];
+  });
+  if (!bounced.length) return;
+  await suppressBounced(
+    sql,
+    bounced.map(({ email_relay_zone_id, ...end }) => ({ ...end, zone: email_relay_zone_id as string })),
+  );
+}
+
+export interface BouncedRecipient {
+  project_id: string;
+  zone: string;
+  recipient: string;
+  hard: boolean;
+  response: string;
+}
+
+/** Hard bounces at once, soft ones after some of them; and has the zones reviewed. */
+export async function suppressBounced(sql: Sql, bounced: readonly BouncedRecipient[]): Promise<void> {
+  const soft = bounced.filter(({ hard }) => !hard);
+  const asked = soft.map(({ zone, recipient }) => ({ zone, email: recipient.toLowerCase() }));
+  const repeated = asked.length ? await sql.query<{ zone: string; email: string }>(SOFT, [JSON.stringify(asked)]) : [];
+  const isRepeated = new Set(repeated.map(({ zone, email }) => `${zone} ${email}`));
+  const due = bounced.filter((each) => each.hard || isRepeated.has(`${each.zone} ${each.recipient.toLowerCase()}`));
+  await suppress(
+    sql,
+    due.map((each) => ({ ...each, reason: 'bounce' as const })),
+  );
+  const zones = [...new Set(bounced.map(({ zone }) => zone))];
+  await wakeRows(sql, { table: 'email_relay_zones', where: 'id = any($1)', values: [zones] });
+}
+
+const DETAIL_CHARACTERS = 500;
+
+export async function suppress(
+  sql: Sql,
+  recipients: readonly (Pick<BouncedRecipient, 'project_id' | 'zone' | 'recipient' | 'response'> & {
+    reason: 'bounce' | 'complaint';
+  })[],
+): Promise<void> {
+  if (!recipients.length) return;
+  const rows = recipients.map(({ project_id, zone, recipient, reason, response }) => {
+    const email = recipient.toLowerCase();
+    return { id: mintId('sup'), project_id, zone, email, reason, detail: response.slice(0, DETAIL_CHARACTERS) };
+  });
+  await sql.query(SUPPRESS, [JSON.stringify(rows)]);
+}
