@@ -13,6 +13,9 @@ import type { Deployment as DeploymentModel } from '../models/deployment';
 import type { DnsRecord as DnsRecordModel } from '../models/dns_record';
 import type { DnsZone as DnsZoneModel } from '../models/dns_zone';
 import type { Domain as DomainModel } from '../models/domain';
+import type { EmailDomain as EmailDomainModel } from '../models/email_domain';
+import type { EmailRelayZone as EmailRelayZoneModel } from '../models/email_relay_zone';
+import type { EmailSuppression as EmailSuppressionModel } from '../models/email_suppression';
 import type { EnvironmentVariable as EnvironmentVariableModel } from '../models/environment_variable';
 import type { Incident as IncidentModel } from '../models/incident';
 import type { Instance as InstanceModel } from '../models/instance';
@@ -141,6 +144,18 @@ export type Query = {
   getDnssec: Dnssec;
   /** Lists the custom domains of an application with the DNS records that each one requires. */
   listApplicationDomains: DomainList;
+  /** Lists the sending domains of a project, newest first. */
+  listEmailDomains: EmailDomainList;
+  /** Gets a sending domain with the DNS records that it requires. */
+  getEmailDomain: EmailDomain;
+  /** Lists the relay zones of a project, newest first. */
+  listEmailRelayZones: EmailRelayZoneList;
+  /** Gets a relay zone. Its SMTP password is shown only when it is created or rotated. */
+  getEmailRelayZone: EmailRelayZone;
+  /** Gets delivery metrics of a relay zone, with one series per metric and sending domain. Defaults to the last hour. */
+  getEmailRelayZoneMetrics: Metrics;
+  /** Lists the suppressed recipients of a relay zone, newest first. */
+  listEmailSuppressions: EmailSuppressionList;
   /** Lists the environment variables of an application with their values, sorted by key. */
   listEnvironmentVariables: EnvironmentVariableList;
   /** Describes the key: as whom it acts and what it may do. Every valid key may call this operation, whatever its scopes. */
@@ -543,6 +558,58 @@ export type QueryListApplicationDomainsArgs = {
   sort?: InputMaybe<Scalars['String']['input']>;
   hostname?: InputMaybe<Scalars['String']['input']>;
   status?: InputMaybe<DomainStatus>;
+};
+
+
+export type QueryListEmailDomainsArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<EmailDomainStatus>;
+};
+
+
+export type QueryGetEmailDomainArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryListEmailRelayZonesArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<EmailRelayZoneStatus>;
+};
+
+
+export type QueryGetEmailRelayZoneArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryGetEmailRelayZoneMetricsArgs = {
+  id: Scalars['ID']['input'];
+  metrics?: InputMaybe<Array<EmailMetric>>;
+  from?: InputMaybe<Scalars['DateTime']['input']>;
+  to?: InputMaybe<Scalars['DateTime']['input']>;
+  resolution_seconds?: InputMaybe<Scalars['Int']['input']>;
+  email_domain_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryListEmailSuppressionsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  email?: InputMaybe<Scalars['String']['input']>;
+  reason?: InputMaybe<EmailSuppressionReason>;
+  since?: InputMaybe<Scalars['DateTime']['input']>;
+  until?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
 
@@ -1039,6 +1106,45 @@ export type Mutation = {
   moveApplicationDomain: Domain;
   /** Removes a custom domain. The application is no longer reachable under its name. You can then remove the DNS records. */
   removeApplicationDomain: Scalars['Boolean']['output'];
+  /**
+   * Creates a sending domain. It is `pending` until the DNS records in `dns_records` for SPF, DKIM and the return path are
+   * found. They are checked every minute in the first hour, then every ten minutes, for 72 hours. To check them
+   * immediately, use `verify`.
+   */
+  createEmailDomain: EmailDomain;
+  /**
+   * Changes tracking or the return path of a sending domain. With another `return_path_subdomain`, the domain is `pending`
+   * until the new records are found.
+   */
+  updateEmailDomain: EmailDomain;
+  /** Deletes a sending domain with its keys. A domain that a relay zone sends for cannot be deleted. */
+  deleteEmailDomain: Scalars['Boolean']['output'];
+  /**
+   * Checks the DNS records of a sending domain now. The response is the domain, whether or not the records were found: see
+   * its `status` and the `status` of each record. Fails with `provider_error`, without a change, if the DNS does not
+   * respond, and with `domain_taken` if the domain is verified in another project.
+   */
+  verifyEmailDomain: EmailDomain;
+  /**
+   * Makes a new DKIM key. `dns_records` lists its record beside the present one. Mail is signed with the present key until
+   * the record of the new one is found; then the present one leaves the list.
+   */
+  rotateEmailDomainDkim: EmailDomain;
+  /** Creates a relay zone with an SMTP user and a generated password, which is shown only in this response. */
+  createEmailRelayZone: EmailRelayZone;
+  /** Changes a relay zone. `enabled: false` refuses its mail, `enabled: true` accepts it again. */
+  updateEmailRelayZone: EmailRelayZone;
+  /**
+   * Deletes a relay zone with its suppressions. Its SMTP user is refused at once. Messages that were accepted are still
+   * delivered.
+   */
+  deleteEmailRelayZone: Scalars['Boolean']['output'];
+  /** Generates a new SMTP password and returns it. The old one is refused at once. */
+  rotateEmailRelayCredentials: EmailRelayZone;
+  /** Suppresses a recipient: the relay zone sends nothing more to the address. */
+  createEmailSuppression: EmailSuppression;
+  /** Lifts the suppression of a recipient: the relay zone sends to the address again. */
+  deleteEmailSuppression: Scalars['Boolean']['output'];
   /** Creates or updates an environment variable. The change takes effect with the next deployment or restart. */
   setEnvironmentVariable: EnvironmentVariable;
   /**
@@ -1816,6 +1922,122 @@ export type MutationMoveApplicationDomainArgs = {
 export type MutationRemoveApplicationDomainArgs = {
   id: Scalars['ID']['input'];
   domain_id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateEmailDomainArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  input: CreateEmailDomainInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationUpdateEmailDomainArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateEmailDomainInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteEmailDomainArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationVerifyEmailDomainArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationRotateEmailDomainDkimArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateEmailRelayZoneArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  input: CreateEmailRelayZoneInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationUpdateEmailRelayZoneArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateEmailRelayZoneInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteEmailRelayZoneArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationRotateEmailRelayCredentialsArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateEmailSuppressionArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateEmailSuppressionInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteEmailSuppressionArgs = {
+  id: Scalars['ID']['input'];
+  suppression_id: Scalars['ID']['input'];
 };
 
 
@@ -4010,7 +4232,15 @@ export type DnsInstructionPurpose =
   /** Proves that you own the domain. */
   | 'ownership'
   /** Allows the platform to obtain a wildcard certificate. The domain can become active without it. */
-  | 'certificate';
+  | 'certificate'
+  /** Names the servers that send mail of the return path (RFC 7208). */
+  | 'spf'
+  /** Publishes a key with which mail is signed (RFC 6376). The Ed25519 key is advice. */
+  | 'dkim'
+  /** Leads bounces to the platform. */
+  | 'return_path'
+  /** Says what receivers do with mail that fails SPF and DKIM (RFC 7489). Advice: the domain can send without it. */
+  | 'dmarc';
 
 export type DnsInstructionStatus =
   /** The record has not been found yet. */
@@ -4049,6 +4279,175 @@ export type AddDomainInput = {
 export type MoveDomainInput = {
   /** Id of another application of the same project. */
   application_id: Scalars['ID']['input'];
+};
+
+/** A domain from which a project sends mail. */
+export type EmailDomain = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  /** First label of the name to which bounces return, below the domain. */
+  return_path_subdomain: Scalars['String']['output'];
+  /** Whether HTML messages get a picture that tells when they are opened. */
+  open_tracking: Scalars['Boolean']['output'];
+  /** Whether links of HTML messages lead over the platform, which counts the clicks. */
+  click_tracking: Scalars['Boolean']['output'];
+  /** Selector of the DKIM key that signs now (RFC 6376). */
+  dkim_selector: Scalars['String']['output'];
+  /** DNS records that you have to create. */
+  dns_records: Array<DnsInstruction>;
+  status: EmailDomainStatus;
+  /** What was missing at the last check, or `null` if everything needed was found. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  /** Time at which the DNS last answered a check of the domain. */
+  last_checked_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Time at which the domain last became verified. */
+  verified_at?: Maybe<Scalars['DateTime']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of sending domains. */
+export type EmailDomainList = {
+  data: Array<EmailDomain>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type EmailDomainStatus =
+  /** The DNS records have not been found yet. */
+  | 'pending'
+  /** SPF, DKIM and the return path are verified. The domain can send. */
+  | 'verified'
+  /** The DNS records were missing for 72 hours. The domain becomes verified again when they are found. */
+  | 'failed';
+
+export type CreateEmailDomainInput = {
+  /** Domain name. Upper case is folded, and international names become Punycode. Not a public suffix. */
+  name: Scalars['String']['input'];
+  /** First label of the name to which bounces return. */
+  return_path_subdomain?: InputMaybe<Scalars['String']['input']>;
+  open_tracking?: InputMaybe<Scalars['Boolean']['input']>;
+  click_tracking?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+export type UpdateEmailDomainInput = {
+  /** First label of the name to which bounces return. A change makes the domain `pending`. */
+  return_path_subdomain?: InputMaybe<Scalars['String']['input']>;
+  open_tracking?: InputMaybe<Scalars['Boolean']['input']>;
+  click_tracking?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+/** An SMTP entry with its own credentials, limits and suppression list. */
+export type EmailRelayZone = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  /** Ids of the sending domains whose addresses may be senders. */
+  email_domain_ids: Array<Scalars['ID']['output']>;
+  /** Networks from which mail is accepted. Empty: any. */
+  allowed_sources: Array<Scalars['String']['output']>;
+  /** Recipients per day (UTC), or `null` for the limit of the platform. */
+  daily_limit?: Maybe<Scalars['Int']['output']>;
+  enabled: Scalars['Boolean']['output'];
+  /** Host name of the SMTP server. */
+  smtp_host: Scalars['String']['output'];
+  /** Ports of the SMTP server. */
+  smtp_ports: Array<Scalars['Int']['output']>;
+  smtp_username: Scalars['String']['output'];
+  /** Password. Shown only when the zone is created or the password is rotated, otherwise `null`. */
+  smtp_password?: Maybe<Scalars['String']['output']>;
+  status: EmailRelayZoneStatus;
+  /** Why the zone is suspended, or `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of relay zones. */
+export type EmailRelayZoneList = {
+  data: Array<EmailRelayZone>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type EmailRelayZoneStatus =
+  /** Mail is accepted. */
+  | 'active'
+  /** Mail is refused, since `enabled` is false. */
+  | 'disabled'
+  /** Mail is refused by the platform: too much of it bounced or was complained about. */
+  | 'suspended';
+
+export type EmailMetric =
+  /** Recipients that were accepted for delivery, suppressed ones not included. */
+  | 'sent'
+  /** Recipients whose server has accepted the message. */
+  | 'delivered'
+  /** Recipients whose server has refused the message for good, or for too long. */
+  | 'bounced'
+  /** Recipients who have reported the message as spam. */
+  | 'complained'
+  /** Messages that were opened, each counted once. */
+  | 'opened'
+  /** Messages of which a link was followed, each counted once. */
+  | 'clicked'
+  /** Recipients to whom nothing was sent, since they are on the suppression list. */
+  | 'suppressed';
+
+export type CreateEmailRelayZoneInput = {
+  name: Scalars['String']['input'];
+  /** Ids of verified sending domains of the project. */
+  email_domain_ids: Array<Scalars['ID']['input']>;
+  /** Networks from which mail is accepted. Empty: any. */
+  allowed_sources?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** Recipients per day (UTC). `null` for the limit of the platform. */
+  daily_limit?: InputMaybe<Scalars['Int']['input']>;
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+export type UpdateEmailRelayZoneInput = {
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** Ids of verified sending domains of the project. Replaces the list. */
+  email_domain_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
+  /** Networks from which mail is accepted. Empty: any. Replaces the list. */
+  allowed_sources?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** Recipients per day (UTC). `null` for the limit of the platform. */
+  daily_limit?: InputMaybe<Scalars['Int']['input']>;
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+/** A recipient to whom a relay zone sends nothing. */
+export type EmailSuppression = {
+  id: Scalars['ID']['output'];
+  email_relay_zone_id: Scalars['ID']['output'];
+  email: Scalars['String']['output'];
+  reason: EmailSuppressionReason;
+  detail?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of suppressions. */
+export type EmailSuppressionList = {
+  data: Array<EmailSuppression>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type EmailSuppressionReason =
+  /** The server of the recipient has refused mail to the address. */
+  | 'bounce'
+  /** The recipient has reported mail of the relay zone as spam. */
+  | 'complaint'
+  /** Suppressed over the API. */
+  | 'manual';
+
+export type CreateEmailSuppressionInput = {
+  /** Address of the recipient, folded to lower case. */
+  email: Scalars['String']['input'];
+  /** A note. */
+  detail?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** An environment variable of an application, available at build time, at run time or both. Its value is stored encrypted. */
@@ -5407,6 +5806,21 @@ export type ResolversTypes = {
   CertificateStatus: CertificateStatus;
   AddDomainInput: AddDomainInput;
   MoveDomainInput: MoveDomainInput;
+  EmailDomain: ResolverTypeWrapper<EmailDomainModel>;
+  EmailDomainList: ResolverTypeWrapper<Omit<EmailDomainList, 'data'> & { data: Array<ResolversTypes['EmailDomain']> }>;
+  EmailDomainStatus: EmailDomainStatus;
+  CreateEmailDomainInput: CreateEmailDomainInput;
+  UpdateEmailDomainInput: UpdateEmailDomainInput;
+  EmailRelayZone: ResolverTypeWrapper<EmailRelayZoneModel>;
+  EmailRelayZoneList: ResolverTypeWrapper<Omit<EmailRelayZoneList, 'data'> & { data: Array<ResolversTypes['EmailRelayZone']> }>;
+  EmailRelayZoneStatus: EmailRelayZoneStatus;
+  EmailMetric: EmailMetric;
+  CreateEmailRelayZoneInput: CreateEmailRelayZoneInput;
+  UpdateEmailRelayZoneInput: UpdateEmailRelayZoneInput;
+  EmailSuppression: ResolverTypeWrapper<EmailSuppressionModel>;
+  EmailSuppressionList: ResolverTypeWrapper<Omit<EmailSuppressionList, 'data'> & { data: Array<ResolversTypes['EmailSuppression']> }>;
+  EmailSuppressionReason: EmailSuppressionReason;
+  CreateEmailSuppressionInput: CreateEmailSuppressionInput;
   EnvironmentVariable: ResolverTypeWrapper<EnvironmentVariableModel>;
   EnvironmentVariableList: ResolverTypeWrapper<Omit<EnvironmentVariableList, 'data'> & { data: Array<ResolversTypes['EnvironmentVariable']> }>;
   EnvironmentVariableAvailability: EnvironmentVariableAvailability;
@@ -5655,6 +6069,17 @@ export type ResolversParentTypes = {
   Certificate: Certificate;
   AddDomainInput: AddDomainInput;
   MoveDomainInput: MoveDomainInput;
+  EmailDomain: EmailDomainModel;
+  EmailDomainList: Omit<EmailDomainList, 'data'> & { data: Array<ResolversParentTypes['EmailDomain']> };
+  CreateEmailDomainInput: CreateEmailDomainInput;
+  UpdateEmailDomainInput: UpdateEmailDomainInput;
+  EmailRelayZone: EmailRelayZoneModel;
+  EmailRelayZoneList: Omit<EmailRelayZoneList, 'data'> & { data: Array<ResolversParentTypes['EmailRelayZone']> };
+  CreateEmailRelayZoneInput: CreateEmailRelayZoneInput;
+  UpdateEmailRelayZoneInput: UpdateEmailRelayZoneInput;
+  EmailSuppression: EmailSuppressionModel;
+  EmailSuppressionList: Omit<EmailSuppressionList, 'data'> & { data: Array<ResolversParentTypes['EmailSuppression']> };
+  CreateEmailSuppressionInput: CreateEmailSuppressionInput;
   EnvironmentVariable: EnvironmentVariableModel;
   EnvironmentVariableList: Omit<EnvironmentVariableList, 'data'> & { data: Array<ResolversParentTypes['EnvironmentVariable']> };
   SetEnvironmentVariableInput: SetEnvironmentVariableInput;
@@ -5791,6 +6216,12 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getDnsZoneMetrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, RequireFields<QueryGetDnsZoneMetricsArgs, 'id'>>;
   getDnssec?: Resolver<ResolversTypes['Dnssec'], ParentType, ContextType, RequireFields<QueryGetDnssecArgs, 'id'>>;
   listApplicationDomains?: Resolver<ResolversTypes['DomainList'], ParentType, ContextType, RequireFields<QueryListApplicationDomainsArgs, 'id' | 'limit'>>;
+  listEmailDomains?: Resolver<ResolversTypes['EmailDomainList'], ParentType, ContextType, RequireFields<QueryListEmailDomainsArgs, 'limit'>>;
+  getEmailDomain?: Resolver<ResolversTypes['EmailDomain'], ParentType, ContextType, RequireFields<QueryGetEmailDomainArgs, 'id'>>;
+  listEmailRelayZones?: Resolver<ResolversTypes['EmailRelayZoneList'], ParentType, ContextType, RequireFields<QueryListEmailRelayZonesArgs, 'limit'>>;
+  getEmailRelayZone?: Resolver<ResolversTypes['EmailRelayZone'], ParentType, ContextType, RequireFields<QueryGetEmailRelayZoneArgs, 'id'>>;
+  getEmailRelayZoneMetrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, RequireFields<QueryGetEmailRelayZoneMetricsArgs, 'id'>>;
+  listEmailSuppressions?: Resolver<ResolversTypes['EmailSuppressionList'], ParentType, ContextType, RequireFields<QueryListEmailSuppressionsArgs, 'id' | 'limit'>>;
   listEnvironmentVariables?: Resolver<ResolversTypes['EnvironmentVariableList'], ParentType, ContextType, RequireFields<QueryListEnvironmentVariablesArgs, 'id' | 'limit'>>;
   getMe?: Resolver<ResolversTypes['Me'], ParentType, ContextType>;
   listMyProjects?: Resolver<ResolversTypes['MyProjectList'], ParentType, ContextType, RequireFields<QueryListMyProjectsArgs, 'limit'>>;
@@ -5886,6 +6317,17 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   verifyApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationVerifyApplicationDomainArgs, 'id' | 'domain_id'>>;
   moveApplicationDomain?: Resolver<ResolversTypes['Domain'], ParentType, ContextType, RequireFields<MutationMoveApplicationDomainArgs, 'id' | 'domain_id' | 'input'>>;
   removeApplicationDomain?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRemoveApplicationDomainArgs, 'id' | 'domain_id'>>;
+  createEmailDomain?: Resolver<ResolversTypes['EmailDomain'], ParentType, ContextType, RequireFields<MutationCreateEmailDomainArgs, 'input'>>;
+  updateEmailDomain?: Resolver<ResolversTypes['EmailDomain'], ParentType, ContextType, RequireFields<MutationUpdateEmailDomainArgs, 'id' | 'input'>>;
+  deleteEmailDomain?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteEmailDomainArgs, 'id'>>;
+  verifyEmailDomain?: Resolver<ResolversTypes['EmailDomain'], ParentType, ContextType, RequireFields<MutationVerifyEmailDomainArgs, 'id'>>;
+  rotateEmailDomainDkim?: Resolver<ResolversTypes['EmailDomain'], ParentType, ContextType, RequireFields<MutationRotateEmailDomainDkimArgs, 'id'>>;
+  createEmailRelayZone?: Resolver<ResolversTypes['EmailRelayZone'], ParentType, ContextType, RequireFields<MutationCreateEmailRelayZoneArgs, 'input'>>;
+  updateEmailRelayZone?: Resolver<ResolversTypes['EmailRelayZone'], ParentType, ContextType, RequireFields<MutationUpdateEmailRelayZoneArgs, 'id' | 'input'>>;
+  deleteEmailRelayZone?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteEmailRelayZoneArgs, 'id'>>;
+  rotateEmailRelayCredentials?: Resolver<ResolversTypes['EmailRelayZone'], ParentType, ContextType, RequireFields<MutationRotateEmailRelayCredentialsArgs, 'id'>>;
+  createEmailSuppression?: Resolver<ResolversTypes['EmailSuppression'], ParentType, ContextType, RequireFields<MutationCreateEmailSuppressionArgs, 'id' | 'input'>>;
+  deleteEmailSuppression?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteEmailSuppressionArgs, 'id' | 'suppression_id'>>;
   setEnvironmentVariable?: Resolver<ResolversTypes['EnvironmentVariable'], ParentType, ContextType, RequireFields<MutationSetEnvironmentVariableArgs, 'id' | 'key' | 'input'>>;
   setEnvironmentVariables?: Resolver<Array<ResolversTypes['EnvironmentVariable']>, ParentType, ContextType, RequireFields<MutationSetEnvironmentVariablesArgs, 'id' | 'input'>>;
   deleteEnvironmentVariable?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteEnvironmentVariableArgs, 'id' | 'key'>>;
@@ -6633,6 +7075,66 @@ export type CertificateResolvers<ContextType = Context, ParentType extends Resol
   error?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type EmailDomainResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmailDomain'] = ResolversParentTypes['EmailDomain']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  return_path_subdomain?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  open_tracking?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  click_tracking?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  dkim_selector?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  dns_records?: Resolver<Array<ResolversTypes['DnsInstruction']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['EmailDomainStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  last_checked_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  verified_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type EmailDomainListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmailDomainList'] = ResolversParentTypes['EmailDomainList']> = {
+  data?: Resolver<Array<ResolversTypes['EmailDomain']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type EmailRelayZoneResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmailRelayZone'] = ResolversParentTypes['EmailRelayZone']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  email_domain_ids?: Resolver<Array<ResolversTypes['ID']>, ParentType, ContextType>;
+  allowed_sources?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  daily_limit?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  smtp_host?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  smtp_ports?: Resolver<Array<ResolversTypes['Int']>, ParentType, ContextType>;
+  smtp_username?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  smtp_password?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['EmailRelayZoneStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type EmailRelayZoneListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmailRelayZoneList'] = ResolversParentTypes['EmailRelayZoneList']> = {
+  data?: Resolver<Array<ResolversTypes['EmailRelayZone']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type EmailSuppressionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmailSuppression'] = ResolversParentTypes['EmailSuppression']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  email_relay_zone_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  email?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  reason?: Resolver<ResolversTypes['EmailSuppressionReason'], ParentType, ContextType>;
+  detail?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type EmailSuppressionListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmailSuppressionList'] = ResolversParentTypes['EmailSuppressionList']> = {
+  data?: Resolver<Array<ResolversTypes['EmailSuppression']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type EnvironmentVariableResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EnvironmentVariable'] = ResolversParentTypes['EnvironmentVariable']> = {
   application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   key?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -7161,6 +7663,12 @@ export type Resolvers<ContextType = Context> = {
   DomainList?: DomainListResolvers<ContextType>;
   DnsInstruction?: DnsInstructionResolvers<ContextType>;
   Certificate?: CertificateResolvers<ContextType>;
+  EmailDomain?: EmailDomainResolvers<ContextType>;
+  EmailDomainList?: EmailDomainListResolvers<ContextType>;
+  EmailRelayZone?: EmailRelayZoneResolvers<ContextType>;
+  EmailRelayZoneList?: EmailRelayZoneListResolvers<ContextType>;
+  EmailSuppression?: EmailSuppressionResolvers<ContextType>;
+  EmailSuppressionList?: EmailSuppressionListResolvers<ContextType>;
   EnvironmentVariable?: EnvironmentVariableResolvers<ContextType>;
   EnvironmentVariableList?: EnvironmentVariableListResolvers<ContextType>;
   Me?: MeResolvers<ContextType>;

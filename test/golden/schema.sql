@@ -645,6 +645,157 @@ CREATE INDEX domains_by_status ON public.domains USING btree (application_id, st
 CREATE INDEX domains_due ON public.domains USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE INDEX domains_of_project ON public.domains USING btree (project_id, id) WHERE (deleted_at IS NULL);
 
+create table email_days (
+  email_relay_zone_id text collate "C" not null,
+  day date not null,
+  recipients integer not null default 0,
+  constraint email_days_pkey PRIMARY KEY (email_relay_zone_id, day)
+);
+
+create table email_deliveries (
+  message_id text collate "C" not null,
+  number integer not null,
+  email_relay_zone_id text collate "C",
+  recipient text not null,
+  destination text collate "C" not null,
+  status text not null default 'queued'::text,
+  attempts integer not null default 0,
+  next_at timestamp(3) with time zone default now(),
+  fence bigint not null default 0,
+  claimed boolean not null default false,
+  expires_at timestamp(3) with time zone not null,
+  last_response text,
+  ended_at timestamp(3) with time zone,
+  opened_at timestamp(3) with time zone,
+  clicked_at timestamp(3) with time zone,
+  complained_at timestamp(3) with time zone,
+  soft boolean not null default false,
+  constraint email_deliveries_message_id_fkey FOREIGN KEY (message_id) REFERENCES email_messages(id) ON DELETE CASCADE,
+  constraint email_deliveries_pkey PRIMARY KEY (message_id, number),
+  constraint email_deliveries_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'delivered'::text, 'bounced'::text, 'suppressed'::text, 'kept'::text])))
+);
+CREATE INDEX email_deliveries_due ON public.email_deliveries USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX email_deliveries_ended ON public.email_deliveries USING btree (email_relay_zone_id, ended_at) WHERE (ended_at IS NOT NULL);
+CREATE INDEX email_deliveries_soft ON public.email_deliveries USING btree (email_relay_zone_id, recipient, ended_at) WHERE soft;
+
+create table email_domains (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  return_path_subdomain text not null,
+  open_tracking boolean not null default false,
+  click_tracking boolean not null default false,
+  dkim_selector text not null,
+  dkim_records jsonb not null,
+  dkim_keys text not null,
+  status text not null default 'pending'::text,
+  status_reason text,
+  findings jsonb,
+  last_checked_at timestamp(3) with time zone,
+  verified_at timestamp(3) with time zone,
+  pending_since timestamp(3) with time zone not null,
+  missing_since timestamp(3) with time zone,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint email_domains_pkey PRIMARY KEY (id),
+  constraint email_domains_status CHECK ((status = ANY (ARRAY['pending'::text, 'verified'::text, 'failed'::text])))
+);
+CREATE UNIQUE INDEX email_domains__domain_taken ON public.email_domains USING btree (name) WHERE ((deleted_at IS NULL) AND (status = 'verified'::text));
+CREATE UNIQUE INDEX email_domains__domain_taken__name ON public.email_domains USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX email_domains_by_id ON public.email_domains USING btree (project_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX email_domains_by_name ON public.email_domains USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
+CREATE INDEX email_domains_by_status ON public.email_domains USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX email_domains_due ON public.email_domains USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+create table email_messages (
+  id text collate "C" not null,
+  project_id text collate "C",
+  email_relay_zone_id text collate "C",
+  email_domain_id text collate "C",
+  sender text not null,
+  header_from text not null,
+  message_id text not null,
+  subject text not null default ''::text,
+  body_hash text not null,
+  size_bytes bigint not null,
+  file text not null,
+  body_offset integer not null,
+  accepted_at timestamp(3) with time zone not null default now(),
+  finished_at timestamp(3) with time zone,
+  constraint email_messages_pkey PRIMARY KEY (id)
+);
+CREATE INDEX email_messages_finished ON public.email_messages USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+
+create table email_relay_zones (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  email_domain_ids text[] not null,
+  allowed_sources text[] not null default '{}'::text[],
+  daily_limit integer,
+  enabled boolean not null default true,
+  password_hash text not null,
+  status text not null default 'active'::text,
+  status_reason text,
+  suspended_at timestamp(3) with time zone,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint email_relay_zones_pkey PRIMARY KEY (id),
+  constraint email_relay_zones_status CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text, 'suspended'::text])))
+);
+CREATE UNIQUE INDEX email_relay_zones__name_taken__name ON public.email_relay_zones USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX email_relay_zones_by_domain ON public.email_relay_zones USING gin (email_domain_ids);
+CREATE INDEX email_relay_zones_by_id ON public.email_relay_zones USING btree (project_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX email_relay_zones_by_name ON public.email_relay_zones USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
+CREATE INDEX email_relay_zones_by_status ON public.email_relay_zones USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX email_relay_zones_due ON public.email_relay_zones USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+create table email_suppressions (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  email_relay_zone_id text collate "C" not null,
+  email text collate "C" not null,
+  reason text not null,
+  detail text,
+  constraint email_suppressions_email_relay_zone FOREIGN KEY (email_relay_zone_id) REFERENCES email_relay_zones(id) ON DELETE CASCADE,
+  constraint email_suppressions_pkey PRIMARY KEY (id),
+  constraint email_suppressions_reason CHECK ((reason = ANY (ARRAY['bounce'::text, 'complaint'::text, 'manual'::text])))
+);
+CREATE UNIQUE INDEX email_suppressions__already_exists__email ON public.email_suppressions USING btree (email_relay_zone_id, email);
+CREATE INDEX email_suppressions_by_id ON public.email_suppressions USING btree (email_relay_zone_id, id);
+CREATE INDEX email_suppressions_by_reason ON public.email_suppressions USING btree (email_relay_zone_id, reason, id);
+
 create table environment_variables (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
