@@ -1,4 +1,4 @@
-// The embedded name server of this host, and its counters as metrics.
+// The name server that this host answers with, embedded or PowerDNS, and its counters as metrics.
 import { join } from 'node:path';
 import type { Config } from '../core/config';
 import type { Logger } from '../core/log';
@@ -7,12 +7,14 @@ import type { ControlDatabase } from '../db/control_database';
 import { dnsQuestions } from '../drivers/dns';
 import { driverContext } from '../drivers/driver';
 import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../drivers/nameserver';
-import { openEmbeddedNameserver } from '../drivers/nameserver/embedded/driver';
+import { openEmbeddedNameserver, type EmbeddedNameserver } from '../drivers/nameserver/embedded/driver';
+import { openPowerdns } from '../drivers/nameserver/powerdns/driver';
 import { addMetricPoints, type MetricPointInput } from '../models/metric_point';
 import { zoneProjects } from '../models/dns_zone/work';
 
 const USUAL_PORTS = [53, 5300];
 const COUNT_EVERY_MS = 15_000;
+const ENSURE_OWN_EVERY_MS = 60_000;
 const COUNT_WITHIN_MS = 10_000;
 
 export interface Nameserver {
@@ -30,23 +32,13 @@ interface Parts {
 /**
  * @returns null where DNS_PORT is 0, or where no port can be bound: then the zones are not served, and the log says why
  */
-export async function openNameserver({ config, secrets, database, log }: Parts): Promise<Nameserver | null> {
-  const { dnsPort, dnsListen, dnsResolvers, dnsResponsesPerSecond } = config;
-  if (dnsPort === 0) return null;
+export async function openNameserver(parts: Parts): Promise<Nameserver | null> {
+  const { config, database, log } = parts;
+  if (config.powerdnsUrl !== null) return openExternal(config.powerdnsUrl, parts);
+  if (config.dnsPort === 0) return null;
   try {
-    const server = await openEmbeddedNameserver({
-      directory: join(config.dataDir, 'dns'),
-      addresses: [...dnsListen],
-      ports: dnsPort === null ? USUAL_PORTS : [dnsPort],
-      sealer: {
-        seal: (text, id) => secrets.seal(text, `dns copy:${id}`),
-        open: (sealed, id) => secrets.open(sealed, `dns copy:${id}`),
-      },
-      questions: dnsQuestions({ resolvers: [...dnsResolvers] }),
-      responsesPerSecond: dnsResponsesPerSecond,
-      own: [ownZone(config)],
-    });
-    log.info({ port: server.port, addresses: dnsListen }, 'the name server answers');
+    const server = await openEmbedded(parts);
+    log.info({ port: server.port, addresses: config.dnsListen }, 'the name server answers');
     const counting = startCounting(server, database, log);
     return {
       driver: server,
@@ -56,9 +48,49 @@ export async function openNameserver({ config, secrets, database, log }: Parts):
       },
     };
   } catch (error) {
-    log.error({ err: error, ports: dnsPort ?? USUAL_PORTS }, 'the name server cannot listen; DNS zones are not served');
+    const ports = config.dnsPort ?? USUAL_PORTS;
+    log.error({ err: error, ports }, 'the name server cannot listen; DNS zones are not served');
     return null;
   }
+}
+
+function openEmbedded({ config, secrets }: Parts): Promise<EmbeddedNameserver> {
+  const { dnsPort, dnsListen, dnsResolvers, dnsResponsesPerSecond } = config;
+  return openEmbeddedNameserver({
+    directory: join(config.dataDir, 'dns'),
+    addresses: [...dnsListen],
+    ports: dnsPort === null ? USUAL_PORTS : [dnsPort],
+    sealer: {
+      seal: (text, id) => secrets.seal(text, `dns copy:${id}`),
+      open: (sealed, id) => secrets.open(sealed, `dns copy:${id}`),
+    },
+    questions: dnsQuestions({ resolvers: [...dnsResolvers] }),
+    responsesPerSecond: dnsResponsesPerSecond,
+    own: [ownZone(config)],
+  });
+}
+
+/** PowerDNS may be away: then its zones wait, and the log says so. */
+function openExternal(url: string, { config, database, log }: Parts): Nameserver {
+  const driver = openPowerdns({ url, key: config.powerdnsApiKey ?? '' });
+  log.info({ url }, 'PowerDNS answers for DNS zones');
+  const own = { id: 'own', spec: ownZone(config) };
+  const ensureOwn = (): void => {
+    const ctx = driverContext(COUNT_WITHIN_MS);
+    driver.ensure(own, { state: 'absent' }, ctx).catch((error: unknown) => {
+      log.warn({ err: error }, 'PowerDNS does not take the zone of the name servers');
+    });
+  };
+  ensureOwn();
+  const timer = setInterval(ensureOwn, ENSURE_OWN_EVERY_MS);
+  const counting = startCounting(driver, database, log);
+  return {
+    driver,
+    async close() {
+      clearInterval(timer);
+      await counting.stop();
+    },
+  };
 }
 
 /** The zone of the name servers themselves: every name below it has their addresses. */

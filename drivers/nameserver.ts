@@ -1,5 +1,5 @@
-// Authoritative DNS for zones of customers. One engine a folder: drivers/nameserver/embedded, a server in this process;
-// later others behind the same interface.
+// Authoritative DNS for zones of customers. One engine a folder: drivers/nameserver/embedded, a server in this process, and
+// drivers/nameserver/powerdns, which drives one through its API.
 import type { SigningKey } from '../core/dnssec';
 import type { DriverContext, ResourceDriver } from './driver';
 
@@ -64,6 +64,8 @@ export interface ZoneCounters {
 export type CountersByZone = Map<string, Map<string, ZoneCounters>>;
 
 export interface NameserverDriver extends ResourceDriver<ZoneSpec, ZoneObserved> {
+  /** A program of its own: it keeps the serial of the SOA itself, and may change behind our back. */
+  readonly isExternal?: true;
   /** Takes the counters since the last call. */
   takeCounters(ctx: DriverContext): Promise<CountersByZone>;
 }

@@ -1,5 +1,5 @@
 // DNS zones: served by the name server of the host, and their delegation looked for at the parent again and again.
-import type { NameserverDriver, ZoneObserved, ZoneRecord, ZoneSpec } from '../drivers/nameserver';
+import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../drivers/nameserver';
 import { DriverError, driverContext, type Desired } from '../drivers/driver';
 import { DnsZone, judgeDelegation } from '../models/dns_zone';
 import { wakeRecordOwners } from '../models/dns_record/owners';
@@ -44,6 +44,8 @@ type ZoneRow = LoopRow &
   >;
 
 const OBSERVE_MS = 5_000;
+/** What others change in an engine beside ours is repaired after this time. */
+const DRIFT_MS = 5 * 60_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
@@ -57,7 +59,7 @@ async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
   const driver = nameserverOf(ctx);
   if (!driver) return progressing(jittered(HOUR_MS));
   const columns = await serve(driver, row, ctx);
-  const intervalMs = checkIntervalMs(row);
+  const intervalMs = driver.isExternal ? Math.min(checkIntervalMs(row), DRIFT_MS) : checkIntervalMs(row);
   const dueInMs = row.last_checked_at ? Date.parse(row.last_checked_at) + intervalMs - Date.now() : 0;
   // A change of a record is served at once; the parent is asked behind it.
   if (dueInMs > 0) return settled(columns, Math.max(dueInMs, 1));
@@ -71,16 +73,15 @@ async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): P
     await driver.remove(desired, before, ctx);
     return { driver: driver.name };
   }
+  // Another claim on its way out, or a zone that somebody else keeps there.
+  if (before.state === 'foreign') throw new DriverError('transient', 'The name server has another zone of this name.');
   if (row.driver === null) await ctx.record({ driver: driver.name });
   const { ref } = await driver.ensure(desired, before, ctx);
   const after = await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal));
   if (after.state !== 'present' || !after.upToDate)
     throw new DriverError('transient', 'The name server does not have the zone yet.');
-  return { driver: driver.name, ref, observed: observedColumns(after.observed) };
-}
-
-function observedColumns(observed: ZoneObserved): Values {
-  return { ...observed };
+  const { observed } = after;
+  return { driver: driver.name, ref, observed: { ...observed }, ...(driver.isExternal && { serial: observed.serial }) };
 }
 
 async function tearDown(row: ZoneRow, ctx: JobContext): Promise<Outcome> {

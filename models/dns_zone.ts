@@ -45,6 +45,7 @@ export class DnsZone extends Resource {
   /** Label of this claim in the names of its name servers. */
   declare label: string;
   declare name_servers: string[];
+  /** Raised with every change; where the name server keeps one of its own, that one. */
   declare serial: number;
   declare record_count: number;
   declare status: DnsZoneStatus;
@@ -141,7 +142,7 @@ function newLabel(): string {
 
 /** @throws engine_unavailable where the operator has switched the name server off */
 function requireEngine(ctx: Context): void {
-  if (ctx.config.dnsPort !== 0) return;
+  if (ctx.config.dnsPort !== 0 || ctx.config.powerdnsUrl !== null) return;
   throw problem('engine_unavailable', 'This installation serves no DNS: the operator has set `DNS_PORT` to `0`.');
 }
 

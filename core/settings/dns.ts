@@ -1,5 +1,5 @@
 // Settings of the name server.
-import { addresses, hostname, integer, resolvers } from '../setting_types';
+import { addresses, hostname, httpUrl, integer, resolvers, text } from '../setting_types';
 
 export const dnsSettings = {
   DNS_PORT: integer({
@@ -33,5 +33,16 @@ export const dnsSettings = {
     min: 1,
     max: 1_000_000,
     description: 'Answers per second over UDP to one network of clients that show no DNS cookie.',
+  }),
+  POWERDNS_URL: httpUrl({
+    default: null,
+    description:
+      'Address of the HTTP API of PowerDNS, such as http://127.0.0.1:8081. Set: PowerDNS serves the zones, and the ' +
+      'embedded name server is off.',
+  }),
+  POWERDNS_API_KEY: text({
+    default: null,
+    secret: true,
+    description: 'Its `api-key`.',
   }),
 };

@@ -4,6 +4,7 @@ import { driverContext, type Desired } from '../../drivers/driver';
 import { countContinuations, killAfter, killAtContinuation } from './child';
 import {
   aborted,
+  changed,
   converged,
   destroyed,
   listed,
@@ -45,11 +46,11 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
       async () => {
         const r = await made(fixture);
         await fixture.use(observedOf(await look(fixture, r)), r);
-        const changed = { ...r, spec: fixture.changed };
-        expect(await look(fixture, changed)).toMatchObject({ state: 'present', upToDate: false });
-        await converged(fixture, changed);
-        await fixture.check(observedOf(await look(fixture, changed)), changed);
-        await destroyed(fixture, changed);
+        const next = changed(fixture, r);
+        expect(await look(fixture, next)).toMatchObject({ state: 'present', upToDate: false });
+        await converged(fixture, next);
+        await fixture.check(observedOf(await look(fixture, next)), next);
+        await destroyed(fixture, next);
       },
       timeoutMs,
     );
@@ -61,7 +62,7 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
         await fixture.plantForeign(foreign.id);
         const before = await fixture.snapshot();
         expect(await look(fixture, present)).toMatchObject({ state: 'present', upToDate: true });
-        expect(await look(fixture, { ...present, spec: fixture.changed })).toMatchObject({
+        expect(await look(fixture, changed(fixture, present))).toMatchObject({
           state: 'present',
           upToDate: false,
         });
@@ -184,7 +185,7 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
         const inUse = async () => {
           const r = await made(fixture);
           await fixture.use(observedOf(await look(fixture, r)), r);
-          return { ...r, spec: fixture.changed };
+          return changed(fixture, r);
         };
         await killedEverywhere(fixture, 'ensure', inUse, async (r) => {
           await converged(fixture, r);

@@ -11,6 +11,8 @@ export interface ResourceFixture<S, O> {
   spec: S;
   /** A spec that a resource made with `spec` can be brought to. */
   changed: S;
+  /** Where two resources cannot have the same spec: that of this id. */
+  specOf?(spec: S, id: string): S;
   /** Everything in the outside world that the driver could have changed: equal means that it changed nothing. */
   snapshot(): Promise<unknown>;
   /** Puts something into the resource that must survive, and looks whether it did. */
@@ -85,7 +87,13 @@ export async function listed<S, O>(fixture: ResourceFixture<S, O>): Promise<Owne
 }
 
 export function mint<S, O>(fixture: ResourceFixture<S, O>): Desired<S> {
-  return { id: `res_${process.pid}x${++minted}`, spec: fixture.spec };
+  const id = `res_${process.pid}x${++minted}`;
+  return { id, spec: fixture.specOf?.(fixture.spec, id) ?? fixture.spec };
+}
+
+/** The same resource as it is to become. */
+export function changed<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Desired<S> {
+  return { ...r, spec: fixture.specOf?.(fixture.changed, r.id) ?? fixture.changed };
 }
 
 export function observedOf<O>(seen: Observation<O>): O {

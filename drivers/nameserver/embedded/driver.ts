@@ -79,11 +79,12 @@ function driverOf(state: State): NameserverDriver {
     async fingerprint() {
       return { healthy: true, reason: null, facts: { zones: state.byId.size, dnssec: true } };
     },
-    async observe({ id, spec }) {
+    async observe({ id, spec }, ctx) {
+      checkpoint(ctx);
       return observe(state, id, spec);
     },
     ensure: (desired, observation, ctx) => asDriverErrors(() => ensure(state, desired, observation, ctx)),
-    remove: ({ id }) => asDriverErrors(() => remove(state, id)),
+    remove: ({ id }, _, ctx) => asDriverErrors(() => remove(state, id, ctx)),
     async *list(): AsyncIterable<Owned> {
       for (const id of state.byId.keys()) yield { ref: { driver: NAME, name: id }, owner_id: id };
     },
@@ -93,8 +94,10 @@ function driverOf(state: State): NameserverDriver {
   };
 }
 
-function observe({ byId }: State, id: string, spec: ZoneSpec): Observation<ZoneObserved> {
+function observe({ byId, responder }: State, id: string, spec: ZoneSpec): Observation<ZoneObserved> {
   const zone = byId.get(id);
+  const served = responder.zones.get(keyOf(spec));
+  if (!zone && served) return { state: 'foreign', detail: `${served.id} is served under the name ${spec.name}` };
   if (!zone) return { state: 'absent' };
   const { serial, records, keys } = zone.spec;
   const observed = { serial, record_count: records.length, is_signed: keys.length > 0 };
@@ -116,8 +119,8 @@ async function ensure(
   checkpoint(ctx);
   const key = keyOf(spec);
   const other = state.responder.zones.get(key);
-  if (other && other.id !== id)
-    throw new DriverError('transient', `The name server still has another zone ${spec.name}.`);
+  // Another claim may be on its way out.
+  if (other && other.id !== id) throw new DriverError('conflict', `The name server has another zone ${spec.name}.`);
   if (observation.state !== 'present' || !observation.upToDate) {
     // On disk first: what was answered once is answered after a restart too.
     await state.store.save(id, spec);
@@ -126,7 +129,8 @@ async function ensure(
   return { ref: { driver: NAME, name: id } };
 }
 
-async function remove(state: State, id: string): Promise<void> {
+async function remove(state: State, id: string, ctx: DriverContext): Promise<void> {
+  checkpoint(ctx);
   const zone = state.byId.get(id);
   state.byId.delete(id);
   if (zone && state.responder.zones.get(keyOf(zone.spec)) === zone) state.responder.zones.delete(keyOf(zone.spec));

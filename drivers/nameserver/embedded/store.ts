@@ -26,6 +26,8 @@ interface Stored extends Omit<ZoneSpec, 'keys'> {
 /** @param directory absolute; made where it is missing */
 export async function openZoneStore(directory: string, sealer: KeySealer): Promise<ZoneStore> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
+  // What a killed process has not finished.
+  for (const name of await readdir(directory)) if (name.endsWith(TEMPORARY)) await rm(join(directory, name));
   const pathOf = (id: string): string => join(directory, `${id}${ENDING}`);
   return {
     async save(id, spec) {

@@ -1,0 +1,86 @@
+// The HTTP API of PowerDNS (https://doc.powerdns.com/authoritative/http-api/), as far as the driver calls it.
+import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../driver';
+
+export interface PowerdnsOptions {
+  /** Of its webserver, such as http://127.0.0.1:8081. */
+  url: string;
+  key: string;
+}
+
+export interface ApiRrset {
+  name: string;
+  type: string;
+  ttl: number;
+  records: { content: string; disabled: boolean }[];
+}
+
+export interface ApiZone {
+  name: string;
+  account: string;
+  kind: string;
+  dnssec: boolean;
+  serial: number;
+  /** What is served: with DNSSEC another one than `serial`. */
+  edited_serial?: number;
+  soa_edit_api?: string;
+  rrsets: ApiRrset[];
+}
+
+export interface ApiKey {
+  id: number;
+  active: boolean;
+  dnskey: string;
+}
+
+export interface PowerdnsApi {
+  /** `path` is below the server. @returns null for 404 */
+  call<T>(method: string, path: string, ctx: DriverContext, body?: unknown): Promise<T | null>;
+}
+
+const REASONS: Record<number, DriverErrorReason> = {
+  400: 'invalid',
+  401: 'unauthorized',
+  403: 'unauthorized',
+  409: 'conflict',
+  413: 'invalid',
+  422: 'invalid',
+};
+const ANSWER_WITHIN_MS = 15_000;
+
+export function openPowerdnsApi({ url, key }: PowerdnsOptions): PowerdnsApi {
+  return {
+    async call<T>(method: string, path: string, ctx: DriverContext, body?: unknown): Promise<T | null> {
+      checkpoint(ctx);
+      const response = await request(`${url}/api/v1/servers/localhost${path}`, {
+        method,
+        headers: { 'X-API-Key': key, Accept: 'application/json', 'Content-Type': 'application/json' },
+        signal: AbortSignal.any([ctx.signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]),
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      if (response.status === 404) return null;
+      if (response.status >= 400) throw refusal(response);
+      return (response.text ? JSON.parse(response.text) : null) as T | null;
+    },
+  };
+}
+
+async function request(url: string, init: RequestInit): Promise<{ status: number; text: string }> {
+  try {
+    const response = await fetch(url, init);
+    return { status: response.status, text: await response.text() };
+  } catch (error) {
+    throw Object.assign(new DriverError('transient', 'The name server does not respond.'), { cause: error });
+  }
+}
+
+function refusal({ status, text }: { status: number; text: string }): DriverError {
+  const reason = REASONS[status] ?? 'transient';
+  const messages: Partial<Record<DriverErrorReason, string>> = {
+    unauthorized: 'The name server refuses the API key of the platform.',
+    conflict: 'The name server has another zone of this name.',
+    invalid: 'The name server refuses the zone.',
+  };
+  const message = messages[reason] ?? 'The name server has an internal error.';
+  // For the log: PowerDNS names the record that it does not take.
+  return Object.assign(new DriverError(reason, message), { cause: new Error(`${status} ${text.slice(0, 500)}`) });
+}

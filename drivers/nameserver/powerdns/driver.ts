@@ -1,0 +1,145 @@
+// PowerDNS as the name server, driven through its HTTP API. Zones bear the id of their resource in `account`, and those
+// with another account are never touched. PowerDNS keeps the serial, signs, and sends transfers.
+import type { DriverContext, Fingerprint, Observation, Owned } from '../../driver';
+import { asDriverErrors, checkpoint, DriverError } from '../../driver';
+import type { NameserverDriver, ZoneObserved, ZoneSpec } from '../../nameserver';
+import { openPowerdnsApi, type ApiZone, type PowerdnsApi, type PowerdnsOptions } from './api';
+import { openCounters } from './counters';
+import { isAsDesired, readKeyState, writeKeys, type KeyState } from './keys';
+import { changesBetween, rrsetsOf, type RrsetChange } from './rrsets';
+
+const NAME = 'powerdns';
+const ACCOUNT_PREFIX = 'platform:';
+/** PowerDNS takes bodies of 2 MB. */
+const PATCH_BYTES_MAX = 1_000_000;
+/** The serial is the date and a number, raised with each change; of a signed zone with each new signature too. */
+const SETTINGS = { kind: 'Master', soa_edit_api: 'DEFAULT', soa_edit: 'INCEPTION-INCREMENT', api_rectify: true };
+
+/** Asks nobody yet. */
+export function openPowerdns(options: PowerdnsOptions): NameserverDriver {
+  const api = openPowerdnsApi(options);
+  const counters = openCounters(api, ACCOUNT_PREFIX);
+  return {
+    name: NAME,
+    isExternal: true,
+    fingerprint: (ctx) => fingerprint(api, ctx),
+    async observe({ id, spec }, ctx) {
+      return (await inspect(api, id, spec, ctx)).observation;
+    },
+    ensure: ({ id, spec }, _, ctx) => asDriverErrors(() => ensure(api, id, spec, ctx)),
+    remove: ({ id, spec }, _, ctx) => asDriverErrors(() => remove(api, id, spec, ctx)),
+    async *list(ctx): AsyncIterable<Owned> {
+      for (const { account } of (await api.call<ApiZone[]>('GET', '/zones', ctx)) ?? []) {
+        if (!account.startsWith(ACCOUNT_PREFIX)) continue;
+        const owner_id = account.slice(ACCOUNT_PREFIX.length);
+        yield { ref: { driver: NAME, name: owner_id }, owner_id };
+      }
+    },
+    takeCounters: (ctx) => counters.take(ctx),
+  };
+}
+
+async function fingerprint(api: PowerdnsApi, ctx: DriverContext): Promise<Fingerprint> {
+  try {
+    const server = await api.call<{ version: string }>('GET', '', ctx);
+    return { healthy: true, reason: null, facts: { version: server?.version ?? 'unknown', dnssec: true } };
+  } catch (error) {
+    return { healthy: false, reason: (error as Error).message, facts: {} };
+  }
+}
+
+interface Inspection {
+  observation: Observation<ZoneObserved>;
+  changes: RrsetChange[];
+  keys: KeyState;
+  hasSettings: boolean;
+}
+
+const NO_KEYS: KeyState = { missing: [], surplus: [], unpublished: [] };
+
+async function inspect(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: DriverContext): Promise<Inspection> {
+  const none = { changes: [], keys: NO_KEYS, hasSettings: false };
+  const zone = await api.call<ApiZone>('GET', pathOf(spec), ctx);
+  if (!zone) return { ...none, observation: { state: 'absent' } };
+  if (zone.account !== accountOf(id))
+    return { ...none, observation: { state: 'foreign', detail: `the zone ${spec.name} belongs to somebody else` } };
+  const changes = changesBetween(zone.rrsets, rrsetsOf(spec, zone.serial));
+  const keys = spec.keys.length || zone.dnssec ? await readKeyState(api, pathOf(spec), spec.keys, ctx) : NO_KEYS;
+  const hasSettings = zone.kind === SETTINGS.kind && zone.soa_edit_api === SETTINGS.soa_edit_api;
+  const upToDate = changes.length === 0 && isAsDesired(keys) && hasSettings;
+  const observed = {
+    serial: (zone.dnssec && zone.edited_serial) || zone.serial,
+    record_count: spec.records.length,
+    is_signed: zone.dnssec,
+  };
+  const diff = changes.slice(0, 5).map(({ changetype, name, type }) => `${changetype} ${name} ${type}`);
+  const observation = { state: 'present' as const, upToDate, observed, ...(!upToDate && { diff: diff.join(', ') }) };
+  return { observation, changes, keys, hasSettings };
+}
+
+async function ensure(
+  api: PowerdnsApi,
+  id: string,
+  spec: ZoneSpec,
+  ctx: DriverContext,
+): Promise<{ ref: { driver: string; name: string } }> {
+  checkpoint(ctx);
+  const before = await inspect(api, id, spec, ctx);
+  if (before.observation.state === 'absent') await create(api, id, spec, ctx);
+  const found = before.observation.state === 'absent' ? await inspect(api, id, spec, ctx) : before;
+  if (found.observation.state !== 'present')
+    throw new DriverError('conflict', `The name server has another zone ${spec.name}.`);
+  if (!found.hasSettings) await api.call('PUT', pathOf(spec), ctx, SETTINGS);
+  for (const rrsets of batchesOf(found.changes)) await api.call('PATCH', pathOf(spec), ctx, { rrsets });
+  if (!isAsDesired(found.keys)) {
+    await writeKeys(api, pathOf(spec), found.keys, ctx);
+    // Changes of records reach the caches at once, those of keys do not.
+    await api.call('PUT', `/cache/flush?domain=${spec.name}.$`, ctx);
+  }
+  return { ref: { driver: NAME, name: id } };
+}
+
+/** With SOA and name servers only; the rest is a change like any other. */
+async function create(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: DriverContext): Promise<void> {
+  const rrsets = rrsetsOf({ ...spec, records: [] }, spec.serial);
+  const zone = { name: `${spec.name}.`, account: accountOf(id), nameservers: [], rrsets };
+  await api.call('POST', '/zones', ctx, { ...SETTINGS, ...zone });
+}
+
+/** All at once where they fit into one body. */
+function batchesOf(changes: RrsetChange[]): RrsetChange[][] {
+  const batches: RrsetChange[][] = [];
+  let bytes = Infinity;
+  for (const change of changes) {
+    const more = JSON.stringify(change).length;
+    if (bytes + more > PATCH_BYTES_MAX) {
+      batches.push([]);
+      bytes = 0;
+    }
+    bytes += more;
+    batches.at(-1)?.push(change);
+  }
+  return batches;
+}
+
+async function remove(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: DriverContext): Promise<void> {
+  checkpoint(ctx);
+  const zone = await zoneOf(api, id, spec, ctx);
+  if (zone) await api.call('DELETE', `/zones/${zone.name}`, ctx);
+}
+
+/** By its name, and where that is another one (an orphan is known by its id alone) by its account. */
+async function zoneOf(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: DriverContext): Promise<ApiZone | null> {
+  const named = await api.call<ApiZone>('GET', `${pathOf(spec)}?rrsets=false`, ctx);
+  if (named?.account === accountOf(id)) return named;
+  const zones = (await api.call<ApiZone[]>('GET', '/zones', ctx)) ?? [];
+  return zones.find(({ account }) => account === accountOf(id)) ?? null;
+}
+
+function pathOf({ name }: ZoneSpec): string {
+  return `/zones/${name}.`;
+}
+
+function accountOf(id: string): string {
+  return `${ACCOUNT_PREFIX}${id}`;
+}

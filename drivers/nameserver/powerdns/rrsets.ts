@@ -1,0 +1,120 @@
+// Record sets as PowerDNS takes and gives them: names with a trailing dot, values in the text form of zone files.
+import ipaddr from 'ipaddr.js';
+import { groupBy } from '../../../core/group_by';
+import type { ZoneRecord, ZoneSpec } from '../../nameserver';
+import type { ApiRrset } from './api';
+
+const STRING_BYTES_MAX = 255;
+
+/** Every set of a zone, SOA and name servers included. @param serial of the SOA; PowerDNS raises it by itself */
+export function rrsetsOf(spec: ZoneSpec, serial: number): ApiRrset[] {
+  const { name: zone, default_ttl: ttl, name_servers } = spec;
+  const platform = name_servers.map((value): ZoneRecord => ({ name: '@', type: 'NS', value, ttl }));
+  const sets = groupBy([...platform, ...spec.records], ({ name, type }) => `${fullName(name, zone)} ${type}`);
+  const soa = { name: `${zone}.`, type: 'SOA', ttl, records: [{ content: soaContent(spec, serial), disabled: false }] };
+  return [soa, ...[...sets].map(([key, records]) => rrsetOf(key, records, ttl))];
+}
+
+function rrsetOf(key: string, records: ZoneRecord[], defaultTtl: number): ApiRrset {
+  const [name, type] = key.split(' ') as [string, string];
+  const ttl = Math.min(...records.map((record) => record.ttl ?? defaultTtl));
+  const contents = [...new Set(records.map(contentOf))];
+  return { name, type, ttl, records: contents.map((content) => ({ content, disabled: false })) };
+}
+
+function fullName(name: string, zone: string): string {
+  return name === '@' ? `${zone}.` : `${name}.${zone}.`;
+}
+
+function soaContent({ name_servers, soa }: ZoneSpec, serial: number): string {
+  const at = soa.email.lastIndexOf('@');
+  const mailbox = `${soa.email.slice(0, at).replaceAll('.', '\\.')}.${soa.email.slice(at + 1)}.`;
+  const { refresh, retry, expire, minimum } = soa;
+  return `${name_servers[0]}. ${mailbox} ${serial} ${refresh} ${retry} ${expire} ${minimum}`;
+}
+
+function contentOf(record: ZoneRecord): string {
+  const { type, value } = record;
+  if (type === 'A' || type === 'AAAA') return value;
+  if (type === 'TXT') return textContent(value);
+  if (type === 'CAA') return `${record.flags} ${record.tag} ${quoted(Buffer.from(value))}`;
+  const host = value === '.' ? '.' : `${value}.`;
+  if (type === 'MX') return `${record.priority} ${host}`;
+  if (type === 'SRV') return `${record.priority} ${record.weight} ${record.port} ${host}`;
+  return host;
+}
+
+function textContent(value: string): string {
+  const bytes = Buffer.from(value);
+  const count = Math.max(1, Math.ceil(bytes.length / STRING_BYTES_MAX));
+  const part = (index: number): Buffer => bytes.subarray(index * STRING_BYTES_MAX, (index + 1) * STRING_BYTES_MAX);
+  return Array.from({ length: count }, (_, index) => quoted(part(index))).join(' ');
+}
+
+function quoted(bytes: Buffer): string {
+  const characters = [...bytes].map((byte) => {
+    if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;
+    return byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\${String(byte).padStart(3, '0')}`;
+  });
+  return `"${characters.join('')}"`;
+}
+
+export interface RrsetChange extends Partial<ApiRrset> {
+  name: string;
+  type: string;
+  changetype: 'DELETE' | 'REPLACE';
+}
+
+/** What leads from the present sets to the desired ones, deletions first: names may change from CNAME to others. */
+export function changesBetween(present: ApiRrset[], desired: ApiRrset[]): RrsetChange[] {
+  const known = new Map(present.map((set) => [keyOf(set), set]));
+  const wanted = new Set(desired.map(keyOf));
+  const gone = present.filter((set) => !wanted.has(keyOf(set)));
+  const changed = desired.filter((set) => {
+    const before = known.get(keyOf(set));
+    return !before || normalForm(before) !== normalForm(set);
+  });
+  return [
+    ...gone.map(({ name, type }) => ({ name, type, changetype: 'DELETE' as const })),
+    ...changed.map((set) => ({ ...set, changetype: 'REPLACE' as const })),
+  ];
+}
+
+function keyOf({ name, type }: ApiRrset): string {
+  return `${name.toLowerCase()} ${type}`;
+}
+
+/** What is read differs in form from what was written: case, zeros of IPv6, strings of texts, the serial. */
+function normalForm({ type, ttl, records }: ApiRrset): string {
+  const contents = records.map(
+    ({ content, disabled }) => `${disabled ? 'disabled ' : ''}${normalContent(type, content)}`,
+  );
+  return JSON.stringify([ttl, contents.sort()]);
+}
+
+function normalContent(type: string, content: string): string {
+  if (type === 'TXT') return textBytes(content).toString('hex');
+  if (type === 'CAA') {
+    const [flags, tag] = content.split(/\s+/, 2);
+    return `${flags} ${tag} ${textBytes(content.slice(content.indexOf('"'))).toString('hex')}`;
+  }
+  if (type === 'AAAA') return ipaddr.isValid(content) ? ipaddr.parse(content).toString() : content;
+  if (type === 'SOA')
+    return content
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((_, index) => index !== 2)
+      .join(' ');
+  return content.toLowerCase();
+}
+
+/** The bytes of all quoted strings, one behind the other. */
+function textBytes(content: string): Buffer {
+  const strings = content.match(/"(?:[^"\\]|\\[\s\S])*"/g) ?? [];
+  const parts = strings.map((text) =>
+    [...text.slice(1, -1).matchAll(/\\(\d{3})|\\([\s\S])|([^\\]+)/g)].map(([, code, escaped, plain]) =>
+      code === undefined ? Buffer.from(escaped ?? plain ?? '') : Buffer.from([Number(code)]),
+    ),
+  );
+  return Buffer.concat(parts.flat());
+}

@@ -1,0 +1,96 @@
+// DNS zones over the API, with PowerDNS as the name server.
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { startDnsParent, type DnsParent } from '../support/dns_parent';
+import { freePort } from '../support/free_port';
+import { hasPowerdns, startPowerdns, type Powerdns } from '../support/powerdns';
+import { startService, type Answer, type TestService } from '../support/service';
+
+const run = promisify(execFile);
+const described = hasPowerdns ? describe : describe.skip;
+jest.setTimeout(120_000);
+
+described('with PowerDNS', () => {
+  let server: Powerdns;
+  let parent: DnsParent;
+  let service: TestService;
+  let zone: Answer['body'];
+
+  beforeAll(async () => {
+    server = await startPowerdns();
+    parent = await startDnsParent('example.com', await freePort());
+    service = await startService({
+      worker: true,
+      settings: { POWERDNS_URL: server.url, POWERDNS_API_KEY: server.key, DNS_ROOTS: parent.address, DNS_PORT: '0' },
+    });
+  });
+  afterAll(async () => {
+    await service?.close();
+    await parent?.close();
+    await server?.close();
+  });
+
+  async function dig(...args: string[]): Promise<string[]> {
+    const { stdout } = await run('dig', ['@127.0.0.1', '-p', String(server.port), '+short', '+tries=1', ...args]);
+    return stdout.trim().split('\n').filter(Boolean);
+  }
+
+  async function until(read: () => Promise<unknown>, expected: unknown): Promise<void> {
+    for (let turn = 0; turn < 200; turn += 1) {
+      if (JSON.stringify(await read().catch(() => null)) === JSON.stringify(expected)) return;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    expect(await read()).toEqual(expected);
+  }
+
+  test('a zone and its records are answered by PowerDNS, with its serial', async () => {
+    const made = await service.call('POST', '/v2/dns_zones', { body: { name: 'one.example.com' } });
+    expect(made.status).toBe(201);
+    zone = made.body;
+    const path = `/v2/dns_zones/${zone.id}`;
+    await service.call('POST', `${path}/records`, { body: { type: 'A', name: 'www', value: '192.0.2.7' } });
+    await until(() => dig('www.one.example.com', 'A'), ['192.0.2.7']);
+    const serial = async (): Promise<string | undefined> => (await dig('one.example.com', 'SOA')).join().split(' ')[2];
+    await until(async () => String((await service.call('GET', path)).body.serial) === (await serial()), true);
+    // The names of its name servers are answered too.
+    await until(async () => (await dig(zone.name_servers[0].replace(/^ns1\.\w+\./, ''), 'NS')).length, 2);
+  });
+
+  test('PowerDNS away for a while: the API goes on, and the change is there afterwards', async () => {
+    await server.stop();
+    const added = await service.call('POST', `/v2/dns_zones/${zone.id}/records`, {
+      body: { type: 'A', name: 'late', value: '192.0.2.8' },
+    });
+    expect(added.status).toBe(201);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await server.start();
+    await until(() => dig('late.one.example.com', 'A'), ['192.0.2.8']);
+  });
+
+  test('DNSSEC: what the API lists for the registrar validates', async () => {
+    await parent.delegate(zone.name, zone.name_servers);
+    await service.call('POST', `/v2/dns_zones/${zone.id}/verify`);
+    const { body } = await service.call('POST', `/v2/dns_zones/${zone.id}/dnssec`);
+    const [ds] = body.ds_records;
+    const anchor = `trust-anchors { "one.example.com" static-ds ${ds.key_tag} 13 2 "${ds.digest}"; };`;
+    const file = `${service.dataDir}/anchor`;
+    await run('sh', ['-c', `printf '%s' '${anchor}' > ${file}`]);
+    const delv = async (...question: string[]): Promise<boolean> => {
+      const args = ['@127.0.0.1', '-p', String(server.port), '-a', file, '+root=one.example.com', ...question];
+      return (await run('delv', args)).stdout.includes('fully validated');
+    };
+    await until(() => delv('www.one.example.com', 'A'), true);
+    await until(() => delv('nothing.one.example.com', 'A'), true);
+    expect((await service.call('DELETE', `/v2/dns_zones/${zone.id}/dnssec`)).status).toBe(204);
+    await until(async () => (await dig('one.example.com', 'DNSKEY')).length, 0);
+  });
+
+  test('deleted, it is gone from PowerDNS', async () => {
+    await service.call('DELETE', `/v2/dns_zones/${zone.id}`);
+    await until(
+      async () =>
+        (await server.call('GET', '/zones')).some(({ name }: { name: string }) => name === 'one.example.com.'),
+      false,
+    );
+  });
+});

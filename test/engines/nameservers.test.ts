@@ -1,0 +1,210 @@
+// Name servers by the rules of all drivers: the embedded one, and PowerDNS of Debian. Killed at every step.
+import { execFile } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import type { SigningKey } from '../../core/dnssec';
+import { driverContext, type Desired } from '../../drivers/driver';
+import type { NameserverDriver, ZoneObserved, ZoneRecord, ZoneSpec } from '../../drivers/nameserver';
+import { openPowerdns } from '../../drivers/nameserver/powerdns/driver';
+import { describeResourceDriver, type ResourceFixture } from '../conformance/resource_driver';
+import { openFiles } from '../support/nameservers';
+import { hasPowerdns, startPowerdns, type Powerdns } from '../support/powerdns';
+
+const run = promisify(execFile);
+
+const record = (type: ZoneRecord['type'], name: string, value: string, more: Partial<ZoneRecord> = {}): ZoneRecord => ({
+  ...{ type, name, value, ttl: null },
+  ...more,
+});
+const newKey = (role: SigningKey['role']): SigningKey => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return { role, private_key: privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64') };
+};
+
+const RECORDS = [
+  record('A', 'www', '192.0.2.1', { ttl: 300 }),
+  record('AAAA', 'www', '2001:db8::1'),
+  record('TXT', '@', 'text with "quotes", a \\ and ünicode'),
+  record('TXT', 'long', 'x'.repeat(600)),
+  record('MX', '@', 'mail.example.net', { priority: 10 }),
+  record('SRV', '_sip._tcp', 'sip.example.net', { priority: 1, weight: 2, port: 5060 }),
+  record('CAA', '@', 'ca.example.net', { flags: 0, tag: 'issue' }),
+  record('CNAME', 'alias', 'www.example.net'),
+  record('NS', 'child', 'ns.elsewhere.example.net'),
+];
+const SPEC: ZoneSpec = {
+  ...{ name: 'example.com', serial: 1, default_ttl: 3600, name_servers: ['ns1.example.net', 'ns2.example.net'] },
+  soa: { email: 'host.master@example.com', refresh: 7200, retry: 3600, expire: 1_209_600, minimum: 300 },
+  ...{ records: RECORDS, keys: [] },
+};
+// A name that changes from CNAME to addresses, a new TTL of negative answers, and signatures.
+const CHANGED: ZoneSpec = {
+  ...SPEC,
+  serial: 2,
+  soa: { ...SPEC.soa, minimum: 60 },
+  records: [...RECORDS.filter(({ name }) => name !== 'alias'), record('A', 'alias', '192.0.2.2')],
+  keys: [newKey('ksk'), newKey('zsk')],
+};
+const nameOf = (id: string): string => `${id.replaceAll('_', '-')}.example.com`;
+const specOf = (spec: ZoneSpec, id: string): ZoneSpec => ({ ...spec, name: nameOf(id) });
+const usual = { spec: SPEC, changed: CHANGED, specOf, use: async () => {} };
+
+async function dig(port: number, ...question: string[]): Promise<string> {
+  const args = ['@127.0.0.1', '-p', String(port), '+tries=1', '+time=2', '+dnssec', ...question];
+  return (await run('dig', args)).stdout;
+}
+
+/** What a client sees of the changed zone. */
+async function isServed(port: number, { id }: Desired<ZoneSpec>): Promise<void> {
+  const zone = nameOf(id);
+  const answer = await dig(port, `alias.${zone}`, 'A');
+  expect(answer).toMatch(/\sA\s+192\.0\.2\.2/);
+  expect(answer).toContain('RRSIG');
+  expect(await dig(port, zone, 'TXT', '+short')).toContain('text with \\"quotes\\", a \\\\ and \\195\\188nicode');
+  expect(await dig(port, zone, 'CDS', '+short')).toMatch(/ 13 2 /);
+}
+
+describeResourceDriver<ZoneSpec, ZoneObserved>('embedded', async () => {
+  const directory = mkdtempSync(path.join(tmpdir(), 'nameserver-'));
+  // Each call opens it anew, so it serves what is on disk.
+  const fixture: ResourceFixture<ZoneSpec, ZoneObserved> = {
+    ...usual,
+    driver: openFiles({ directory }),
+    recipe: { module: 'test/support/nameservers', factory: 'openFiles', options: { directory } },
+    async snapshot() {
+      const files = readdirSync(directory).filter((name) => name.endsWith('.json'));
+      return Object.fromEntries(files.sort().map((name) => [name, readFileSync(path.join(directory, name), 'utf8')]));
+    },
+    async check(_, r) {
+      const { driver, port, close } = await openFiles.listening({ directory });
+      try {
+        await isServed(port, r);
+        expect(await driver.observe(r, driverContext(5_000))).toMatchObject({ state: 'present', upToDate: true });
+      } finally {
+        await close();
+      }
+    },
+    drifts: {
+      older: async (id) => {
+        const file = path.join(directory, `${id}.json`);
+        const zone = JSON.parse(readFileSync(file, 'utf8'));
+        writeFileSync(file, JSON.stringify({ ...zone, records: zone.records.slice(1) }));
+      },
+    },
+    async plantForeign(id) {
+      const spec = specOf(SPEC, id);
+      const other = { id: `other_${id}`, spec };
+      await fixture.driver.ensure(other, { state: 'absent' }, driverContext(5_000));
+    },
+    async uprootForeign(id) {
+      const other = { id: `other_${id}`, spec: specOf(SPEC, id) };
+      await fixture.driver.remove(other, { state: 'absent' }, driverContext(5_000));
+    },
+    async close() {
+      expect(readdirSync(directory)).toEqual([]);
+      rmSync(directory, { recursive: true });
+    },
+  };
+  return fixture;
+});
+
+if (hasPowerdns) describeResourceDriver<ZoneSpec, ZoneObserved>('powerdns', makePowerdnsFixture);
+else test.skip('PowerDNS (needs: pdns-server and pdns-backend-sqlite3)', () => {});
+
+async function makePowerdnsFixture(): Promise<ResourceFixture<ZoneSpec, ZoneObserved>> {
+  const server: Powerdns = await startPowerdns();
+  // A zone of somebody else stays as it is, whatever happens.
+  const foreign = (name: string, account: string): Promise<unknown> =>
+    server.call('POST', '/zones', { name: `${name}.`, kind: 'Native', account, nameservers: ['ns.example.org.'] });
+  await foreign('theirs.example.org', '');
+  const options = { url: server.url, key: server.key };
+  const patch = (id: string, rrset: object): Promise<unknown> =>
+    server.call('PATCH', `/zones/${nameOf(id)}.`, { rrsets: [rrset] });
+  return {
+    ...usual,
+    driver: openPowerdns(options),
+    recipe: { module: 'drivers/nameserver/powerdns/driver', factory: 'openPowerdns', options },
+    async snapshot() {
+      const zones = await server.call('GET', '/zones');
+      const whole = zones.map(({ id }: { id: string }) => server.call('GET', `/zones/${id}`));
+      return Promise.all(whole);
+    },
+    check: (_, r) => isServed(server.port, r),
+    drifts: {
+      removedSet: (id) => patch(id, { name: `www.${nameOf(id)}.`, type: 'A', changetype: 'DELETE' }) as Promise<void>,
+      addedSet: (id) =>
+        patch(id, {
+          ...{ name: `more.${nameOf(id)}.`, type: 'A', ttl: 60, changetype: 'REPLACE' },
+          records: [{ content: '192.0.2.66', disabled: false }],
+        }) as Promise<void>,
+      disabled: (id) =>
+        patch(id, {
+          ...{ name: `www.${nameOf(id)}.`, type: 'A', ttl: 300, changetype: 'REPLACE' },
+          records: [{ content: '192.0.2.1', disabled: true }],
+        }) as Promise<void>,
+      anotherKind: (id) => server.call('PUT', `/zones/${nameOf(id)}.`, { kind: 'Native' }),
+      aStrangeKey: (id) =>
+        server.call('POST', `/zones/${nameOf(id)}./cryptokeys`, { keytype: 'csk', active: true }) as Promise<void>,
+    },
+    plantForeign: async (id) => void (await foreign(nameOf(id), 'somebody')),
+    uprootForeign: (id) => server.call('DELETE', `/zones/${nameOf(id)}.`),
+    async close() {
+      const left = await server.call('GET', '/zones');
+      await server.close();
+      expect(left.map(({ name }: { name: string }) => name)).toEqual(['theirs.example.org.']);
+    },
+  };
+}
+
+const described = hasPowerdns ? describe : describe.skip;
+
+described('PowerDNS', () => {
+  let server: Powerdns;
+  let driver: NameserverDriver;
+  const r = { id: 'res_bad', spec: specOf(SPEC, 'res_bad') };
+  const ctx = () => driverContext(10_000);
+
+  beforeAll(async () => {
+    server = await startPowerdns();
+    driver = openPowerdns({ url: server.url, key: server.key });
+  });
+  afterAll(() => server.close());
+
+  test('gone, it is asked again later; a wrong key is said', async () => {
+    await driver.ensure(r, { state: 'absent' }, ctx());
+    await server.stop();
+    await expect(driver.observe(r, ctx())).rejects.toMatchObject({ name: 'DriverError', reason: 'transient' });
+    expect(await driver.fingerprint(ctx())).toMatchObject({ healthy: false });
+    await server.start();
+    expect(await driver.observe(r, ctx())).toMatchObject({ state: 'present', upToDate: true });
+    const stranger = openPowerdns({ url: server.url, key: 'wrong' });
+    await expect(stranger.observe(r, ctx())).rejects.toMatchObject({ name: 'DriverError', reason: 'unauthorized' });
+  });
+
+  test('2,000 records of 4,096 bytes fit, in several bodies', async () => {
+    const large = {
+      ...r.spec,
+      records: Array.from({ length: 2000 }, (_, i) => record('TXT', `t${i}`, 'x'.repeat(4096))),
+    };
+    await driver.ensure({ id: r.id, spec: large }, { state: 'absent' }, driverContext(60_000));
+    expect(await driver.observe({ id: r.id, spec: large }, driverContext(60_000))).toMatchObject({ upToDate: true });
+    await driver.ensure(r, { state: 'absent' }, driverContext(60_000));
+  }, 180_000);
+
+  test('questions are counted by zone and type', async () => {
+    await driver.takeCounters(ctx());
+    for (let turn = 0; turn < 3; turn += 1) await dig(server.port, `www.${r.spec.name}`, 'A');
+    await dig(server.port, `nothing.${r.spec.name}`, 'AAAA');
+    await dig(server.port, 'elsewhere.example.org', 'A');
+    const counted = await driver.takeCounters(ctx());
+    expect([...counted.keys()]).toEqual([r.id]);
+    expect(Object.fromEntries(counted.get(r.id) ?? [])).toEqual({
+      A: { queries: 3, noerror: 3, nxdomain: 0, servfail: 0 },
+      AAAA: { queries: 1, noerror: 0, nxdomain: 1, servfail: 0 },
+    });
+    expect((await driver.takeCounters(ctx())).size).toBe(0);
+  });
+});
