@@ -111,6 +111,8 @@ export const limits = {
   previewDaysMax: 30,
   domainVerificationHours: 72,
   databaseUsersMax: 50,
+  /** How long applications may take to run with a new password until the previous one ends. */
+  passwordRotationMinutesMax: 30,
   /** A new database gets its first scheduled backup after this time, whatever the hour. */
   firstBackupMinutes: 10,
   /** The last backup of a deleted database is kept so long. */

@@ -57,6 +57,11 @@ export interface ServerSpec extends HostedServerSpec {
 export interface ServerUser {
   username: string;
   password: string;
+  /**
+   * Valid beside it, for engines that know several passwords of a user. To add one and to take one away ends no session
+   * that was opened since it was added.
+   */
+  previous_password?: string;
   access: 'admin' | 'read_write' | 'read_only';
 }
 

@@ -14,6 +14,7 @@ import {
   desiredUsers,
   type DirectEndpoint,
 } from '../models/database/work';
+import { serverLogins } from '../models/database_user/logins';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 import { ensureCertificate } from './database/certificate';
 import { backoffAfterExit } from './database/exits';
@@ -156,7 +157,7 @@ async function desiredReplica(
     running: true,
     database_name: primary.database_name,
     admin_password,
-    users: await desiredUsers(ctx.sql, ctx.secrets, primary.id),
+    users: (await desiredUsers(ctx.sql, ctx.secrets, primary.id)).flatMap(serverLogins),
     tls: await ensureCertificate(row, ctx),
     allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
     replica_of: {

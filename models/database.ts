@@ -7,6 +7,7 @@ import { defineStates } from '../core/states';
 import type {
   CreateDatabaseInput,
   DatabaseCredentials,
+  RotateDatabasePasswordInput,
   UpdateDatabaseInput,
   UpgradeDatabaseInput,
   DatabaseStatus,
@@ -201,13 +202,13 @@ export class ManagedDatabase extends Resource {
   /** How to connect as the default user. */
   async credentials(ctx: Context): Promise<DatabaseCredentials> {
     const user = await DatabaseUser.defaultOf(ctx, this.id);
-    return credentialsOf(ctx, this, { username: user.username, password: user.reveal(ctx) });
+    return credentialsOf(ctx, this, { ...user.credentials(ctx), previous_until: user.previous_until });
   }
 
   /** A new password for the default user. @throws invalid_state, resource_busy */
-  async rotate(ctx: Context): Promise<DatabaseCredentials> {
+  async rotate(ctx: Context, input: RotateDatabasePasswordInput): Promise<DatabaseCredentials> {
     const user = await DatabaseUser.defaultOf(ctx, this.id);
-    await user.rotate(ctx, this);
+    await user.rotate(ctx, this, input);
     return this.credentials(ctx);
   }
 

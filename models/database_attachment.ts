@@ -61,11 +61,7 @@ export class DatabaseAttachment extends Resource {
       user_id: user.id,
       env_prefix,
     });
-    await addManaged(
-      ctx,
-      attachment,
-      variablesOf(ctx.config, env_prefix, database, endpoint, { username: user.username, password: user.reveal(ctx) }),
-    );
+    await addManaged(ctx, attachment, variablesOf(ctx.config, env_prefix, database, endpoint, user.credentials(ctx)));
     return attachment;
   }
 

@@ -3,12 +3,13 @@ import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
 import { limits } from '../core/limits';
 import { mintId, timeOfId } from '../core/ids';
-import type { CreateDatabaseUserInput, DatabaseUserAccess } from '../schema/types';
+import type { CreateDatabaseUserInput, RotateDatabasePasswordInput, DatabaseUserAccess } from '../schema/types';
 import { Resource } from './base/resource';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
 import { wakeDatabase } from './database/wake';
 import { newPassword } from './database/credentials';
+import { loginOf, nextLogin } from './database_user/logins';
 import { openPassword, sealPassword } from './database_user/password';
 import { requireFeature } from './database/offer';
 import { named } from '../db/statement';
@@ -17,6 +18,8 @@ const DEFAULT = named('select id from database_users where database_id = $1 and 
 const PENDING = named(`select 1 from database_users u join databases d on d.id = u.database_id
   where u.database_id = $1 and u.applied_version < u.version and d.project_id = $2 and d.running
     and d.status = 'available' limit 1`);
+const ATTACHED = named('select 1 from database_attachments where user_id = $1 limit 1');
+const NO_ROTATION = { login: null, previous_password: null, previous_login: null, previous_until: null };
 const POLL_MS = 50;
 
 /** Names that one of the engines has for itself, or that the platform works under. */
@@ -68,6 +71,12 @@ export class DatabaseUser extends Resource {
   declare is_default: boolean;
   /** Sealed. */
   declare password: string;
+  /** See models/database_user/logins.ts. */
+  declare login: string | null;
+  /** Sealed. */
+  declare previous_password: string | null;
+  declare previous_login: string | null;
+  declare previous_until: string | null;
   /** The server has the password of this version of the row. */
   declare applied_version: number;
   /** The password in plain, where this answer shows it. */
@@ -108,13 +117,18 @@ export class DatabaseUser extends Resource {
   }
 
   /**
-   * A new password, also in the variables of attachments. The database must be locked. @throws invalid_state,
-   * resource_busy
+   * A new password, also in the variables of attachments. The previous one stays valid while attached applications need
+   * it, unless it must end at once. The database must be locked. @throws invalid_state, resource_busy
    */
-  async rotate(ctx: Context, database: Parent): Promise<this> {
+  async rotate(ctx: Context, database: Parent, { immediate }: RotateDatabasePasswordInput): Promise<this> {
     database.requireStatus(['available']);
+    const attached = !immediate && (await ctx.sql.query(ATTACHED, [this.id])).length > 0;
+    if (attached && this.previous_password !== null) throw rotating();
     const password = newPassword();
-    await this.update(ctx, { password: sealPassword(ctx.secrets, this.id, password) });
+    await this.update(ctx, {
+      password: sealPassword(ctx.secrets, this.id, password),
+      ...(attached ? this.previous(database.engine) : NO_ROTATION),
+    });
     this.shown = password;
     await refreshVariables(ctx, { database_id: database.id, user_id: this.id });
     await wakeDatabase(ctx.sql, database.id);
@@ -127,6 +141,21 @@ export class DatabaseUser extends Resource {
     await requireUnattached(ctx, 'user_id', [this.id]);
     await this.remove(ctx);
     await wakeDatabase(ctx.sql, this.database_id);
+  }
+
+  /** How to log in with the present password. */
+  credentials(ctx: Context): { username: string; password: string } {
+    return { username: loginOf(this), password: this.reveal(ctx) };
+  }
+
+  // What the server keeps for a while.
+  private previous(engine: string): Partial<DatabaseUser> {
+    return {
+      login: nextLogin(engine, this),
+      previous_password: this.password,
+      previous_login: this.login,
+      previous_until: new Date(Date.now() + limits.passwordRotationMinutesMax * 60_000).toISOString(),
+    };
   }
 
   /** The password in plain. */
@@ -155,6 +184,14 @@ async function add(
   });
   user.shown = password;
   return user;
+}
+
+function rotating(): Error {
+  return problem(
+    'resource_busy',
+    'Attached applications do not all run with the present password yet. Rotate again when they do, or send ' +
+      '`immediate: true` to end all previous passwords at once.',
+  );
 }
 
 function requireFree(username: string): void {

@@ -25,14 +25,16 @@ export const resolvers: Resolvers = {
       await (await DatabaseUser.forUpdate(ctx, user_id, { database_id: id })).destroy(ctx);
       return true;
     },
-    rotateDatabaseUserPassword: async (_, { id, user_id }, ctx) => {
+    rotateDatabaseUserPassword: async (_, { id, user_id, input }, ctx) => {
       const database = await ManagedDatabase.ofChild(ctx, id);
-      return (await DatabaseUser.forUpdate(ctx, user_id, { database_id: id })).rotate(ctx, database);
+      return (await DatabaseUser.forUpdate(ctx, user_id, { database_id: id })).rotate(ctx, database, input ?? {});
     },
-    rotateDatabaseCredentials: async (_, { id }, ctx) => (await ManagedDatabase.forUpdate(ctx, id)).rotate(ctx),
+    rotateDatabaseCredentials: async (_, { id, input }, ctx) =>
+      (await ManagedDatabase.forUpdate(ctx, id)).rotate(ctx, input ?? {}),
   },
   DatabaseUser: {
     password: (user) => user.shown,
+    previous_password_valid_until: (user) => user.previous_until,
     database: (user, _, ctx, info) => loadOne(ManagedDatabase, ctx, user.project_id, user.database_id, info),
   },
 };

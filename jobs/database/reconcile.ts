@@ -2,6 +2,7 @@
 import { DriverError, isUpToDate, type Observation } from '../../drivers/driver';
 import type { EngineDriver, ObservedServer } from '../../drivers/database';
 import { markEndpointsApplied, markUsersApplied } from '../../models/database/work';
+import { endRotations } from '../../models/database_user/rotation';
 import { restartForUsers } from '../../models/database_attachment/restart';
 import { refreshPools } from '../database_endpoint/refresh_pools';
 import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../job';
@@ -12,6 +13,8 @@ import { requireEngineDriver, isPastDeadline, type DatabaseRow } from './row';
 import { desiredServer, type DesiredServer } from './spec';
 
 const POLL_MS = 30_000;
+/** While applications get a new password. */
+const ROTATION_POLL_MS = 1_000;
 const SOON_MS = 500;
 const BUSY_MS = 2_000;
 const FULL = 'The storage is full. Delete data or increase `storage_gb`; until then, writes fail.';
@@ -102,7 +105,11 @@ async function settleServer(
     observed: { ...observed, sample },
     point_in_time_window: await readRestoreWindow(row, engine, ctx),
   };
-  return settled({ ...columns, status: 'available', status_reason: statusReasonOf(row, full) }, jittered(POLL_MS));
+  const rotating = await endRotations(ctx.sql, row.id);
+  return settled(
+    { ...columns, status: 'available', status_reason: statusReasonOf(row, full) },
+    rotating ? ROTATION_POLL_MS : jittered(POLL_MS),
+  );
 }
 
 /** What the server has now: users with their passwords, and who may connect. */

@@ -9,6 +9,7 @@ import {
   type DirectEndpoint,
   type DesiredUser,
 } from '../../models/database/work';
+import { serverLogins } from '../../models/database_user/logins';
 import type { JobContext } from '../job';
 import { ensureCertificate } from './certificate';
 import { serverSizeOf, type DatabaseRow } from './row';
@@ -33,7 +34,7 @@ export async function desiredServer(row: DatabaseRow, ctx: JobContext): Promise<
     running: row.running,
     database_name: row.database_name,
     admin_password: openAdminPassword(ctx.secrets, row),
-    users,
+    users: users.flatMap(serverLogins),
     tls,
     replica_of: null,
     allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],

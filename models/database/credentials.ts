@@ -71,11 +71,12 @@ export function connectionString(
 export async function credentialsOf(
   ctx: Context,
   server: Server,
-  login: { username: string; password: string },
+  login: { username: string; password: string; previous_until: string | null },
 ): Promise<DatabaseCredentials> {
   const endpoints = await endpointsOf(ctx.sql, server.id);
   return {
     ...{ username: login.username, password: login.password, database_name: server.database_name },
+    previous_password_valid_until: login.previous_until,
     endpoints: endpoints.map(({ id, name, access, port }) => {
       const place = { host: endpointHost(ctx.config, access), port };
       return { endpoint_id: id, name, access, ...place, connection_string: connectionString(server, login, place) };

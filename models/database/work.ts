@@ -13,20 +13,28 @@ export interface DesiredUser {
   username: string;
   password: string;
   access: DatabaseUserAccess;
+  login: string | null;
+  previous_password: string | null;
+  previous_login: string | null;
 }
 
 const USERS = named(
-  `select id, version, username, access, password from database_users where database_id = $1
+  `select id, version, username, access, password, login, previous_password, previous_login
+    from database_users where database_id = $1
     order by is_default desc, id`,
 );
 
 /** Users as they should be, their passwords opened, the default one first. */
 export async function desiredUsers(sql: Sql, secrets: SecretBox, databaseId: string): Promise<DesiredUser[]> {
   const rows = await sql.query<DesiredUser>(USERS, [databaseId]);
-  return rows.map((row) => ({ ...row, password: openPassword(secrets, row) }));
+  return rows.map((row) => ({
+    ...row,
+    password: openPassword(secrets, row),
+    previous_password: row.previous_password && openPassword(secrets, { id: row.id, password: row.previous_password }),
+  }));
 }
 
-const APPLIED = named(`update database_users u set applied_version = wanted.version
+const APPLIED = named(`update database_users u set applied_version = wanted.version, applied_at = $3
   from unnest($1::text[], $2::bigint[]) as wanted (id, version), database_users before
   where u.id = wanted.id and before.id = u.id and u.applied_version < wanted.version
   returning u.id, before.applied_version > 0 as changed`);
@@ -39,6 +47,7 @@ export async function markUsersApplied(sql: Sql, users: readonly DesiredUser[]):
   const rows = await sql.query<{ id: string; changed: boolean }>(APPLIED, [
     users.map(({ id }) => id),
     users.map(({ version }) => version),
+    new Date().toISOString(),
   ]);
   return rows.filter(({ changed }) => changed).map(({ id }) => id);
 }

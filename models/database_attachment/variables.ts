@@ -3,6 +3,7 @@ import { isKeyValue } from '../../core/catalogs';
 import type { Config } from '../../core/config';
 import type { Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
+import { loginOf } from '../database_user/logins';
 import { openPassword } from '../database_user/password';
 import { rewriteManaged, type Variables } from '../environment_variable/managed';
 import { connectionString, endpointHost } from '../database/credentials';
@@ -67,7 +68,8 @@ export interface Selection {
 
 const SELECT =
   named(`select a.id, a.application_id, a.env_prefix, d.id as database_id, d.engine, d.database_name, e.access,
-    e.port, u.id as user_id, u.username, u.password
+    e.port, u.id as user_id, u.username, u.password, u.login,
+    u.previous_password
   from database_attachments a join databases d on d.id = a.database_id
     join database_endpoints e on e.id = a.endpoint_id join database_users u on u.id = a.user_id
   where a.database_id = $1 and ($2::text is null or a.user_id = $2) and ($3::text is null or a.endpoint_id = $3)
@@ -81,6 +83,8 @@ interface Row extends Endpoint, Login {
   engine: string;
   database_name: string | null;
   user_id: string;
+  login: string | null;
+  previous_password: string | null;
 }
 
 /**
@@ -96,7 +100,7 @@ export async function refreshVariables(
   const changed: string[] = [];
   for (const row of rows) {
     const login = {
-      username: row.username,
+      username: loginOf(row),
       password: openPassword(secrets, { id: row.user_id, password: row.password }),
     };
     const variables = variablesOf(config, row.env_prefix, { ...row, id: row.database_id }, row, login);

@@ -140,6 +140,26 @@ describeMariadb('mariadb', () => {
     expect(await app('SELECT 1 AS one')).toEqual([[{ one: 1 }]]);
   });
 
+  test('two passwords are valid during a rotation, and no session is lost to it', async () => {
+    const user = spec.users[0]!;
+    const withUser = (changed: object): void => void (spec = { ...spec, users: [{ ...user, ...changed }] });
+    const before = await connectAs(spec, 'app', user.password);
+    before.on('error', () => undefined);
+    withUser({ password: 'third-word', previous_password: user.password });
+    await settle(driver, spec);
+    await before.query('SELECT 1');
+    expect(await as('app', user.password, ['SELECT 1 AS one'])).toEqual([[{ one: 1 }]]);
+    expect(await app('SELECT 1 AS one')).toEqual([[{ one: 1 }]]);
+    expect(await as('app', 'no-word', ['SELECT 1'])).toEqual(['ER_ACCESS_DENIED_ERROR']);
+    const since = await connectAs(spec, 'app', 'third-word');
+    withUser({ password: 'third-word' });
+    await settle(driver, spec);
+    await since.query('SELECT 1');
+    await since.end();
+    await expect(before.query('SELECT 1')).rejects.toThrow();
+    expect(await as('app', user.password, ['SELECT 1'])).toEqual(['ER_ACCESS_DENIED_ERROR']);
+  });
+
   test('passwords are in no argument list and in no log', async () => {
     for (const word of ['second-word', spec.admin_password]) expect(processesWith(word)).toEqual([]);
     const { lines } = await driver.readLog(spec.id, null);

@@ -148,7 +148,7 @@ describeServer('%s', (engineName) => {
     expect(await as('reader', 'r-word', [['GET', 'b']])).toEqual([expect.stringMatching(/^WRONGPASS/)]);
   });
 
-  test('a rotation ends sessions and the old password', async () => {
+  async function session(): Promise<ReturnType<typeof createClient>> {
     const client = createClient({
       username: 'app',
       password: spec.users[0]!.password,
@@ -165,14 +165,40 @@ describeServer('%s', (engineName) => {
     });
     client.on('error', () => undefined);
     await client.connect();
-    const old = spec.users[0]!.password;
-    spec = { ...spec, users: [{ ...spec.users[0]!, password: 'second-word' }] };
-    await settle(driver, spec);
+    return client as ReturnType<typeof createClient>;
+  }
+
+  async function hasEnded(client: ReturnType<typeof createClient>): Promise<void> {
     await until(() => !client.isOpen, 2_000).catch(() => undefined);
     await expect(client.sendCommand(['PING'])).rejects.toThrow();
     if (client.isOpen) client.destroy();
+  }
+
+  test('a rotation ends sessions and the old password', async () => {
+    const client = await session();
+    const old = spec.users[0]!.password;
+    spec = { ...spec, users: [{ ...spec.users[0]!, password: 'second-word' }] };
+    await settle(driver, spec);
+    await hasEnded(client);
     expect(await as('app', old, [['PING']])).toEqual([expect.stringMatching(/^WRONGPASS/)]);
     expect(await app(['GET', 'a'])).toEqual(['1']);
+  });
+
+  test('two passwords are valid during a rotation, and no session is lost to it', async () => {
+    const user = spec.users[0]!;
+    const before = await session();
+    spec = { ...spec, users: [{ ...user, password: 'third-word', previous_password: user.password }] };
+    await settle(driver, spec);
+    expect(await before.sendCommand(['PING'])).toBe('PONG');
+    expect(await as('app', user.password, [['PING']])).toEqual(['PONG']);
+    expect(await as('app', 'no-word', [['PING']])).toEqual([expect.stringMatching(/^WRONGPASS/)]);
+    const since = await session();
+    spec = { ...spec, users: [{ ...user, password: 'third-word' }] };
+    await settle(driver, spec);
+    expect(await since.sendCommand(['PING'])).toBe('PONG');
+    since.destroy();
+    await hasEnded(before);
+    expect(await as('app', user.password, [['PING']])).toEqual([expect.stringMatching(/^WRONGPASS/)]);
   });
 
   test('passwords are in no argument list and in no log', async () => {

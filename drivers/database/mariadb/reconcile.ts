@@ -16,7 +16,14 @@ import { identifier, type Query, type Row } from './connection';
 /** By user: what was wanted, and what the server made of it. */
 interface UsersNote {
   full: boolean;
-  users: Record<string, { wanted: string; found: string }>;
+  users: Record<string, KnownUser>;
+}
+
+interface KnownUser {
+  wanted: string;
+  found: string;
+  /** Of a rotation: what will be wanted without the previous password, and the first connection of the new one. */
+  rotation?: { wanted: string; connection: number };
 }
 
 const privilegesOf: Record<ServerUser['access'], string> = {
@@ -68,11 +75,16 @@ export async function ensureContent(
   note.full = isOverStorage(engine, spec, await usedBytes(serverDirectory.data), note.full);
   for (const user of await changedUsers(spec, note, query)) {
     await grant(spec, user, note.full, query);
+    const known = note.users[user.username];
+    const rotation = await rotationOf(spec, user, note.full, query);
     note.users[user.username] = {
       wanted: desiredDigestOf(spec, user, note.full),
       found: await accountDigestOf(user.username, query),
+      ...(rotation && { rotation }),
     };
-    await endSessions(user.username, query);
+    if (rotation && known?.wanted === desiredDigestOf(spec, beforeRotation(user), note.full)) continue;
+    const isNewOne = known?.rotation?.wanted === desiredDigestOf(spec, user, note.full);
+    await endSessions(user.username, query, isNewOne ? known?.rotation?.connection : undefined);
   }
   for (const { User: username, Host: host } of await strayUsers(spec, query)) {
     await query('DROP USER ?@?', [String(username), String(host)]);
@@ -92,21 +104,42 @@ export function databaseOf({ database_name: name }: DatabaseServer): string {
 
 async function grant(
   spec: DatabaseServer,
-  { username, password, access }: ServerUser,
+  { username, password, previous_password, access }: ServerUser,
   full: boolean,
   query: Query,
 ): Promise<void> {
   const who = `${quotedName(username)}@'%'`;
   await query(`CREATE USER IF NOT EXISTS ${who} REQUIRE SSL`);
-  await query(`ALTER USER ${who} IDENTIFIED BY PASSWORD '${hashOf(password)}' REQUIRE SSL ACCOUNT UNLOCK`);
+  const passwords = [password, ...(previous_password === undefined ? [] : [previous_password])];
+  const proofs = passwords.map((one) => `mysql_native_password USING '${hashOf(one)}'`);
+  await query(`ALTER USER ${who} IDENTIFIED VIA ${proofs.join(' OR ')} REQUIRE SSL ACCOUNT UNLOCK`);
   await query(`REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${who}`);
   // In GRANT the name of a database is a pattern: _ would stand for any letter.
   const pattern = identifier(databaseOf(spec).replaceAll('_', '\\_'));
   await query(`GRANT ${(full ? privilegesWhenFull : privilegesOf)[access]} ON ${pattern}.* TO ${who}`);
 }
 
-async function endSessions(username: string, query: Query): Promise<void> {
+/** While two passwords are valid. */
+async function rotationOf(
+  spec: DatabaseServer,
+  { previous_password: _, ...user }: ServerUser,
+  full: boolean,
+  query: Query,
+): Promise<KnownUser['rotation']> {
+  if (_ === undefined) return undefined;
+  const [row] = await query('SELECT CONNECTION_ID() AS id');
+  return { wanted: desiredDigestOf(spec, user, full), connection: Number(row?.id) };
+}
+
+/** The user as it was before the rotation that is under way. */
+function beforeRotation({ previous_password, ...user }: ServerUser): ServerUser {
+  return { ...user, password: previous_password ?? user.password };
+}
+
+/** @param since of connections from this one on, which the server numbers, none is ended */
+async function endSessions(username: string, query: Query, since = Infinity): Promise<void> {
   for (const { id } of await query('SELECT id FROM information_schema.processlist WHERE user = ?', [username])) {
+    if (Number(id) > since) continue;
     // It may have ended by itself.
     await query('KILL CONNECTION ?', [Number(id)]).catch(() => undefined);
   }
@@ -152,8 +185,10 @@ async function accountDigestOf(username: string, query: Query): Promise<string> 
   return digest(JSON.stringify([accounts, rights]));
 }
 
-function desiredDigestOf(spec: DatabaseServer, { username, password, access }: ServerUser, full: boolean): string {
-  return digest(JSON.stringify([username, hashOf(password), access, full, spec.database_name]));
+function desiredDigestOf(spec: DatabaseServer, user: ServerUser, full: boolean): string {
+  const { username, password, previous_password, access } = user;
+  const more = previous_password === undefined ? [] : [hashOf(previous_password)];
+  return digest(JSON.stringify([username, hashOf(password), access, full, spec.database_name, ...more]));
 }
 
 async function noteOf(serverDirectory: ServerDirectory): Promise<UsersNote> {

@@ -50,10 +50,10 @@ export function accountsOf(spec: DatabaseServer): Account[] {
   const admin = [...everything, '+@all'];
   const follower = ['-@all', '+psync', '+replconf', '+ping'];
   return [
-    account(adminOf(spec.id), spec.admin_password, admin),
-    account(followerOf(spec.id), spec.admin_password, follower),
-    ...spec.users.map(({ username, password, access }) =>
-      account(requireFree(username), password, [...everything, ...rulesOf[access]]),
+    account(adminOf(spec.id), [spec.admin_password], admin),
+    account(followerOf(spec.id), [spec.admin_password], follower),
+    ...spec.users.map(({ username, password, previous_password, access }) =>
+      account(requireFree(username), [password, previous_password], [...everything, ...rulesOf[access]]),
     ),
   ];
 }
@@ -68,8 +68,9 @@ export function hashOf(password: string): string {
   return createHash('sha256').update(password).digest('hex');
 }
 
-function account(username: string, password: string, permissions: string[]): Account {
-  return { username, rules: ['on', `#${hashOf(password)}`, ...permissions] };
+function account(username: string, passwords: (string | undefined)[], permissions: string[]): Account {
+  const hashes = passwords.flatMap((one) => (one === undefined ? [] : [`#${hashOf(one)}`]));
+  return { username, rules: ['on', ...hashes, ...permissions] };
 }
 
 function requireFree(username: string): string {

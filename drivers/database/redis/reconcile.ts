@@ -16,6 +16,8 @@ import { fieldsOf, type SendCommand } from './connection';
 interface UsersNote {
   desired: string;
   observed: string;
+  /** By user with two passwords: the first connection, as the server numbers them, since there are two. */
+  rotations?: Record<string, number>;
 }
 /** Size of the data in memory when their file was last written anew. */
 interface RewriteNote {
@@ -59,12 +61,16 @@ export async function ensureUsers(
   if (!(await usersDiffer(serverDirectory, spec, send))) return;
   const wanted = accountsOf(spec);
   const present = await hashesOf(send);
+  const before = (await readNote<UsersNote>(serverDirectory, 'users'))?.rotations ?? {};
+  const rotations: Record<string, number> = {};
   for (const { username, rules } of wanted) {
     await send('ACL', 'SETUSER', username, 'reset', ...rules);
-    // To change a password ends what was opened with the old one.
-    const password = rules.find((rule) => rule.startsWith('#'))?.slice(1);
-    if (present.has(username) && present.get(username) !== password)
-      await send('CLIENT', 'KILL', 'USER', username, 'SKIPME', 'yes');
+    const hashes = rules.filter((rule) => rule.startsWith('#')).map((rule) => rule.slice(1));
+    if (hashes.length > 1) rotations[username] = before[username] ?? Number(await send('CLIENT', 'ID'));
+    const known = present.get(username) ?? [];
+    // To take a password away ends what was opened with it.
+    if (known.some((hash) => !hashes.includes(hash)))
+      await endSessions(send, username, known.includes(hashes[0] ?? '') ? before[username] : undefined);
   }
   const others = [...present.keys()].filter(
     (username) => username !== 'default' && !wanted.some((one) => one.username === username),
@@ -73,6 +79,7 @@ export async function ensureUsers(
   await writeNote(serverDirectory, 'users', {
     desired: desiredDigestOf(spec),
     observed: await foundUsers(send),
+    rotations,
   } satisfies UsersNote);
 }
 
@@ -161,7 +168,22 @@ async function foundUsers(send: SendCommand): Promise<string> {
   return digest(((await send('ACL', 'LIST')) as string[]).sort().join('\n'));
 }
 
-async function hashesOf(send: SendCommand): Promise<Map<string, string>> {
+async function hashesOf(send: SendCommand): Promise<Map<string, string[]>> {
   const lines = (await send('ACL', 'LIST')) as string[];
-  return new Map(lines.map((line) => [line.split(' ')[1] ?? '', /#([0-9a-f]{64})/.exec(line)?.[1] ?? '']));
+  return new Map(
+    lines.map((line) => [
+      line.split(' ')[1] ?? '',
+      [...line.matchAll(/#([0-9a-f]{64})/g)].map(([, hash = '']) => hash),
+    ]),
+  );
+}
+
+/** @param since of connections from this one on none is ended; all are where nobody knows */
+async function endSessions(send: SendCommand, username: string, since: number | undefined): Promise<void> {
+  if (since === undefined) return void (await send('CLIENT', 'KILL', 'USER', username, 'SKIPME', 'yes'));
+  for (const line of String(await send('CLIENT', 'LIST')).split('\n')) {
+    const [, id, user] = /^id=(\d+) .*\buser=(\S+)/.exec(line) ?? [];
+    // It may have ended by itself.
+    if (user === username && Number(id) < since) await send('CLIENT', 'KILL', 'ID', String(id)).catch(() => undefined);
+  }
 }

@@ -1,0 +1,42 @@
+// By which names and passwords a server lets a user in. During a rotation there are two passwords. MariaDB and Redis
+// know several of one user. PostgreSQL knows one, so the new password has a login of its own there, with the same
+// rights: its name is that of the user with a number behind it, which nobody can choose.
+
+export interface Rotation {
+  username: string;
+  /** In plain. */
+  password: string;
+  login: string | null;
+  /** In plain; null where there is no rotation. */
+  previous_password: string | null;
+  previous_login: string | null;
+}
+
+interface ServerLogin<Access> {
+  username: string;
+  password: string;
+  access: Access;
+  /** Valid too. */
+  previous_password?: string;
+}
+
+/** The name to which the present password belongs. After a rotation that of the user has it too. */
+export function loginOf(user: Pick<Rotation, 'username' | 'login'> & { previous_password: string | null }): string {
+  return user.previous_password === null ? user.username : (user.login ?? user.username);
+}
+
+/** The login of the next password: not that of attachments, which have the present one. */
+export function nextLogin(engine: string, { username, login }: Pick<Rotation, 'username' | 'login'>): string | null {
+  if (engine !== 'postgresql') return null;
+  return login === `${username}.1` ? `${username}.2` : `${username}.1`;
+}
+
+/** Every login that the server should have for the user. */
+export function serverLogins<Access>(user: Rotation & { access: Access }): ServerLogin<Access>[] {
+  const { username, password, login, access, previous_password, previous_login } = user;
+  const named = (names: (string | null)[], secret: string): ServerLogin<Access>[] =>
+    names.flatMap((name) => (name === null ? [] : [{ username: name, password: secret, access }]));
+  if (previous_password === null) return named([username, login], password);
+  if (login === null) return [{ username, password, access, previous_password }];
+  return [...named([username, previous_login], previous_password), ...named([login], password)];
+}
