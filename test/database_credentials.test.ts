@@ -47,6 +47,7 @@ describe('credentials', () => {
         username: 'app',
         password: expect.stringMatching(PASSWORD),
         database_name: made.database_name,
+        previous_password_valid_until: null,
         endpoints: [
           {
             endpoint_id: expect.stringMatching(/^dbe_/),

@@ -30,6 +30,7 @@ it('every database has one that is an administrator', async () => {
       access: 'admin',
       is_default: true,
       password: null,
+      previous_password_valid_until: null,
       created_at: expect.any(String),
       updated_at: expect.any(String),
     },
