@@ -1006,14 +1006,16 @@ export type Mutation = {
   deleteDatabaseUser: Scalars['Boolean']['output'];
   /**
    * Generates a new password for a database user and returns it. The response waits up to 20 seconds for the server to
-   * apply the change, and the old password is valid until then. The environment variables of attachments that use it are
-   * updated, and their applications are restarted.
+   * apply the change. The environment variables of attachments that use it are updated, and their applications are
+   * restarted. The previous password stays valid until these applications run with the new one, for at most 30 minutes;
+   * without attachments, or with `immediate`, it ends at once.
    */
   rotateDatabaseUserPassword: DatabaseUser;
   /**
    * Generates a new password for the default user and returns it. The response waits up to 20 seconds for the server to
-   * apply the change, and the old password is valid until then. The environment variables of attachments are updated, and
-   * their applications are restarted.
+   * apply the change. The environment variables of attachments are updated, and their applications are restarted. The
+   * previous password stays valid until these applications run with the new one, for at most 30 minutes; without
+   * attachments, or with `immediate`, it ends at once.
    */
   rotateDatabaseCredentials: DatabaseCredentials;
   /**
@@ -1685,6 +1687,7 @@ export type MutationDeleteDatabaseUserArgs = {
 export type MutationRotateDatabaseUserPasswordArgs = {
   id: Scalars['ID']['input'];
   user_id: Scalars['ID']['input'];
+  input?: InputMaybe<RotateDatabasePasswordInput>;
 };
 
 
@@ -1695,6 +1698,7 @@ export type MutationRotateDatabaseUserPasswordArgs = {
  */
 export type MutationRotateDatabaseCredentialsArgs = {
   id: Scalars['ID']['input'];
+  input?: InputMaybe<RotateDatabasePasswordInput>;
 };
 
 
@@ -3710,6 +3714,8 @@ export type DatabaseUser = {
   is_default: Scalars['Boolean']['output'];
   /** Password. Shown only when the user is created or the password is rotated, otherwise `null`. */
   password?: Maybe<Scalars['String']['output']>;
+  /** When the previous password ends at the latest, while a rotation is under way. Otherwise `null`. */
+  previous_password_valid_until?: Maybe<Scalars['DateTime']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
   /** The database to which this belongs. */
@@ -3734,10 +3740,16 @@ export type DatabaseUserAccess =
 
 /** Credentials of the default user. */
 export type DatabaseCredentials = {
+  /**
+   * Name to log in with. In PostgreSQL, a password that is being rotated in has a login of its own until the previous
+   * password ends, for example `app.1`, which acts with the same rights.
+   */
   username: Scalars['String']['output'];
   password: Scalars['String']['output'];
   /** Name of the database on the server, or `null` for key-value engines. */
   database_name?: Maybe<Scalars['String']['output']>;
+  /** When the previous password ends at the latest, while a rotation is under way. Otherwise `null`. */
+  previous_password_valid_until?: Maybe<Scalars['DateTime']['output']>;
   endpoints: Array<DatabaseCredentialsEndpoint>;
 };
 
@@ -3750,6 +3762,11 @@ export type DatabaseCredentialsEndpoint = {
   port: Scalars['Int']['output'];
   /** Connection string with the user, the password and the name of the database. */
   connection_string: Scalars['String']['output'];
+};
+
+export type RotateDatabasePasswordInput = {
+  /** Ends the previous password at once, because it has leaked. Applications that still use it fail until they restart. */
+  immediate?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type CreateDatabaseUserInput = {
@@ -5758,6 +5775,7 @@ export type ResolversTypes = {
   DatabaseUserAccess: DatabaseUserAccess;
   DatabaseCredentials: ResolverTypeWrapper<DatabaseCredentials>;
   DatabaseCredentialsEndpoint: ResolverTypeWrapper<DatabaseCredentialsEndpoint>;
+  RotateDatabasePasswordInput: RotateDatabasePasswordInput;
   CreateDatabaseUserInput: CreateDatabaseUserInput;
   Deployment: ResolverTypeWrapper<DeploymentModel>;
   DeploymentList: ResolverTypeWrapper<Omit<DeploymentList, 'data'> & { data: Array<ResolversTypes['Deployment']> }>;
@@ -6035,6 +6053,7 @@ export type ResolversParentTypes = {
   DatabaseUserList: Omit<DatabaseUserList, 'data'> & { data: Array<ResolversParentTypes['DatabaseUser']> };
   DatabaseCredentials: DatabaseCredentials;
   DatabaseCredentialsEndpoint: DatabaseCredentialsEndpoint;
+  RotateDatabasePasswordInput: RotateDatabasePasswordInput;
   CreateDatabaseUserInput: CreateDatabaseUserInput;
   Deployment: DeploymentModel;
   DeploymentList: Omit<DeploymentList, 'data'> & { data: Array<ResolversParentTypes['Deployment']> };
@@ -6870,6 +6889,7 @@ export type DatabaseUserResolvers<ContextType = Context, ParentType extends Reso
   access?: Resolver<ResolversTypes['DatabaseUserAccess'], ParentType, ContextType>;
   is_default?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   password?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  previous_password_valid_until?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   database?: Resolver<Maybe<ResolversTypes['Database']>, ParentType, ContextType>;
@@ -6884,6 +6904,7 @@ export type DatabaseCredentialsResolvers<ContextType = Context, ParentType exten
   username?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   password?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   database_name?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  previous_password_valid_until?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   endpoints?: Resolver<Array<ResolversTypes['DatabaseCredentialsEndpoint']>, ParentType, ContextType>;
 };
 

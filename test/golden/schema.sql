@@ -393,6 +393,11 @@ create table database_users (
   is_default boolean not null default false,
   password text not null,
   applied_version bigint not null default '0'::bigint,
+  login text,
+  previous_password text,
+  previous_login text,
+  previous_until timestamp(3) with time zone,
+  applied_at timestamp(3) with time zone,
   constraint database_users_access CHECK ((access = ANY (ARRAY['admin'::text, 'read_write'::text, 'read_only'::text]))),
   constraint database_users_database FOREIGN KEY (database_id) REFERENCES databases(id) ON DELETE CASCADE,
   constraint database_users_pkey PRIMARY KEY (id),
@@ -404,6 +409,7 @@ CREATE INDEX database_users_by_id ON public.database_users USING btree (database
 CREATE INDEX database_users_by_name ON public.database_users USING btree (database_id, username, id);
 CREATE UNIQUE INDEX database_users_default ON public.database_users USING btree (database_id) WHERE is_default;
 CREATE INDEX database_users_of_project ON public.database_users USING btree (project_id);
+CREATE INDEX database_users_rotating ON public.database_users USING btree (database_id) WHERE (previous_password IS NOT NULL);
 
 create table databases (
   id text collate "C" not null,
