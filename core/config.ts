@@ -30,6 +30,8 @@ export type Config = Omit<
   | 'volumeDir'
   | 'runtimeDir'
   | 'databaseDir'
+  | 'registryDir'
+  | 'registryHost'
   | 'quotas'
 > & {
   /** Without a slash at its end. */
@@ -45,6 +47,8 @@ export type Config = Omit<
   readonly volumeDir: string;
   readonly runtimeDir: string;
   readonly databaseDir: string;
+  readonly registryDir: string;
+  readonly registryHost: string;
   /** Limits of a project, built-in and changed ones together; null = none. */
   readonly quotas: Readonly<Record<string, number | null>> & Readonly<Record<QuotaName, number | null>>;
 };
@@ -107,6 +111,8 @@ function derive(values: Values): Config {
     volumeDir: values.volumeDir ?? join(values.dataDir, 'volumes'),
     runtimeDir: values.runtimeDir ?? join(values.dataDir, 'runtime'),
     databaseDir: values.databaseDir ?? join(values.dataDir, 'databases'),
+    registryDir: values.registryDir ?? join(values.dataDir, 'registry'),
+    registryHost: values.registryHost ?? `localhost:${values.registryPort}`,
     quotas: Object.freeze({ ...projectQuotas, ...values.quotas }),
   };
 }

@@ -92,6 +92,15 @@ export function hostname<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'host name', parse: hostnameOf };
 }
 
+/** A host name or address, with a port where it is not the usual one: `registry.example.com`, `localhost:5000`. */
+export function authority<const R extends Row>(row: R): Typed<string, R> {
+  const parse = (given: string): string | null => {
+    const [, host = '', port] = /^([^:]+)(?::(\d{1,5}))?$/.exec(given) ?? [];
+    return hostnameOf(host) && Number(port ?? 1) > 0 && Number(port ?? 1) < 65536 ? given.toLowerCase() : null;
+  };
+  return { ...row, type: 'host name, with :port', parse };
+}
+
 /** What a server listens on. */
 export function listenHost<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'IP address or host name', parse: (given) => (isIP(given) ? given : hostnameOf(given)) };

@@ -4,6 +4,7 @@ import { hostingSettings } from './settings/hosting';
 import { ingressSettings } from './settings/ingress';
 import { mailSettings } from './settings/mail';
 import { outboundSettings } from './settings/outbound';
+import { registrySettings } from './settings/registry';
 import { serviceSettings } from './settings/service';
 
 export const settings = {
@@ -13,4 +14,5 @@ export const settings = {
   ...hostingSettings,
   ...mailSettings,
   ...outboundSettings,
+  ...registrySettings,
 };

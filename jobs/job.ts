@@ -13,6 +13,7 @@ import type { DriverContext } from '../drivers/driver';
 import type { EndpointDrivers } from '../drivers/endpoint';
 import type { IngressDriver } from '../drivers/ingress';
 import type { NameserverDriver } from '../drivers/nameserver';
+import type { RegistryDriver } from '../drivers/registry';
 import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
 import type { VolumeDrivers } from '../drivers/volume';
@@ -45,6 +46,8 @@ export interface HostDrivers {
   endpoints: EndpointDrivers;
   /** What answers for DNS zones; null where DNS_PORT is 0 or its port is taken. */
   nameserver: NameserverDriver | null;
+  /** What keeps container images; null where REGISTRY_PORT is 0 or its port is taken. */
+  registry: RegistryDriver | null;
   /** Absolute paths. */
   directories: { releases: string; caches: string };
   shipper: {

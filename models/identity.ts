@@ -25,13 +25,16 @@ interface KeyRow {
   account_status: AccountStatus;
 }
 
-const KEY =
-  named(`select k.id, k.kind, k.name, k.prefix, k.scopes, k.project_ids, k.project_id, k.created_at, k.expires_at,
+const KEYS = `select k.id, k.kind, k.name, k.prefix, k.scopes, k.project_ids, k.project_id, k.created_at, k.expires_at,
     k.last_used_at, k.revoked_at,
   u.id as user_id, u.name as user_name, u.email, a.id as account_id, a.status as account_status
   from api_keys k left join users u on u.id = k.user_id left join projects p on p.id = k.project_id
   join accounts a on a.id = coalesce(u.account_id, p.account_id)
-  where k.hash = $1 and (k.project_id is null or p.deleted_at is null)`);
+  where (k.project_id is null or p.deleted_at is null)`;
+const KEY = named(`${KEYS} and k.hash = $1`);
+const KEY_BY_ID = named(
+  `${KEYS} and k.id = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())`,
+);
 
 /**
  * The identity of a key by the SHA-256 of its token; null where it is unknown or revoked.
@@ -41,6 +44,16 @@ export async function keyIdentity(sql: Sql, hash: string): Promise<Identity | nu
   const [row] = await sql.query<KeyRow>(KEY, [hash]);
   if (!row || row.revoked_at) return null;
   if (row.expires_at && Date.parse(row.expires_at) <= Date.now()) throw problem('token_expired');
+  return toIdentity(row);
+}
+
+/** The identity of a key that was recognised before, by its id; null where it works no longer. */
+export async function keyIdentityById(sql: Sql, id: string): Promise<Identity | null> {
+  const [row] = await sql.query<KeyRow>(KEY_BY_ID, [id]);
+  return row ? toIdentity(row) : null;
+}
+
+function toIdentity(row: KeyRow): Identity {
   const {
     id,
     kind,

@@ -7,6 +7,7 @@ import type {
   CreateApplicationSourceInput,
   UpdateApplicationSourceInput,
 } from '../../schema/types';
+import { Registry } from '../registry';
 import { validateGitAddress } from './git_address';
 
 export interface Source {
@@ -116,17 +117,23 @@ function addressMistakes(ctx: Context, source: Source): FieldError[] {
   return detail === null ? [] : [{ field: 'source.repository_url', code: 'invalid_format', detail }];
 }
 
-// Integrations, shared repositories and registries come with their groups (docs/decisions/rules.md §26): until then no
-// id names one.
+// Integrations and shared repositories come with their group (docs/decisions/rules.md §26): until then no id names one.
 async function requireReferences(ctx: Context, source: Source): Promise<void> {
-  const unknown = (['git_integration_id', 'shared_repository_id', 'registry_id'] as const).find(
-    (field) => source[field] !== null,
-  );
+  const unknown = (['git_integration_id', 'shared_repository_id'] as const).find((field) => source[field] !== null);
   if (unknown) throw notFound(unknown);
+  if (source.registry_id !== null) await requireRegistry(ctx, source.registry_id, source.image);
   if (source.template === null) return;
   const facts = await ctx.catalogs.facts();
   const shipped = presetDefinitions.some(({ template, needs }) => template === source.template && meets(facts, needs));
   if (!shipped) throw notFound('template');
+}
+
+/** @throws reference_not_found, validation_failed for an image of another registry */
+async function requireRegistry(ctx: Context, id: string, image: string | null): Promise<void> {
+  const registry = await Registry.referenced(ctx, id, 'source.registry_id');
+  const start = `${registry.hostAt(ctx)}/`;
+  if (!image?.startsWith(start))
+    throw validationFailed([{ field: 'source.image', code: 'invalid_format', detail: `must begin with ${start}` }]);
 }
 
 function notFound(field: SourceField): Error {

@@ -26,6 +26,7 @@ const ALSO: Record<string, string> = {
   createEmailRelayZone: 'env:read',
   createProjectEmailRelayZone: 'env:read',
   rotateEmailRelayCredentials: 'env:read',
+  createRobotAccount: 'env:read',
   createPreview: 'deploy',
 };
 

@@ -54,7 +54,7 @@ export function setUpPaging(): void {
       settings: {
         ...SAMPLE_SETTINGS,
         DNS_RESOLVERS: dns.address,
-        QUOTAS: '{"databases": null, "database_storage_gb": null}',
+        QUOTAS: '{"databases": null, "database_storage_gb": null, "registries": null}',
       },
     });
     world = openWorld(service);

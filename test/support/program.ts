@@ -31,6 +31,7 @@ export function startProgram(
     DNS_PORT: '0',
     SMTP_PORTS: '0',
     MX_PORT: '0',
+    REGISTRY_PORT: '0',
     VOLUME_DRIVER: 'directory',
     ...settings,
   };

@@ -98,6 +98,7 @@ export async function startService(
     DNS_PORT: options.worker ? '0' : '5300',
     SMTP_PORTS: options.worker ? '0' : '2525',
     MX_PORT: '0',
+    REGISTRY_PORT: options.worker ? '0' : '5000',
     LOG_LEVEL: 'error',
     VOLUME_DRIVER: 'directory',
     WORKER: options.worker ? 'in_process' : 'separate',

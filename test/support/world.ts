@@ -7,6 +7,7 @@ import { allKinds } from '../../models/base/registry';
 import { buildCore } from '../../resolvers';
 import { openapiDocument } from '../../rest/openapi';
 import { deployed, instanceOf, type DeployedApplication } from './deployed';
+import { insertRegistryImage } from './registry_rows';
 import { SAMPLE_BRANCHES, sampleBranch, sampleRepository } from './sample_repository';
 import type { Answer, CallOptions, TestService } from './service';
 import { databaseCollections, databaseMakers, databaseReady, databaseReferences } from './world_databases';
@@ -154,6 +155,8 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
     );
     return id;
   },
+  /** Pushed with an OCI client. */
+  registry_image: async (world) => insertRegistryImage(world, await world.id('registry')),
   /** Made by the loop, of what is deployed. */
   async instance(world) {
     const id = await world.id('application');

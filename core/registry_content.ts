@@ -1,0 +1,103 @@
+// What a server of container registries (OCI Distribution API 1.1, github.com/opencontainers/distribution-spec) is
+// given: the rows behind it, and who may do what. Only layers are files of its own.
+
+/** What may be done with the images of a registry. */
+export type RegistryAction = 'pull' | 'push' | 'delete';
+
+/** A registry as its server needs to know it. */
+export interface ServedRegistry {
+  id: string;
+  project_id: string;
+  size_bytes: number;
+}
+
+/** The name of a repository at the registry host: `acme/shop/web` is `shop/web` of the registry `acme`. */
+export interface RepositoryName {
+  registry: string;
+  repository: string;
+}
+
+export interface StoredManifest {
+  digest: string;
+  media_type: string;
+  content: Buffer;
+}
+
+export interface ManifestInput {
+  repository: string;
+  digest: string;
+  media_type: string;
+  artifact_type: string | null;
+  /** Digest of the manifest that this one refers to, which may not be there. */
+  subject: string | null;
+  annotations: Record<string, string> | null;
+  content: Buffer;
+  /** Digests of layers and configuration. */
+  blobs: string[];
+  /** Digests of the manifests of an index. */
+  manifests: string[];
+  /** null: pushed by its digest. */
+  tag: string | null;
+}
+
+/** What referrers of a manifest show (distribution-spec, "Listing Referrers"). */
+export interface Referrer {
+  digest: string;
+  media_type: string;
+  artifact_type: string | null;
+  annotations: Record<string, string> | null;
+  size: number;
+}
+
+/** The rows behind a registry server. */
+export interface RegistryContent {
+  /** null: there is no such registry, or it is being deleted. */
+  find(name: string): Promise<ServedRegistry | null>;
+  /** Size in bytes; null where the registry has no such layer. It is kept from garbage collection for an hour. */
+  blob(registryId: string, digest: string): Promise<number | null>;
+  /**
+   * Adds a layer. `place` puts its file where it belongs, while nobody else may remove the file of the digest.
+   * @returns false where the registry would pass `sizeMax` bytes, and nothing is added
+   */
+  addBlob(
+    registryId: string,
+    blob: { digest: string; size: number; sizeMax: number; upload: string },
+    place: () => Promise<void>,
+  ): Promise<boolean>;
+  deleteBlob(registryId: string, digest: string): Promise<'deleted' | 'in_use' | 'unknown'>;
+  /** Runs `remove` where no registry has a row of the digest, while nobody may add one. */
+  ifUnused(digest: string, remove: () => Promise<void>): Promise<void>;
+
+  startUpload(registryId: string, repository: string): Promise<string>;
+  hasUpload(registryId: string, repository: string, upload: string): Promise<boolean>;
+  endUpload(upload: string): Promise<void>;
+
+  /** @returns what the manifest names and the registry lacks; empty when it was stored */
+  putManifest(registryId: string, manifest: ManifestInput): Promise<string[]>;
+  /** @param reference a tag or a digest */
+  manifest(registryId: string, repository: string, reference: string): Promise<StoredManifest | null>;
+  /** @returns false where there is none */
+  deleteManifest(registryId: string, repository: string, digest: string): Promise<boolean>;
+  deleteTag(registryId: string, repository: string, tag: string): Promise<boolean>;
+  /** In the order of bytes, after `last`; null where the repository holds nothing. */
+  tags(registryId: string, repository: string, last: string, limit: number): Promise<string[] | null>;
+  referrers(registryId: string, repository: string, digest: string, artifactType: string | null): Promise<Referrer[]>;
+}
+
+export type Verdict =
+  /** `subject` for the record of who did it. */
+  | { state: 'allowed'; subject: string }
+  /** No token, or a wrong or an old one, or one that was asked for other rights. */
+  | { state: 'unauthorized'; isKnown: boolean }
+  | { state: 'denied' };
+
+/** Who may do what: the token server of a registry (distribution.github.io/distribution/spec/auth/token). */
+export interface RegistryTokens {
+  /** @param wanted scopes as sent: `repository:acme/shop:pull,push`. @returns null for wrong credentials */
+  issue(
+    credentials: { username: string; password: string },
+    wanted: readonly string[],
+    address: string,
+  ): Promise<{ token: string; expires_in: number; issued_at: string } | 'rate_limited' | null>;
+  verify(token: string | null, name: RepositoryName | null, action: RegistryAction): Promise<Verdict>;
+}

@@ -1,0 +1,42 @@
+// Settings of the container registry.
+import { authority, integer, listenHost, path } from '../setting_types';
+
+export const registrySettings = {
+  REGISTRY_PORT: integer({
+    default: '5000',
+    min: 0,
+    max: 65535,
+    description: 'Port of the container registry. 0 switches registries off.',
+  }),
+  REGISTRY_LISTEN: listenHost({
+    default: '127.0.0.1',
+    description: 'Address on which the container registry listens.',
+  }),
+  REGISTRY_HOST: authority({
+    default: null,
+    derived: 'localhost:REGISTRY_PORT',
+    description: 'Host name, and port if it is not 443, at which clients reach the container registry.',
+  }),
+  REGISTRY_DIR: path({
+    default: null,
+    derived: 'registry in the data directory',
+    description: 'Directory of the layers of container images.',
+  }),
+  REGISTRY_CERT_FILE: path({
+    default: null,
+    description: 'Certificate chain (PEM) for REGISTRY_HOST. If not set, the registry speaks plain HTTP.',
+  }),
+  REGISTRY_KEY_FILE: path({ default: null, description: 'Private key (PEM) of REGISTRY_CERT_FILE.' }),
+  REGISTRY_SIZE_GB: integer({
+    default: '50',
+    min: 1,
+    max: 1_000_000,
+    description: 'Size in gigabytes that one registry may reach.',
+  }),
+  REGISTRY_UNTAGGED_DAYS: integer({
+    default: '7',
+    min: 1,
+    max: 3650,
+    description: 'Days after which an image that has lost its last tag is removed.',
+  }),
+};

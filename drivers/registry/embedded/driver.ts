@@ -1,0 +1,180 @@
+// The embedded container registry: the OCI Distribution API 1.1 over rows of the control plane and files on disk.
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { RegistryContent, RegistryTokens, RepositoryName, ServedRegistry } from '../../../core/registry_content';
+import type { RegistryDriver } from '../../registry';
+import { openBlobFiles } from './blob_files';
+import * as blobHandlers from './blob_handlers';
+import { RegistryError, respondWithError } from './errors';
+import { respondWithJson, type Exchange, type Handler } from './exchange';
+import * as manifestHandlers from './manifest_handlers';
+import { actionOf, parseRepositoryName, parseRoute, type Route } from './routes';
+import { issueToken } from './token_handler';
+import { openUploadFiles } from './uploads';
+
+export interface EmbeddedRegistryOptions {
+  directory: string;
+  listen: string;
+  port: number;
+  /** Files of a certificate and its key; null: plain HTTP. */
+  certificate: { certFile: string; keyFile: string } | null;
+  /** `https://registry.example.com`, without a slash at its end: where clients find the token endpoint. */
+  url: string;
+  sizeMax: number;
+  content: RegistryContent;
+  tokens: RegistryTokens;
+  log(message: string, error: unknown): void;
+}
+
+type Parts = Pick<Exchange, 'content' | 'blobs' | 'uploads' | 'sizeMax'> &
+  Pick<EmbeddedRegistryOptions, 'tokens' | 'url' | 'log'>;
+
+const OLD_UPLOAD_MS = 24 * 3_600_000;
+const HANDLERS: Partial<Record<Route['kind'], Partial<Record<string, Handler>>>> = {
+  tags: { GET: manifestHandlers.listTags },
+  referrers: { GET: manifestHandlers.listReferrers },
+  manifest: {
+    GET: manifestHandlers.getManifest,
+    HEAD: manifestHandlers.getManifest,
+    PUT: manifestHandlers.putManifest,
+    DELETE: manifestHandlers.deleteManifest,
+  },
+  blob: { GET: blobHandlers.getBlob, HEAD: blobHandlers.getBlob, DELETE: blobHandlers.deleteBlob },
+  uploads: { POST: blobHandlers.startUpload },
+  upload: {
+    GET: blobHandlers.getUpload,
+    PATCH: blobHandlers.appendChunk,
+    PUT: blobHandlers.finishUpload,
+    DELETE: blobHandlers.cancelUpload,
+  },
+};
+
+/** @throws Error with the code EADDRINUSE where the port is taken */
+export async function openEmbeddedRegistry(options: EmbeddedRegistryOptions): Promise<RegistryDriver> {
+  const blobs = openBlobFiles(join(options.directory, 'blobs'));
+  const uploads = openUploadFiles(join(options.directory, 'uploads'));
+  const { content, tokens, url, log, sizeMax } = options;
+  const parts: Parts = { content, blobs, uploads, sizeMax, tokens, url, log };
+  const server = serverOf(options, (request, response) => void serve(parts, request, response));
+  await listen(server, options);
+  return {
+    name: 'embedded',
+    port: (server.address() as AddressInfo).port,
+    async removeUnused(digests) {
+      for (const digest of digests) await content.ifUnused(digest, () => blobs.remove(digest));
+    },
+    removeOldUploads: () => uploads.removeOld(OLD_UPLOAD_MS),
+    listBlobs: () => blobs.list(),
+    close: () => close(server),
+  };
+}
+
+function serverOf({ certificate }: EmbeddedRegistryOptions, listener: RequestListener): Server {
+  // Layers of gigabytes take their time; a client that sends nothing is cut off by the socket's own time limit.
+  const options = { requestTimeout: 0, headersTimeout: 10_000, keepAliveTimeout: 65_000 };
+  const server = certificate
+    ? createTlsServer(
+        { ...options, cert: readFileSync(certificate.certFile), key: readFileSync(certificate.keyFile) },
+        listener,
+      )
+    : createServer(options, listener);
+  server.setTimeout(60_000);
+  return server;
+}
+
+function listen(server: Server, { listen: host, port }: EmbeddedRegistryOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
+
+async function serve(parts: Parts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  response.setHeader('Docker-Distribution-API-Version', 'registry/2.0');
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  try {
+    await dispatch(parts, request, response);
+  } catch (error) {
+    if (request.destroyed && !request.complete) return void response.destroy();
+    if (!(error instanceof RegistryError)) parts.log('a request to the container registry failed', error);
+    const shown = error instanceof RegistryError ? error : new RegistryError('UNKNOWN', 'The registry has failed.');
+    // What was not read of the body would be taken for the next request.
+    if (!request.complete) response.setHeader('Connection', 'close');
+    respondWithError(response, shown);
+  }
+}
+
+async function dispatch(parts: Parts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://registry');
+  const route = parseRoute(pathname);
+  if (!route) throw new RegistryError('UNSUPPORTED', 'The registry has no such path.', { status: 404 });
+  if (route.kind === 'token') return issueToken(request, response, query, parts.tokens);
+  const method = request.method ?? '';
+  if (route.kind === 'base') {
+    await authorise(parts, request, null, route);
+    return respondWithJson(response, {});
+  }
+  if (route.kind === 'catalog')
+    throw new RegistryError('DENIED', 'Repositories of all registries are not listed. Use the API of the platform.');
+  const handler = HANDLERS[route.kind]?.[method];
+  if (!handler) throw new RegistryError('UNSUPPORTED', `${method.slice(0, 10)} is not supported here.`);
+  const name = parseRepositoryName(route.name);
+  await authorise(parts, request, name, route);
+  const registry = await findRegistry(parts, name);
+  const { content, blobs, uploads, sizeMax } = parts;
+  const { repository } = name;
+  const exchange = {
+    request,
+    response,
+    query,
+    content,
+    blobs,
+    uploads,
+    sizeMax,
+    registry,
+    name: route.name,
+    repository,
+  };
+  await handler(exchange, 'reference' in route ? route.reference : '');
+}
+
+async function findRegistry({ content }: Parts, { registry }: RepositoryName): Promise<ServedRegistry> {
+  const found = await content.find(registry);
+  if (!found) throw new RegistryError('NAME_UNKNOWN', 'There is no such registry.');
+  return found;
+}
+
+async function authorise(
+  { tokens, url }: Parts,
+  request: IncomingMessage,
+  name: RepositoryName | null,
+  route: Route,
+): Promise<void> {
+  const [, token = null] = /^bearer +(\S+) *$/i.exec(request.headers.authorization ?? '') ?? [];
+  const action = actionOf(route, request.method ?? '');
+  const verdict = await tokens.verify(token, name, action);
+  if (verdict.state === 'allowed') return;
+  if (verdict.state === 'denied')
+    throw new RegistryError('DENIED', `The account may not ${action} here, or there is no such registry.`);
+  const actions = action === 'push' ? 'pull,push' : action;
+  const scope = name && `,scope="repository:${name.registry}/${name.repository}:${actions}"`;
+  const insufficient = verdict.isKnown ? ',error="insufficient_scope"' : '';
+  throw new RegistryError('UNAUTHORIZED', 'A token of the registry is needed.', {
+    headers: {
+      'WWW-Authenticate': `Bearer realm="${url}/token",service="${new URL(url).host}"${scope ?? ''}${insufficient}`,
+    },
+  });
+}

@@ -1,0 +1,74 @@
+// Manifests, tags and referrers.
+import { RegistryError } from './errors';
+import { readBody, respond, respondWithJson, type Handler } from './exchange';
+import { MANIFEST_BYTES_MAX, parseManifest } from './manifest';
+import { isDigest, isTag, requireDigest } from './routes';
+
+const TAGS_MAX = 1000;
+const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
+
+export const getManifest: Handler = async ({ request, response, content, registry, repository }, reference) => {
+  const found = await content.manifest(registry.id, repository, reference);
+  if (!found) throw unknownManifest();
+  const etag = `"${found.digest}"`;
+  const headers = { 'Content-Type': found.media_type, 'Docker-Content-Digest': found.digest, ETag: etag };
+  if (request.headers['if-none-match'] === etag) return respond(response, 304, headers);
+  respond(response, 200, headers, found.content);
+};
+
+export const putManifest: Handler = async ({ request, response, content, registry, name, repository }, reference) => {
+  if (!isDigest(reference) && !isTag(reference))
+    throw new RegistryError('MANIFEST_INVALID', 'The reference is neither a tag nor a digest.');
+  const body = await readBody(request, MANIFEST_BYTES_MAX);
+  const manifest = parseManifest(body, request.headers['content-type'], { repository, reference });
+  const missing = await content.putManifest(registry.id, manifest);
+  if (missing.length) {
+    throw new RegistryError('MANIFEST_BLOB_UNKNOWN', 'The manifest names content that the registry does not have.', {
+      detail: missing.slice(0, 20).map((digest) => ({ digest })),
+    });
+  }
+  respond(response, 201, {
+    Location: `/v2/${name}/manifests/${manifest.digest}`,
+    'Docker-Content-Digest': manifest.digest,
+    ...(manifest.subject !== null && { 'OCI-Subject': manifest.subject }),
+  });
+};
+
+export const deleteManifest: Handler = async ({ response, content, registry, repository }, reference) => {
+  const isDeleted = isDigest(reference)
+    ? await content.deleteManifest(registry.id, repository, reference)
+    : await content.deleteTag(registry.id, repository, reference);
+  if (!isDeleted) throw unknownManifest();
+  respond(response, 202);
+};
+
+export const listTags: Handler = async ({ response, query, content, registry, name, repository }) => {
+  const limit = parseLimit(query.get('n'));
+  const tags = limit === 0 ? [] : await content.tags(registry.id, repository, query.get('last') ?? '', limit + 1);
+  if (tags === null) throw new RegistryError('NAME_UNKNOWN', 'The registry has no such repository.');
+  const shown = tags.slice(0, limit);
+  const next = tags.length > limit ? `/v2/${name}/tags/list?n=${limit}&last=${shown[shown.length - 1]}` : null;
+  respondWithJson(response, { name, tags: shown }, next === null ? {} : { Link: `<${next}>; rel="next"` });
+};
+
+function parseLimit(text: string | null): number {
+  if (text === null) return TAGS_MAX;
+  if (!/^\d{1,9}$/.test(text)) throw new RegistryError('UNSUPPORTED', '`n` must be a number.', { status: 400 });
+  return Math.min(Number(text), TAGS_MAX);
+}
+
+export const listReferrers: Handler = async ({ response, query, content, registry, repository }, reference) => {
+  const artifactType = query.get('artifactType');
+  const referrers = await content.referrers(registry.id, repository, requireDigest(reference), artifactType);
+  const manifests = referrers.map(({ digest, media_type, artifact_type, annotations, size }) => ({
+    ...{ mediaType: media_type, digest, size },
+    ...(artifact_type !== null && { artifactType: artifact_type }),
+    ...(annotations !== null && { annotations }),
+  }));
+  const index = { schemaVersion: 2, mediaType: INDEX_TYPE, manifests };
+  respondWithJson(response, index, artifactType === null ? {} : { 'OCI-Filters-Applied': 'artifactType' }, INDEX_TYPE);
+};
+
+function unknownManifest(): RegistryError {
+  return new RegistryError('MANIFEST_UNKNOWN', 'The repository has no such tag or manifest.');
+}

@@ -1,0 +1,66 @@
+import type { Context } from '../core/context';
+import { problem } from '../core/errors';
+import { defineStates } from '../core/states';
+import { named } from '../db/statement';
+import type { CreateRegistryInput, RegistryStatus } from '../schema/types';
+import { Resource } from './base/resource';
+import { requireRegion } from './region';
+
+/** A container registry: repositories of images below one name of the registry host. */
+export class Registry extends Resource {
+  static readonly table = 'registries';
+  static readonly kind = 'registry';
+  static readonly idPrefix = 'reg';
+  static override readonly projectChild = 'registries';
+  static override readonly filters = { name: 'name = ?', status: 'status = ?' };
+  static override readonly sorts = ['name', 'size_bytes'];
+  static override readonly quotas = [{ resource: 'registries' as const }];
+  static override readonly states = defineStates({
+    initial: ['provisioning'],
+    transitional: ['provisioning'],
+    moves: { provisioning: ['active', 'failed'], active: ['failed'], failed: ['active'] },
+  });
+
+  declare name: string;
+  declare region: string;
+  declare image_count: number;
+  declare size_bytes: number;
+  declare status: RegistryStatus;
+  declare status_reason: string | null;
+
+  /** @throws engine_unavailable, reference_not_found for a region, name_taken, quota_exceeded */
+  static async create(ctx: Context, { name, region: chosen }: CreateRegistryInput): Promise<Registry> {
+    if (ctx.config.registryPort === 0) {
+      const detail = 'This installation has no container registry: the operator has set `REGISTRY_PORT` to `0`.';
+      throw problem('engine_unavailable', detail);
+    }
+    const region = chosen ?? ctx.project?.default_region ?? '';
+    requireRegion(ctx, region, 'region');
+    return Registry.insert(ctx, { name, region });
+  }
+
+  /** What stands before the repository in the reference of an image. */
+  hostAt({ config }: Pick<Context, 'config'>): string {
+    return `${config.registryHost}/${this.name}`;
+  }
+
+  /** @throws resource_in_use while an application runs an image of it */
+  async destroy(ctx: Context): Promise<void> {
+    const dependents = await ctx.sql.query<{ id: string }>(DEPENDENTS, [this.project_id, this.id, this.hostAt(ctx)]);
+    if (dependents.length) {
+      throw problem('resource_in_use', 'An application runs an image of this registry.', {
+        dependents: dependents.map(({ id }) => ({ type: 'application', id })),
+      });
+    }
+    await ctx.sql.query(LEAVE_ROBOTS, [this.project_id, this.id]);
+    await this.remove(ctx);
+  }
+}
+
+const DEPENDENTS = named(`select id from applications where project_id = $1 and deleted_at is null
+  and source ->> 'type' = 'image' and (source ->> 'registry_id' = $2 or starts_with(source ->> 'image', $3 || '/'))
+  order by id limit 20`);
+const LEAVE_ROBOTS = named(
+  `update robot_accounts set registry_ids = array_remove(registry_ids, $2), version = version + 1,
+    updated_at = greatest(now(), updated_at) where project_id = $1 and registry_ids @> array[$2]`,
+);

@@ -1,0 +1,248 @@
+// What a registry server finds and changes: manifests, tags, and which layers a registry has. The counts of a registry
+// change in the transaction of what they count.
+import type {
+  ManifestInput,
+  Referrer,
+  RegistryContent,
+  ServedRegistry,
+  StoredManifest,
+} from '../../core/registry_content';
+import type { Sql } from '../../core/context';
+import { mintId } from '../../core/ids';
+import type { Session } from '../../db/control_database';
+import { named, quick } from '../../db/statement';
+import { RegistryImage } from '../registry_image';
+
+const UPLOAD_PREFIX = 'rup';
+/** A client that was told of a layer needs time to push the manifest that names it. */
+const TOUCH_AFTER = `interval '10 minutes'`;
+
+const FIND = quick('select id, project_id, size_bytes from registries where name = $1 and deleted_at is null');
+const BLOB = quick(
+  `select size_bytes, touched_at < now() - ${TOUCH_AFTER} as is_stale from registry_blobs
+    where registry_id = $1 and digest = $2`,
+);
+const TOUCH = named('update registry_blobs set touched_at = now() where registry_id = $1 and digest = $2');
+const LOCK_DIGEST = named('select pg_advisory_xact_lock(hashtextextended($1, 0))');
+const HAS_ROOM = named(
+  'select size_bytes + $2 <= $3 as fits from registries where id = $1 and deleted_at is null for update',
+);
+const ADD_BLOB = named(
+  `insert into registry_blobs (registry_id, digest, size_bytes) values ($1, $2, $3)
+    on conflict (registry_id, digest) do update set touched_at = now() returning xmax = 0 as is_new`,
+);
+const COUNT = named(
+  `update registries set size_bytes = size_bytes + $2, image_count = image_count + $3,
+    updated_at = greatest(now(), updated_at),
+    observed_generation = observed_generation + 1 where id = $1`,
+);
+const DELETE_BLOB = named('delete from registry_blobs where registry_id = $1 and digest = $2 returning size_bytes');
+const IS_REFERENCED = named('select 1 from registry_references where registry_id = $1 and target = $2 limit 1');
+const IS_USED = named('select 1 from registry_blobs where digest = $1 limit 1');
+
+const START_UPLOAD = named('insert into registry_uploads (id, registry_id, repository) values ($1, $2, $3)');
+const UPLOAD = quick('select 1 from registry_uploads where id = $1 and registry_id = $2 and repository = $3');
+const END_UPLOAD = named('delete from registry_uploads where id = $1');
+
+const MANIFEST_BY_DIGEST = quick(
+  `select digest, media_type, content from registry_manifests
+    where registry_id = $1 and repository = $2 and digest = $3`,
+);
+const MANIFEST_BY_TAG = quick(
+  `select m.digest, m.media_type, m.content from registry_tags t join registry_manifests m
+    on m.registry_id = t.registry_id and m.repository = t.repository and m.digest = t.digest
+    where t.registry_id = $1 and t.repository = $2 and t.tag = $3`,
+);
+const TAGS = named(
+  'select tag from registry_tags where registry_id = $1 and repository = $2 and tag > $3 order by tag limit $4',
+);
+const HAS_MANIFESTS = named('select 1 from registry_manifests where registry_id = $1 and repository = $2 limit 1');
+const REFERRERS = named(
+  `select digest, media_type, artifact_type, annotations, length(content) as size from registry_manifests
+    where registry_id = $1 and repository = $2 and subject = $3 and ($4::text is null or artifact_type = $4)
+    order by digest`,
+);
+const DELETE_MANIFEST = named(
+  `delete from registry_manifests where registry_id = $1 and repository = $2 and digest = $3
+    returning length(content) as size`,
+);
+const DELETE_TAGS_OF = named(
+  'delete from registry_tags where registry_id = $1 and repository = $2 and digest = $3 returning id',
+);
+const DELETE_TAG = named(
+  'delete from registry_tags where registry_id = $1 and repository = $2 and tag = $3 returning digest',
+);
+const MARK_UNTAGGED = named(
+  `update registry_manifests m set untagged_at = now()
+    where registry_id = $1 and repository = $2 and digest = $3 and not exists (select from registry_tags t
+      where t.registry_id = m.registry_id and t.repository = m.repository and t.digest = m.digest)`,
+);
+
+const LOCK_REGISTRY = named('select project_id from registries where id = $1 and deleted_at is null for update');
+const SIZES = named(
+  'select digest, size_bytes from registry_blobs where registry_id = $1 and digest = any($2) for share',
+);
+const CHILDREN = named(
+  `select digest, size_bytes from registry_manifests where registry_id = $1 and repository = $2 and digest = any($3)
+    for share`,
+);
+const PUT_MANIFEST = named(
+  `insert into registry_manifests (registry_id, repository, digest, media_type, artifact_type, subject, annotations,
+      content, size_bytes)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict (registry_id, repository, digest) do nothing
+    returning digest`,
+);
+const PUT_REFERENCES = named(
+  `insert into registry_references (registry_id, repository, digest, target)
+    select $1, $2, $3, unnest($4::text[]) on conflict do nothing`,
+);
+const OLD_TAG = named('select digest from registry_tags where registry_id = $1 and repository = $2 and tag = $3');
+const PUT_TAG = named(
+  `insert into registry_tags (id, project_id, registry_id, repository, tag, digest, media_type, size_bytes, pushed_at)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, now())
+    on conflict (registry_id, repository, tag) do update set digest = excluded.digest, media_type = excluded.media_type,
+      size_bytes = excluded.size_bytes, pushed_at = excluded.pushed_at
+    returning xmax = 0 as is_new`,
+);
+const MARK_TAGGED = named(
+  'update registry_manifests set untagged_at = null where registry_id = $1 and repository = $2 and digest = $3',
+);
+
+export function registryContent(database: Session): RegistryContent {
+  const alone = <T>(work: (sql: Session) => Promise<T>): Promise<T> => database.transaction(work);
+  return {
+    find: async (name) => (await database.query<ServedRegistry>(FIND, [name]))[0] ?? null,
+    blob: (registryId, digest) => findBlob(database, registryId, digest),
+    addBlob: (registryId, blob, place) => alone((sql) => addBlob(sql, registryId, blob, place)),
+    deleteBlob: (registryId, digest) => alone((sql) => deleteBlob(sql, registryId, digest)),
+    ifUnused: (digest, remove) =>
+      alone(async (sql) => {
+        await sql.query(LOCK_DIGEST, [digest]);
+        if (!(await sql.query(IS_USED, [digest])).length) await remove();
+      }),
+    async startUpload(registryId, repository) {
+      const id = mintId(UPLOAD_PREFIX);
+      await database.query(START_UPLOAD, [id, registryId, repository]);
+      return id;
+    },
+    hasUpload: async (registryId, repository, upload) =>
+      (await database.query(UPLOAD, [upload, registryId, repository])).length > 0,
+    endUpload: async (upload) => void (await database.query(END_UPLOAD, [upload])),
+    putManifest: (registryId, manifest) => alone((sql) => putManifest(sql, registryId, manifest)),
+    async manifest(registryId, repository, reference) {
+      const statement = reference.includes(':') ? MANIFEST_BY_DIGEST : MANIFEST_BY_TAG;
+      return (await database.query<StoredManifest>(statement, [registryId, repository, reference]))[0] ?? null;
+    },
+    deleteManifest: (registryId, repository, digest) =>
+      alone((sql) => deleteManifest(sql, registryId, repository, digest)),
+    deleteTag: (registryId, repository, tag) => alone((sql) => deleteTag(sql, registryId, repository, tag)),
+    async tags(registryId, repository, last, limit) {
+      const rows = await database.query<{ tag: string }>(TAGS, [registryId, repository, last, limit]);
+      if (!rows.length && !(await database.query(HAS_MANIFESTS, [registryId, repository])).length) return null;
+      return rows.map(({ tag }) => tag);
+    },
+    referrers: (registryId, repository, digest, artifactType) =>
+      database.query<Referrer>(REFERRERS, [registryId, repository, digest, artifactType]),
+  };
+}
+
+async function findBlob(sql: Sql, registryId: string, digest: string): Promise<number | null> {
+  const [row] = await sql.query<{ size_bytes: number; is_stale: boolean }>(BLOB, [registryId, digest]);
+  if (row?.is_stale) await sql.query(TOUCH, [registryId, digest]);
+  return row?.size_bytes ?? null;
+}
+
+async function addBlob(
+  sql: Sql,
+  registryId: string,
+  { digest, size, sizeMax, upload }: { digest: string; size: number; sizeMax: number; upload: string },
+  place: () => Promise<void>,
+): Promise<boolean> {
+  const [registry] = await sql.query<{ fits: boolean }>(HAS_ROOM, [registryId, size, sizeMax]);
+  if (!registry?.fits) return false;
+  await sql.query(LOCK_DIGEST, [digest]);
+  await place();
+  const [added] = await sql.query<{ is_new: boolean }>(ADD_BLOB, [registryId, digest, size]);
+  if (added?.is_new) await sql.query(COUNT, [registryId, size, 0]);
+  await sql.query(END_UPLOAD, [upload]);
+  return true;
+}
+
+async function deleteBlob(sql: Sql, registryId: string, digest: string): Promise<'deleted' | 'in_use' | 'unknown'> {
+  await sql.query(LOCK_REGISTRY, [registryId]);
+  if ((await sql.query(IS_REFERENCED, [registryId, digest])).length) return 'in_use';
+  const [row] = await sql.query<{ size_bytes: number }>(DELETE_BLOB, [registryId, digest]);
+  if (!row) return 'unknown';
+  await sql.query(COUNT, [registryId, -row.size_bytes, 0]);
+  return 'deleted';
+}
+
+interface Sized {
+  digest: string;
+  size_bytes: number;
+}
+
+async function putManifest(sql: Sql, registryId: string, manifest: ManifestInput): Promise<string[]> {
+  const { repository, digest, media_type, content, tag, blobs, manifests } = manifest;
+  const [registry] = await sql.query<{ project_id: string }>(LOCK_REGISTRY, [registryId]);
+  if (!registry) return [digest];
+  const found = [
+    ...(await sql.query<Sized>(SIZES, [registryId, blobs])),
+    ...(await sql.query<Sized>(CHILDREN, [registryId, repository, manifests])),
+  ];
+  const known = new Set(found.map((one) => one.digest));
+  const targets = [...blobs, ...manifests];
+  const missing = targets.filter((target) => !known.has(target));
+  if (missing.length) return missing;
+  const size = found.reduce((sum, { size_bytes }) => sum + size_bytes, content.length);
+  const inserted = await sql.query(PUT_MANIFEST, [
+    ...[registryId, repository, digest, media_type, manifest.artifact_type, manifest.subject],
+    ...[manifest.annotations && JSON.stringify(manifest.annotations), content, size],
+  ]);
+  await sql.query(PUT_REFERENCES, [registryId, repository, digest, targets]);
+  const isNewTag = tag !== null && (await putTag(sql, registry.project_id, registryId, { ...manifest, tag, size }));
+  const counted = [inserted.length ? content.length : 0, isNewTag ? 1 : 0];
+  if (counted.some((count) => count)) await sql.query(COUNT, [registryId, ...counted]);
+  return [];
+}
+
+async function putTag(
+  sql: Sql,
+  projectId: string,
+  registryId: string,
+  {
+    repository,
+    tag,
+    digest,
+    media_type,
+    size,
+  }: Pick<ManifestInput, 'repository' | 'digest' | 'media_type'> & {
+    tag: string;
+    size: number;
+  },
+): Promise<boolean> {
+  const [old] = await sql.query<{ digest: string }>(OLD_TAG, [registryId, repository, tag]);
+  const id = mintId(RegistryImage.idPrefix);
+  const values = [id, projectId, registryId, repository, tag, digest, media_type, size];
+  const [row] = await sql.query<{ is_new: boolean }>(PUT_TAG, values);
+  await sql.query(MARK_TAGGED, [registryId, repository, digest]);
+  if (old && old.digest !== digest) await sql.query(MARK_UNTAGGED, [registryId, repository, old.digest]);
+  return row?.is_new ?? false;
+}
+
+async function deleteManifest(sql: Sql, registryId: string, repository: string, digest: string): Promise<boolean> {
+  await sql.query(LOCK_REGISTRY, [registryId]);
+  const tags = await sql.query(DELETE_TAGS_OF, [registryId, repository, digest]);
+  const [row] = await sql.query<{ size: number }>(DELETE_MANIFEST, [registryId, repository, digest]);
+  if (row) await sql.query(COUNT, [registryId, -row.size, -tags.length]);
+  return row !== undefined;
+}
+
+async function deleteTag(sql: Sql, registryId: string, repository: string, tag: string): Promise<boolean> {
+  await sql.query(LOCK_REGISTRY, [registryId]);
+  const [row] = await sql.query<{ digest: string }>(DELETE_TAG, [registryId, repository, tag]);
+  if (!row) return false;
+  await sql.query(MARK_UNTAGGED, [registryId, repository, row.digest]);
+  await sql.query(COUNT, [registryId, 0, -1]);
+  return true;
+}

@@ -1,0 +1,172 @@
+// The token server of the container registry: ES256 tokens of five minutes, for robot accounts and API keys. A token
+// says which rights were asked for; whether its subject still has them is looked up at every request.
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  randomUUID,
+  sign,
+  verify,
+  type KeyObject,
+} from 'node:crypto';
+import type { Sql } from '../core/context';
+import type { RegistryAction, RegistryContent, RegistryTokens, Verdict } from '../core/registry_content';
+import type { Logger } from '../core/log';
+import type { SecretBox } from '../core/secrets';
+import { authorityFor } from '../models/authority';
+import { isPresent, markRobotsUsed, rightsOf, robotOf } from '../models/registry/rights';
+import type { Platform } from './platform';
+
+export interface OpenedRegistryTokens extends RegistryTokens {
+  close(): Promise<void>;
+}
+
+interface Claims {
+  iss: string;
+  aud: string;
+  sub: string;
+  exp: number;
+  nbf: number;
+  iat: number;
+  jti: string;
+  access: { type: 'repository'; name: string; actions: RegistryAction[] }[];
+}
+
+interface KeyPair {
+  privateKey: KeyObject;
+  publicKey: KeyObject;
+}
+
+const LIFETIME_SECONDS = 300;
+const LEEWAY_SECONDS = 30;
+const ISSUER = 'platform-api';
+const ACTIONS: readonly string[] = ['pull', 'push', 'delete'];
+const HEADER = encode({ typ: 'JWT', alg: 'ES256' });
+const FLUSH_MS = 2_000;
+
+/** @param service host of the registry, which tokens are for */
+export async function openRegistryTokens(
+  { database, secrets, log, identities, attempts }: Platform,
+  content: RegistryContent,
+  service: string,
+): Promise<OpenedRegistryTokens> {
+  const keys = await signingKeys(database, secrets);
+  const used = recordUse(database, log);
+  return {
+    async issue({ username, password }, wanted, address) {
+      const subject = await findSubject({ database, identities }, username, password);
+      if (subject === null) {
+        if (attempts.refusal(address)) return 'rate_limited';
+        attempts.count(address);
+        return null;
+      }
+      const now = Math.floor(Date.now() / 1000);
+      const access = await grantedAccess(database, content, subject, wanted);
+      const times = { iat: now, nbf: now - LEEWAY_SECONDS, exp: now + LIFETIME_SECONDS };
+      const token = signed(keys, { iss: ISSUER, aud: service, sub: subject, ...times, jti: randomUUID(), access });
+      return { token, expires_in: LIFETIME_SECONDS, issued_at: new Date(now * 1000).toISOString() };
+    },
+    async verify(token, name, action): Promise<Verdict> {
+      const claims = token === null ? null : verified(keys, token, service);
+      if (!claims || !(await isPresent(database, claims.sub))) return { state: 'unauthorized', isKnown: false };
+      if (!name) return { state: 'allowed', subject: claims.sub };
+      const registry = await content.find(name.registry);
+      const rights = registry ? await rightsOf(database, claims.sub, registry) : [];
+      if (!rights.includes(action)) return { state: 'denied' };
+      const full = `${name.registry}/${name.repository}`;
+      const isAsked = claims.access.some((entry) => entry.name === full && entry.actions.includes(action));
+      if (!isAsked) return { state: 'unauthorized', isKnown: true };
+      used.add(claims.sub);
+      return { state: 'allowed', subject: claims.sub };
+    },
+    close: () => used.close(),
+  };
+}
+
+/** The id of the robot account or API key behind the credentials. */
+async function findSubject(
+  { database, identities }: Pick<Platform, 'database' | 'identities'>,
+  username: string,
+  password: string,
+): Promise<string | null> {
+  const robot = username.startsWith('robot-') ? await robotOf(database, username, password) : null;
+  if (robot) return robot;
+  const identity = await identities.ofToken(password).catch(() => null);
+  return identity?.id ?? null;
+}
+
+/** Of the scopes that were asked for, what the subject may have. Other kinds than repositories are passed over. */
+async function grantedAccess(
+  sql: Sql,
+  content: RegistryContent,
+  subject: string,
+  wanted: readonly string[],
+): Promise<Claims['access']> {
+  const granted: Claims['access'] = [];
+  for (const scope of wanted) {
+    const [, name = '', asked = ''] = /^repository:([^:]+):([a-z,*]+)$/.exec(scope) ?? [];
+    const registry = name.includes('/') ? await content.find(name.slice(0, name.indexOf('/'))) : null;
+    if (!registry) continue;
+    const rights = await rightsOf(sql, subject, registry);
+    const list = asked.split(',').flatMap((action) => (action === '*' ? ACTIONS : [action]));
+    granted.push({ type: 'repository', name, actions: rights.filter((right) => list.includes(right)) });
+  }
+  return granted;
+}
+
+async function signingKeys(sql: Sql, secrets: SecretBox): Promise<KeyPair> {
+  const { key } = await authorityFor(sql, secrets, 'registry_tokens', () => Promise.resolve(newKeys()));
+  const privateKey = createPrivateKey(key);
+  return { privateKey, publicKey: createPublicKey(privateKey) };
+}
+
+function newKeys(): { certificate: string; key: string } {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    certificate: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  };
+}
+
+/** RFC 7515 §3.1 with ES256 (RFC 7518 §3.4). */
+function signed({ privateKey }: KeyPair, claims: Claims): string {
+  const text = `${HEADER}.${encode(claims)}`;
+  const signature = sign('sha256', Buffer.from(text), { key: privateKey, dsaEncoding: 'ieee-p1363' });
+  return `${text}.${signature.toString('base64url')}`;
+}
+
+/** null for a token that is not ours, not for this service, or over. */
+function verified({ publicKey }: KeyPair, token: string, service: string): Claims | null {
+  const [header = '', body = '', signature = '', ...rest] = token.split('.');
+  if (rest.length || header !== HEADER) return null;
+  const key = { key: publicKey, dsaEncoding: 'ieee-p1363' as const };
+  if (!verify('sha256', Buffer.from(`${header}.${body}`), key, Buffer.from(signature, 'base64url'))) return null;
+  const claims = JSON.parse(Buffer.from(body, 'base64url').toString('utf8')) as Claims;
+  const isOurs = claims.iss === ISSUER && claims.aud === service;
+  return isOurs && claims.exp > Date.now() / 1000 ? claims : null;
+}
+
+function encode(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url');
+}
+
+/** Collects the robot accounts that were used, and writes them every two seconds. */
+function recordUse(sql: Sql, log: Logger): { add(subject: string): void; close(): Promise<void> } {
+  const used = new Set<string>();
+  const flush = async (): Promise<void> => {
+    const ids = [...used].filter((id) => id.startsWith('rob_'));
+    used.clear();
+    if (!ids.length) return;
+    await markRobotsUsed(sql, ids).catch((error: unknown) =>
+      log.warn({ err: error }, 'last use of robot accounts not recorded'),
+    );
+  };
+  const timer = setInterval(() => void flush(), FLUSH_MS).unref();
+  return {
+    add: (subject) => void used.add(subject),
+    close: () => {
+      clearInterval(timer);
+      return flush();
+    },
+  };
+}

@@ -1,0 +1,25 @@
+import { page } from '../models/base/page';
+import { Registry } from '../models/registry';
+import { RegistryImage } from '../models/registry_image';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listRegistries: (_, args, ctx) => page(Registry, ctx, args),
+    getRegistry: (_, { id }, ctx) => Registry.get(ctx, id),
+    listRegistryImages: async (_, { id, ...args }, ctx) => {
+      await Registry.get(ctx, id);
+      return page(RegistryImage, ctx, args, { registry_id: id });
+    },
+  },
+  Mutation: {
+    createRegistry: (_, { input }, ctx) => Registry.create(ctx, input),
+    deleteRegistry: async (_, { id }, ctx) => {
+      await (await Registry.forUpdate(ctx, id)).destroy(ctx);
+      return true;
+    },
+  },
+  Registry: {
+    host: (registry, _, ctx) => registry.hostAt(ctx),
+  },
+};
