@@ -24,6 +24,9 @@ import type { Observer as ObserverModel } from '../models/observer';
 import type { Preview as PreviewModel } from '../models/preview';
 import type { Process as ProcessModel } from '../models/process';
 import type { Project as ProjectModel } from '../models/project';
+import type { Registry as RegistryModel } from '../models/registry';
+import type { RegistryImage as RegistryImageModel } from '../models/registry_image';
+import type { RobotAccount as RobotAccountModel } from '../models/robot_account';
 import type { Volume as VolumeModel } from '../models/volume';
 import type { Context } from '../core/context';
 export type Maybe<T> = T | null;
@@ -207,6 +210,16 @@ export type Query = {
   getProjectUsage: ProjectUsage;
   /** Lists the activity of a project, newest first. Entries are kept for 90 days. */
   listProjectActivity: ActivityList;
+  /** Lists the container registries of a project, newest first. */
+  listRegistries: RegistryList;
+  /** Gets a container registry with the number and the size of its images. */
+  getRegistry: Registry;
+  /** Lists the image tags of a registry, last pushed first. Images are pushed and deleted with an OCI client. */
+  listRegistryImages: RegistryImageList;
+  /** Lists the robot accounts of a project, newest first. */
+  listRobotAccounts: RobotAccountList;
+  /** Gets a robot account. Its secret is shown only when it is created. */
+  getRobotAccount: RobotAccount;
   /** Lists the volumes of a project, newest first. */
   listVolumes: VolumeList;
   /** Gets a volume with its size, its attachment and how its size limit is enforced. */
@@ -815,6 +828,46 @@ export type QueryListProjectActivityArgs = {
 };
 
 
+export type QueryListRegistriesArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<RegistryStatus>;
+};
+
+
+export type QueryGetRegistryArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryListRegistryImagesArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  repository?: InputMaybe<Scalars['String']['input']>;
+  tag?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListRobotAccountsArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<RobotAccountStatus>;
+  registry_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryGetRobotAccountArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
 export type QueryListVolumesArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   limit?: InputMaybe<Scalars['Int']['input']>;
@@ -1227,6 +1280,17 @@ export type Mutation = {
   updateProject: Project;
   /** Deletes an empty project. Its project keys stop working. */
   deleteProject: Scalars['Boolean']['output'];
+  /** Creates a container registry. It is `provisioning` until it takes images at its `host`. */
+  createRegistry: Registry;
+  /** Deletes a container registry with its images. A registry that an application runs from cannot be deleted. */
+  deleteRegistry: Scalars['Boolean']['output'];
+  /**
+   * Creates a robot account: a user name and a secret for programs that push or pull images. The secret is shown only in
+   * this response. To replace a secret, create another robot account and delete this one.
+   */
+  createRobotAccount: RobotAccount;
+  /** Deletes a robot account. It can neither push nor pull from this moment on. */
+  deleteRobotAccount: Scalars['Boolean']['output'];
   /**
    * Creates a volume. It is `provisioning` until its storage is ready. With `application_id`, it is mounted at the next
    * deployment or restart of the application.
@@ -2313,6 +2377,47 @@ export type MutationUpdateProjectArgs = {
  * `dry_run_unsupported`.
  */
 export type MutationDeleteProjectArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateRegistryArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  input: CreateRegistryInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteRegistryArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateRobotAccountArgs = {
+  input: CreateRobotAccountInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteRobotAccountArgs = {
   id: Scalars['ID']['input'];
 };
 
@@ -5482,6 +5587,123 @@ export type UpdateProjectInput = {
   default_region?: InputMaybe<Scalars['String']['input']>;
 };
 
+/** A container registry: repositories of images below one name, served over the OCI Distribution API. */
+export type Registry = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  /** Unique on the platform: the first part of the path of every image. */
+  name: Scalars['String']['output'];
+  region: Scalars['String']['output'];
+  /** What stands before the repository in an image reference. */
+  host: Scalars['String']['output'];
+  /** Number of tags. */
+  image_count: Scalars['Int']['output'];
+  /** Size of everything that is stored in the registry. A layer that several images share counts once. */
+  size_bytes: Scalars['ByteCount']['output'];
+  status: RegistryStatus;
+  /** Why the registry is not active, or `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** One page of container registries. */
+export type RegistryList = {
+  data: Array<Registry>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type RegistryStatus =
+  /** The registry is being set up. */
+  | 'provisioning'
+  /** The registry takes and serves images. */
+  | 'active'
+  /** The registry could not be set up; `status_reason` says why. */
+  | 'failed';
+
+/** A tag of a repository and the image that it names. */
+export type RegistryImage = {
+  /** Path of the repository below the registry. */
+  repository: Scalars['String']['output'];
+  tag: Scalars['String']['output'];
+  /** Digest of the manifest. */
+  digest: Scalars['String']['output'];
+  /** Media type of the manifest: an image, or an index of images for several platforms. */
+  media_type: Scalars['String']['output'];
+  /** Size of the manifest and of everything that it names. Shared layers count in each image. */
+  size_bytes: Scalars['ByteCount']['output'];
+  /** When the tag was last pushed. */
+  pushed_at: Scalars['DateTime']['output'];
+};
+
+/** One page of image tags. */
+export type RegistryImageList = {
+  data: Array<RegistryImage>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A container registry to create. */
+export type CreateRegistryInput = {
+  /** Unique on the platform: the first part of the path of every image. */
+  name: Scalars['String']['input'];
+  /** Region of the registry. Defaults to the default region of the project. */
+  region?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** A user of the project's registries that is a program, such as a CI pipeline. */
+export type RobotAccount = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  permissions: Array<RobotPermission>;
+  /** Registries that the account may use; `null` means every registry of the project, later ones included. */
+  registry_ids?: Maybe<Array<Scalars['ID']['output']>>;
+  /** When the account stops to work, or `null`. */
+  expires_at?: Maybe<Scalars['DateTime']['output']>;
+  /** User name for `docker login`. */
+  username: Scalars['String']['output'];
+  /** Password for `docker login`. Shown only in the response to the creation, `null` elsewhere. */
+  secret?: Maybe<Scalars['String']['output']>;
+  /** When the account last pulled, pushed or deleted something, or `null`. */
+  last_used_at?: Maybe<Scalars['DateTime']['output']>;
+  status: RobotAccountStatus;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** One page of robot accounts. */
+export type RobotAccountList = {
+  data: Array<RobotAccount>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type RobotPermission =
+  /** Download images. */
+  | 'pull'
+  /** Upload images. Clients need `pull` as well to upload. */
+  | 'push'
+  /** Delete tags, images and layers. */
+  | 'delete';
+
+export type RobotAccountStatus =
+  /** The account works. */
+  | 'active'
+  /** `expires_at` has passed. */
+  | 'expired';
+
+/** A robot account to create. */
+export type CreateRobotAccountInput = {
+  name: Scalars['String']['input'];
+  permissions: Array<RobotPermission>;
+  /** Registries that the account may use. Defaults to every registry of the project, later ones included. */
+  registry_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
+  /** When the account stops to work. Defaults to never. */
+  expires_at?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
 /** A persistent storage volume. */
 export type Volume = {
   id: Scalars['ID']['output'];
@@ -5938,6 +6160,17 @@ export type ResolversTypes = {
   ActivityResource: ResolverTypeWrapper<ActivityResource>;
   CreateProjectInput: CreateProjectInput;
   UpdateProjectInput: UpdateProjectInput;
+  Registry: ResolverTypeWrapper<RegistryModel>;
+  RegistryList: ResolverTypeWrapper<Omit<RegistryList, 'data'> & { data: Array<ResolversTypes['Registry']> }>;
+  RegistryStatus: RegistryStatus;
+  RegistryImage: ResolverTypeWrapper<RegistryImageModel>;
+  RegistryImageList: ResolverTypeWrapper<Omit<RegistryImageList, 'data'> & { data: Array<ResolversTypes['RegistryImage']> }>;
+  CreateRegistryInput: CreateRegistryInput;
+  RobotAccount: ResolverTypeWrapper<RobotAccountModel>;
+  RobotAccountList: ResolverTypeWrapper<Omit<RobotAccountList, 'data'> & { data: Array<ResolversTypes['RobotAccount']> }>;
+  RobotPermission: RobotPermission;
+  RobotAccountStatus: RobotAccountStatus;
+  CreateRobotAccountInput: CreateRobotAccountInput;
   Volume: ResolverTypeWrapper<VolumeModel>;
   VolumeList: ResolverTypeWrapper<Omit<VolumeList, 'data'> & { data: Array<ResolversTypes['Volume']> }>;
   VolumeStatus: VolumeStatus;
@@ -6173,6 +6406,14 @@ export type ResolversParentTypes = {
   ActivityResource: ActivityResource;
   CreateProjectInput: CreateProjectInput;
   UpdateProjectInput: UpdateProjectInput;
+  Registry: RegistryModel;
+  RegistryList: Omit<RegistryList, 'data'> & { data: Array<ResolversParentTypes['Registry']> };
+  RegistryImage: RegistryImageModel;
+  RegistryImageList: Omit<RegistryImageList, 'data'> & { data: Array<ResolversParentTypes['RegistryImage']> };
+  CreateRegistryInput: CreateRegistryInput;
+  RobotAccount: RobotAccountModel;
+  RobotAccountList: Omit<RobotAccountList, 'data'> & { data: Array<ResolversParentTypes['RobotAccount']> };
+  CreateRobotAccountInput: CreateRobotAccountInput;
   Volume: VolumeModel;
   VolumeList: Omit<VolumeList, 'data'> & { data: Array<ResolversParentTypes['Volume']> };
   VolumeSizeLimit: VolumeSizeLimit;
@@ -6265,6 +6506,11 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<QueryGetProjectArgs, 'id'>>;
   getProjectUsage?: Resolver<ResolversTypes['ProjectUsage'], ParentType, ContextType, RequireFields<QueryGetProjectUsageArgs, 'id'>>;
   listProjectActivity?: Resolver<ResolversTypes['ActivityList'], ParentType, ContextType, RequireFields<QueryListProjectActivityArgs, 'id' | 'limit'>>;
+  listRegistries?: Resolver<ResolversTypes['RegistryList'], ParentType, ContextType, RequireFields<QueryListRegistriesArgs, 'limit'>>;
+  getRegistry?: Resolver<ResolversTypes['Registry'], ParentType, ContextType, RequireFields<QueryGetRegistryArgs, 'id'>>;
+  listRegistryImages?: Resolver<ResolversTypes['RegistryImageList'], ParentType, ContextType, RequireFields<QueryListRegistryImagesArgs, 'id' | 'limit'>>;
+  listRobotAccounts?: Resolver<ResolversTypes['RobotAccountList'], ParentType, ContextType, RequireFields<QueryListRobotAccountsArgs, 'limit'>>;
+  getRobotAccount?: Resolver<ResolversTypes['RobotAccount'], ParentType, ContextType, RequireFields<QueryGetRobotAccountArgs, 'id'>>;
   listVolumes?: Resolver<ResolversTypes['VolumeList'], ParentType, ContextType, RequireFields<QueryListVolumesArgs, 'limit'>>;
   getVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<QueryGetVolumeArgs, 'id'>>;
   listVolumeSizeLimits?: Resolver<ResolversTypes['VolumeSizeLimitList'], ParentType, ContextType, RequireFields<QueryListVolumeSizeLimitsArgs, 'limit'>>;
@@ -6372,6 +6618,10 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<MutationCreateProjectArgs, 'input'>>;
   updateProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<MutationUpdateProjectArgs, 'id' | 'input'>>;
   deleteProject?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteProjectArgs, 'id'>>;
+  createRegistry?: Resolver<ResolversTypes['Registry'], ParentType, ContextType, RequireFields<MutationCreateRegistryArgs, 'input'>>;
+  deleteRegistry?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteRegistryArgs, 'id'>>;
+  createRobotAccount?: Resolver<ResolversTypes['RobotAccount'], ParentType, ContextType, RequireFields<MutationCreateRobotAccountArgs, 'input'>>;
+  deleteRobotAccount?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteRobotAccountArgs, 'id'>>;
   createVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<MutationCreateVolumeArgs, 'input'>>;
   updateVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<MutationUpdateVolumeArgs, 'id' | 'input'>>;
   deleteVolume?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteVolumeArgs, 'id'>>;
@@ -7558,6 +7808,59 @@ export type ActivityResourceResolvers<ContextType = Context, ParentType extends 
   name?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type RegistryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Registry'] = ResolversParentTypes['Registry']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  region?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  host?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  image_count?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  size_bytes?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['RegistryStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type RegistryListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RegistryList'] = ResolversParentTypes['RegistryList']> = {
+  data?: Resolver<Array<ResolversTypes['Registry']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type RegistryImageResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RegistryImage'] = ResolversParentTypes['RegistryImage']> = {
+  repository?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  tag?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  digest?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  media_type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  size_bytes?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  pushed_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type RegistryImageListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RegistryImageList'] = ResolversParentTypes['RegistryImageList']> = {
+  data?: Resolver<Array<ResolversTypes['RegistryImage']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type RobotAccountResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RobotAccount'] = ResolversParentTypes['RobotAccount']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  permissions?: Resolver<Array<ResolversTypes['RobotPermission']>, ParentType, ContextType>;
+  registry_ids?: Resolver<Maybe<Array<ResolversTypes['ID']>>, ParentType, ContextType>;
+  expires_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  username?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  secret?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  last_used_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['RobotAccountStatus'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type RobotAccountListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RobotAccountList'] = ResolversParentTypes['RobotAccountList']> = {
+  data?: Resolver<Array<ResolversTypes['RobotAccount']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type VolumeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Volume'] = ResolversParentTypes['Volume']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -7741,6 +8044,12 @@ export type Resolvers<ContextType = Context> = {
   Activity?: ActivityResolvers<ContextType>;
   Actor?: ActorResolvers<ContextType>;
   ActivityResource?: ActivityResourceResolvers<ContextType>;
+  Registry?: RegistryResolvers<ContextType>;
+  RegistryList?: RegistryListResolvers<ContextType>;
+  RegistryImage?: RegistryImageResolvers<ContextType>;
+  RegistryImageList?: RegistryImageListResolvers<ContextType>;
+  RobotAccount?: RobotAccountResolvers<ContextType>;
+  RobotAccountList?: RobotAccountListResolvers<ContextType>;
   Volume?: VolumeResolvers<ContextType>;
   VolumeList?: VolumeListResolvers<ContextType>;
   VolumeSizeLimit?: VolumeSizeLimitResolvers<ContextType>;

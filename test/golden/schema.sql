@@ -1211,6 +1211,109 @@ create table recovery_codes (
   constraint recovery_codes_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
 );
 
+create table registries (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  region text not null,
+  status text not null default 'provisioning'::text,
+  status_reason text,
+  image_count integer not null default 0,
+  size_bytes bigint not null default '0'::bigint,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint registries_pkey PRIMARY KEY (id),
+  constraint registries_status CHECK ((status = ANY (ARRAY['provisioning'::text, 'active'::text, 'failed'::text])))
+);
+CREATE UNIQUE INDEX registries__name_taken__name ON public.registries USING btree (name);
+CREATE INDEX registries_by_id ON public.registries USING btree (project_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX registries_by_name ON public.registries USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
+CREATE INDEX registries_by_size ON public.registries USING btree (project_id, size_bytes, id) WHERE (deleted_at IS NULL);
+CREATE INDEX registries_by_status ON public.registries USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX registries_due ON public.registries USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+create table registry_blobs (
+  registry_id text collate "C" not null,
+  digest text collate "C" not null,
+  size_bytes bigint not null,
+  touched_at timestamp(3) with time zone not null default now(),
+  constraint registry_blobs_pkey PRIMARY KEY (registry_id, digest),
+  constraint registry_blobs_registry_id_fkey FOREIGN KEY (registry_id) REFERENCES registries(id) ON DELETE CASCADE
+);
+CREATE INDEX registry_blobs_by_age ON public.registry_blobs USING btree (registry_id, touched_at);
+CREATE INDEX registry_blobs_of_digest ON public.registry_blobs USING btree (digest);
+
+create table registry_manifests (
+  registry_id text collate "C" not null,
+  repository text collate "C" not null,
+  digest text collate "C" not null,
+  media_type text not null,
+  artifact_type text,
+  subject text collate "C",
+  annotations jsonb,
+  content bytea not null,
+  size_bytes bigint not null,
+  untagged_at timestamp(3) with time zone default now(),
+  constraint registry_manifests_pkey PRIMARY KEY (registry_id, repository, digest),
+  constraint registry_manifests_registry_id_fkey FOREIGN KEY (registry_id) REFERENCES registries(id) ON DELETE CASCADE
+);
+CREATE INDEX registry_manifests_of_subject ON public.registry_manifests USING btree (registry_id, repository, subject) WHERE (subject IS NOT NULL);
+CREATE INDEX registry_manifests_untagged ON public.registry_manifests USING btree (registry_id, untagged_at) WHERE (untagged_at IS NOT NULL);
+
+create table registry_references (
+  registry_id text collate "C" not null,
+  repository text collate "C" not null,
+  digest text collate "C" not null,
+  target text collate "C" not null,
+  constraint registry_references_pkey PRIMARY KEY (registry_id, repository, digest, target),
+  constraint registry_references_registry_id_fkey FOREIGN KEY (registry_id) REFERENCES registries(id) ON DELETE CASCADE,
+  constraint registry_references_registry_id_repository_digest_fkey FOREIGN KEY (registry_id, repository, digest) REFERENCES registry_manifests(registry_id, repository, digest) ON DELETE CASCADE
+);
+CREATE INDEX registry_references_of_target ON public.registry_references USING btree (registry_id, target);
+
+create table registry_tags (
+  id text collate "C" not null,
+  project_id text collate "C" not null,
+  registry_id text collate "C" not null,
+  repository text collate "C" not null,
+  tag text collate "C" not null,
+  digest text collate "C" not null,
+  media_type text not null,
+  size_bytes bigint not null,
+  pushed_at timestamp(3) with time zone not null,
+  constraint registry_tags_pkey PRIMARY KEY (id),
+  constraint registry_tags_registry_id_fkey FOREIGN KEY (registry_id) REFERENCES registries(id) ON DELETE CASCADE,
+  constraint registry_tags_registry_id_repository_digest_fkey FOREIGN KEY (registry_id, repository, digest) REFERENCES registry_manifests(registry_id, repository, digest) ON DELETE CASCADE
+);
+CREATE INDEX registry_tags_by_push ON public.registry_tags USING btree (registry_id, pushed_at, id);
+CREATE INDEX registry_tags_by_tag ON public.registry_tags USING btree (registry_id, tag, pushed_at, id);
+CREATE INDEX registry_tags_of_manifest ON public.registry_tags USING btree (registry_id, repository, digest);
+CREATE UNIQUE INDEX registry_tags_of_name ON public.registry_tags USING btree (registry_id, repository, tag);
+
+create table registry_uploads (
+  id text collate "C" not null,
+  registry_id text collate "C" not null,
+  repository text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint registry_uploads_pkey PRIMARY KEY (id),
+  constraint registry_uploads_registry_id_fkey FOREIGN KEY (registry_id) REFERENCES registries(id) ON DELETE CASCADE
+);
+CREATE INDEX registry_uploads_of_registry ON public.registry_uploads USING btree (registry_id, created_at);
+
 create table releases (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -1233,6 +1336,27 @@ CREATE INDEX releases_of_application ON public.releases USING btree (application
 CREATE INDEX releases_of_deployment ON public.releases USING btree (deployment_id);
 CREATE INDEX releases_of_preview ON public.releases USING btree (preview_id) WHERE (preview_id IS NOT NULL);
 CREATE INDEX releases_of_project ON public.releases USING btree (project_id);
+
+create table robot_accounts (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  permissions text[] not null,
+  registry_ids text[],
+  expires_at timestamp(3) with time zone,
+  username text collate "C" not null,
+  secret_hash text not null,
+  last_used_at timestamp(3) with time zone,
+  constraint robot_accounts_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX robot_accounts__name_taken__name ON public.robot_accounts USING btree (project_id, name);
+CREATE INDEX robot_accounts_by_end ON public.robot_accounts USING btree (project_id, expires_at, id);
+CREATE INDEX robot_accounts_by_id ON public.robot_accounts USING btree (project_id, id);
+CREATE INDEX robot_accounts_by_last_use ON public.robot_accounts USING btree (project_id, last_used_at, id);
+CREATE UNIQUE INDEX robot_accounts_username ON public.robot_accounts USING btree (username);
 
 create table schedules (
   id text collate "C" not null,
