@@ -15,20 +15,21 @@ import { replicas } from './replicas';
 import { rowTable, type Row } from './report';
 import { onStage, type Stage } from './stage';
 import { timeStarts } from './starts';
+import { printLine } from './run';
 
 async function main(): Promise<void> {
   const plan = readPlan();
-  if (!plan) return say(HELP);
-  const packages = installPackages(tell);
+  if (!plan) return printLine(HELP);
+  const packages = installPackages(printProgress);
   const nodes = nodesOf(plan);
-  sayMachine(plan);
+  printMachine(plan);
   await onStage(plan, nodes[0] as string, async (stage) => {
-    if (plan.cpuProf) return profileCases(stage, { node: nodes[0] as string, packages, say });
+    if (plan.cpuProf) return profileCases(stage, { node: nodes[0] as string, packages, print: printLine });
     const tables = new Map<string, Row[]>();
     for (const node of nodes) tables.set(node, await measureAll(stage, node, packages));
     await longList(stage, tables);
-    for (const [node, rows] of tables) say(`\nNode ${versionOf(node)}\n\n${rowTable(rows)}`);
-    say(
+    for (const [node, rows] of tables) printLine(`\nNode ${versionOf(node)}\n\n${rowTable(rows)}`);
+    printLine(
       `\nLoad of the machine at the end: ${os
         .loadavg()
         .map((value) => value.toFixed(1))
@@ -38,19 +39,19 @@ async function main(): Promise<void> {
 }
 
 async function measureAll(stage: Stage, node: string, packages: boolean): Promise<Row[]> {
-  tell(`Node ${versionOf(node)}`);
+  printProgress(`Node ${versionOf(node)}`);
   const rows: Row[] = [];
   const sections = [
     () => timeStarts(stage, node),
-    () => compareCases(stage, { node, packages, say: tell }),
-    () => costOfRefusals(stage, node, tell),
+    () => compareCases(stage, { node, packages, print: printProgress }),
+    () => costOfRefusals(stage, node, printProgress),
     () => memoryUnderLoad(stage, node),
     () => replicas(stage, node),
   ];
   for (const section of sections) {
     const found = await section();
     // A run that breaks off later has told what it had.
-    if (found.length) tell(rowTable(found));
+    if (found.length) printProgress(rowTable(found));
     rows.push(...found);
   }
   return rows;
@@ -58,30 +59,26 @@ async function measureAll(stage: Stage, node: string, packages: boolean): Promis
 
 /** Last, because the other measures are of a table of usual size. */
 async function longList(stage: Stage, tables: Map<string, Row[]>): Promise<void> {
-  const list = await fillTable(stage, tell);
+  const list = await fillTable(stage, printProgress);
   if (!list) return;
   for (const [node, rows] of tables) rows.push(...(await pages(stage, list, node)), list.row);
 }
 
-function sayMachine({ size, rounds, milliseconds }: Plan): void {
+function printMachine({ size, rounds, milliseconds }: Plan): void {
   const load = os.loadavg()[0] as number;
   const cores = os.availableParallelism();
-  say(
+  printLine(
     `${cores} cores (${os.cpus()[0]?.model.trim()}), ${os.platform()} ${os.release()}; ${size.projects} projects ` +
       `of ${size.volumes} volumes, ${CONNECTIONS} connections, ${rounds} rounds of ${milliseconds} ms`,
   );
   const noise = load > cores / 4 ? ': others work here too, the numbers are NOISY' : '';
-  say(`Load of the machine before: ${load.toFixed(1)}${noise}`);
+  printLine(`Load of the machine before: ${load.toFixed(1)}${noise}`);
 }
 
 const versionOf = (node: string): string => spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim().slice(1);
 
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
 /** How far the run is. */
-function tell(line: string): void {
+function printProgress(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 

@@ -84,7 +84,7 @@ export function streams(seed: Seed): Record<'get' | 'list' | 'post' | 'notify' |
     get: () => {
       const volume = any(any(seed.projects).volumes);
       return {
-        request: ask(seed.key, volume.project_id, 'GET', `/v2/volumes/${volume.id}`),
+        request: requestText(seed.key, volume.project_id, 'GET', `/v2/volumes/${volume.id}`),
         status: 200,
         body: JSON.stringify(volume),
       };
@@ -92,7 +92,7 @@ export function streams(seed: Seed): Record<'get' | 'list' | 'post' | 'notify' |
     list: () => {
       const project = any(seed.projects);
       return {
-        request: ask(seed.key, project.id, 'GET', `/v2/volumes?limit=${PAGE}`),
+        request: requestText(seed.key, project.id, 'GET', `/v2/volumes?limit=${PAGE}`),
         status: 200,
         body: pages.get(project) as string,
       };
@@ -108,14 +108,14 @@ function create(seed: Seed, path: string): Shot {
   const [name, project] = [newName(), any(seed.targets)];
   const right = (text: string): boolean =>
     text.startsWith('{"id":"vol_') && text.includes(`"project_id":"${project}","name":"${name}","size_gb":7,`);
-  return { request: ask(seed.key, project, 'POST', path, { name, size_gb: 7 }), status: 201, body: right };
+  return { request: requestText(seed.key, project, 'POST', path, { name, size_gb: 7 }), status: 201, body: right };
 }
 
 function rename(seed: Seed): Shot {
   const name = newName();
   const { id, project_id } = any(any(seed.changed).volumes);
   return {
-    request: ask(seed.key, project_id, 'PATCH', `/v2/volumes/${id}`, { name }),
+    request: requestText(seed.key, project_id, 'PATCH', `/v2/volumes/${id}`, { name }),
     status: 200,
     body: `{"id":"${id}","project_id":"${project_id}","name":"${name}",`,
   };
@@ -127,7 +127,7 @@ function setVariable(seed: Seed): Shot {
   const [application, key] = [any(project.applications), `VARIABLE_${Math.floor(Math.random() * VARIABLES)}`];
   const body = `{"application_id":"${application}","key":"${key}","value":"${value}",`;
   return {
-    request: ask(seed.key, project.id, 'PUT', `/v2/applications/${application}/env/${key}`, { value }),
+    request: requestText(seed.key, project.id, 'PUT', `/v2/applications/${application}/env/${key}`, { value }),
     status: 200,
     body,
   };
@@ -150,20 +150,20 @@ export function refusals(seed: Seed): Refusal[] {
     return { name, target, next: () => ({ request, status, body: (text) => text.includes(`"code":"${code}"`) }) };
   };
   return [
-    refused('401 no key', ask(null, project, 'GET', path), 401, 'token_missing', CHEAP),
+    refused('401 no key', requestText(null, project, 'GET', path), 401, 'token_missing', CHEAP),
     refused(
       '401 key with a typing mistake',
-      ask(`${seed.key.slice(0, -1)}-`, project, 'GET', path),
+      requestText(`${seed.key.slice(0, -1)}-`, project, 'GET', path),
       401,
       'token_invalid',
       CHEAP,
     ),
-    refused('403 scope', ask(seed.narrowKey, project, 'GET', path), 403, 'insufficient_scope'),
-    refused('404 no such path', ask(seed.key, project, 'GET', '/v2/nothing'), 404, 'route_not_found', CHEAP),
-    refused('404 no such volume', ask(seed.key, project, 'GET', path), 404, 'not_found'),
+    refused('403 scope', requestText(seed.narrowKey, project, 'GET', path), 403, 'insufficient_scope'),
+    refused('404 no such path', requestText(seed.key, project, 'GET', '/v2/nothing'), 404, 'route_not_found', CHEAP),
+    refused('404 no such volume', requestText(seed.key, project, 'GET', path), 404, 'not_found'),
     refused(
       '422 three mistakes in a body',
-      ask(seed.key, project, 'POST', '/v2/volumes', { name: 'A', size_gb: 'x', colour: 1 }),
+      requestText(seed.key, project, 'POST', '/v2/volumes', { name: 'A', size_gb: 'x', colour: 1 }),
       422,
       'validation_failed',
     ),
@@ -181,14 +181,14 @@ export function refusals(seed: Seed): Refusal[] {
 
 /** What Node itself takes: the bare server answers a stranger with two letters, and writes no log. */
 export function unknownToBare(seed: Seed): Refusal {
-  const request = ask(null, (seed.projects[0] as Project).id, 'GET', '/v2/volumes/vol_1');
+  const request = requestText(null, (seed.projects[0] as Project).id, 'GET', '/v2/volumes/vol_1');
   return { name: '401 of http + pg', target: undefined, next: () => ({ request, status: 401, body: '{}' }) };
 }
 
 /** For a server whose account may make no more calls. */
 export function limited(seed: Seed): Refusal {
   const { id } = seed.projects[0] as Project;
-  const request = ask(seed.key, id, 'GET', '/v2/volumes');
+  const request = requestText(seed.key, id, 'GET', '/v2/volumes');
   return {
     name: '429 budget used up',
     target: CHEAP,
@@ -227,7 +227,7 @@ function postgraphileList(seed: Seed): Stream {
   );
   return () => {
     const project = any(seed.projects);
-    const request = ask(null, project.id, 'POST', '/graphql', {
+    const request = requestText(null, project.id, 'POST', '/graphql', {
       query: POSTGRAPHILE_LIST,
       variables: { project: project.id },
     });
@@ -263,10 +263,10 @@ const aliased = (count: number): string =>
   `{ ${Array.from({ length: count }, (_, index) => `a${index}: getMe { kind }`).join(' ')} }`;
 
 function graphql(key: string, project: string, query: string): string {
-  return ask(key, project, 'POST', '/graphql', { query });
+  return requestText(key, project, 'POST', '/graphql', { query });
 }
 
-function ask(key: string | null, project: string, method: string, path: string, body?: object): string {
+function requestText(key: string | null, project: string, method: string, path: string, body?: object): string {
   const lines = [`${method} ${path} HTTP/1.1`, 'Host: localhost', `X-Svc-Project: ${project}`];
   if (key) lines.push(`Authorization: Bearer ${key}`);
   const text = body ? JSON.stringify(body) : '';

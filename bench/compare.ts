@@ -1,7 +1,7 @@
 // The cases beside hand-written and stock servers; or, with --cpu-prof, the service alone under a profiler.
 import { compared, type Case, type Name } from './cases';
 import { alternate, measure, type Servers } from './measure';
-import { wanted } from './plan';
+import { isWanted } from './plan';
 import { startApi, startReference, type Server } from './processes';
 import { profiled, takeProfile } from './profile';
 import { bindingNode } from './references/packages';
@@ -14,19 +14,19 @@ export interface Options {
   node: string;
   /** Whether tools/bench is installed. */
   packages: boolean;
-  say(line: string): void;
+  print(line: string): void;
 }
 
 /** One row for each goal of the wanted cases. */
 export async function compareCases(stage: Stage, options: Options): Promise<Row[]> {
-  const cases = compared(stage.data).filter(({ name }) => wanted(stage.plan, name));
+  const cases = compared(stage.data).filter(({ name }) => isWanted(stage.plan, name));
   if (!cases.length) return [];
   return withDatabase(stage.dataDir, async (url) => {
     const servers = await open(stage, url, cases, options);
     try {
       const rows: Row[] = [];
       for (const one of cases) {
-        options.say(`  ${one.name}`);
+        options.print(`  ${one.name}`);
         rows.push(...comparison(one, await alternate(servers, one, stage.plan)), ...missing(one, servers));
       }
       return rows;
@@ -64,8 +64,8 @@ function missing({ name, goals }: Case, servers: Servers): Row[] {
 const PROFILED_MS = 6_000;
 
 /** The wanted cases one by one, each on a fresh service, warmed up and then profiled. */
-export async function profileCases({ dataDir, data, plan }: Stage, { node, say }: Options): Promise<void> {
-  for (const { name, streams } of compared(data).filter((one) => wanted(plan, one.name))) {
+export async function profileCases({ dataDir, data, plan }: Stage, { node, print }: Options): Promise<void> {
+  for (const { name, streams } of compared(data).filter((one) => isWanted(plan, one.name))) {
     const { flags, settings, file } = profiled(plan.cpuProf as string, name);
     const api = await startApi({ node, flags }, dataDir, { ...FACES, ...settings });
     try {
@@ -73,7 +73,7 @@ export async function profileCases({ dataDir, data, plan }: Stage, { node, say }
         void (await measure(api, streams.service as NonNullable<typeof streams.service>, milliseconds));
       await run(PROFILED_MS / 2);
       const tables = await takeProfile(api, file, () => run(PROFILED_MS));
-      say(`\n${name}: ${file}\n\n${tables}`);
+      print(`\n${name}: ${file}\n\n${tables}`);
     } finally {
       await api.stop();
     }

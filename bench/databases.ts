@@ -15,6 +15,7 @@ import { hostFacts } from '../drivers/host';
 import { backupTable } from './databases_backups';
 import { idleDatabases } from './databases_idle';
 import { memoryOf, sizeOf, type EngineName } from './databases_server';
+import { printLine, runBench } from './run';
 
 const SETTINGS = {
   RATE_LIMIT_READ: '10000000',
@@ -35,12 +36,12 @@ interface Options {
 
 async function main(): Promise<void> {
   const options = await optionsGiven();
-  say(
+  printLine(
     `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ` +
       `${os.loadavg()[0]?.toFixed(1)}`,
   );
   const facts = await hostFacts();
-  say(`${options.engines.map((engine) => `${engine} ${facts[engine][0]?.version}`).join(', ')}\n`);
+  printLine(`${options.engines.map((engine) => `${engine} ${facts[engine][0]?.version}`).join(', ')}\n`);
   const stage = await openStage(SETTINGS);
   const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]).then(() =>
     Promise.reject(new Error('interrupted')),
@@ -69,15 +70,15 @@ async function optionsGiven(): Promise<Options> {
 
 async function measure(stage: Stage, { rounds, megabytes, idle, engines }: Options): Promise<void> {
   if (rounds > 0) {
-    say(
+    printLine(
       '| From POST to `available` | s, median | least | most | memory of the idle server, MiB | its disk, MiB |\n' +
         '|---|--:|--:|--:|--:|--:|',
     );
-    for (const engine of engines) say(await creationRow(stage, engine, rounds));
-    say('');
+    for (const engine of engines) printLine(await creationRow(stage, engine, rounds));
+    printLine('');
   }
-  if (megabytes > 0) await backupTable(stage, engines, megabytes, say);
-  if (idle > 0) await idleDatabases(stage, engines, idle, say);
+  if (megabytes > 0) await backupTable(stage, engines, megabytes, printLine);
+  if (idle > 0) await idleDatabases(stage, engines, idle, printLine);
 }
 
 /** With the smallest package. The memory is that of all its processes, shared pages counted once. */
@@ -137,14 +138,4 @@ async function removeAll({ api, directory }: Stage): Promise<void> {
     await sleep(500);
 }
 
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
-main().then(
-  () => process.exit(0),
-  (error: unknown) => {
-    process.stderr.write(`bench: ${error instanceof Error ? error.stack : String(error)}\n`);
-    process.exit(1);
-  },
-);
+runBench(main);

@@ -5,7 +5,8 @@ import type { Resource } from '../demo/api';
 import type { Stage } from '../demo/stage';
 import { bareOf } from './databases_bare';
 import { fill } from './databases_fill';
-import { median, secondsOf, type EngineName, type Login } from './databases_server';
+import { secondsOf, type EngineName, type Login } from './databases_server';
+import { median } from './measure';
 
 const ROUNDS = 3;
 const LOOK_MS = 20;
@@ -20,14 +21,14 @@ export async function backupTable(
   stage: Stage,
   engines: EngineName[],
   megabytes: number,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<void> {
-  say(
+  print(
     `| ${megabytes} MB of data, median of ${ROUNDS} | backup, s | MB/s | bare, s | ratio | restore, s | MB/s | ` +
       'bare, s | ratio | size of the backup, MB |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|',
   );
-  for (const engine of engines) say(await row(stage, engine, megabytes));
-  say('');
+  for (const engine of engines) print(await row(stage, engine, megabytes));
+  print('');
 }
 
 async function row(stage: Stage, engine: EngineName, megabytes: number): Promise<string> {

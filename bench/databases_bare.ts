@@ -81,11 +81,11 @@ async function postgresql({ scratch, files, home, login }: Place): Promise<Omit<
 async function redis({ scratch, files }: Place): Promise<Omit<Bare, 'close'>> {
   const program = (await hostFacts()).redis[0]?.path as string;
   const socket = path.join(scratch, 'redis');
-  const say = (...words: string[]): Promise<void> => done('redis-cli', ['-s', socket, '-e', ...words]);
+  const cli = (...words: string[]): Promise<void> => done('redis-cli', ['-s', socket, '-e', ...words]);
   let child: ChildProcess | undefined;
   return {
     // Its data are those of the last restore: the program asks a server for all of them, as a replica does.
-    backup: async () => ended(child, await secondsOf(() => say('--rdb', path.join(scratch, 'out.rdb')))),
+    backup: async () => ended(child, await secondsOf(() => cli('--rdb', path.join(scratch, 'out.rdb')))),
     async restore(backupId) {
       const data = fresh(scratch, 'restored');
       return secondsOf(async () => {
@@ -104,7 +104,7 @@ async function redis({ scratch, files }: Place): Promise<Omit<Bare, 'close'>> {
           '--repl-diskless-sync-delay',
           '0',
         ]);
-        await until(() => say('PING'));
+        await until(() => cli('PING'));
       });
     },
   };

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Stage } from '../demo/stage';
 import { memoryOf, type EngineName } from './databases_server';
-import { usage } from './idle';
+import { usageOf } from './idle';
 
 /** A tenth of them. */
 const POSTGRESQL_SHARE = 0.1;
@@ -24,14 +24,14 @@ export async function idleDatabases(
   stage: Stage,
   engines: EngineName[],
   count: number,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<void> {
   const before = await cost(stage);
   const begin = performance.now();
   const made = await createMany(stage, enginesOf(engines, count));
   const took = (performance.now() - begin) / 1000;
   const after = await cost(stage);
-  say(
+  print(
     '| Idle databases | memory of the service, MiB | its CPU, ms/s | CPU of its own database, ms/s |\n' +
       '|---|--:|--:|--:|',
   );
@@ -39,12 +39,12 @@ export async function idleDatabases(
     ['0', before],
     [String(count), after],
   ] as const)
-    say(`| ${name} | ${memory.toFixed(0)} | ${service.toFixed(1)} | ${database.toFixed(1)} |`);
+    print(`| ${name} | ${memory.toFixed(0)} | ${service.toFixed(1)} | ${database.toFixed(1)} |`);
   const servers = engines.map((engine) => {
     const own = made.filter((one) => one.engine === engine).map(({ id }) => memoryOf(id));
     return own.length ? `${own.length} of ${engine} take ${own.reduce((sum, one) => sum + one, 0).toFixed(0)} MiB` : '';
   });
-  say(
+  print(
     `\n${count} databases were there after ${took.toFixed(0)} s. Their servers: ${servers.filter(Boolean).join(', ')}.`,
   );
 }
@@ -76,9 +76,9 @@ async function createMany({ api }: Stage, engines: EngineName[]): Promise<{ id: 
 
 async function cost(stage: Stage): Promise<Cost> {
   await sleep(SETTLE_MS);
-  const before = await usage(stage);
+  const before = await usageOf(stage);
   await sleep(WINDOW_MS);
-  const after = await usage(stage);
+  const after = await usageOf(stage);
   const perSecond = (seconds: number): number => (seconds * 1_000_000) / WINDOW_MS;
   return {
     memory: after.rss / MIB,

@@ -21,10 +21,6 @@ export function sizeOf(directory: string): number {
   return Number(/^\d+/.exec(execFileSync('du', ['-sk', directory], { encoding: 'utf8' }))?.[0]) / 1024;
 }
 
-export function median(values: number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
-}
-
 export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   const begin = performance.now();
   await work();

@@ -11,8 +11,10 @@ import { makeRepository, type Repository } from '../demo/repository';
 import { openStage, type Stage } from '../demo/stage';
 import { processesWith } from '../demo/traces';
 import { visit } from '../demo/visitors';
-import { idleCost, usage } from './idle';
+import { idleCost, usageOf } from './idle';
 import { load, type Shot } from './load';
+import { median } from './measure';
+import { printLine, runBench } from './run';
 
 const OPEN = {
   RATE_LIMIT_READ: '10000000',
@@ -47,7 +49,7 @@ async function main(): Promise<void> {
     options: { rounds: { type: 'string', default: '5' }, idle: { type: 'string', default: '100' } },
   });
   const [rounds, idle] = [Number(values.rounds), Number(values.idle)];
-  say(
+  printLine(
     `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ` +
       `${os.loadavg()[0]?.toFixed(1)}\n`,
   );
@@ -72,15 +74,15 @@ async function measure(stage: Stage, rounds: number, idle: number): Promise<void
   for (let round = 1; round <= rounds; round += 1)
     warm.push(await deploy(stage, application, change(stage, repository, round)));
   const rollbacks = await rollBacks(stage, application, [cold, ...warm].slice(-2) as [Deployed, Deployed], rounds);
-  say(
+  printLine(
     '| From POST to the first 200 of the new version | s | of it source | build | start and switch |\n' +
       '|---|--:|--:|--:|--:|',
   );
-  say(deployRow('first deployment of an application', [cold]));
-  say(deployRow(`with warm cache, median of ${rounds}`, warm));
-  say(`| rollback, median of ${rounds} | ${seconds(median(rollbacks))} | | | |\n`);
+  printLine(deployRow('first deployment of an application', [cold]));
+  printLine(deployRow(`with warm cache, median of ${rounds}`, warm));
+  printLine(`| rollback, median of ${rounds} | ${seconds(median(rollbacks))} | | | |\n`);
   await throughIngress(stage, application);
-  if (idle > 0) await idleCost(stage, idle, say);
+  if (idle > 0) await idleCost(stage, idle, printLine);
 }
 
 /** @param size an application type */
@@ -172,12 +174,12 @@ const ANSWERS = [
 /** The same instance, asked directly and through the ingress of the service, which also writes lines and counts. */
 async function throughIngress(stage: Stage, { host }: Application): Promise<void> {
   const { port } = JSON.parse((await visit(stage.port, host, '/about')).body) as { port: number };
-  say(
+  printLine(
     '| Best of rounds | direct rps | ingress rps | ratio | CPU of the service, µs | target |\n' +
       '|---|--:|--:|--:|--:|---|',
   );
-  for (const answer of ANSWERS) say(await compareAnswers(stage, host, port, answer));
-  say('');
+  for (const answer of ANSWERS) printLine(await compareAnswers(stage, host, port, answer));
+  printLine('');
 }
 
 async function compareAnswers(
@@ -190,7 +192,7 @@ async function compareAnswers(
   const [direct, through, cpu] = [[], [], []] as [number[], number[], number[]];
   for (let round = 0; round <= LOAD.rounds; round += 1) {
     const one = await load({ port, connections: CONNECTIONS, milliseconds: LOAD.milliseconds, next: () => shot });
-    const before = await usage(stage);
+    const before = await usageOf(stage);
     const other = await load({
       port: stage.port,
       connections: CONNECTIONS,
@@ -200,7 +202,7 @@ async function compareAnswers(
     if (round === 0) continue; // warm-up
     direct.push(one.rps);
     through.push(other.rps);
-    cpu.push(((await usage(stage)).cpu - before.cpu) / other.requests);
+    cpu.push(((await usageOf(stage)).cpu - before.cpu) / other.requests);
   }
   const ratio = Math.max(...through) / Math.max(...direct);
   const verdict = target ? `≥ ${RATIO_TARGET}: ${ratio >= RATIO_TARGET ? 'met' : 'MISSED'}` : '';
@@ -228,22 +230,8 @@ function deployRow(name: string, found: Deployed[]): string {
   return `| ${name} | ${cells.join(' | ')} |`;
 }
 
-function median(values: number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
-}
-
 function seconds(ms: number): string {
   return (ms / 1000).toFixed(2);
 }
 
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
-main().then(
-  () => process.exit(0),
-  (error: unknown) => {
-    process.stderr.write(`bench: ${error instanceof Error ? error.stack : String(error)}\n`);
-    process.exit(1);
-  },
-);
+runBench(main);

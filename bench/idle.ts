@@ -26,23 +26,25 @@ interface Cost {
 }
 
 /** Deploys `count` applications, with the health checks that every application has, and prints the difference. */
-export async function idleCost(stage: Stage, count: number, say: (line: string) => void): Promise<void> {
+export async function idleCost(stage: Stage, count: number, print: (line: string) => void): Promise<void> {
   if (spawnSync('perl', ['-e', '1']).status !== 0)
-    return say('Idle applications are not measured: this machine has no perl.');
+    return print('Idle applications are not measured: this machine has no perl.');
   const before = await cost(stage);
   const begin = performance.now();
   await deployMany(stage, count);
   const took = (performance.now() - begin) / 1000;
   const after = await cost(stage);
-  say(
+  print(
     `| Idle applications | memory of the service, MiB | its CPU, ms/s | CPU of the database, ms/s |\n|---|--:|--:|--:|`,
   );
   for (const [name, { memory, service, database }] of [
     ['1', before],
     [String(count + 1), after],
   ] as const)
-    say(`| ${name} | ${memory.toFixed(0)} | ${service.toFixed(1)} | ${database.toFixed(1)} |`);
-  say(`\n${count} applications were deployed in ${took.toFixed(0)} s, ${((took / count) * 1000).toFixed(0)} ms each.`);
+    print(`| ${name} | ${memory.toFixed(0)} | ${service.toFixed(1)} | ${database.toFixed(1)} |`);
+  print(
+    `\n${count} applications were deployed in ${took.toFixed(0)} s, ${((took / count) * 1000).toFixed(0)} ms each.`,
+  );
 }
 
 async function deployMany({ api, directory }: Stage, count: number): Promise<void> {
@@ -70,9 +72,9 @@ async function deployMany({ api, directory }: Stage, count: number): Promise<voi
 
 async function cost(stage: Stage): Promise<Cost> {
   await sleep(SETTLE_MS);
-  const before = await usage(stage);
+  const before = await usageOf(stage);
   await sleep(WINDOW_MS);
-  const after = await usage(stage);
+  const after = await usageOf(stage);
   const perSecond = (seconds: number): number => (seconds * 1_000_000) / WINDOW_MS;
   return {
     memory: after.rss / MIB,
@@ -82,7 +84,10 @@ async function cost(stage: Stage): Promise<Cost> {
 }
 
 /** Seconds of processor time since their start, and bytes. */
-export async function usage({ adminPort, directory }: Stage): Promise<{ cpu: number; rss: number; database: number }> {
+export async function usageOf({
+  adminPort,
+  directory,
+}: Stage): Promise<{ cpu: number; rss: number; database: number }> {
   const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
   const value = (name: string): number => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
   return {

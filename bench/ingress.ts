@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util';
 import type { Route } from '../drivers/ingress';
 import { openIngress } from '../drivers/ingress/http';
 import { load, type Shot } from './load';
+import { printLine } from './run';
 
 const TARGET = 0.5;
 const CONNECTIONS = 32;
@@ -66,17 +67,17 @@ async function main(): Promise<void> {
     values.profile ? ['--cpu-prof', `--cpu-prof-dir=${path.resolve(values.profile)}`] : [],
   );
   try {
-    say(
+    printLine(
       `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ` +
         `${os.loadavg()[0]?.toFixed(1)}; ${CONNECTIONS} connections, ${plan.rounds} rounds of ` +
         `${plan.milliseconds} ms\n`,
     );
-    say(
+    printLine(
       '| Case | direct rps | ingress rps | ratio | direct p99 ms | ingress p99 ms | app CPU µs | ingress CPU µs ' +
         '| target |',
     );
-    say('|---|--:|--:|--:|--:|--:|--:|--:|---|');
-    for (const one of CASES) say(await compare(one, app, one.crowded ? crowded : gate, plan));
+    printLine('|---|--:|--:|--:|--:|--:|--:|--:|---|');
+    for (const one of CASES) printLine(await compare(one, app, one.crowded ? crowded : gate, plan));
   } finally {
     crowded.stop();
     gate.stop();
@@ -197,10 +198,6 @@ async function runGate(port: number, otherHosts: number): Promise<void> {
   }));
   ingress.replaceRoutes([...others, route]);
   serveParent(ingress.ports.http);
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
 }
 
 const [, , role, port, otherHosts] = process.argv;

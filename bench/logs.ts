@@ -20,6 +20,7 @@ import { firstBoot, type FirstKey } from '../server/first_boot';
 import { openPlatform, type Platform } from '../platform/platform';
 import { startService } from '../server/service';
 import { startShipper } from '../agents/shipper';
+import { printLine } from './run';
 
 const APPLICATIONS = 10;
 const LINES_A_SECOND = 1_000;
@@ -52,19 +53,19 @@ async function main(): Promise<void> {
   process.once('exit', () => child.kill('SIGTERM'));
   try {
     const ready = (await next(child)) as Ready;
-    say(
+    printLine(
       `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ` +
         `${os.loadavg()[0]?.toFixed(1)}; ${APPLICATIONS} applications of ${LINES_A_SECOND} lines/s for ${seconds} ` +
         `s, a request every ${PACE_MS} ms\n`,
     );
-    say('| | GET volumes p50 ms | p99 ms | GET logs p50 ms | p99 ms |\n|---|--:|--:|--:|--:|');
-    await ask(ready, 2_000); // warm-up
-    say(row('without lines', await ask(ready, seconds * 1000)));
+    printLine('| | GET volumes p50 ms | p99 ms | GET logs p50 ms | p99 ms |\n|---|--:|--:|--:|--:|');
+    await request(ready, 2_000); // warm-up
+    printLine(row('without lines', await request(ready, seconds * 1000)));
     child.send({ seconds });
     await sleep(1_000);
-    say(row('with lines', await ask(ready, (seconds - 1) * 1000)));
+    printLine(row('with lines', await request(ready, (seconds - 1) * 1000)));
     const { lines, expected, behindMs, cpuSeconds } = (await next(child)) as Report;
-    say(
+    printLine(
       `\n${lines} of ${expected} lines are in the log, the last one ${behindMs.toFixed(0)} ms after its unit had ` +
         `ended; CPU of the process ${((cpuSeconds / seconds) * 100).toFixed(0)} % of a core, requests included.`,
     );
@@ -90,7 +91,7 @@ interface Times {
 }
 
 /** In turn, at the pace whatever the answers take. */
-async function ask({ port, key, project, application }: Ready, ms: number): Promise<Times> {
+async function request({ port, key, project, application }: Ready, ms: number): Promise<Times> {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
   const headers = { authorization: `Bearer ${key}`, 'x-svc-project': project };
   const times: Times = { volumes: [], logs: [] };
@@ -245,10 +246,6 @@ async function addInstances(
     application = app;
   }
   return { application, instances };
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
 }
 
 if (process.argv[2] === 'serve') void serve(process.argv[3] as string);

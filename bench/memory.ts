@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { compared, refusals, type Stream } from './cases';
 import { load } from './load';
 import { CONNECTIONS, median } from './measure';
-import { wanted } from './plan';
+import { isWanted } from './plan';
 import { startApi, type Server } from './processes';
-import { judge, single, type Row } from './report';
+import { verdictOf, single, type Row } from './report';
 import { OPEN, type Stage, withDatabase } from './stage';
 
 const TARGET_MB = 200;
@@ -15,7 +15,7 @@ const SAMPLES = 120;
 const SAMPLE_MS_MIN = 250;
 
 export async function memoryUnderLoad({ dataDir, data, plan }: Stage, node: string): Promise<Row[]> {
-  if (!wanted(plan, 'memory')) return [];
+  if (!isWanted(plan, 'memory')) return [];
   return withDatabase(dataDir, async () => {
     const api = await startApi({ node }, dataDir, OPEN);
     try {
@@ -59,12 +59,12 @@ function rowsOf(samples: number[], minutes: number, requests: number): Row[] {
     single(
       `memory after ${minutes} min of load, ${requests} requests`,
       `${last.toFixed(0)} MB, at most ${Math.max(...samples).toFixed(0)}`,
-      judge(last, 'below', TARGET_MB, ' MB'),
+      verdictOf(last, 'below', TARGET_MB, ' MB'),
     ),
     single(
       'its growth, second to last quarter',
       `${growth.toFixed(1)} MB (quarters: ${quarters})`,
-      judge(growth, 'below', GROWTH_MB, ' MB'),
+      verdictOf(growth, 'below', GROWTH_MB, ' MB'),
     ),
   ];
 }

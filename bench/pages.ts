@@ -2,9 +2,9 @@
 import type pg from 'pg';
 import type { Stream } from './cases';
 import { alternate, median } from './measure';
-import { wanted, type Plan } from './plan';
+import { isWanted, type Plan } from './plan';
 import { startApi, type Server } from './processes';
-import { judge, ratioOf, single, whole, type Row } from './report';
+import { verdictOf, ratioOf, single, whole, type Row } from './report';
 import { FACES, type Stage, withClient, withDatabase } from './stage';
 
 const PROJECTS = 1_000;
@@ -25,8 +25,8 @@ export interface LongList {
 }
 
 /** Fills the table in the database itself. Null where the measure is not wanted. */
-export async function fillTable({ dataDir, plan }: Stage, say: (line: string) => void): Promise<LongList | null> {
-  if (!wanted(plan, 'pages')) return null;
+export async function fillTable({ dataDir, plan }: Stage, print: (line: string) => void): Promise<LongList | null> {
+  if (!isWanted(plan, 'pages')) return null;
   return withDatabase(dataDir, (url) =>
     withClient(url, async (client) => {
       const started = performance.now();
@@ -37,9 +37,9 @@ export async function fillTable({ dataDir, plan }: Stage, say: (line: string) =>
       await withoutIndexes(client, async () => {
         for (let first = 1; first <= plan.rows; first += CHUNK) {
           await client.query(NEW_VOLUMES, [first, Math.min(first + CHUNK - 1, plan.rows), longOf(plan), PROJECTS]);
-          say(`  ${Math.min(first + CHUNK - 1, plan.rows)} rows after ${seconds(started)} s`);
+          print(`  ${Math.min(first + CHUNK - 1, plan.rows)} rows after ${seconds(started)} s`);
         }
-        say('  indexes');
+        print('  indexes');
       });
       await client.query('vacuum (analyze) volumes');
       await client.query('analyze projects');
@@ -53,7 +53,7 @@ export async function fillTable({ dataDir, plan }: Stage, say: (line: string) =>
       return {
         project: idOf('prj', 1),
         limit: Math.min(PAGE_MAX, Math.floor((longOf(plan) - 1) / PAGES)),
-        row: single('table of the long list', size, judge(0, 'below', undefined)),
+        row: single('table of the long list', size, verdictOf(0, 'below', undefined)),
       };
     }),
   );
@@ -124,7 +124,7 @@ export async function pages({ dataDir, data, plan }: Stage, list: LongList, node
         theirs: of(near.first),
         ratio: ratioOf(ratios),
         cpu: '',
-        ...judge(Math.max(median(ratios), 1 / median(ratios)), 'at most', TARGET),
+        ...verdictOf(Math.max(median(ratios), 1 / median(ratios)), 'at most', TARGET),
       },
     ];
   } finally {

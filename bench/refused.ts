@@ -5,9 +5,9 @@ import { limited, refusals, streams, unknownToBare, type Refusal, type Stream } 
 import { databaseCpu } from './database_cpu';
 import { load } from './load';
 import { measure, median } from './measure';
-import { wanted } from './plan';
+import { isWanted } from './plan';
 import { startApi, startReference, type Server } from './processes';
-import { judge, ratioOf, single, whole, type Row } from './report';
+import { verdictOf, ratioOf, single, whole, type Row } from './report';
 import { FACES, type Stage, withDatabase } from './stage';
 
 const WINDOW_MS = 60_000;
@@ -19,8 +19,8 @@ interface Cost {
   database: number;
 }
 
-export async function costOfRefusals(stage: Stage, node: string, say: (line: string) => void): Promise<Row[]> {
-  if (!wanted(stage.plan, 'refusals')) return [];
+export async function costOfRefusals(stage: Stage, node: string, print: (line: string) => void): Promise<Row[]> {
+  if (!isWanted(stage.plan, 'refusals')) return [];
   const { dataDir, data } = stage;
   return withDatabase(dataDir, async (url) => {
     const api = await startApi({ node }, dataDir, FACES);
@@ -28,9 +28,9 @@ export async function costOfRefusals(stage: Stage, node: string, say: (line: str
     const poor = await startApi({ node }, dataDir, { ...FACES, RATE_LIMIT_READ: '1' });
     try {
       const read = { api, next: streams(data).get };
-      const rows: Row[] = [lookup(node, await costs(url, stage, read))];
+      const rows: Row[] = [measureLookup(node, await costs(url, stage, read))];
       for (const refusal of refusals(data)) {
-        say(`  ${refusal.name}`);
+        print(`  ${refusal.name}`);
         rows.push(await besideRead(url, stage, refusal, read, { api, next: refusal.next }));
       }
       const least = unknownToBare(data);
@@ -77,7 +77,7 @@ async function besideRead(
     theirs: show(reads),
     ratio: ratioOf(ratios),
     cpu: '',
-    ...judge(median(ratios), 'below', target),
+    ...verdictOf(median(ratios), 'below', target),
   };
 }
 
@@ -106,7 +106,7 @@ async function useUp(api: Server, { next }: Refusal, stage: Stage): Promise<void
 }
 
 /** The router alone, over the paths of all operations. */
-function lookup(node: string, read: Cost): Row {
+function measureLookup(node: string, read: Cost): Row {
   const { stdout, status } = spawnSync(node, [path.join(__dirname, 'lookup.js')], {
     encoding: 'utf8',
     env: { ...process.env, NODE_ENV: 'production' },
@@ -115,7 +115,7 @@ function lookup(node: string, read: Cost): Row {
   const { nanoseconds, routes } = JSON.parse(stdout) as { nanoseconds: number; routes: number };
   const ratio = nanoseconds / 1000 / sum(read);
   return {
-    ...single(`route lookup, ${routes} routes`, `${whole(nanoseconds)} ns`, judge(ratio, 'below', CHEAP)),
+    ...single(`route lookup, ${routes} routes`, `${whole(nanoseconds)} ns`, verdictOf(ratio, 'below', CHEAP)),
     beside: 'GET one volume',
     theirs: show([read]),
     ratio: ratio.toFixed(4),

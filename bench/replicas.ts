@@ -6,9 +6,9 @@ import { procsFiles, findGroups, groupOf, makeGroup, removeGroup, type Group } f
 import { streams } from './cases';
 import { load } from './load';
 import { CONNECTIONS, median } from './measure';
-import { wanted } from './plan';
+import { isWanted } from './plan';
 import { startApi, type Server } from './processes';
-import { judge, ratioOf, skipped, whole, type Row } from './report';
+import { verdictOf, ratioOf, skipped, whole, type Row } from './report';
 import { FACES, type Stage, withDatabase } from './stage';
 
 const TARGET = 1.7;
@@ -22,7 +22,7 @@ const ROUND = 2;
 
 export async function replicas(stage: Stage, node: string): Promise<Row[]> {
   const { plan, dataDir } = stage;
-  if (!wanted(plan, 'replicas')) return [];
+  if (!isWanted(plan, 'replicas')) return [];
   const cores = os.availableParallelism();
   const groups = cores < CORES_MIN ? await findGroups() : null;
   if (cores < CORES_MIN && !groups)
@@ -77,7 +77,7 @@ async function rowOf(both: Server[], stage: Stage, where: string): Promise<Row> 
     theirs: of(alone),
     ratio: ratioOf(ratios),
     cpu: '',
-    ...judge(median(ratios), 'at least', TARGET),
+    ...verdictOf(median(ratios), 'at least', TARGET),
   };
 }
 

@@ -48,7 +48,7 @@ function goalRow(name: string, { beside, of, target }: Goal, ours: Measured[], t
     theirs: show(theirs),
     ratio: ratioOf(ratios),
     cpu: isRate ? fixed(least(theirs) / least(ours)) : '',
-    ...judge(median(ratios), isRate ? 'at least' : 'at most', target),
+    ...verdictOf(median(ratios), isRate ? 'at least' : 'at most', target),
   };
 }
 
@@ -58,7 +58,7 @@ export function ratioOf(ratios: number[]): string {
 }
 
 /** Target and verdict of a value. */
-export function judge(
+export function verdictOf(
   value: number,
   kind: 'at least' | 'at most' | 'below',
   target: number | undefined,

@@ -1,15 +1,15 @@
 // Start to ready with an existing data directory and the settings of a new installation, the embedded database
 // included.
 import { median } from './measure';
-import { wanted } from './plan';
+import { isWanted } from './plan';
 import { startApi } from './processes';
-import { judge, single, type Row } from './report';
+import { verdictOf, single, type Row } from './report';
 import type { Stage } from './stage';
 
 const TARGET_SECONDS = 2;
 
 export async function timeStarts({ dataDir, plan }: Stage, node: string): Promise<Row[]> {
-  if (!wanted(plan, 'start')) return [];
+  if (!isWanted(plan, 'start')) return [];
   const seconds: number[] = [];
   const memory: number[] = [];
   for (let index = 0; index < plan.starts; index += 1) {
@@ -23,8 +23,8 @@ export async function timeStarts({ dataDir, plan }: Stage, node: string): Promis
     single(
       'start to ready, existing data directory',
       `${median(seconds).toFixed(2)} s (${all})`,
-      judge(median(seconds), 'below', TARGET_SECONDS, ' s'),
+      verdictOf(median(seconds), 'below', TARGET_SECONDS, ' s'),
     ),
-    single('memory when ready, worker included', `${median(memory).toFixed(0)} MB`, judge(0, 'below', undefined)),
+    single('memory when ready, worker included', `${median(memory).toFixed(0)} MB`, verdictOf(0, 'below', undefined)),
   ];
 }

@@ -98,14 +98,14 @@ async function database(config: Config): Promise<Finding[]> {
     : await openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined });
   const opened = openControlDatabase(engine.url, { poolSize: 1, name: 'platform-api doctor' });
   try {
-    return await askDatabase(opened, config.databaseUrl ? 'DATABASE_URL' : 'embedded');
+    return await checkDatabase(opened, config.databaseUrl ? 'DATABASE_URL' : 'embedded');
   } finally {
     await opened.close();
     await engine.close();
   }
 }
 
-async function askDatabase(opened: ControlDatabase, source: string): Promise<Finding[]> {
+async function checkDatabase(opened: ControlDatabase, source: string): Promise<Finding[]> {
   const [row] = await opened.query<{ version: string }>(
     { name: 'doctor', text: `select current_setting('server_version') as version` },
     [],

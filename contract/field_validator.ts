@@ -19,7 +19,7 @@ export function compileField(schema: GraphQLSchema, field: RootField): FieldVali
   const checkBody = field.body ? compileInput(schema, field.body.type) : null;
   return (args) => {
     const { value, errors } = checkScalars(args);
-    refuseQuery(field, inPath, errors);
+    requireValidQuery(field, inPath, errors);
     const body = checkBody && field.body ? bodyOf(checkBody, args[field.body.argument]) : null;
     const all = [...errors, ...(body?.errors ?? [])];
     if (all.length) throw validationFailed(all);
@@ -27,7 +27,7 @@ export function compileField(schema: GraphQLSchema, field: RootField): FieldVali
   };
 }
 
-function refuseQuery(field: RootField, inPath: Set<string>, errors: FieldError[]): void {
+function requireValidQuery(field: RootField, inPath: Set<string>, errors: FieldError[]): void {
   if (field.kind !== 'query') return;
   const wrong = errors.find((error) => !inPath.has(error.field.split('.')[0] as string));
   if (wrong) throw invalidQuery(wrong.field, `${wrong.field} ${wrong.detail}.`);

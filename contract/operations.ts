@@ -88,7 +88,7 @@ export function readOperations(schema: GraphQLSchema): OperationTable {
     }
   }
   const operations = [...fields.values()].flatMap((field) => field.operations);
-  refuseDuplicates(operations);
+  requireUnique(operations);
   return { fields, operations };
 }
 
@@ -206,7 +206,7 @@ function checkField(field: RootField): void {
   if (verbs.some((get) => get !== (field.kind === 'query'))) fail(field.name, 'queries are GET, mutations are not');
 }
 
-function refuseDuplicates(operations: Operation[]): void {
+function requireUnique(operations: Operation[]): void {
   const ids = new Set<string>();
   const routes = new Set<string>();
   for (const { id, method, path, field } of operations) {

@@ -74,8 +74,8 @@ export function applicationTypes(facts: HostFacts, region: string, prices: Price
 
 /** Only builders that work here, with the languages whose runtime was found. */
 export function buildpackBuilders(facts: HostFacts): BuildpackBuilderRow[] {
-  const languages = languageDefinitions.filter(({ needs }) => meets(facts, needs)).map(({ language }) => language);
-  const working = builderDefinitions.filter(({ needs }) => meets(facts, needs));
+  const languages = languageDefinitions.filter(({ needs }) => meetsNeeds(facts, needs)).map(({ language }) => language);
+  const working = builderDefinitions.filter(({ needs }) => meetsNeeds(facts, needs));
   return byId(
     working.map(({ needs: _, detects, ...builder }) => ({ ...builder, languages: detects ? languages : [] })),
   );
@@ -141,7 +141,7 @@ export function isNewerSeries(a: string, b: string): boolean {
 
 /** Presets whose runtime, and whose engine if they need one, is here. */
 export function presets(facts: HostFacts): PresetRow[] {
-  const working = presetDefinitions.filter(({ needs }) => meets(facts, needs));
+  const working = presetDefinitions.filter(({ needs }) => meetsNeeds(facts, needs));
   return byId(
     working.map(({ id, name, description, category, image, application_type, needs, variables }) => ({
       id,
@@ -162,7 +162,7 @@ export function dnsRecordTypes(): DnsRecordTypeRow[] {
 }
 
 /** Whether the host has all that is needed. */
-export function meets(facts: HostFacts, needs: Needs): boolean {
+export function meetsNeeds(facts: HostFacts, needs: Needs): boolean {
   const programs = (needs.programs ?? []).every((name) => facts.programs[name] !== undefined);
   const engine =
     needs.engine === undefined || engineDefinitions.some(({ id }) => id === needs.engine && facts[id].length > 0);

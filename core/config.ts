@@ -84,7 +84,7 @@ export function withPort(config: Config, port: number): Config {
 /** The settings for a terminal. */
 export function helpText(): string {
   const lines = table.flatMap(([name, setting]) => [
-    `  ${name}  (${setting.type}; default: ${shownDefault(setting)})`,
+    `  ${name}  (${setting.type}; default: ${formatDefault(setting)})`,
     `      ${setting.description}`,
   ]);
   return ['Settings (environment variables):', '', ...lines, ''].join('\n');
@@ -94,7 +94,7 @@ export function helpText(): string {
 export function settingsMarkdown(): string {
   const rows = table.map(
     ([name, setting]) =>
-      `| \`${name}\` | ${cell(setting.type)} | ${cell(shownDefault(setting))} | ${cell(setting.description)} |`,
+      `| \`${name}\` | ${cell(setting.type)} | ${cell(formatDefault(setting))} | ${cell(setting.description)} |`,
   );
   return ['| Setting | Type | Default | Meaning |', '|---|---|---|---|', ...rows, ''].join('\n');
 }
@@ -148,7 +148,7 @@ function malformed(name: string, setting: Setting<unknown>, text: string): strin
   return `${name} is malformed${given} (expected ${setting.type})`;
 }
 
-function shownDefault(setting: Setting<unknown>): string {
+function formatDefault(setting: Setting<unknown>): string {
   const usual = setting.derived ?? setting.default ?? 'not set';
   return setting.defaultAsRoot ? `${usual}, as root ${setting.defaultAsRoot}` : usual;
 }

@@ -3,7 +3,7 @@
 // PostgreSQL works off a batch one by one, so only reads that are quick belong into one, and a batch is small.
 import type pg from 'pg';
 import type { Statement } from '../core/context';
-import { ask } from './named_query';
+import { queryNamed } from './named_query';
 import { writeTogether } from './wire';
 
 /** A full batch of reads by an index keeps its last one waiting for about half a millisecond. */
@@ -33,7 +33,7 @@ export function openBatches(pool: pg.Pool): Read {
     called -= 1;
     const answers = waiting.splice(0, READS_MAX).map(({ statement, values, answer, fail }) => {
       writeTogether(client);
-      return ask(client, statement, values).then(answer, fail);
+      return queryNamed(client, statement, values).then(answer, fail);
     });
     await Promise.all(answers);
     client.release();

@@ -6,7 +6,7 @@ import { limits } from '../core/limits';
 import { openBatches } from './batches';
 import { openDueNotifier } from './due_notifier';
 import { translate } from './errors';
-import { ask } from './named_query';
+import { queryNamed } from './named_query';
 import { transact } from './transaction';
 
 /** Columns of a table that statements select, and those that hold jsonb. */
@@ -139,7 +139,7 @@ function session(pool: pg.Pool): Session {
 async function alone(pool: pg.Pool, statement: Statement, values: readonly unknown[]): Promise<pg.QueryResult> {
   const client = await pool.connect();
   try {
-    return await ask(client, statement, values);
+    return await queryNamed(client, statement, values);
   } finally {
     client.release();
   }

@@ -128,7 +128,11 @@ class NamedQuery extends PgQuery {
 }
 
 /** Asks at once; answers come in the order of the questions. @throws Error as pg, with the stack of the caller */
-export function ask(client: pg.ClientBase, statement: Statement, values: readonly unknown[]): Promise<pg.QueryResult> {
+export function queryNamed(
+  client: pg.ClientBase,
+  statement: Statement,
+  values: readonly unknown[],
+): Promise<pg.QueryResult> {
   return new Promise<pg.QueryResult>((resolve, reject) => {
     client.query(
       new NamedQuery(statement, values, (error, result) =>

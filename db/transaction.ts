@@ -7,7 +7,7 @@ import type { Statement } from '../core/context';
 import type { Session, TableInfo } from './control_database';
 import type { DueNotifier } from './due_notifier';
 import { translate } from './errors';
-import { ask } from './named_query';
+import { queryNamed } from './named_query';
 import { writeTogether } from './wire';
 
 /** "current transaction is aborted": another one is the cause. */
@@ -70,12 +70,12 @@ function sessionOn(
     async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
       try {
         writeTogether(client);
-        return (await ask(client, statement, values)).rows as Row[];
+        return (await queryNamed(client, statement, values)).rows as Row[];
       } catch (error) {
         throw translate(error);
       }
     },
-    send: (statement, values) => send(() => ask(client, statement, values)),
+    send: (statement, values) => send(() => queryNamed(client, statement, values)),
     transaction: (run) => run(self),
   };
   return self;

@@ -27,7 +27,7 @@ export interface DnsQuestions {
 
 /** `resolvers` are addresses, with a port where it is not 53 (`[::1]:5353` for IPv6). None: those of the system. */
 export function dnsQuestions(options: { resolvers: string[] }): DnsQuestions {
-  const ask = (name: string, question: Question) => askResolvers(options.resolvers, name, question);
+  const ask = (name: string, question: Question) => queryResolvers(options.resolvers, name, question);
   return {
     txt: (name) => ask(name, async (resolver) => (await resolver.resolveTxt(name)).map((strings) => strings.join(''))),
     cname: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolveCname(name))),
@@ -42,7 +42,7 @@ export function dnsQuestions(options: { resolvers: string[] }): DnsQuestions {
 type Question = (resolver: Resolver) => Promise<string[]>;
 
 // A resolver per question: cancel() ends every question of its resolver.
-async function askResolvers(servers: string[], name: string, question: Question): Promise<string[]> {
+async function queryResolvers(servers: string[], name: string, question: Question): Promise<string[]> {
   const resolver = new Resolver(tries);
   if (servers.length > 0) resolver.setServers(servers);
   const timer = setTimeout(() => resolver.cancel(), answerWithinMs);

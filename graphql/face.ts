@@ -61,9 +61,9 @@ export async function graphqlFace(
     subscriptions(schema, (error) => formatAndLogError(platform, error)),
   );
   router.all('/', (_, response) =>
-    refuse(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })),
+    respondWithProblem(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })),
   );
-  router.use(refuseErrors(platform));
+  router.use(respondToErrors(platform));
   return { router, gate: (behind) => gate(platform, parts, behind), stop: () => apollo.stop() };
 }
 
@@ -100,7 +100,7 @@ const localsOf = (response: ServerResponse): Partial<Locals> => ((response as Re
 function serveExplorer(page: Page): RequestHandler {
   return (request, response) => {
     if (!/\btext\/html\b/i.test(request.headers.accept ?? ''))
-      return refuse(
+      return respondWithProblem(
         response,
         problem(
           'method_not_allowed',
@@ -129,7 +129,7 @@ function gate(platform: Platform, parts: GateParts, behind: RequestListener): Re
     try {
       if (await answeredAtGate(platform, parts, ctx, request, response)) return;
     } catch (error) {
-      return refuseError(platform, error, request, response);
+      return respondToError(platform, error, request, response);
     }
     behind(request, response);
   };
@@ -214,7 +214,7 @@ function entryOf(request: IncomingMessage, response: ServerResponse, ctx: Contex
   };
 }
 
-function refuse(response: ServerResponse, failure: Problem): void {
+function respondWithProblem(response: ServerResponse, failure: Problem): void {
   const request_id = response.getHeader('X-Request-Id');
   const { ctx } = localsOf(response);
   if (ctx) outcomes.set(ctx.reply, { code: failure.code, project: null });
@@ -233,15 +233,15 @@ function refuse(response: ServerResponse, failure: Problem): void {
 /** So much of a refused body is read, so that the connection goes on: a new one costs more. */
 const DRAINED_BODY_BYTES_MAX = 16 << 10;
 
-function refuseErrors(platform: Platform): ErrorRequestHandler {
-  return (error: Error, request, response, _next) => refuseError(platform, error, request, response);
+function respondToErrors(platform: Platform): ErrorRequestHandler {
+  return (error: Error, request, response, _next) => respondToError(platform, error, request, response);
 }
 
-function refuseError({ log }: Platform, error: unknown, request: IncomingMessage, response: ServerResponse): void {
+function respondToError({ log }: Platform, error: unknown, request: IncomingMessage, response: ServerResponse): void {
   const failure = asProblem(error);
   if (failure !== error) log.error({ err: error, request_id: response.getHeader('X-Request-Id') }, 'request failed');
   if (response.headersSent) return;
   if (!request.complete && Number(request.headers['content-length'] ?? Infinity) > DRAINED_BODY_BYTES_MAX)
     response.setHeader('Connection', 'close');
-  refuse(response, failure);
+  respondWithProblem(response, failure);
 }

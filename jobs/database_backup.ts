@@ -38,7 +38,7 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   if (database.status !== 'available') return failed('The database is not running.', { finished_at: now() });
   if (row.status === 'pending')
     return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
-  const desired = await desiredServer(database, { ...ctx, record: refuseToRecord });
+  const desired = await desiredServer(database, { ...ctx, record: rejectRecord });
   const { size_bytes, manifest } = await requireEngineDriver(ctx, database.engine).backup(desired, row.id, ctx);
   // What it can be restored to has changed.
   await wakeDatabase(ctx.sql, database.id);
@@ -53,7 +53,7 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
 }
 
 // What belongs to the database is written by its own job alone.
-function refuseToRecord(): Promise<void> {
+function rejectRecord(): Promise<void> {
   return Promise.reject(new Error('the row of a database is not written here'));
 }
 

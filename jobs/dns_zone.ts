@@ -1,10 +1,10 @@
 // DNS zones: served by the name server of the host, and their delegation looked for at the parent again and again.
 import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../drivers/nameserver';
 import { DriverError, driverContext, type Desired } from '../drivers/driver';
-import { DnsZone, judgeDelegation } from '../models/dns_zone';
+import { DnsZone, delegationVerdictOf } from '../models/dns_zone';
 import { wakeRecordOwners } from '../models/dns_record/owners';
 import type { DelegationFindings } from '../models/dns_zone/delegation';
-import { judgeDnssec, openKeys, sealKeys } from '../models/dns_zone/dnssec';
+import { dnssecVerdictOf, openKeys, sealKeys } from '../models/dns_zone/dnssec';
 import {
   isActiveElsewhere,
   isServed,
@@ -111,7 +111,7 @@ async function check(row: ZoneRow, ctx: JobContext): Promise<Values> {
     ctx.log.warn('no server of the parent zone gave an answer');
     return { last_checked_at: now.toISOString() };
   }
-  const verdict = judgeDelegation(row, findings, now);
+  const verdict = delegationVerdictOf(row, findings, now);
   const moves = verdict.status !== row.status;
   if (moves && verdict.status === 'active' && (await isActiveElsewhere(ctx.sql, row)))
     return { ...verdict, status: row.status, status_reason: 'The zone is delegated to another project too.' };
@@ -131,7 +131,7 @@ async function checkDnssec(
   ctx: JobContext,
   now: Date,
 ): Promise<void> {
-  const verdict = judgeDnssec(row.name, openKeys(ctx.secrets, row), ds_records, now);
+  const verdict = dnssecVerdictOf(row.name, openKeys(ctx.secrets, row), ds_records, now);
   await recordDnssec(ctx.sql, row, { status: verdict.dnssec_status, checked_at: verdict.dnssec_checked_at });
   if (verdict.keys) await pruneKeys(ctx.sql, row, sealKeys(ctx.secrets, row.id, verdict.keys));
 }

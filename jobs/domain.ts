@@ -1,6 +1,6 @@
 // Custom domains: their records are looked for again and again, for as long as they exist.
 import { Domain, isTaken } from '../models/domain';
-import { lookUpDns, evaluateDomain, nextCheckMs, type Checked } from '../models/domain/check';
+import { probeDns, evaluateDomain, nextCheckMs, type Checked } from '../models/domain/check';
 import { removeManagedRecords } from '../models/dns_record/managed';
 import { ingressOf } from '../models/domain/instructions';
 import { ensureDomainRecords, withZone } from '../models/domain/records';
@@ -23,7 +23,7 @@ async function check(row: DomainRow, ctx: JobContext): Promise<Outcome> {
   const ingress = ingressOf(ctx.config);
   const zone = await ctx.sql.transaction((sql) => ensureDomainRecords(sql, row, ingress));
   // Where the platform itself answers for the name, there is nobody to ask.
-  const found = zone?.isServed ? null : await lookUpDns(ctx.probes.dns, row, ingress);
+  const found = zone?.isServed ? null : await probeDns(ctx.probes.dns, row, ingress);
   if (!found && !zone?.isServed) ctx.log.warn('the DNS gave no answer about a custom domain');
   const now = new Date();
   const findings = zone && (found || zone.isServed) ? withZone(found, zone) : found;

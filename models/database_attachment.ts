@@ -3,7 +3,7 @@ import { problem } from '../core/errors';
 import type { CreateDatabaseAttachmentInput } from '../schema/types';
 import { Application } from './application';
 import { Resource } from './base/resource';
-import { defaultPrefix, variableNames, variablesOf } from './database_attachment/variables';
+import { defaultPrefix, variableNames, attachmentVariablesOf } from './database_attachment/variables';
 import { DatabaseEndpoint } from './database_endpoint';
 import { DatabaseUser } from './database_user';
 import { addManaged, removeManaged, requireKeysFree } from './environment_variable/managed';
@@ -61,7 +61,11 @@ export class DatabaseAttachment extends Resource {
       user_id: user.id,
       env_prefix,
     });
-    await addManaged(ctx, attachment, variablesOf(ctx.config, env_prefix, database, endpoint, user.credentials(ctx)));
+    await addManaged(
+      ctx,
+      attachment,
+      attachmentVariablesOf(ctx.config, env_prefix, database, endpoint, user.credentials(ctx)),
+    );
     return attachment;
   }
 

@@ -117,7 +117,7 @@ export class DnsZone extends Resource {
   async verify(ctx: Context, findings: DelegationFindings | null): Promise<this> {
     if (!findings)
       throw problem('provider_error', 'No name server of the parent zone gave an answer. Try again later.');
-    const verdict = judgeDelegation(this, findings, new Date());
+    const verdict = delegationVerdictOf(this, findings, new Date());
     const moves = verdict.status !== this.status;
     if (moves && verdict.status === 'active') await requireNotDelegated(ctx, this.name);
     const changed = await this.update(ctx, { ...verdict });
@@ -185,7 +185,7 @@ const REMEDY = 'Set the name servers of the zone at your registrar.';
 const MOVED_AFTER_MS = 24 * 3_600_000;
 
 /** What becomes of a zone after a check of its delegation: delegated = active; to others for 24 hours = moved. */
-export function judgeDelegation(
+export function delegationVerdictOf(
   zone: Pick<DnsZone, 'status' | 'name_servers' | 'elsewhere_since'>,
   { name_servers: observed }: DelegationFindings,
   now: Date,

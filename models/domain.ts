@@ -16,7 +16,7 @@ import type {
 import { Application } from './application';
 import { requireParentRoom } from './base/quota';
 import { Resource } from './base/resource';
-import { lookUpDns, evaluateDomain, nextCheckMs, takenReason, type Verdict } from './domain/check';
+import { probeDns, evaluateDomain, nextCheckMs, takenReason, type Verdict } from './domain/check';
 import { requireForeign, typeOf } from './domain/hostname';
 import { ingressOf, instructionsFor, type Findings } from './domain/instructions';
 import { ensureDomainRecords, withZone } from './domain/records';
@@ -80,7 +80,7 @@ export class Domain extends Resource {
    */
   static async probe(ctx: Context, applicationId: string, id: string): Promise<Findings | null> {
     const domain = await Domain.get(ctx, id, { application_id: applicationId }).catch(() => null);
-    return domain && lookUpDns(ctx.probes.dns, domain, ingressOf(ctx.config));
+    return domain && probeDns(ctx.probes.dns, domain, ingressOf(ctx.config));
   }
 
   /**

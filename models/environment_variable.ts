@@ -133,12 +133,12 @@ export function sealed(secrets: SecretBox, place: Place, value: string): { value
   };
 }
 
-export function isReserved(key: string): boolean {
+export function isReservedVariable(key: string): boolean {
   return key === 'PORT' || key.startsWith('SVC_');
 }
 
 /** @throws env_key_reserved */
 export function requireFree(key: string): void {
-  if (!isReserved(key)) return;
+  if (!isReservedVariable(key)) return;
   throw problem('env_key_reserved', `${key} belongs to the platform.`);
 }

@@ -14,7 +14,7 @@ import type { Values } from '../db/table';
 import { named } from '../db/statement';
 import { Resource } from './base/resource';
 import { endOfTest, queueTest, withdrawTest } from './notification/outbox';
-import { mergeConfig, shownConfig, type SealedConfig } from './notifier/config';
+import { mergeConfig, publicConfigOf, type SealedConfig } from './notifier/config';
 
 /** A way in which people or programs are told. Where it sends is sealed; `config` is what may be shown of it. */
 export class Notifier extends Resource {
@@ -126,7 +126,7 @@ export function openConfig(
 
 function configColumns({ secrets }: Context, id: string, config: SealedConfig): Values {
   return {
-    config: shownConfig(config),
+    config: publicConfigOf(config),
     sealed_config: secrets.seal(JSON.stringify(config), sealingOf(id)),
     events: config.events ?? [],
   };

@@ -46,7 +46,7 @@ const END = named('delete from sessions where id = $1 and user_id = $2 returning
  * The user of an e-mail, a password and, where two-factor is on, a code. Takes as long for an unknown e-mail.
  * @throws credentials_invalid, two_factor_required, account_suspended, rate_limited
  */
-export async function authenticate(
+export async function authenticateSession(
   ctx: Context,
   input: { email: string; password: string; code?: string | null },
 ): Promise<UserRow> {

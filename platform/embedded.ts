@@ -16,7 +16,7 @@ import {
   readPostmaster,
   findSocketDirectory,
   type Start,
-  startServer,
+  startEmbeddedServer,
   acquireHold,
 } from './embedded/supervisor';
 
@@ -158,7 +158,7 @@ async function startIfNeeded(cluster: Cluster, attempt: Attempt): Promise<void> 
   if (attempt.failures >= FAILED_STARTS) throwUnlessBlocked(cluster, attempt);
   if (Date.now() > attempt.until) throw new StartupError(`PostgreSQL does not answer: ${lastLogError(cluster.log)}`);
   if (attempt.start || readPostmaster(cluster.data)) return;
-  attempt.start = startServer(cluster, attempt.address ?? (await chooseAddress(cluster)), attempt.flags);
+  attempt.start = startEmbeddedServer(cluster, attempt.address ?? (await chooseAddress(cluster)), attempt.flags);
 }
 
 async function chooseAddress(cluster: Cluster): Promise<ServerAddress> {

@@ -36,7 +36,7 @@ export const resolvers: Resolvers = {
 
 // Passwords take half a second of work, and a refused code must stay counted: neither belongs into the transaction.
 export const prepare: Record<string, Prepare> = {
-  login: (args, ctx) => sessions.authenticate(ctx, args.input as LoginInput),
+  login: (args, ctx) => sessions.authenticateSession(ctx, args.input as LoginInput),
   changePassword: async (args, ctx) => {
     const { password, new_password } = args.input as ChangePasswordInput;
     const user = await requirePassword(ctx, password);

@@ -13,7 +13,7 @@ export const resolvers: Resolvers = {
       const rows = catalog.filter((row) => args.status == null || row.status === args.status);
       return listing(ctx, rows, args, { key: 'code', filters: { of: 'errors', status: args.status } });
     },
-    getError: (_, { code }) => catalog.find((row) => row.code === code) ?? refuse(),
+    getError: (_, { code }) => catalog.find((row) => row.code === code) ?? throwUnknownCode(),
   },
 };
 
@@ -22,7 +22,7 @@ const catalog: ErrorRow[] = (Object.keys(errors) as ErrorCode[]).map((code) => {
   return { code, status, title, description: `${meaning} ${remedy}`, retryable };
 });
 
-function refuse(): never {
+function throwUnknownCode(): never {
   throw problem('not_found', 'There is no such error code.');
 }
 

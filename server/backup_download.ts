@@ -19,7 +19,7 @@ export function backupDownload(platform: Platform): RequestHandler {
     try {
       await send(platform, request, response);
     } catch (error) {
-      refuse(platform, request, response, error);
+      respondWithProblem(platform, request, response, error);
     }
   };
 }
@@ -62,7 +62,7 @@ async function openFile({ databaseDir: directory }: Config, { engine, server_id,
   }
 }
 
-function refuse({ config, log }: Platform, request: Request, response: Response, error: unknown): void {
+function respondWithProblem({ config, log }: Platform, request: Request, response: Response, error: unknown): void {
   const request_id = String(response.getHeader('X-Request-Id'));
   const gone = (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE';
   if (!(error instanceof Problem) && !gone) log.error({ err: error, request_id }, 'request failed');

@@ -69,7 +69,7 @@ export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: F
   });
   server.on('checkExpectation', handle);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    refuse(error, socket as Socket, open.get(socket as Socket), faces.baseUrl()),
+    rejectRequest(error, socket as Socket, open.get(socket as Socket), faces.baseUrl()),
   );
   await bind(server, config);
   const { port } = server.address() as { port: number };
@@ -82,7 +82,7 @@ function dispatch(request: IncomingMessage, response: ServerResponse, requestId:
   const rest = isRest(url);
   if (!rest) response.setHeader('X-Request-Id', requestId);
   const wrong = framingError(request);
-  if (wrong) refuseFraming(request, response, wrong, faces.baseUrl(), requestId);
+  if (wrong) rejectFraming(request, response, wrong, faces.baseUrl(), requestId);
   else if (url === '*' && request.method === 'OPTIONS') response.writeHead(204, NOSNIFF).end();
   else if (rest) void faces.rest(request, response, requestId);
   else faces.others(request, response);
@@ -100,7 +100,7 @@ function isRest(url: string): boolean {
   return url.startsWith('/v2/') || url === '/v2' || url.startsWith('/v2?');
 }
 
-function refuseFraming(
+function rejectFraming(
   request: IncomingMessage,
   response: ServerResponse,
   detail: string,
@@ -116,7 +116,12 @@ function refuseFraming(
 }
 
 /** @param last of this connection */
-function refuse(error: NodeJS.ErrnoException, socket: Socket, last: Exchange | undefined, baseUrl: string): void {
+function rejectRequest(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  last: Exchange | undefined,
+  baseUrl: string,
+): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
   const code =
     error.code === 'HPE_HEADER_OVERFLOW'
@@ -125,7 +130,7 @@ function refuse(error: NodeJS.ErrnoException, socket: Socket, last: Exchange | u
         ? 'request_timeout'
         : 'malformed_request';
   const open = last?.response;
-  if (!open || open.writableFinished) return refuseUnknown(socket, problem(code), baseUrl);
+  if (!open || open.writableFinished) return rejectUnparsed(socket, problem(code), baseUrl);
   // The request that is being answered came whole: what is broken is the next one, and an answer here would be taken
   // for its own.
   if (open.req.complete || open.headersSent) return void open.once('close', () => socket.destroy());
@@ -141,7 +146,7 @@ function refuse(error: NodeJS.ErrnoException, socket: Socket, last: Exchange | u
 }
 
 // What node's parser refuses never becomes a request; the client still gets a problem document.
-function refuseUnknown(socket: Socket, failure: Problem, baseUrl: string): void {
+function rejectUnparsed(socket: Socket, failure: Problem, baseUrl: string): void {
   const request_id = mintRequestId();
   const lines: string[] = [];
   const headers = { 'X-Request-Id': request_id, Connection: 'close' };

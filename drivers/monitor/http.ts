@@ -26,7 +26,7 @@ export async function checkHttp(
     const asked = { url, method, headers, verifyTls: check.verify_tls, bodyBytesMax: BODY_BYTES_MAX };
     const answer = await exchange(outbound, asked, trace, signal);
     const next = check.follow_redirects ? redirectOf(answer, url) : null;
-    if (!next) return judge(check, answer);
+    if (!next) return evaluateAnswer(check, answer);
     if (hop === HOPS_MAX) throw new OutboundError('body', `It was redirected more than ${HOPS_MAX} times.`, false);
     // Values of headers are secrets of the first host.
     if (next.origin !== url.origin) headers = OURS;
@@ -49,7 +49,7 @@ function redirectOf({ status, headers }: Answered, from: URL): URL | null {
   return url;
 }
 
-function judge({ expected_status_codes, expected_body }: UptimeCheck, { status, body }: Answered): Heard {
+function evaluateAnswer({ expected_status_codes, expected_body }: UptimeCheck, { status, body }: Answered): Heard {
   const fits = expected_status_codes.length ? expected_status_codes.includes(status) : status >= 200 && status < 400;
   if (!fits) return { status_code: status, error: `The answer had the status ${status}.` };
   if (expected_body === null || body.includes(expected_body)) return { status_code: status, error: null };

@@ -46,10 +46,10 @@ export async function readDelegation(
   const { addresses: roots, port } = endpointsOf(options.roots);
   let servers = roots;
   for (let step = 0; step < STEPS_MAX; step += 1) {
-    const answer = await askAny(servers, port, zone, 'NS', signal);
+    const answer = await queryAnyServer(servers, port, zone, 'NS', signal);
     const found = nameServersFor(zone, answer);
     if (found) {
-      const digests = found.length ? await askAny(servers, port, zone, 'DS', signal) : null;
+      const digests = found.length ? await queryAnyServer(servers, port, zone, 'DS', signal) : null;
       return { name_servers: found, ds_records: digests ? dsRecordsOf(digests) : [] };
     }
     servers = await nextServers(zone, answer, options);
@@ -70,7 +70,7 @@ export async function readRecords(
   if (!servers.length) throw new DriverError('transient', 'The name servers of the zone have no addresses.');
   const found = new Map<string, packet.StringAnswer>();
   for (const { name, type } of wanted) {
-    const { answers = [] } = await askAny(servers, port, name === '@' ? zone : `${name}.${zone}`, type, signal);
+    const { answers = [] } = await queryAnyServer(servers, port, name === '@' ? zone : `${name}.${zone}`, type, signal);
     for (const answer of answers)
       if (answer.type === type) found.set(JSON.stringify(answer), answer as packet.StringAnswer);
   }
@@ -135,7 +135,7 @@ function dsRecordsOf({ answers = [] }: packet.DecodedPacket): string[] {
 }
 
 /** The first of the servers that answers; each is asked once. */
-async function askAny(
+async function queryAnyServer(
   servers: readonly string[],
   port: number,
   name: string,
@@ -145,13 +145,13 @@ async function askAny(
   const start = Math.floor(Math.random() * servers.length);
   for (let turn = 0; turn < Math.min(SERVERS_TRIED_MAX, servers.length); turn += 1) {
     if (signal.aborted) break;
-    const answer = await ask(servers[(start + turn) % servers.length] as string, port, name, type);
+    const answer = await queryServer(servers[(start + turn) % servers.length] as string, port, name, type);
     if (answer) return answer;
   }
   throw new DriverError('transient', `No server gave an answer about ${name}.`);
 }
 
-function ask(
+function queryServer(
   address: string,
   port: number,
   name: string,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import { createTransport } from 'nodemailer';
 import type { Delivery, Outgoing } from '../../core/notifications';
-import { wordsFor } from './text';
+import { textOf } from './text';
 
 export interface Mail {
   send(addresses: readonly string[], message: Outgoing): Promise<Delivery>;
@@ -43,7 +43,7 @@ const UNSET: Delivery = {
 };
 
 function mailOf(addresses: readonly string[], from: string, message: Outgoing): object {
-  const { title, lines } = wordsFor(message);
+  const { title, lines } = textOf(message);
   const host = /@([^>\s]+)>?\s*$/.exec(from)?.[1] ?? 'localhost';
   return {
     ...{ from, to: addresses, subject: title },

@@ -1,7 +1,7 @@
 // Messages in words: what, since when, the last error, and where to read more.
 import type { ActivityMessage, IncidentMessage, Outgoing } from '../../core/notifications';
 
-export interface Words {
+export interface MessageText {
   title: string;
   /** Name and value of each line. */
   lines: [string, string][];
@@ -9,7 +9,7 @@ export interface Words {
   isAlert: boolean;
 }
 
-export function wordsFor(message: Outgoing): Words {
+export function textOf(message: Outgoing): MessageText {
   if (message.event === 'notifier.test')
     return {
       title: `Test message of the notifier ${message.notifier.name}`,

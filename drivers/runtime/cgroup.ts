@@ -81,7 +81,7 @@ export function processesIn(group: Group): number[] {
 }
 
 /** Kills all in the group; frozen meanwhile, so that a fork bomb cannot outrun it. Answers whether it is empty now. */
-export async function killGroup(group: Group): Promise<boolean> {
+export async function killControlGroup(group: Group): Promise<boolean> {
   for (let round = 0; round < 50; round++) {
     if (processesIn(group).length === 0) return true;
     await killOnce(group);

@@ -4,7 +4,7 @@ import { chmod, mkdir, rename } from 'node:fs/promises';
 import { DriverError, asDriverErrors, checkpoint, untilAborted } from '../driver';
 import type { DriverContext, Fingerprint } from '../driver';
 import type { Handle, LogChunk, RuntimeDriver, StopOptions, UnitSpec, UnitState, UnitUsage } from '../runtime';
-import { groupOf, killGroup, removeGroup } from './cgroup';
+import { groupOf, killControlGroup, removeGroup } from './cgroup';
 import { probeHost, type RuntimeHost } from './host_probe';
 import { readLines, trimBefore } from './log';
 import { killUnit, processesOfUnit, stopUnit } from './unit_processes';
@@ -145,7 +145,7 @@ async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Pr
   }
   const group = unit?.group ?? (host.groups && groupOf(host.groups, unitId));
   if (group !== null) {
-    await killGroup(group);
+    await killControlGroup(group);
     if (!(await removeGroup(group)))
       throw new DriverError('transient', 'The control group of the unit is still in use.');
   }

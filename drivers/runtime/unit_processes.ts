@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
 import type { Handle, StopOptions } from '../runtime';
-import { killGroup, processesIn } from './cgroup';
+import { killControlGroup, processesIn } from './cgroup';
 import { allProcesses, argumentsOf, descendants, environmentOf, signalProcess, type Proc } from './processes';
 import { isRunning, type Unit } from './run_directory';
 
@@ -55,7 +55,7 @@ export async function killUnit(runDirectory: string, unit: Unit, handle: Handle)
   while (Date.now() - begin < killWithinMs) {
     const left = remainingProcesses(runDirectory, unit, handle);
     if (left.length === 0 && !isRunning(handle)) return;
-    if (unit.group !== null) await killGroup(unit.group);
+    if (unit.group !== null) await killControlGroup(unit.group);
     // The sandbox takes all inside along. Where there is none, they are stopped first, so that they do not make new
     // ones while they are signalled one by one.
     const sandboxes = left.filter(({ name }) => name === 'bwrap');

@@ -165,12 +165,12 @@ async function requireWorking(prefix: string, tool: Tool, { directory }: Store):
 
 async function registry(store: Store, ctx: DriverContext): Promise<RegistrySettings> {
   if (store.settings !== null && Date.now() - store.settings.at < TRUSTED_MS) return store.settings.found;
-  const found = await askForSettings(store, ctx);
+  const found = await loadRegistrySettings(store, ctx);
   store.settings = { at: Date.now(), found };
   return found;
 }
 
-async function askForSettings(store: Store, ctx: DriverContext): Promise<RegistrySettings> {
+async function loadRegistrySettings(store: Store, ctx: DriverContext): Promise<RegistrySettings> {
   const inner = driverContext(ANSWER_MS, ctx.signal);
   try {
     return readRegistrySettings(await inStaging(store, (staging) => npm(['config', 'list', '--json'], staging, inner)));

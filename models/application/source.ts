@@ -1,5 +1,5 @@
 // The source of an application: what a body says of it, merged into what it was, and the rules that hold for the whole.
-import { meets, presetDefinitions } from '../../core/catalogs';
+import { meetsNeeds, presetDefinitions } from '../../core/catalogs';
 import type { Context } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
 import type {
@@ -124,7 +124,9 @@ async function requireReferences(ctx: Context, source: Source): Promise<void> {
   if (source.registry_id !== null) await requireRegistry(ctx, source.registry_id, source.image);
   if (source.template === null) return;
   const facts = await ctx.catalogs.facts();
-  const shipped = presetDefinitions.some(({ template, needs }) => template === source.template && meets(facts, needs));
+  const shipped = presetDefinitions.some(
+    ({ template, needs }) => template === source.template && meetsNeeds(facts, needs),
+  );
   if (!shipped) throw notFound('template');
 }
 

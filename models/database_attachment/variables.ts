@@ -38,7 +38,7 @@ export function variableNames(prefix: string, engine: string): string[] {
 }
 
 /** The variables with their values. @param login with its password in plain */
-export function variablesOf(
+export function attachmentVariablesOf(
   config: Config,
   prefix: string,
   database: Place,
@@ -103,7 +103,7 @@ export async function refreshVariables(
       username: loginOf(row),
       password: openPassword(secrets, { id: row.user_id, password: row.password }),
     };
-    const variables = variablesOf(config, row.env_prefix, { ...row, id: row.database_id }, row, login);
+    const variables = attachmentVariablesOf(config, row.env_prefix, { ...row, id: row.database_id }, row, login);
     if (await rewriteManaged(sql, secrets, row, variables)) changed.push(row.application_id);
   }
   return changed;

@@ -89,7 +89,7 @@ export interface DnssecVerdict {
  * ones go and the zone is active.
  * @param observed DS records at the parent, `key_tag algorithm digest_type DIGEST`
  */
-export function judgeDnssec(zone: string, keys: SigningKey[], observed: string[], now: Date): DnssecVerdict {
+export function dnssecVerdictOf(zone: string, keys: SigningKey[], observed: string[], now: Date): DnssecVerdict {
   const at = now.toISOString();
   const signing = keys.filter(({ role }) => role === 'ksk');
   const newest = signing.at(-1);

@@ -31,11 +31,11 @@ const GIVE_UP_MS = limits.domainVerificationHours * HOUR_MS;
  * Asks the DNS for the records of a domain, 5 s at most. Changes nothing.
  * @returns null where the DNS gives no answer
  */
-export async function lookUpDns(dns: Probes['dns'], target: Target, ingress: Ingress): Promise<Findings | null> {
+export async function probeDns(dns: Probes['dns'], target: Target, ingress: Ingress): Promise<Findings | null> {
   const late = new AbortController();
   const noAnswer = sleep(limits.probeTimeoutMs, null, { signal: late.signal }).catch(() => null);
   try {
-    return await Promise.race([lookUp(dns, target, ingress), noAnswer]);
+    return await Promise.race([probeTarget(dns, target, ingress), noAnswer]);
   } catch (error) {
     if ((error as Error).name === 'DriverError') return null;
     throw error;
@@ -109,7 +109,7 @@ function unanswered(
 const NONE: string[] = [];
 
 // Addresses are asked for only where no CNAME settles it: the ingress' own name may be unknown to these resolvers.
-async function lookUp(dns: Probes['dns'], target: Target, ingress: Ingress): Promise<Findings> {
+async function probeTarget(dns: Probes['dns'], target: Target, ingress: Ingress): Promise<Findings> {
   const { hostname, type } = target;
   const [txt, cname, acme] = await Promise.all([
     dns.txt(ownershipName(hostname)),

@@ -4,7 +4,7 @@ import { problem } from '../../core/errors';
 import { named } from '../../db/statement';
 import { columnsOf, tableOf } from '../../db/table';
 import { requireParentRoom } from '../base/quota';
-import { EnvironmentVariable, isReserved } from '../environment_variable';
+import { EnvironmentVariable, isReservedVariable } from '../environment_variable';
 
 export interface VariableSetting {
   key: string;
@@ -32,7 +32,7 @@ export async function setVariables(
   const { id, name, project_id } = application;
   const keys = settings.map(({ key }) => key);
   ctx.activity = { resource: { type: 'application', id, name, project_id }, changed_fields: keys };
-  const reserved = keys.filter(isReserved);
+  const reserved = keys.filter(isReservedVariable);
   if (reserved.length)
     throw problem('env_key_reserved', `Reserved for the platform: ${reserved.join(', ')}.`, membersOf(keys, reserved));
   const found = await variablesByKey(ctx, id, keys);

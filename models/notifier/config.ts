@@ -36,7 +36,7 @@ export function mergeConfig(
   const { needs, may } = FIELDS[type];
   const given = Object.entries(input).filter(([, value]) => value !== undefined) as [Field, never][];
   const foreign = given.filter(([name, value]) => value !== null && ![...needs, ...may].includes(name));
-  const shown = present && (shownConfig(present) as unknown as Record<string, unknown>);
+  const shown = present && (publicConfigOf(present) as unknown as Record<string, unknown>);
   const merged: SealedConfig = { ...present };
   for (const [name, value] of given)
     if (JSON.stringify(value) !== JSON.stringify(shown?.[name])) merged[name] = value ?? undefined;
@@ -82,7 +82,7 @@ function addressErrors(
 }
 
 /** As everybody may see it. */
-export function shownConfig({
+export function publicConfigOf({
   addresses,
   webhook_url,
   url,

@@ -70,15 +70,16 @@ const EVENTS =
 
 /** Says that the failures of a region are not counted from now on, to every project that is checked from it. */
 export async function suspendRegion(sql: Sql, region: string, reason: string): Promise<void> {
-  if ((await sql.query(SUSPEND, [region, reason])).length) await tellProjects(sql, region, 'region.checks_suspended');
+  if ((await sql.query(SUSPEND, [region, reason])).length)
+    await recordInProjects(sql, region, 'region.checks_suspended');
 }
 
 /** Says that they are counted again. */
 export async function resumeRegion(sql: Sql, region: string): Promise<void> {
-  if ((await sql.query(RESUME, [region])).length) await tellProjects(sql, region, 'region.checks_resumed');
+  if ((await sql.query(RESUME, [region])).length) await recordInProjects(sql, region, 'region.checks_resumed');
 }
 
-async function tellProjects(sql: Sql, region: string, action: string): Promise<void> {
+async function recordInProjects(sql: Sql, region: string, action: string): Promise<void> {
   const projects = await sql.query<{ id: string; account_id: string }>(PROJECTS, [region]);
   await sql.query(EVENTS, [
     projects.map(() => mintId('act')),

@@ -10,7 +10,7 @@ import { recordEvent } from '../activity';
 import { ensureDays } from '../observation_day';
 import { openIncident, resolveIncident, type Alerting } from './incident_moves';
 import { statusAfter, statusInSilence, streakAfter, type Streak, type Watched } from './machine';
-import { nextCheckMs } from './schedule';
+import { nextObserverCheckMs } from './schedule';
 
 export interface Finding {
   observer_id: string;
@@ -84,7 +84,7 @@ async function applyOne(sql: Sql, batch: Batch, finding: Finding): Promise<void>
 }
 
 function nextOf({ id, interval_seconds }: Row, { region, checked_at }: Finding): string {
-  const next = nextCheckMs(id, region, interval_seconds * 1000, checked_at.getTime());
+  const next = nextObserverCheckMs(id, region, interval_seconds * 1000, checked_at.getTime());
   return new Date(Math.max(next, Date.now())).toISOString();
 }
 
@@ -141,7 +141,7 @@ const WRITE_DAYS = named(`insert into observer_days as d (observer_id, day, chec
 async function write(sql: Sql, { observers, results, written, changed }: Batch): Promise<void> {
   if (written.length) await sql.query(WRITE_CHECKS, [JSON.stringify(lastOfEach(written))]);
   const rows = [...changed].map((id) => observers.get(id) as Row);
-  if (rows.length) await sql.query(WRITE_OBSERVERS, [JSON.stringify(rows.map(shownOf))]);
+  if (rows.length) await sql.query(WRITE_OBSERVERS, [JSON.stringify(rows.map(publicResultOf))]);
   if (!results.length) return;
   await ensureDays(
     sql,
@@ -156,6 +156,6 @@ function lastOfEach(written: Batch['written']): Batch['written'] {
   return [...new Map(written.map((row) => [`${row.observer_id} ${row.region}`, row])).values()];
 }
 
-function shownOf({ id, status, last_result, open_incident_id, data_at }: Row): object {
+function publicResultOf({ id, status, last_result, open_incident_id, data_at }: Row): object {
   return { id, status, last_result, open_incident_id, data_at };
 }

@@ -40,7 +40,7 @@ export async function unscheduleChecks(ctx: Context, id: string): Promise<void> 
  * When the next check is due after one that began at `startedMs`. Each observer has its own beat, taken from its id, so
  * that ten thousand of them made due at once spread again over the interval.
  */
-export function nextCheckMs(observerId: string, region: string, intervalMs: number, startedMs: number): number {
+export function nextObserverCheckMs(observerId: string, region: string, intervalMs: number, startedMs: number): number {
   const phase = createHash('sha1').update(`${observerId} ${region}`).digest().readUInt32BE(0) % intervalMs;
   const next = Math.floor((startedMs - phase) / intervalMs + 1) * intervalMs + phase;
   return next - startedMs < intervalMs / 2 ? next + intervalMs : next;

@@ -28,7 +28,7 @@ export async function prepareCluster(dataDir: string, engine: EngineUser, chosen
   sweep(home);
   const existing = majorsIn(home);
   const binaries = findBinaries({ engine, home, chosen, existing });
-  refuseOtherMajor(home, existing, binaries.major);
+  requireSameMajor(home, existing, binaries.major);
   const passwordFile = path.join(home, 'password');
   const cluster: Cluster = {
     bin: binaries.bin,
@@ -41,7 +41,7 @@ export async function prepareCluster(dataDir: string, engine: EngineUser, chosen
   };
   makeFifo(cluster.fifo);
   if (!fs.existsSync(cluster.data)) await initialize(home, cluster, binaries);
-  refuseOtherOwner(cluster);
+  requireSameOwner(cluster);
   return cluster;
 }
 
@@ -77,7 +77,7 @@ function majorsIn(home: string): number[] {
 }
 
 /** To start empty beside the data of another version would look like the loss of all rows. */
-function refuseOtherMajor(home: string, existing: number[], major: number): void {
+function requireSameMajor(home: string, existing: number[], major: number): void {
   if (!existing.length || existing.includes(major)) return;
   throw new StartupError(
     `${home} holds the data of PostgreSQL ${existing.join(', ')}, but this is PostgreSQL ${major}: set PG_BIN to ` +
@@ -85,7 +85,7 @@ function refuseOtherMajor(home: string, existing: number[], major: number): void
   );
 }
 
-function refuseOtherOwner({ data, engine }: Cluster): void {
+function requireSameOwner({ data, engine }: Cluster): void {
   const owner = fs.statSync(data).uid;
   if (owner === engine.uid) return;
   throw new StartupError(

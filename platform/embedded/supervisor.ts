@@ -45,7 +45,7 @@ export interface ServerAddress {
 }
 
 /** Starts a server under a supervisor, held from its first moment, so that kill -9 of the starter cannot orphan it. */
-export function startServer(cluster: Cluster, { port, sockets }: ServerAddress, flags: string[]): Start {
+export function startEmbeddedServer(cluster: Cluster, { port, sockets }: ServerAddress, flags: string[]): Start {
   const { reader, writer } = openPipe(cluster.fifo);
   const log = fs.openSync(cluster.log, 'a', 0o600);
   const settings = SETTINGS.flatMap((setting) => ['-c', setting]);

@@ -72,7 +72,7 @@ function makeQuery(builder: DocumentBuilder, operation: Operation, argument: Gra
   return withoutUndefined({
     name: argument.name,
     in: 'query' as const,
-    description: argument.description ?? wordsFor(operation, argument.name, list),
+    description: argument.description ?? describeParameter(operation, argument.name, list),
     required: isNonNullType(argument.type) && argument.defaultValue === undefined,
     style: list ? ('form' as const) : undefined,
     explode: list ? (false as const) : undefined,
@@ -87,7 +87,7 @@ const PAGING: Record<string, string> = {
   sort: 'Sort key. Prefix it with `-` for descending order.',
 };
 
-function wordsFor(operation: Operation, name: string, list: boolean): string {
+function describeParameter(operation: Operation, name: string, list: boolean): string {
   const known = operation.field.list ? PAGING[name] : undefined;
   if (known) return known;
   if (list) return `Comma-separated list of \`${name}\`.`;

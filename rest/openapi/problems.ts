@@ -27,7 +27,7 @@ const fieldErrorCodes: Record<FieldErrorCode, string> = {
 
 const text = (description: string): Schema => ({ type: 'string', description });
 const count = (description: string): Schema => ({ type: 'integer', description });
-const words = (description: string): Schema => ({ type: 'array', items: { type: 'string' }, description });
+const stringsSchema = (description: string): Schema => ({ type: 'array', items: { type: 'string' }, description });
 const moment = (description: string): Schema => ({ type: 'string', format: 'date-time', description });
 
 /** Members beyond the standard ones, with the code that brings them. */
@@ -40,7 +40,7 @@ function extraMembers(builder: DocumentBuilder): Record<string, Schema> {
     },
     parameter: text('`invalid_query_parameter`: name of the query parameter.'),
     required_scope: text('`insufficient_scope`: scope that the operation requires.'),
-    token_scopes: words('`insufficient_scope`: scopes of the key.'),
+    token_scopes: stringsSchema('`insufficient_scope`: scopes of the key.'),
     required_role: text('`role_not_permitted`: lowest role that may call the operation.'),
     resource: text('`quota_exceeded`: name of the quota.'),
     used: count('`quota_exceeded`: current usage.'),
@@ -48,7 +48,7 @@ function extraMembers(builder: DocumentBuilder): Record<string, Schema> {
     field: text('`name_taken`, `reference_not_found`: path of the field in the body.'),
     resource_id: text('`already_exists`: id of the existing resource.'),
     resource_status: text('`invalid_state`, `resource_busy`: current status of the resource.'),
-    allowed_statuses: words('`invalid_state`: statuses that allow the operation.'),
+    allowed_statuses: stringsSchema('`invalid_state`: statuses that allow the operation.'),
     dependents: {
       type: 'array',
       items: dependentRef(builder, 'ProblemDependent'),
@@ -59,9 +59,9 @@ function extraMembers(builder: DocumentBuilder): Record<string, Schema> {
       items: countRef(builder),
       description: '`project_not_empty`: resources that the project still contains.',
     },
-    keys: words('`env_key_conflict`: variables that are already set.'),
+    keys: stringsSchema('`env_key_conflict`: variables that are already set.'),
     managed_by: text('`env_key_managed`: id of the attachment.'),
-    regions: words('`capacity_unavailable`: regions that have capacity.'),
+    regions: stringsSchema('`capacity_unavailable`: regions that have capacity.'),
     ...detailMembers(),
   };
 }
@@ -77,7 +77,7 @@ function detailMembers(): Record<string, Schema> {
     max_instances: count('`scale_out_of_range`: maximum number of instances.'),
     engine: text('`engine_feature_unsupported`: name of the engine.'),
     feature: text('`engine_feature_unsupported`: name of the feature.'),
-    available_versions: words('`engine_version_unsupported`: possible versions.'),
+    available_versions: stringsSchema('`engine_version_unsupported`: possible versions.'),
     earliest: moment('`point_in_time_unavailable`: earliest possible point in time.'),
     latest: moment('`point_in_time_unavailable`: latest possible point in time.'),
     record_errors: recordErrors(),

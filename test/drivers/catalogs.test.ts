@@ -4,7 +4,7 @@ import {
   databaseEngines,
   databasePackages,
   dnsRecordTypes,
-  meets,
+  meetsNeeds,
   monthlyPrice,
   packageAvailability,
   presetDefinitions,
@@ -190,8 +190,8 @@ test('presets: those whose runtime is here', () => {
 });
 
 test('needs of an engine', () => {
-  expect(meets(bare, { engine: 'postgresql' })).toBe(false);
-  expect(meets({ ...bare, postgresql: [embedded] }, { engine: 'postgresql' })).toBe(true);
+  expect(meetsNeeds(bare, { engine: 'postgresql' })).toBe(false);
+  expect(meetsNeeds({ ...bare, postgresql: [embedded] }, { engine: 'postgresql' })).toBe(true);
 });
 
 test('record types', () => {

@@ -69,7 +69,7 @@ export function backupsOf(engine: Pick<EngineContext, 'directory'>, serverId: st
 }
 
 /** Major version of the data, null where there are none. */
-export async function majorOf(data: string): Promise<string | null> {
+export async function dataMajorOf(data: string): Promise<string | null> {
   const text = await readFile(path.join(data, 'PG_VERSION'), 'utf8').catch(absentIsNull);
   return text === null ? null : text.trim();
 }

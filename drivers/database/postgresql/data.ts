@@ -17,9 +17,9 @@ import {
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
 import { isReplacing, restorePreviousData, replaceData } from '../../hosted_server/replacement';
-import { majorOf, roles, socketDirectory, type Cluster, type PostgresqlContext } from './cluster';
+import { dataMajorOf, roles, socketDirectory, type Cluster, type PostgresqlContext } from './cluster';
 import { initdbUser, requireTools, runTool, type Programs } from './programs';
-import { assignOwner, stopServer } from './server';
+import { assignOwner, stopPostgres } from './server';
 import { inSession } from './session';
 import type { DatabaseServer } from '../../database';
 
@@ -64,11 +64,11 @@ export async function ensureData(cluster: Cluster, ctx: DriverContext): Promise<
   const making = cluster.spec.replica_of === null ? 'init' : 'clone';
   const isMade = (await readNote(serverDirectory, 'made')) !== null;
   if (isMade && (await isReplacing(serverDirectory))) {
-    await stopServer(cluster, 'staging', ctx);
-    await stopServer(cluster, 'server', ctx);
+    await stopPostgres(cluster, 'staging', ctx);
+    await stopPostgres(cluster, 'server', ctx);
     await restorePreviousData(serverDirectory, ctx);
   }
-  if ((await majorOf(serverDirectory.data)) !== null && isMade) return;
+  if ((await dataMajorOf(serverDirectory.data)) !== null && isMade) return;
   if (isMade) throw new DriverError('conflict', 'The data of this server are missing on the host. Restore a backup.');
   if ((await readNote(serverDirectory, 'restoring')) !== null)
     throw new DriverError('transient', 'This server gets its data from a backup. The restore has not finished yet.');
@@ -77,7 +77,7 @@ export async function ensureData(cluster: Cluster, ctx: DriverContext): Promise<
     {
       key: making,
       fill: (temporary) => (making === 'init' ? initialize(cluster, temporary, ctx) : clone(cluster, temporary, ctx)),
-      stop: () => stopServer(cluster, 'server', ctx),
+      stop: () => stopPostgres(cluster, 'server', ctx),
       verify: () => writeNote(serverDirectory, 'made', { version: cluster.spec.version }),
       rollBack: () => Promise.resolve(),
     },

@@ -17,7 +17,7 @@ import { inspect, metrics } from './observe';
 import { pooledServer } from './pooled';
 import { programsOf } from './programs';
 import { restore } from './restore';
-import { stopServer, whenReady } from './server';
+import { stopPostgres, whenReady } from './server';
 import { upgrade } from './upgrade';
 import { windowOf } from './window';
 
@@ -109,7 +109,7 @@ async function stop(engine: PostgresqlContext, id: string, ctx: DriverContext): 
     await cancelWork(engine, holder, ctx);
   const serverDirectory = await findServerDirectory(engine, id);
   if (typeof serverDirectory !== 'string')
-    for (const which of ['staging', 'server'] as const) await stopServer({ engine, serverDirectory }, which, ctx);
+    for (const which of ['staging', 'server'] as const) await stopPostgres({ engine, serverDirectory }, which, ctx);
   checkpoint(ctx);
   for (const purpose of ['own', 'staging', 'server']) await engine.runtime.destroy(`${id}.${purpose}`, ctx);
 }

@@ -8,13 +8,13 @@ import type { DriverContext } from '../../driver';
 import { writeFileFor, ownerOf } from '../../hosted_server/server_directory';
 import { beginToApply, noteApplied } from './applied';
 import { noteArchiveBegins, noteArchiveEnds } from './archiving';
-import { majorOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from './cluster';
+import { dataMajorOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from './cluster';
 import { configure } from './configuration';
 import { ensureData, ensureServerDirectory } from './data';
 import { runInBackground, requireIdle } from './background_work';
 import { programsOf } from './programs';
 import { ensureRights, ensureUsers } from './roles';
-import { isOutdated, isRunning, stopServer, startServer, whenReady } from './server';
+import { needsRestart, isPostgresRunning, stopPostgres, startPostgres, whenReady } from './server';
 import { inSession } from './session';
 import { pruneLog } from './log';
 import { reviewStorage, type Stage } from './storage';
@@ -29,7 +29,10 @@ export async function ensure(
 ): Promise<{ requeueMs?: number }> {
   const cluster = await clusterOf(engine, spec, ctx);
   const { serverDirectory } = cluster;
-  if (engine.running.has(path.join(serverDirectory.path, 'data')) || (await majorOf(serverDirectory.data)) === null) {
+  if (
+    engine.running.has(path.join(serverDirectory.path, 'data')) ||
+    (await dataMajorOf(serverDirectory.data)) === null
+  ) {
     await runInBackground(engine, 'data', serverDirectory.path, (own) => ensureData(cluster, own), ctx);
   }
   await requireIdle(serverDirectory.path);
@@ -47,7 +50,7 @@ export async function clusterOf(engine: PostgresqlContext, spec: DatabaseServer,
 export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promise<{ requeueMs?: number }> {
   const { serverDirectory, spec } = cluster;
   checkpoint(ctx);
-  const major = await majorOf(serverDirectory.data);
+  const major = await dataMajorOf(serverDirectory.data);
   if (major !== spec.version)
     throw new DriverError('conflict', `The data are of version ${major}. Upgrade the server to ${spec.version}.`);
   await beginToApply(cluster);
@@ -63,7 +66,7 @@ export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promis
   );
   await pruneLog(serverDirectory);
   const turned = await switchStandby(cluster, stage);
-  if (!spec.running || turned || (await isOutdated(cluster))) await stopServer(cluster, 'server', ctx);
+  if (!spec.running || turned || (await needsRestart(cluster))) await stopPostgres(cluster, 'server', ctx);
   if (!spec.running) return {};
   await applyRunning(cluster, changed, ctx);
   await noteArchiveBegins(cluster);
@@ -98,7 +101,7 @@ export async function ensureContent(
 
 async function applyRunning(cluster: Cluster, changed: 'same' | 'changed', ctx: DriverContext): Promise<void> {
   const soon = driverContext(readyWithinMs, ctx.signal);
-  if (!(await isRunning(cluster))) await startServer(cluster, 'server', cluster.serverDirectory.data, ctx);
+  if (!(await isPostgresRunning(cluster))) await startPostgres(cluster, 'server', cluster.serverDirectory.data, ctx);
   else if (changed === 'changed') await reload(cluster, soon, ctx);
   await ensureContent(cluster, soon);
   await releaseSlots(cluster);
@@ -167,8 +170,8 @@ async function reload(cluster: Cluster, soon: DriverContext, ctx: DriverContext)
 }
 
 async function restart(cluster: Cluster, ctx: DriverContext): Promise<void> {
-  await stopServer(cluster, 'server', ctx);
-  await startServer(cluster, 'server', cluster.serverDirectory.data, ctx);
+  await stopPostgres(cluster, 'server', ctx);
+  await startPostgres(cluster, 'server', cluster.serverDirectory.data, ctx);
 }
 
 // The log that is kept for replicas that are gone would fill the disk.

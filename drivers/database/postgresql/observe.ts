@@ -5,10 +5,10 @@ import type { DriverContext } from '../../driver';
 import { readNote, type ServerDirectory } from '../../hosted_server/server_directory';
 import type { Inspected } from '../../hosted_server/driver';
 import { endReasonOf, stateOf } from '../../hosted_server/unit';
-import { majorOf, type Cluster, type PostgresqlContext } from './cluster';
+import { dataMajorOf, type Cluster, type PostgresqlContext } from './cluster';
 import { isApplied } from './applied';
 import { programsOf } from './programs';
-import { isOutdated } from './server';
+import { needsRestart } from './server';
 import { inSession, isUnavailable, type Session } from './session';
 import { nextStage, storageOf } from './storage';
 
@@ -85,10 +85,10 @@ async function inspectRunning(
 async function differenceOf(cluster: Cluster, follows: boolean): Promise<string | null> {
   const { spec, serverDirectory } = cluster;
   if (!spec.running) return 'it should not run';
-  const major = await majorOf(serverDirectory.data);
+  const major = await dataMajorOf(serverDirectory.data);
   if (major !== spec.version) return `its data are of version ${major}`;
   if (spec.replica_of !== null && !follows) return 'it does not follow its primary any more';
-  if (await isOutdated(cluster)) return 'it runs with another size or program';
+  if (await needsRestart(cluster)) return 'it runs with another size or program';
   return (await isApplied(cluster)) ? null : 'it has other settings or users';
 }
 

@@ -20,13 +20,13 @@ import {
 import { isReplacing, replaceData } from '../../hosted_server/replacement';
 import { leadingOn } from './archiving';
 import { backupsFound, backupMissing } from './backups';
-import { backupsOf, majorOf, systemIdentifierOf, type Cluster } from './cluster';
+import { backupsOf, dataMajorOf, systemIdentifierOf, type Cluster } from './cluster';
 import { configure } from './configuration';
 import { makeDirectories } from './data';
 import { ensureServer, ensureContent } from './ensure';
 import { readLog } from './log';
 import { completeArchive, fetchArchive, type RestorePlan } from './restore_archive';
-import { endOf, assignOwner, stopServer, startServer } from './server';
+import { endOf, assignOwner, stopPostgres, startPostgres } from './server';
 import { inSession, isUnavailable } from './session';
 import { backupFor, noteTimeline, timelineAt, timelinesOf } from './timelines';
 
@@ -68,7 +68,7 @@ export async function rollBackOnFailure(old: Cluster, ctx: DriverContext, work: 
     const isOld =
       !ctx.signal.aborted &&
       !(await isReplacing(old.serverDirectory)) &&
-      (await majorOf(old.serverDirectory.data)) !== null;
+      (await dataMajorOf(old.serverDirectory.data)) !== null;
     if (isOld) await stopAll(old, ctx);
     if (isOld) await ensureServer(old, ctx);
     throw error;
@@ -77,7 +77,7 @@ export async function rollBackOnFailure(old: Cluster, ctx: DriverContext, work: 
 
 /** Nothing of the server runs, in place or aside. */
 export async function stopAll(cluster: Cluster, ctx: DriverContext): Promise<void> {
-  for (const which of ['staging', 'server'] as const) await stopServer(cluster, which, ctx);
+  for (const which of ['staging', 'server'] as const) await stopPostgres(cluster, which, ctx);
 }
 
 /** A server directory below the directory, for a server that works on data which are not in place. */
@@ -104,9 +104,9 @@ export async function verifyData(cluster: Cluster, ctx: DriverContext): Promise<
     { kind: 'private' },
     ctx,
   );
-  await startServer(cluster, 'server', serverDirectory.data, ctx);
+  await startPostgres(cluster, 'server', serverDirectory.data, ctx);
   await ensureContent(cluster, driverContext(answersWithinMs, ctx.signal));
-  await stopServer(cluster, 'server', ctx);
+  await stopPostgres(cluster, 'server', ctx);
 }
 
 async function planOf({ engine, spec }: Cluster, from: RestoreFrom): Promise<RestorePlan> {
@@ -132,7 +132,7 @@ async function planOf({ engine, spec }: Cluster, from: RestoreFrom): Promise<Res
 
 async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ctx: DriverContext): Promise<void> {
   const { engine, serverDirectory } = cluster;
-  await stopServer(cluster, 'staging', ctx);
+  await stopPostgres(cluster, 'staging', ctx);
   await completeArchive(cluster, plan, ctx);
   const base = path.join(backupsOf(engine, plan.source.id), plan.backup.id, 'base');
   await run('tar', ['-xzf', path.join(base, 'base.tar.gz'), '-C', temporary], ctx);
@@ -174,10 +174,10 @@ async function recover(
       { kind: 'recovery', settings },
       ctx,
     );
-    await startServer(staging, 'staging', temporary, ctx);
+    await startPostgres(staging, 'staging', temporary, ctx);
     const failure = await promoted(staging, temporary, ctx);
-    if (failure === null) return stopServer(staging, 'staging', ctx);
-    await stopServer(staging, 'staging', ctx);
+    if (failure === null) return stopPostgres(staging, 'staging', ctx);
+    await stopPostgres(staging, 'staging', ctx);
     if (!(await endedTooEarly(staging.serverDirectory))) throw failure;
   }
   throw new DriverError('transient', 'The write-ahead log of the server could not be replayed.');

@@ -14,7 +14,7 @@ import {
 } from '../../hosted_server/server_directory';
 import { orderOf, type Manifest } from './backups';
 import { archiveDirectory, systemIdentifierOf, type Cluster } from './cluster';
-import { assignOwner, isRunning, stopServer, whenReady } from './server';
+import { assignOwner, isPostgresRunning, stopPostgres, whenReady } from './server';
 
 const archivedWithinMs = 20_000;
 const answersWithinMs = 60_000;
@@ -41,7 +41,7 @@ export async function completeArchive(
     serverDirectory: source,
     spec: { ...cluster.spec, id: source.id, port: launched?.port ?? cluster.spec.port },
   };
-  if (!(await isRunning(origin))) return;
+  if (!(await isPostgresRunning(origin))) return;
   await whenReady(
     origin,
     'server',
@@ -54,7 +54,7 @@ export async function completeArchive(
     },
     driverContext(answersWithinMs, ctx.signal),
   );
-  if (source.id === cluster.spec.id) await stopServer(cluster, 'server', ctx);
+  if (source.id === cluster.spec.id) await stopPostgres(cluster, 'server', ctx);
 }
 
 async function archived(file: string, ctx: DriverContext): Promise<void> {

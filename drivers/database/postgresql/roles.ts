@@ -5,7 +5,7 @@ import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../driver';
 import { roles } from './cluster';
 import { isVerifierOf, verifierOf } from './scram';
-import { name, text, type Session } from './session';
+import { sqlIdentifier, sqlString, type Session } from './session';
 
 interface Role {
   name: string;
@@ -19,7 +19,7 @@ const groupOf: Record<ServerUser['access'], string> = {
 };
 
 /** Names that a user cannot have. */
-export function isReserved(username: string): boolean {
+export function isReservedRole(username: string): boolean {
   return (
     /^(pg_|platform_)/.test(username) ||
     ['postgres', 'public', 'none', 'session_user', 'current_user', 'current_role'].includes(username)
@@ -31,7 +31,7 @@ export function isReserved(username: string): boolean {
  * `session` is in the database postgres.
  */
 export async function ensureUsers(session: Session, spec: DatabaseServer): Promise<void> {
-  const bad = spec.users.find(({ username }) => isReserved(username));
+  const bad = spec.users.find(({ username }) => isReservedRole(username));
   if (bad !== undefined)
     throw new DriverError('invalid', `The name ${JSON.stringify(bad.username)} is reserved by the engine.`);
   const present = await presentRoles(session);
@@ -73,9 +73,9 @@ async function presentRoles(session: Session): Promise<Map<string, Role>> {
 
 async function ensureGroups(session: Session, present: Map<string, Role>): Promise<void> {
   for (const group of [roles.owner, roles.readers, roles.writers])
-    if (!present.has(group)) await session.query(`create role ${name(group)} nologin`);
+    if (!present.has(group)) await session.query(`create role ${sqlIdentifier(group)} nologin`);
   if (!present.has(roles.owner))
-    await session.query(`grant pg_signal_backend, pg_read_all_stats to ${name(roles.owner)}`);
+    await session.query(`grant pg_signal_backend, pg_read_all_stats to ${sqlIdentifier(roles.owner)}`);
   await session.query('revoke connect, temporary on database postgres, template1 from public');
 }
 
@@ -94,13 +94,13 @@ async function ensurePassword(
   const verifier = await verifierOf(password);
   await session.query('begin');
   await session.query(
-    `${known === undefined ? 'create' : 'alter'} role ${name(role)} with ${options} nosuperuser nocreatedb ` +
-      `nocreaterole nobypassrls password ${text(verifier)}`,
+    `${known === undefined ? 'create' : 'alter'} role ${sqlIdentifier(role)} with ${options} nosuperuser nocreatedb ` +
+      `nocreaterole nobypassrls password ${sqlString(verifier)}`,
   );
   const { rows } = await session.query<{ now: string }>(
     "select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS.USZ') as now",
   );
-  await session.query(`comment on role ${name(role)} is ${text(`password since ${rows[0]?.now}`)}`);
+  await session.query(`comment on role ${sqlIdentifier(role)} is ${sqlString(`password since ${rows[0]?.now}`)}`);
   await session.query('commit');
 }
 
@@ -119,7 +119,7 @@ async function endOldSessions(session: Session, sources: string[]): Promise<void
 // It belongs to the platform: its owner could rename and drop it, or close it for everybody.
 async function ensureDatabase(session: Session, database: string): Promise<void> {
   const { rowCount } = await session.query('select from pg_database where datname = $1', [database]);
-  if (rowCount === 0) await session.query(`create database ${name(database)} template template0`);
+  if (rowCount === 0) await session.query(`create database ${sqlIdentifier(database)} template template0`);
   const { rows } = await session.query<{ open: boolean }>(
     `select has_database_privilege($2, datname, 'create') and has_database_privilege($3, datname, 'connect')
       and not exists (select from aclexplode(coalesce(datacl, acldefault('d', datdba))) where grantee = 0) as open
@@ -128,11 +128,13 @@ async function ensureDatabase(session: Session, database: string): Promise<void>
   );
   if (rows[0]?.open === true) return;
   await session.query('begin');
-  await session.query(`revoke all on database ${name(database)} from public`);
+  await session.query(`revoke all on database ${sqlIdentifier(database)} from public`);
   await session.query(
-    `grant connect, temporary on database ${name(database)} to ${name(roles.readers)}, ${name(roles.writers)}`,
+    `grant connect, temporary on database ${sqlIdentifier(database)} to ${sqlIdentifier(roles.readers)}, ${sqlIdentifier(roles.writers)}`,
   );
-  await session.query(`grant connect, temporary, create on database ${name(database)} to ${name(roles.owner)}`);
+  await session.query(
+    `grant connect, temporary, create on database ${sqlIdentifier(database)} to ${sqlIdentifier(roles.owner)}`,
+  );
   await session.query('commit');
 }
 
@@ -150,43 +152,46 @@ async function ensureAccess(
   if (rows.length === 1 && rows[0]?.group === group) return;
   await session.query('begin');
   for (const { group: other } of rows)
-    if (other !== group) await session.query(`revoke ${name(other)} from ${name(username)}`);
-  await session.query(`grant ${name(group)} to ${name(username)}`);
+    if (other !== group) await session.query(`revoke ${sqlIdentifier(other)} from ${sqlIdentifier(username)}`);
+  await session.query(`grant ${sqlIdentifier(group)} to ${sqlIdentifier(username)}`);
   if (database !== null)
     await session.query(
-      `alter role ${name(username)} in database ${name(database)} ` +
-        `${access === 'admin' ? `set role = ${text(group)}` : 'reset role'}`,
+      `alter role ${sqlIdentifier(username)} in database ${sqlIdentifier(database)} ` +
+        `${access === 'admin' ? `set role = ${sqlString(group)}` : 'reset role'}`,
     );
   await session.query('commit');
 }
 
 async function openSchemas(session: Session): Promise<void> {
   await session.query('begin');
-  await session.query(`alter schema public owner to ${name(roles.owner)}`);
+  await session.query(`alter schema public owner to ${sqlIdentifier(roles.owner)}`);
   await session.query('revoke create on schema public from public');
-  await session.query(`grant usage on schema public to ${name(roles.readers)}, ${name(roles.writers)}`);
+  await session.query(
+    `grant usage on schema public to ${sqlIdentifier(roles.readers)}, ${sqlIdentifier(roles.writers)}`,
+  );
   await session.query('commit');
 }
 
 async function openLaterTables(session: Session, maker: string): Promise<void> {
   const rights = [
-    `usage on schemas to ${name(roles.readers)}, ${name(roles.writers)}`,
-    `select on tables to ${name(roles.readers)}`,
-    `select on sequences to ${name(roles.readers)}`,
-    `select, insert, update, delete, truncate on tables to ${name(roles.writers)}`,
-    `usage, select, update on sequences to ${name(roles.writers)}`,
+    `usage on schemas to ${sqlIdentifier(roles.readers)}, ${sqlIdentifier(roles.writers)}`,
+    `select on tables to ${sqlIdentifier(roles.readers)}`,
+    `select on sequences to ${sqlIdentifier(roles.readers)}`,
+    `select, insert, update, delete, truncate on tables to ${sqlIdentifier(roles.writers)}`,
+    `usage, select, update on sequences to ${sqlIdentifier(roles.writers)}`,
   ];
   await session.query('begin');
-  for (const right of rights) await session.query(`alter default privileges for role ${name(maker)} grant ${right}`);
+  for (const right of rights)
+    await session.query(`alter default privileges for role ${sqlIdentifier(maker)} grant ${right}`);
   await session.query('commit');
 }
 
 async function dropUser(session: Session, username: string): Promise<void> {
-  await session.query(`alter role ${name(username)} nologin`);
+  await session.query(`alter role ${sqlIdentifier(username)} nologin`);
   await session.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [username]);
   await session.query('begin');
-  await session.query(`reassign owned by ${name(username)} to ${name(roles.owner)}`);
-  await session.query(`drop owned by ${name(username)}`);
-  await session.query(`drop role ${name(username)}`);
+  await session.query(`reassign owned by ${sqlIdentifier(username)} to ${sqlIdentifier(roles.owner)}`);
+  await session.query(`drop owned by ${sqlIdentifier(username)}`);
+  await session.query(`drop role ${sqlIdentifier(username)}`);
   await session.query('commit');
 }

@@ -23,21 +23,21 @@ export type Launched = Pick<Cluster['spec'], 'size' | 'tenant' | 'port'> & { bin
 /** The unit of the server in place, or `aside`, beside it. */
 export type Which = 'server' | 'staging';
 
-export async function isRunning(cluster: Cluster, which: Which = 'server'): Promise<boolean> {
+export async function isPostgresRunning(cluster: Cluster, which: Which = 'server'): Promise<boolean> {
   const handle = await cluster.engine.runtime.find(nameOf(cluster, which));
   return handle !== null && (await cluster.engine.runtime.inspect(handle)).state === 'running';
 }
 
 /** It runs with other limits or another program than it should. */
-export async function isOutdated(cluster: Cluster): Promise<boolean> {
+export async function needsRestart(cluster: Cluster): Promise<boolean> {
   const launched = await readNote<Launched>(cluster.serverDirectory, 'launched');
   return JSON.stringify(launched) !== JSON.stringify(launchOf(cluster));
 }
 
 /** Starts the server where it does not run. What was left of its last run goes. */
-export async function startServer(cluster: Cluster, which: Which, data: string, ctx: DriverContext): Promise<void> {
+export async function startPostgres(cluster: Cluster, which: Which, data: string, ctx: DriverContext): Promise<void> {
   const { engine, serverDirectory } = cluster;
-  if (await isRunning(cluster, which)) return;
+  if (await isPostgresRunning(cluster, which)) return;
   const id = nameOf(cluster, which);
   await engine.runtime.destroy(id, ctx);
   if (which === 'server') await writeNote(serverDirectory, 'launched', launchOf(cluster));
@@ -46,7 +46,7 @@ export async function startServer(cluster: Cluster, which: Which, data: string, 
 }
 
 /** Stops it: sessions end, what is committed is on the disk, and the archive has all of it. Stopped is success. */
-export async function stopServer(
+export async function stopPostgres(
   cluster: Pick<Cluster, 'engine' | 'serverDirectory'>,
   which: Which,
   ctx: DriverContext,

@@ -64,12 +64,12 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /** An SQL identifier. */
-export function name(identifier: string): string {
+export function sqlIdentifier(identifier: string): string {
   return `"${identifier.replaceAll('"', '""')}"`;
 }
 
 /** An SQL string. */
-export function text(value: string): string {
+export function sqlString(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }
 

@@ -6,14 +6,14 @@ import { DriverError, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { removeTree, ownerOf, writeNote } from '../../hosted_server/server_directory';
 import { isReplacing, replaceData } from '../../hosted_server/replacement';
-import { majorOf, systemIdentifierOf, type Cluster } from './cluster';
+import { dataMajorOf, systemIdentifierOf, type Cluster } from './cluster';
 import { configure } from './configuration';
 import { connectionOf, makeDirectories, initialize } from './data';
 import { ensureServer, ensureContent } from './ensure';
 import { programsOf, requireTools, runPiped, type Programs } from './programs';
 import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from './restore';
-import { startServer, whenReady } from './server';
-import { inSession, name, text } from './session';
+import { startPostgres, whenReady } from './server';
+import { inSession, sqlIdentifier, sqlString } from './session';
 import { firstTimeline } from './timelines';
 
 const readyWithinMs = 120_000;
@@ -22,7 +22,7 @@ const tools = ['pg_dump', 'pg_restore'];
 /** `cluster` is of the new version. @throws DriverError unsupported, with what to install; or why it failed */
 export async function upgrade(cluster: Cluster, fromVersion: string, ctx: DriverContext): Promise<void> {
   const { serverDirectory, spec, engine } = cluster;
-  if ((await majorOf(serverDirectory.data)) === spec.version && !(await isReplacing(serverDirectory)))
+  if ((await dataMajorOf(serverDirectory.data)) === spec.version && !(await isReplacing(serverDirectory)))
     return void (await ensureServer(cluster, ctx));
   const old: Cluster = {
     ...cluster,
@@ -119,7 +119,7 @@ async function startPrivate(cluster: Cluster, which: 'server' | 'staging', ctx: 
     { kind: 'private' },
     ctx,
   );
-  await startServer(cluster, which, serverDirectory.data, ctx);
+  await startPostgres(cluster, which, serverDirectory.data, ctx);
 }
 
 // What users have set for themselves is no part of a dump of the database.
@@ -136,10 +136,12 @@ async function copySettings(old: Cluster, staging: Cluster, database: string): P
       for (const setting of settings) {
         const [key = '', ...value] = setting.split('=');
         if (key === 'role') continue;
-        const place = here ? ` in database ${name(database)}` : '';
-        const values = key === 'search_path' ? value.join('=') : text(value.join('='));
+        const place = here ? ` in database ${sqlIdentifier(database)}` : '';
+        const values = key === 'search_path' ? value.join('=') : sqlString(value.join('='));
         // One that the new version does not know any more is left behind.
-        await session.query(`alter role ${name(role)}${place} set ${name(key)} = ${values}`).catch(() => undefined);
+        await session
+          .query(`alter role ${sqlIdentifier(role)}${place} set ${sqlIdentifier(key)} = ${values}`)
+          .catch(() => undefined);
       }
     }
   });

@@ -9,7 +9,7 @@ import type { DriverContext } from '../../driver';
 import { copyFile, makeBackup, requireBackup } from '../../hosted_server/backups';
 import { requireServerDirectory, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';
 import { dataOwner } from '../../hosted_server/replacement';
-import { fieldsOf, withServer, type SendCommand } from './connection';
+import { infoFieldsOf, withServer, type SendCommand } from './connection';
 import { replaceServerData, requireProgram } from '../proxied_server';
 import { waitUntilReady, start, stop, type RedisContext } from './server';
 
@@ -142,13 +142,13 @@ async function snapshot(send: SendCommand, ctx: DriverContext): Promise<string> 
     const now = await progress(send);
     if (now.busy) continue;
     if (now.failed) throw new DriverError('transient', 'The server could not write its data to disk.', 5_000);
-    if (now.mark !== before.mark) return fieldsOf(await send('INFO', 'server')).get('redis_version') ?? 'unknown';
+    if (now.mark !== before.mark) return infoFieldsOf(await send('INFO', 'server')).get('redis_version') ?? 'unknown';
   }
 }
 
 // rdb_saves counts since 7.0; before, the time of the last one has to do, which counts seconds.
 async function progress(send: SendCommand): Promise<{ mark: string; busy: boolean; failed: boolean }> {
-  const state = fieldsOf(await send('INFO', 'persistence'));
+  const state = infoFieldsOf(await send('INFO', 'persistence'));
   const busy = state.get('rdb_bgsave_in_progress') === '1' || state.get('aof_rewrite_in_progress') === '1';
   return {
     busy,

@@ -51,7 +51,7 @@ export async function withServer<T>(
 }
 
 /** Fields of an answer to INFO. */
-export function fieldsOf(info: unknown): Map<string, string> {
+export function infoFieldsOf(info: unknown): Map<string, string> {
   const lines = String(info)
     .split('\r\n')
     .filter((line) => line.includes(':') && !line.startsWith('#'));
@@ -59,7 +59,7 @@ export function fieldsOf(info: unknown): Map<string, string> {
 }
 
 function requireOurs(info: string, serverDirectory: ServerDirectory): void {
-  const file = fieldsOf(info).get('config_file') ?? '';
+  const file = infoFieldsOf(info).get('config_file') ?? '';
   if (!file.startsWith(`${serverDirectory.conf}/`))
     throw new DriverError('conflict', 'Another server answers at the address of this one. It was not changed.');
 }

@@ -12,7 +12,7 @@ import {
   type ProxiedSteps,
 } from '../proxied';
 import { backup, restore, upgrade } from './backup';
-import { fieldsOf, withServer, type SendCommand } from './connection';
+import { infoFieldsOf, withServer, type SendCommand } from './connection';
 import { ensureRole, ensureStorage, ensureUsers, inspectServer } from './reconcile';
 import { renewCertificate, start, startedWith, stop, type RedisContext } from './server';
 
@@ -57,7 +57,7 @@ function stepsOf(engine: RedisContext): ProxiedSteps<SendCommand> {
 }
 
 async function metrics(send: SendCommand, usage: MeasuredUsage): Promise<ServerMetrics> {
-  const info = fieldsOf(await send('INFO'));
+  const info = infoFieldsOf(await send('INFO'));
   const hits = Number(info.get('keyspace_hits')) + Number(info.get('keyspace_misses'));
   const commands = Number(info.get('total_commands_processed'));
   return {

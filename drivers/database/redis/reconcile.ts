@@ -11,7 +11,7 @@ import type { ServerState } from '../proxied';
 import { digest, isOverStorage } from '../proxied_server';
 import { accountsOf, followerOf } from './acl';
 import { dataMemoryBytes } from './config';
-import { fieldsOf, type SendCommand } from './connection';
+import { infoFieldsOf, type SendCommand } from './connection';
 
 interface UsersNote {
   desired: string;
@@ -39,7 +39,7 @@ export async function inspectServer(
 ): Promise<ServerState> {
   const used = await usedBytes(serverDirectory.data);
   const closed = await isClosed(send);
-  const role = fieldsOf(await send('INFO', 'replication'));
+  const role = infoFieldsOf(await send('INFO', 'replication'));
   const differs = [
     (await usersDiffer(serverDirectory, spec, send)) ? 'users' : null,
     (await roleDiffers(spec, role, send)) ? 'role' : null,
@@ -85,7 +85,7 @@ export async function ensureUsers(
 
 /** Follows its primary, or nobody. */
 export async function ensureRole(spec: DatabaseServer, send: SendCommand): Promise<void> {
-  const role = fieldsOf(await send('INFO', 'replication'));
+  const role = infoFieldsOf(await send('INFO', 'replication'));
   if (!(await roleDiffers(spec, role, send))) return;
   if (spec.replica_of === null) return void (await send('REPLICAOF', 'NO', 'ONE'));
   await send('CONFIG', 'SET', 'masteruser', followerOf(spec.replica_of.server_id));
@@ -124,10 +124,10 @@ export function lagOf(role: Map<string, string>): number | null {
  * so itself.
  */
 async function rewriteFile(serverDirectory: ServerDirectory, closed: boolean, send: SendCommand): Promise<void> {
-  const state = fieldsOf(await send('INFO', 'persistence'));
+  const state = infoFieldsOf(await send('INFO', 'persistence'));
   if (state.get('aof_rewrite_in_progress') !== '0') return;
   const grown = Number(state.get('aof_current_size')) > 1.2 * Number(state.get('aof_base_size')) + (1 << 16);
-  const bytes = Number(fieldsOf(await send('INFO', 'memory')).get('used_memory_dataset'));
+  const bytes = Number(infoFieldsOf(await send('INFO', 'memory')).get('used_memory_dataset'));
   const before = (await readNote<RewriteNote>(serverDirectory, 'rewrite'))?.bytes ?? Infinity;
   const smaller = bytes < before * shrunkShare || state.get('aof_last_bgrewrite_status') === 'err';
   if (!grown && !(closed && smaller)) return;

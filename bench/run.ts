@@ -1,0 +1,17 @@
+// A program that measures: its lines, and its end.
+
+/** A line of the result. */
+export function printLine(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Runs the program: an error is shown, and ends it with 1. */
+export function runBench(main: () => Promise<unknown>): void {
+  main().then(
+    () => process.exit(0),
+    (error: unknown) => {
+      process.stderr.write(`bench: ${error instanceof Error ? error.stack : String(error)}\n`);
+      process.exit(1);
+    },
+  );
+}
