@@ -128,13 +128,10 @@ async function ensureDatabase(session: Session, database: string): Promise<void>
   );
   if (rows[0]?.open === true) return;
   await session.query('begin');
-  await session.query(`revoke all on database ${sqlIdentifier(database)} from public`);
-  await session.query(
-    `grant connect, temporary on database ${sqlIdentifier(database)} to ${sqlIdentifier(roles.readers)}, ${sqlIdentifier(roles.writers)}`,
-  );
-  await session.query(
-    `grant connect, temporary, create on database ${sqlIdentifier(database)} to ${sqlIdentifier(roles.owner)}`,
-  );
+  const [own, readers, writers, owner] = [database, roles.readers, roles.writers, roles.owner].map(sqlIdentifier);
+  await session.query(`revoke all on database ${own} from public`);
+  await session.query(`grant connect, temporary on database ${own} to ${readers}, ${writers}`);
+  await session.query(`grant connect, temporary, create on database ${own} to ${owner}`);
   await session.query('commit');
 }
 
