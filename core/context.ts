@@ -3,6 +3,8 @@ import type { CheckOutcome, UptimeCheck } from './checks';
 import type { Config } from './config';
 import type { HostFacts } from './catalogs';
 import type { CursorCodec } from './cursor';
+import type { GitAccess, GitOauth, GitProviderReads } from './git_provider';
+import type { GitRemote } from './git_remote';
 import type { Scope } from './scopes';
 import type { SecretBox } from './secrets';
 import type { AccountStatus } from '../schema/types';
@@ -96,8 +98,13 @@ export interface Probes {
   };
   source: {
     /** The commit that a repository has for a ref. Never throws for a failure of the repository. */
-    resolveCommit(remote: { address: string }, wanted: SourceRef): Promise<SourceResult>;
+    resolveCommit(remote: GitRemote, wanted: SourceRef): Promise<SourceResult>;
+    /** All branches by name. Never throws for a failure of the repository. */
+    listBranches(remote: GitRemote): Promise<BranchesResult>;
   };
+  /** Questions to a Git provider with a token. */
+  git(access: GitAccess): GitProviderReads;
+  gitOauth: GitOauth;
   /** One check of a target from here. Never throws for what the target did. */
   check(check: UptimeCheck): Promise<CheckOutcome>;
 }
@@ -124,8 +131,15 @@ export interface SourceRef {
 }
 
 /** The commit, or why there is none: `message` is a sentence for users. `unreachable` is worth another try. */
-export type SourceResult =
-  { found: true; branch: string | null; sha: string } | { found: false; failure: SourceFailure; message: string };
+export type SourceResult = { found: true; branch: string | null; sha: string; host_key?: string | null } | SourceMiss;
+
+export type BranchesResult = { found: true; branches: { name: string; sha: string }[] } | SourceMiss;
+
+export interface SourceMiss {
+  found: false;
+  failure: SourceFailure;
+  message: string;
+}
 
 export type SourceFailure =
   | 'unreachable'

@@ -140,6 +140,30 @@ export function resolvers<const R extends Row>(row: R): Typed<readonly string[],
   return { ...row, type: 'list of ip[:port]', parse: (given) => list(given, isResolver) };
 }
 
+/** A client of OAuth at a Git provider; `base_url` is null for the public service. */
+export interface GitOauthSetting {
+  provider: string;
+  base_url: string | null;
+  client_id: string;
+  client_secret: string;
+}
+
+/** `github=ID:SECRET`, `gitlab@https://git.example.com=ID:SECRET`. */
+export function gitOauthClients<const R extends Row>(row: R): Typed<readonly GitOauthSetting[], R> {
+  const one = (entry: string): GitOauthSetting | null => {
+    const match = /^(github|gitlab|bitbucket|gitea)(?:@(https?:\/\/[^=\s]+))?=([^:\s]+):(\S+)$/.exec(entry);
+    if (!match) return null;
+    const [, provider = '', base, client_id = '', client_secret = ''] = match;
+    return { provider, base_url: base?.replace(/\/+$/, '') ?? null, client_id, client_secret };
+  };
+  const parse = (given: string): readonly GitOauthSetting[] | null => {
+    const entries = given.split(',').map((entry) => entry.trim());
+    const found = entries.filter(Boolean).map(one);
+    return found.every((entry) => entry !== null) ? Object.freeze(found) : null;
+  };
+  return { ...row, type: 'list of provider[@url]=id:secret', parse };
+}
+
 /** The text of a key ring; core/secrets.ts reads it. */
 export function secretKeys<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'key or list of id:key', parse: (given) => (parseKeyRing(given) ? given : null) };

@@ -1,5 +1,6 @@
 // Every setting of the program. Read once at the start by core/config.ts; `npm start -- --help` prints this table.
 import { dnsSettings } from './settings/dns';
+import { gitSettings } from './settings/git';
 import { hostingSettings } from './settings/hosting';
 import { ingressSettings } from './settings/ingress';
 import { mailSettings } from './settings/mail';
@@ -13,6 +14,7 @@ export const settings = {
   ...dnsSettings,
   ...hostingSettings,
   ...mailSettings,
+  ...gitSettings,
   ...outboundSettings,
   ...registrySettings,
 };

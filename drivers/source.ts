@@ -1,15 +1,9 @@
 // Where the code of an application comes from: a Git repository at an address, or a template that the platform ships.
 import type { SourceFailure, SourceRef } from '../core/context';
+import type { GitRemote } from '../core/git_remote';
 import type { DriverContext } from './driver';
 
-/**
- * How to reach a repository. `credential` never gets into arguments, addresses, files of the repository or messages.
- */
-export interface GitRemote {
-  /** https, http, ssh, scp-like, or file where the operator allows it; already checked against the settings. */
-  address: string;
-  credential?: { kind: 'basic'; username: string; password: string } | { kind: 'ssh_key'; private_key: string };
-}
+export type { GitRemote };
 
 /** What is wanted of a repository: a commit of a branch, its head, or the head of the default branch. */
 export type Revision = SourceRef;
@@ -18,6 +12,8 @@ export interface Head {
   /** null for a `ref`. */
   branch: string | null;
   sha: string;
+  /** Of an ssh remote: the line of known_hosts with the key that its host has shown. */
+  host_key?: string | null;
 }
 
 export interface Commit extends Head {
@@ -33,6 +29,8 @@ export type { SourceFailure };
 export interface SourceDriver {
   /** Asks the remote only; keeps nothing. @throws SourceError */
   resolveHead(remote: GitRemote, wanted: Revision, ctx: DriverContext): Promise<Head>;
+  /** All branches of the remote by name; keeps nothing. @throws SourceError */
+  listBranches(remote: GitRemote, ctx: DriverContext): Promise<{ name: string; sha: string }[]>;
   /**
    * Brings the mirror `id` (one bare mirror per application) up to date and finds the commit in it.
    * @throws SourceError

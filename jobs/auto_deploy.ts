@@ -11,6 +11,8 @@ import {
 import { concerns } from '../models/auto_deploy/paths';
 import { DriverError } from '../drivers/driver';
 import { SourceError, type GitRemote, type Head } from '../drivers/source';
+import { requireRemote } from './source_remote';
+import type { Source } from '../models/application/source';
 import { jittered, settled, type Job, type JobContext, type Outcome, requireHost } from './job';
 
 const BACKOFF_MAX_MS = 600_000;
@@ -25,10 +27,10 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
   if (!application) return settled();
   const pollMs = ctx.config.gitPollSeconds * 1000;
   const last_checked_at = new Date().toISOString();
-  if (!application.source?.repository_url)
+  if (application.source?.type !== 'git')
     return settled({ status_reason: 'The source of the application is not a Git repository.' }, jittered(pollMs));
   try {
-    const columns = await checkHead(row, application, application.source.repository_url, ctx);
+    const columns = await checkHead(row, application, application.source, ctx);
     return settled({ ...columns, last_checked_at, failures: 0, status_reason: null }, jittered(pollMs));
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
@@ -46,14 +48,14 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
 async function checkHead(
   row: AutoDeployRow,
   application: WatchedApplication,
-  address: string,
+  of: Source,
   ctx: JobContext,
 ): Promise<object> {
   const { source } = requireHost(ctx);
-  const branch = row.branch ?? application.source?.branch ?? null;
-  const remote = { address };
+  const branch = row.branch ?? of.branch;
+  const remote = await requireRemote(ctx, of);
   const head = await source.resolveHead(remote, { branch }, ctx);
-  const watched = watchedSourceOf(address, branch);
+  const watched = watchedSourceOf(of, branch);
   const isKnown = row.last_seen_sha !== null && row.watched === watched;
   const before = isKnown ? row.last_seen_sha : await deployedCommit(ctx.sql, row.id);
   const seen = { last_seen_sha: head.sha, watched };

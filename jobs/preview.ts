@@ -54,7 +54,7 @@ const FOLLOWING = new Set<Preview['status']>(['running', 'failed']);
 
 /** Whether a push was found and queued. A remote that gives no answer is asked again after the next poll. */
 async function followBranch(row: PreviewRow, ctx: JobContext): Promise<boolean> {
-  const queued = await pollPreview(ctx.sql, ctx.probes, row.id, 0.8 * ctx.config.gitPollSeconds * 1000);
+  const queued = await pollPreview(ctx, row.id, 0.8 * ctx.config.gitPollSeconds * 1000);
   if (queued) ctx.log.info('a push redeploys a preview');
   return queued;
 }

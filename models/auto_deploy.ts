@@ -5,6 +5,7 @@ import { problem, validationFailed } from '../core/errors';
 import type { AutoDeploy, UpdateAutoDeployInput } from '../schema/types';
 import { PLATFORM, recordEvent } from './activity';
 import { Application } from './application';
+import { isGit, resolveSource } from './application/remote';
 import type { Source } from './application/source';
 import type { Session } from '../db/control_database';
 import { queueDeployment } from './deployment/queue';
@@ -76,13 +77,13 @@ export async function probeHeadAtStart(
   input: UpdateAutoDeployInput,
 ): Promise<HeadAtStart | null> {
   const application = input.enabled ? await Application.get(ctx, applicationId).catch(() => null) : null;
-  const address = application?.source?.repository_url;
-  if (!application || !address || application.current_deployment_id) return null;
+  const source = application?.source;
+  if (!source || !isGit(source) || application.current_deployment_id) return null;
   const [row] = await ctx.sql.query<Configured>(SELECT, [application.id]);
   if (row?.enabled) return null;
-  const branch = merged(row ?? DEFAULTS, input).branch ?? application.source?.branch ?? null;
-  const answer = await ctx.probes.source.resolveCommit({ address }, { branch });
-  return answer.found ? { sha: answer.sha, watched: watchedSourceOf(address, branch) } : null;
+  const branch = merged(row ?? DEFAULTS, input).branch ?? source.branch;
+  const answer = await resolveSource(ctx, source, { branch });
+  return answer.found ? { sha: answer.sha, watched: watchedSourceOf(source, branch) } : null;
 }
 
 /**
@@ -151,8 +152,9 @@ export async function findWatchedApplication(sql: Session, id: string): Promise<
 }
 
 /** Names what a head is of: with another repository or branch, a new head is no push. */
-export function watchedSourceOf(address: string, branch: string | null): string {
-  return `${address} ${branch ?? ''}`;
+export function watchedSourceOf(source: Source, branch: string | null): string {
+  const { repository_url, shared_repository_id, git_integration_id, repository_id } = source;
+  return `${repository_url ?? shared_repository_id ?? `${git_integration_id}/${repository_id}`} ${branch ?? ''}`;
 }
 
 const DEPLOYED = named(`select d.commit_sha from applications a join deployments d on d.id = a.current_deployment_id

@@ -1,10 +1,11 @@
 // What a request may ask the outside world (docs/decisions/rules.md §2): read-only, and over after a few seconds.
 import { isPublicAddress } from '../core/addresses';
 import type { Config } from '../core/config';
-import type { Probes, SourceResult } from '../core/context';
+import type { BranchesResult, Probes, SourceMiss, SourceResult } from '../core/context';
 import { limits } from '../core/limits';
 import { dnsQuestions } from '../drivers/dns';
 import { driverContext } from '../drivers/driver';
+import { openGitProviders, type GitProviders } from '../drivers/git_provider';
 import { openMonitor, type Monitor } from '../drivers/monitor';
 import { openOutbound, type Outbound } from '../drivers/outbound';
 import { SourceError, type GitRemote, type SourceDriver, type Revision } from '../drivers/source';
@@ -21,12 +22,23 @@ export function openProbes(config: Config): Probes {
     }));
   const dns = dnsQuestions({ resolvers: [...config.dnsResolvers] });
   let checks: Monitor | null = null;
+  let git: GitProviders | null = null;
+  const providers = (): GitProviders => (git ??= openGitProviders(outboundOf(config)));
   const monitor = (): Monitor => (checks ??= openMonitor(outboundOf(config)));
   return {
     dns,
     zone: zoneProbes(config, dns),
-    source: { resolveCommit: async (remote, wanted) => resolveCommit(await source(), remote, wanted) },
+    source: {
+      resolveCommit: async (remote, wanted) => resolveCommit(await source(), remote, wanted),
+      listBranches: async (remote) => listBranches(await source(), remote),
+    },
     check: (check) => monitor().check(check),
+    git: (access) => providers().client(access),
+    gitOauth: {
+      authorizationUrl: (...given) => providers().oauth.authorizationUrl(...given),
+      exchangeCode: (...given) => providers().oauth.exchangeCode(...given),
+      refresh: (...given) => providers().oauth.refresh(...given),
+    },
   };
 }
 
@@ -60,7 +72,19 @@ async function resolveCommit(source: SourceDriver, remote: GitRemote, wanted: Re
   try {
     return { found: true, ...(await source.resolveHead(remote, wanted, driverContext(limits.probeTimeoutMs))) };
   } catch (error) {
-    if (!(error instanceof SourceError)) throw error;
-    return { found: false, failure: error.failure, message: error.message };
+    return missOf(error);
   }
+}
+
+async function listBranches(source: SourceDriver, remote: GitRemote): Promise<BranchesResult> {
+  try {
+    return { found: true, branches: await source.listBranches(remote, driverContext(limits.probeTimeoutMs)) };
+  } catch (error) {
+    return missOf(error);
+  }
+}
+
+function missOf(error: unknown): SourceMiss {
+  if (!(error instanceof SourceError)) throw error;
+  return { found: false, failure: error.failure, message: error.message };
 }

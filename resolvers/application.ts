@@ -7,7 +7,9 @@ import { EnvironmentVariable } from '../models/environment_variable';
 import { loadOne } from '../models/base/load';
 import { page } from '../models/base/page';
 import { Volume } from '../models/volume';
-import type { Resolvers } from '../schema/types';
+import { probeRepository } from '../models/application/repository';
+import type { CreateApplicationInput, Resolvers, UpdateApplicationInput } from '../schema/types';
+import type { Prepare } from './index';
 
 export const resolvers: Resolvers = {
   Query: {
@@ -29,5 +31,15 @@ export const resolvers: Resolvers = {
     current_deployment: (application, _, ctx, info) =>
       loadOne(Deployment, ctx, application.project_id, application.current_deployment_id, info),
     deployments: (application, { limit }, ctx) => newestDeployments(ctx, application, limit),
+  },
+};
+
+export const prepare: Record<string, Prepare> = {
+  createApplication: ({ input }, ctx) => probeRepository(ctx, (input as CreateApplicationInput).source),
+  updateApplication: async ({ id, input }, ctx) => {
+    const { source } = input as UpdateApplicationInput;
+    if (source?.repository_id == null) return null;
+    const application = await Application.get(ctx, id as string).catch(() => null);
+    return probeRepository(ctx, source, application?.source);
   },
 };

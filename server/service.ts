@@ -26,7 +26,9 @@ import { backupDownload } from './backup_download';
 import { requestContext } from '../platform/context';
 import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
 import { graphqlFace } from '../graphql/face';
+import { gitOauthCallback } from './git_oauth';
 import { listenHttp } from './http';
+import { OAUTH_CALLBACK_PATH } from '../models/git_integration/oauth';
 import { MIGRATIONS, type Platform } from '../platform/platform';
 import { startWorker } from './start_worker';
 
@@ -232,6 +234,7 @@ function expressApp(platform: Platform, graphql: express.Router, state: { draini
   app.use('/graphql', graphql);
   app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform));
   app.get(AUTHORITY_PATH, databaseAuthorityFile(platform));
+  app.all(OAUTH_CALLBACK_PATH, gitOauthCallback(platform));
   app.use((request, response) => {
     const request_id = String(response.getHeader('X-Request-Id'));
     writeProblem(response, problem('route_not_found'), {

@@ -120,8 +120,10 @@ describe('redeployment', () => {
 });
 
 describe('a push', () => {
-  const poll = (id: string, everyMs = 0): Promise<boolean> =>
-    pollPreview(service.platform.database, service.platform.probes, id, everyMs);
+  const poll = (id: string, everyMs = 0): Promise<boolean> => {
+    const { database: sql, probes, secrets, config } = service.platform;
+    return pollPreview({ sql, probes, secrets, config }, id, everyMs);
+  };
 
   it.each(['running', 'failed'])('to the branch of a %s preview redeploys it, once', async (status) => {
     const branch = `pushed-${status}`;

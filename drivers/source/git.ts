@@ -8,7 +8,7 @@ import type { AddressRules } from './address';
 import { GitFailed, git } from './command';
 import { exportCommit } from './export';
 import { isDiskFull, tooLarge } from './failure';
-import { findHead, type RemoteHead } from './heads';
+import { findHead, listHeads, type RemoteHead } from './heads';
 import { queryGit, findCommits, fetchInto, hasCommit, type Mirror } from './mirror';
 import {
   withRemote,
@@ -60,6 +60,8 @@ export async function openSource(options: SourceOptions): Promise<SourceDriver> 
   await sweepTemporaryDirectories(remotes.directory);
   return {
     resolveHead: (remote, wanted, ctx) => withSourceErrors(store, () => resolveHead(store, remote, wanted, ctx)),
+    listBranches: (remote, ctx) =>
+      withSourceErrors(store, () => withRemote(remote, store.remotes, ctx, (access) => listHeads(access, ctx))),
     fetch: (id, remote, wanted, ctx) =>
       withSourceErrors(store, () => store.serially(id, () => fetch(store, id, remote, wanted, ctx))),
     changedPaths: (id, from, to, ctx) =>
@@ -78,8 +80,10 @@ async function resolveHead(store: Store, remote: GitRemote, wanted: Revision, ct
   return withRemote(remote, store.remotes, ctx, async (access) => {
     const head = await findHead(access, wanted, ctx);
     const { commit } = wanted;
-    if (!commit || head.sha.startsWith(commit.toLowerCase())) return { branch: head.branch, sha: head.sha };
-    return { branch: head.branch, sha: await findInHistory(store, access, head, commit, ctx) };
+    const host_key = (await access.hostKey?.()) ?? null;
+    const found = { branch: head.branch, ...(host_key !== null && { host_key }) };
+    if (!commit || head.sha.startsWith(commit.toLowerCase())) return { ...found, sha: head.sha };
+    return { ...found, sha: await findInHistory(store, access, head, commit, ctx) };
   });
 }
 

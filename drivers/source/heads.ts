@@ -50,6 +50,18 @@ async function listRefs(
   return { shas, symbolic: symbolic !== null && isRef(symbolic) ? symbolic : null };
 }
 
+/** All branches by name. @throws GitFailed */
+export async function listHeads(
+  { endpoint, config, env }: RemoteAccess,
+  ctx: DriverContext,
+): Promise<{ name: string; sha: string }[]> {
+  const text = await git(['ls-remote', '--quiet', '--heads', '--', endpoint.address], { config, env }, ctx);
+  return text.split('\n').flatMap((line) => {
+    const [sha = '', ref = ''] = line.split('\t');
+    return /^[0-9a-f]{40}$/.test(sha) && isRef(ref) ? [{ name: ref.slice('refs/heads/'.length), sha }] : [];
+  });
+}
+
 async function hasBranches({ endpoint, config, env }: RemoteAccess, ctx: DriverContext): Promise<boolean> {
   let any = false;
   const onOutput = () => {

@@ -1,6 +1,6 @@
 // Access to a remote: the checked address, what git needs to connect to it alone, and the credential, which is in
 // the environment of that one process or in a file that only we can read.
-import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
@@ -16,6 +16,8 @@ export interface RemoteAccess {
   endpoint: RemoteEndpoint;
   config: Settings;
   env: Record<string, string>;
+  /** Of an ssh remote, once it was reached: the line of known_hosts with the key of its host. */
+  hostKey?: () => Promise<string | null>;
 }
 
 export interface RemoteOptions extends AddressRules {
@@ -87,7 +89,7 @@ function attempt<T>(
 ): Promise<T> {
   const allowed: Settings = [[`protocol.${endpoint.scheme}.allow`, 'always']];
   if (endpoint.scheme === 'ssh')
-    return overSsh(remote, endpoint, options, (env) => work({ endpoint, config: allowed, env }));
+    return overSsh(remote, endpoint, options, (env, hostKey) => work({ endpoint, config: allowed, env, hostKey }));
   if (endpoint.scheme === 'file') return overFile(options, (env) => work({ endpoint, config: allowed, env }));
   return work({
     endpoint,
@@ -118,32 +120,40 @@ function overSsh<T>(
   remote: GitRemote,
   endpoint: RemoteEndpoint,
   { directory }: RemoteOptions,
-  work: (env: Record<string, string>) => Promise<T>,
+  work: (env: Record<string, string>, hostKey: () => Promise<string | null>) => Promise<T>,
 ): Promise<T> {
   return withTemporaryDirectory(directory, async (folder) => {
     const key = path.join(folder, 'key');
-    const { credential } = remote;
+    const { credential, host_key } = remote;
     if (credential?.kind === 'ssh_key') await writeFile(key, `${credential.private_key.trimEnd()}\n`, { mode: 0o600 });
-    return work({
-      GIT_SSH_VARIANT: 'ssh',
-      GIT_SSH_COMMAND: sshCommand(
-        endpoint,
-        path.join(directory, 'known_hosts'),
-        credential?.kind === 'ssh_key' ? key : 'none',
-      ),
-    });
+    // A key that was pinned for the repository is the only one; else the first that a host shows is kept for all.
+    const knownHosts = host_key ? path.join(folder, 'known_hosts') : path.join(directory, 'known_hosts');
+    if (host_key) await writeFile(knownHosts, `${host_key}\n`, { mode: 0o600 });
+    const command = sshCommand(endpoint, knownHosts, credential?.kind === 'ssh_key' ? key : 'none', Boolean(host_key));
+    return work({ GIT_SSH_VARIANT: 'ssh', GIT_SSH_COMMAND: command }, () => readHostKey(endpoint, knownHosts));
   });
 }
 
+async function readHostKey(endpoint: RemoteEndpoint, knownHosts: string): Promise<string | null> {
+  const lines = (await readFile(knownHosts, 'utf8').catch(() => '')).split('\n');
+  const alias = hostAlias(endpoint);
+  return lines.find((line) => line.split(' ')[0] === alias)?.trim() ?? null;
+}
+
+/** As known_hosts names it. */
+function hostAlias({ host, port }: RemoteEndpoint): string {
+  return port === 22 ? host : `[${host}]:${port}`;
+}
+
 // HostName leads to the checked address; the key of the host is remembered under its name.
-function sshCommand({ host, port, ips }: RemoteEndpoint, knownHosts: string, key: string): string {
-  const alias = port === 22 ? host : `[${host}]:${port}`;
+function sshCommand(endpoint: RemoteEndpoint, knownHosts: string, key: string, isPinned: boolean): string {
   const settings = {
-    HostName: ips[0],
-    HostKeyAlias: alias,
+    HostName: endpoint.ips[0],
+    HostKeyAlias: hostAlias(endpoint),
+    HashKnownHosts: 'no',
     UserKnownHostsFile: `"${knownHosts}"`,
     GlobalKnownHostsFile: '/dev/null',
-    StrictHostKeyChecking: 'accept-new',
+    StrictHostKeyChecking: isPinned ? 'yes' : 'accept-new',
     CheckHostIP: 'no',
     IdentityFile: key === 'none' ? key : `"${key}"`,
     IdentitiesOnly: 'yes',

@@ -7,6 +7,7 @@ import { SourceError, type Commit } from '../../drivers/source';
 import { addProcessTypes, wakeStackAndQueue } from '../../models/deployment_work';
 import { findPlanning, type Planning } from '../../models/deployment_plan';
 import { progressing, type JobContext, type Outcome, requireHost } from '../job';
+import { requireRemote } from '../source_remote';
 import {
   cacheDirectory,
   DeploymentFailure,
@@ -70,15 +71,15 @@ async function makeCache(cache: string): Promise<void> {
 /** Columns that tell what was fetched. */
 async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> {
   const { source } = requireHost(ctx);
-  const { type, template, repository_url } = row.source;
+  const { type, template } = row.source;
   if (type === 'template' && template !== null) {
     await appendDeploymentLog(row, ctx, 'build', `-----> Template ${template}`);
     await abortWhenCanceled(row, ctx, (inner) => source.exportTemplate(template, artifactDirectory(row, ctx), inner));
     return {};
   }
-  if (type !== 'git' || repository_url === null)
+  if (type !== 'git')
     throw new DeploymentFailure('This platform cannot run images yet. Use a Git repository as the source.');
-  const commit = await fetchCommit(row, repository_url, ctx);
+  const commit = await fetchCommit(row, ctx);
   await appendDeploymentLog(
     row,
     ctx,
@@ -93,19 +94,18 @@ async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> 
   };
 }
 
-async function fetchCommit(row: DeploymentRow, address: string, ctx: JobContext): Promise<Commit> {
+async function fetchCommit(row: DeploymentRow, ctx: JobContext): Promise<Commit> {
   const { source } = requireHost(ctx);
-  if (row.attempts === 0)
-    await appendDeploymentLog(row, ctx, 'build', `-----> Fetching the source from ${withoutUser(address)}`);
   const { branch, commit_sha: commit } = row;
   // Of a pull request the branch is a full ref.
   const wanted = branch?.startsWith('refs/') ? { ref: branch, commit } : { branch, commit };
   try {
-    const found = await abortWhenCanceled(row, ctx, (inner) =>
-      source.fetch(row.application_id, { address }, wanted, inner),
-    );
+    const remote = await requireRemote(ctx, row.source);
+    if (row.attempts === 0)
+      await appendDeploymentLog(row, ctx, 'build', `-----> Fetching the source from ${withoutUser(remote.address)}`);
+    const found = await abortWhenCanceled(row, ctx, (inner) => source.fetch(row.application_id, remote, wanted, inner));
     await abortWhenCanceled(row, ctx, (inner) =>
-      source.export(row.application_id, { address }, found.sha, artifactDirectory(row, ctx), inner),
+      source.export(row.application_id, remote, found.sha, artifactDirectory(row, ctx), inner),
     );
     return found;
   } catch (error) {

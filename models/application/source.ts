@@ -9,6 +9,7 @@ import type {
 } from '../../schema/types';
 import { Registry } from '../registry';
 import { validateGitAddress } from './git_address';
+import { requireRepository } from './repository';
 
 export interface Source {
   type: ApplicationSourceType;
@@ -44,7 +45,7 @@ export function templateSource(template: string): Source {
 
 /** @throws validation_failed, reference_not_found */
 export async function newSource(ctx: Context, input: CreateApplicationSourceInput): Promise<Source> {
-  return checked(ctx, { ...EMPTY, ...given(input), type: input.type });
+  return checked(ctx, { ...EMPTY, ...given(input), type: input.type }, null);
 }
 
 /**
@@ -62,17 +63,17 @@ export async function changedSource(
   const moved = changes.git_integration_id ?? changes.shared_repository_id ?? changes.repository_url;
   const merged = { ...EMPTY, ...kept, ...(moved && NO_REPOSITORY), ...changes };
   if (!merged.type) throw validationFailed([{ field: 'source.type', code: 'required', detail: 'is required' }]);
-  return checked(ctx, { ...merged, type: merged.type });
+  return checked(ctx, { ...merged, type: merged.type }, current);
 }
 
 function given(input: UpdateApplicationSourceInput): Partial<Source> {
   return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)) as Partial<Source>;
 }
 
-async function checked(ctx: Context, source: Source): Promise<Source> {
+async function checked(ctx: Context, source: Source, current: Source | null): Promise<Source> {
   const mistakes = [...foreignFields(source), ...missingFields(source), ...addressMistakes(ctx, source)];
   if (mistakes.length) throw validationFailed(mistakes);
-  await requireReferences(ctx, source);
+  await requireReferences(ctx, source, current);
   return source;
 }
 
@@ -117,11 +118,13 @@ function addressMistakes(ctx: Context, source: Source): FieldError[] {
   return detail === null ? [] : [{ field: 'source.repository_url', code: 'invalid_format', detail }];
 }
 
-// Integrations and shared repositories come with their group (docs/decisions/rules.md §26): until then no id names one.
-async function requireReferences(ctx: Context, source: Source): Promise<void> {
-  const unknown = (['git_integration_id', 'shared_repository_id'] as const).find((field) => source[field] !== null);
-  if (unknown) throw notFound(unknown);
+const REPOSITORY_FIELDS = ['git_integration_id', 'repository_id', 'shared_repository_id'] as const;
+
+async function requireReferences(ctx: Context, source: Source, current: Source | null): Promise<void> {
   if (source.registry_id !== null) await requireRegistry(ctx, source.registry_id, source.image);
+  // What the source named before was checked then.
+  if (REPOSITORY_FIELDS.some((field) => source[field] !== (current?.[field] ?? null)))
+    await requireRepository(ctx, source);
   if (source.template === null) return;
   const facts = await ctx.catalogs.facts();
   const shipped = presetDefinitions.some(

@@ -3,6 +3,7 @@ import type { Context, SourceResult } from '../../core/context';
 import { problem, validationFailed, type FieldError, type Problem } from '../../core/errors';
 import type { CreateDeploymentInput } from '../../schema/types';
 import { Application } from '../application';
+import { isGit, resolveSource } from '../application/remote';
 import type { Source } from '../application/source';
 
 /** The source as it was when the remote was asked, and what the remote said. */
@@ -19,11 +20,9 @@ export async function probeSource(
 ): Promise<ProbedSource | null> {
   const application = await Application.get(ctx, applicationId).catch(() => null);
   const source = application?.source ?? null;
-  if (!source?.repository_url || validateInput(source, input).length) return null;
-  const answer = await ctx.probes.source.resolveCommit(
-    { address: source.repository_url },
-    { branch: input.branch ?? source.branch, commit: input.commit_sha },
-  );
+  if (!source || !isGit(source) || validateInput(source, input).length) return null;
+  const wanted = { branch: input.branch ?? source.branch, commit: input.commit_sha };
+  const answer = await resolveSource(ctx, source, wanted);
   return { source, answer };
 }
 

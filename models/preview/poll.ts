@@ -1,7 +1,9 @@
 // A push to the branch of a preview redeploys it. Remotes tell nobody without a Git integration, so they are asked.
 import type { Probes } from '../../core/context';
 import { PLATFORM, recordEvent } from '../activity';
+import { isGit, resolveSource } from '../application/remote';
 import type { Source } from '../application/source';
+import type { GitContext } from '../git_integration/client';
 import type { Session } from '../../db/control_database';
 import { queueDeployment } from '../deployment/queue';
 import { Preview } from '../preview';
@@ -34,18 +36,14 @@ const HAS_NEW_HEAD = `id = $1 and deleted_at is null and status in ('running', '
  * yet. A remote that gives no answer changes nothing. Returns whether a deployment was queued.
  */
 export async function pollPreview(
-  sql: Session,
-  probes: Pick<Probes, 'source'>,
+  ctx: GitContext & { sql: Session; probes: Pick<Probes, 'source'> },
   id: string,
   everyMs: number,
 ): Promise<boolean> {
-  const [preview] = await sql.query<Polled>(TURN, [id, everyMs]);
-  if (!preview?.source?.repository_url) return false;
-  const answer = await probes.source.resolveCommit(
-    { address: preview.source.repository_url },
-    sourceQuestionOf(preview.branch),
-  );
-  return answer.found && queueHead(sql, preview, preview.source, answer.sha);
+  const [preview] = await ctx.sql.query<Polled>(TURN, [id, everyMs]);
+  if (!preview?.source || !isGit(preview.source)) return false;
+  const answer = await resolveSource(ctx, preview.source, sourceQuestionOf(preview.branch));
+  return answer.found && queueHead(ctx.sql, preview, preview.source, answer.sha);
 }
 
 // The application is locked first, as requests do.

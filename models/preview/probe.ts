@@ -2,6 +2,7 @@
 import type { Context, SourceResult } from '../../core/context';
 import type { CreatePreviewInput } from '../../schema/types';
 import { Application } from '../application';
+import { isGit, resolveSource } from '../application/remote';
 import type { Source } from '../application/source';
 import { Preview } from '../preview';
 import { isUnknown, sourceQuestionOf, refsOf, type ProbedHead } from './head';
@@ -36,9 +37,9 @@ export async function probePresent(ctx: Context, applicationId: string, id: stri
 
 async function sourceOf(ctx: Context, applicationId: string): Promise<Source | null> {
   const application = await Application.get(ctx, applicationId).catch(() => null);
-  return application?.source?.repository_url ? application.source : null;
+  return isGit(application?.source) ? (application?.source ?? null) : null;
 }
 
-function probeHead(ctx: Context, { repository_url }: Source, branch: string): Promise<SourceResult> {
-  return ctx.probes.source.resolveCommit({ address: repository_url as string }, sourceQuestionOf(branch));
+function probeHead(ctx: Context, source: Source, branch: string): Promise<SourceResult> {
+  return resolveSource(ctx, source, sourceQuestionOf(branch));
 }

@@ -40,9 +40,11 @@ function refusedProject(project: string | null, { kind, projects, member = [] }:
   return member.includes(project) ? null : 'project_not_found';
 }
 
+const PERSONS_ONLY = ['createProject', 'deleteProject', 'addSharedRepositoryProject'];
+
 /** Projects are made and deleted by persons, and made only by keys that reach all projects. */
 function refusedEverywhere({ id }: PublishedOperation, { kind, projects }: Actor): string | null {
-  if ((id === 'createProject' || id === 'deleteProject') && kind === 'project') return 'personal_key_required';
+  if (PERSONS_ONLY.includes(id) && kind === 'project') return 'personal_key_required';
   return id === 'createProject' && projects ? 'project_not_allowed' : null;
 }
 

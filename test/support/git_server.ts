@@ -1,6 +1,6 @@
 // A real Git server on loopback: git http-backend behind node http, with repositories that a test makes and changes.
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
@@ -45,6 +45,7 @@ export interface GitServer {
   /** Points any ref at a commit: refs/pull/7/head. null deletes the ref. */
   setRef(name: string, ref: string, commit: string | null): void;
   remove(name: string): void;
+  branches(name: string): { name: string; sha: string }[];
   requests: GitRequest[];
   /**
    * Called for each request; what it answers is sent in place of the repository: a status and headers, or 'hang' to
@@ -82,6 +83,14 @@ export async function startGitServer(options: GitServerOptions = {}): Promise<Gi
     setRef: (name, ref, commit) =>
       void git(['-C', folder(name), 'update-ref', ...(commit === null ? ['-d', ref] : [ref, commit])]),
     remove: (name) => rmSync(folder(name), { recursive: true, force: true }),
+    branches: (name) => {
+      const format = '--format=%(refname:short) %(objectname)';
+      const text = existsSync(folder(name)) ? git(['-C', folder(name), 'for-each-ref', format, 'refs/heads']) : '';
+      return text.split('\n').flatMap((line) => {
+        const [branch = '', sha = ''] = line.split(' ');
+        return branch ? [{ name: branch, sha }] : [];
+      });
+    },
     requests: [],
     intercept: null,
     async close() {

@@ -5,6 +5,7 @@ import { startDnsServer, type DnsServer } from './dns_server';
 import { SAMPLE_SETTINGS } from './sample_repository';
 import { startService, type Answer, type TestService } from './service';
 import { core, kindNames, openWorld, operations, typeName, type World } from './world';
+import { FROM_PROVIDERS } from './world_git';
 
 export let service: TestService;
 
@@ -12,7 +13,9 @@ export let dns: DnsServer;
 
 export let world: World;
 
-export const lists = operations.filter(({ field, method }) => method === 'GET' && field.list);
+export const lists = operations.filter(
+  ({ id, field, method }) => method === 'GET' && field.list && !FROM_PROVIDERS.includes(id),
+);
 
 /** A twin binding is the same list at another place. */
 export const distinct = lists.filter(({ field, key }) => key === field.name);

@@ -107,6 +107,7 @@ export async function startService(
     RATE_LIMIT_DEPLOY: '1000000',
     RATE_LIMIT_FAILED_AUTH: '1000000',
     SHUTDOWN_GRACE_SECONDS: '2',
+    GIT_OAUTH_CLIENTS: 'gitlab=test-client:test-secret',
     // Nobody does what an answer would wait for.
     OPERATION_WAIT_SECONDS: options.worker ? '20' : '0',
     ...options.settings,

@@ -10,6 +10,7 @@ import { deployed, instanceOf, type DeployedApplication } from './deployed';
 import { insertRegistryImage } from './registry_rows';
 import { SAMPLE_BRANCHES, sampleBranch, sampleRepository } from './sample_repository';
 import type { Answer, CallOptions, TestService } from './service';
+import { SHARE_PATH } from './world_git';
 import { databaseCollections, databaseMakers, databaseReady, databaseReferences } from './world_databases';
 
 export const core = buildCore();
@@ -83,6 +84,7 @@ export const kindNames: readonly string[] = allKinds().map((kind) => kind.kind);
 
 /** The kind of the row that a parameter of a path names: /volumes/{id} is a volume. */
 export function kindOfParam(operation: Operation, name: string): string {
+  if (operation.path === SHARE_PATH && name === 'projectId') return 'shared_repository_project';
   const collection = new RegExp(`/(\\w+)/\\{${name}\\}`).exec(operation.path)?.[1] ?? '';
   const kind = allKinds().find(({ table }) => table === collection)?.kind ?? COLLECTIONS[collection];
   if (!kind) throw new Error(`${operation.id}: whose id is {${name}}?`);
@@ -93,6 +95,7 @@ export function kindOfParam(operation: Operation, name: string): string {
 const COLLECTIONS: Record<string, string> = {
   env: 'environment_variable',
   errors: 'error',
+  repositories: 'git_repository',
   records: 'dns_record',
   suppressions: 'email_suppression',
   ...databaseCollections,
@@ -126,6 +129,16 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
   ...databaseMakers((world, kind) => created(world, kind)),
   async error() {
     return 'not_found';
+  },
+  /** Nobody was asked for it: the integrations of a world are pending. */
+  async git_repository() {
+    return '1296269';
+  },
+  /** Addressed by the other project. */
+  async shared_repository_project(world) {
+    const path = `/v2/shared_repositories/${await world.id('shared_repository')}/projects`;
+    const body = { project_id: (await world.service.newProject()).id };
+    return (await expectStatus(world, 'POST', path, body, 201)).project_id;
   },
   async environment_variable(world) {
     const key = `KEY_${(serial += 1)}`;
@@ -177,6 +190,8 @@ const READY: Record<string, (world: World, id: string) => Promise<unknown>> = {
     await expectStatus(world, 'POST', `/v2/dns_zones/${id}/dnssec`, undefined, 202);
     await world.service.sql(`update dns_zones set dnssec_status = 'active' where id = $1`, [id]);
   },
+  rotateSharedRepositoryDeployKey: (world, id) =>
+    world.service.sql(`update shared_repositories set access = 'deploy_key' where id = $1`, [id]),
   redeployPreview: (world, id) => world.service.sql(`update previews set status = 'running' where id = $1`, [id]),
 };
 
@@ -252,6 +267,8 @@ async function ownBody(world: World, type: GraphQLInputObjectType, example: Valu
     const kind = kindOfReference(name);
     if (isInputObjectType(inner)) result[name] = await ownBody(world, inner, value as Values);
     else if (kind) result[name] = name in LISTED ? [await world.other(kind)] : await world.other(kind);
+    else if (type.name === 'AddSharedRepositoryProjectInput') result[name] = (await world.service.newProject()).id;
+    else if (kind) result[name] = await world.other(kind);
     else result[name] = typeof value === 'string' ? freeOf(type, name)(world, value) : value;
   }
   return result;
@@ -272,6 +289,7 @@ const FREE: Record<string, Free> = {
   'CreateObserverUptimeInput.target': () => 'https://check.invalid/',
   branch: () => sampleBranch(1 + ((branches += 1) % SAMPLE_BRANCHES)),
   repository_url: () => sampleRepository(),
+  'CreateSharedRepositoryInput.url': () => `${sampleRepository()}${'/'.repeat((serial += 1))}`,
   'CreateProcessInput.type': (world, example) => `${example}-${code(world).slice(-3)}-${(serial += 1)}`,
 };
 

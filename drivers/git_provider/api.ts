@@ -1,0 +1,159 @@
+// One request to the API of a provider: bounded in time and size, redirected only within the provider, with the errors
+// of all four in one form, and quiet for as long as the provider asks for it.
+import { createHash } from 'node:crypto';
+import { GIT_PROVIDER_TITLES, GitProviderError, type GitAccess } from '../../core/git_provider';
+import { limits as bounds } from '../../core/limits';
+import type { GitService } from '../git_provider';
+import type { Outbound } from '../outbound';
+import { exchange, type Answered } from '../outbound/exchange';
+import { newTrace, OutboundError, timeoutError } from '../outbound/trace';
+import { errorOf, rateLimited } from './errors';
+
+export interface ApiRequest {
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Below the address of the API. */
+  path: string;
+  query?: Record<string, string | number | null>;
+  body?: object;
+}
+
+export interface ApiResponse {
+  headers: Answered['headers'];
+  /* eslint-disable-next-line @typescript-eslint/no-explicit-any -- shapes of four providers */
+  json: any;
+}
+
+export interface Api {
+  access: GitAccess;
+  service: GitService;
+  /** @throws GitProviderError */
+  call(request: ApiRequest): Promise<ApiResponse>;
+}
+
+/** Until when (ms since the epoch) a token of a provider is not to be used, by `keyOf`. */
+export type RateLimits = Map<string, number>;
+
+interface Opened {
+  outbound: Outbound;
+  access: GitAccess;
+  service: GitService;
+  limits: RateLimits;
+  signal?: AbortSignal;
+}
+
+const BODY_BYTES_MAX = 16 * 2 ** 20;
+const REDIRECTS_MAX = 3;
+const LIMITS_MAX = 10_000;
+const REDIRECTS = new Set([301, 302, 307, 308]);
+
+export function openApi(opened: Opened): Api {
+  const { access, service } = opened;
+  return { access, service, call: (request) => call(opened, request) };
+}
+
+async function call(opened: Opened, request: ApiRequest): Promise<ApiResponse> {
+  requireUnlimited(opened);
+  let url = urlOf(opened.service, request);
+  for (let hop = 0; ; hop += 1) {
+    const answer = await send(opened, url, request);
+    const next = redirectOf(answer, url);
+    if (next === null) return readAnswer(opened, answer);
+    // A renamed repository is redirected within the API; anything else could carry the token away.
+    if (next.origin !== url.origin || (request.method ?? 'GET') !== 'GET' || hop === REDIRECTS_MAX)
+      throw new GitProviderError('failed', `${titleOf(opened)} redirected the request to another address.`);
+    url = next;
+  }
+}
+
+function urlOf({ api }: GitService, { path, query = {} }: ApiRequest): URL {
+  const url = new URL(api + path);
+  for (const [name, value] of Object.entries(query)) if (value !== null) url.searchParams.set(name, String(value));
+  return url;
+}
+
+async function send(opened: Opened, url: URL, { method = 'GET', body }: ApiRequest): Promise<Answered> {
+  const { outbound, access, signal } = opened;
+  const trace = newTrace();
+  const end = AbortSignal.timeout(bounds.probeTimeoutMs);
+  const either = signal ? AbortSignal.any([end, signal]) : end;
+  const sent = body && Buffer.from(JSON.stringify(body));
+  const headers = [...headersOf(access), ...(sent ? [{ name: 'Content-Type', value: 'application/json' }] : [])];
+  try {
+    const asked = { url, method, headers, body: sent, verifyTls: true, bodyBytesMax: BODY_BYTES_MAX };
+    return await exchange(outbound, asked, trace, either);
+  } catch (error) {
+    const told = either.aborted ? timeoutError(trace, bounds.probeTimeoutMs / 1000) : error;
+    if (!(told instanceof OutboundError)) throw error;
+    throw new GitProviderError('unreachable', `${titleOf(opened)} could not be reached. ${told.message}`);
+  }
+}
+
+const COMMON = [
+  // GitHub refuses requests without it.
+  { name: 'User-Agent', value: 'platform-api' },
+  { name: 'Accept-Encoding', value: 'identity' },
+];
+
+function headersOf({ provider, token, auth_type }: GitAccess): { name: string; value: string }[] {
+  if (provider === 'github')
+    return [
+      ...COMMON,
+      { name: 'Accept', value: 'application/vnd.github+json' },
+      { name: 'X-GitHub-Api-Version', value: '2022-11-28' },
+      { name: 'Authorization', value: `Bearer ${token}` },
+    ];
+  const accept = { name: 'Accept', value: 'application/json' };
+  const authorization =
+    provider === 'bitbucket' && token.includes(':')
+      ? `Basic ${Buffer.from(token).toString('base64')}`
+      : provider === 'gitea' && auth_type === 'token'
+        ? `token ${token}`
+        : `Bearer ${token}`;
+  return [...COMMON, accept, { name: 'Authorization', value: authorization }];
+}
+
+function redirectOf({ status, headers: { location } }: Answered, from: URL): URL | null {
+  if (!REDIRECTS.has(status) || !location || !URL.canParse(location, from.href)) return null;
+  return new URL(location, from.href);
+}
+
+function readAnswer(opened: Opened, answer: Answered): ApiResponse {
+  const { status, headers, body } = answer;
+  const json = parse(body);
+  if (status >= 400 || status < 200 || status >= 300) {
+    const error = errorOf({ title: titleOf(opened), token: opened.access.token, status, headers, json }, Date.now());
+    if (error.retry_at !== null) remember(opened, Date.parse(error.retry_at));
+    throw error;
+  }
+  if (json === undefined && body.length > 0 && status !== 204)
+    throw new GitProviderError('failed', `${titleOf(opened)} gave an answer that is not JSON.`);
+  return { headers, json };
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function requireUnlimited(opened: Opened): void {
+  const until = opened.limits.get(keyOf(opened));
+  if (until === undefined) return;
+  if (until <= Date.now()) return void opened.limits.delete(keyOf(opened));
+  throw rateLimited(titleOf(opened), until);
+}
+
+function remember(opened: Opened, until: number): void {
+  if (opened.limits.size >= LIMITS_MAX) opened.limits.clear();
+  opened.limits.set(keyOf(opened), until);
+}
+
+function keyOf({ service, access }: Opened): string {
+  return `${service.api} ${createHash('sha256').update(access.token).digest('base64url')}`;
+}
+
+function titleOf({ access }: Opened): string {
+  return GIT_PROVIDER_TITLES[access.provider];
+}

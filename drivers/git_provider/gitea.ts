@@ -1,0 +1,137 @@
+// Gitea and Forgejo. @see https://docs.gitea.com/api/
+import {
+  STATUS_PREFIX,
+  type GitBranch,
+  type GitPortion,
+  type GitProviderClient,
+  type GitProviderReads,
+  type GitProviderWrites,
+  type GitPullRequest,
+  type GitRepository,
+} from '../../core/git_provider';
+import type { Api } from './api';
+import { checksOf } from './checks';
+import { list, nextPage, pageOf, segments, text, time } from './rows';
+
+/* eslint-disable @typescript-eslint/no-explicit-any -- shapes of the provider */
+
+/** What Gitea answers at most by default (`MAX_RESPONSE_ITEMS`). */
+const PER_PAGE = 50;
+const EVENTS = ['push', 'pull_request', 'pull_request_sync', 'status'];
+
+export function giteaClient(api: Api): GitProviderClient {
+  return { ...readsOf(api), ...writesOf(api) };
+}
+
+function readsOf(api: Api): GitProviderReads {
+  return {
+    async account() {
+      const { json } = await api.call({ path: '/user' });
+      const account = { id: text(json?.id), login: text(json?.login), type: 'user' as const };
+      return { ...account, url: `${api.service.web}/${segments(account.login)}`, missing_scopes: [] };
+    },
+    async repositories(at) {
+      const { json } = await api.call({ path: '/user/repos', query: paged(at) });
+      return portion(list(json), at, (row) => repositoryOf(api, row));
+    },
+    async repository(id) {
+      const { json } = await api.call({ path: `/repositories/${encodeURIComponent(id)}` });
+      return repositoryOf(api, json);
+    },
+    async branches(of, at) {
+      const { json } = await api.call({ path: `${repo(of)}/branches`, query: paged(at) });
+      return portion(list(json), at, branchOf);
+    },
+    async pullRequests(of, state, at) {
+      const query = { ...paged(at), state: state === 'open' ? 'open' : 'closed', sort: 'recentupdate' };
+      const { json } = await api.call({ path: `${repo(of)}/pulls`, query });
+      const found = portion(list(json), at, pullRequestOf);
+      return { ...found, rows: found.rows.filter((row) => row.state === state) };
+    },
+    async pullRequest(of, number) {
+      return pullRequestOf((await api.call({ path: `${repo(of)}/pulls/${number}` })).json);
+    },
+    async checks(of, sha) {
+      const { json } = await api.call({ path: `${repo(of)}/commits/${sha}/status`, query: { limit: PER_PAGE } });
+      return checksOf(
+        list(json?.statuses)
+          .filter(({ context }) => !text(context).startsWith(STATUS_PREFIX))
+          .map(({ context, status }) => ({ name: text(context), state: stateOf(text(status)) })),
+      );
+    },
+  };
+}
+
+function writesOf(api: Api): GitProviderWrites {
+  return {
+    async setStatus(of, sha, { state, description, url, context }) {
+      const body = { state, description: description.slice(0, 140), context, ...(url && { target_url: url }) };
+      await api.call({ method: 'POST', path: `${repo(of)}/statuses/${sha}`, body });
+    },
+    async writeComment(of, number, id, body) {
+      const issues = `${repo(of)}/issues`;
+      const path = id === null ? `${issues}/${number}/comments` : `${issues}/comments/${encodeURIComponent(id)}`;
+      const { json } = await api.call({ method: id === null ? 'POST' : 'PATCH', path, body: { body } });
+      return text(json?.id);
+    },
+    ensureWebhook: (of, url, secret) => ensureWebhook(api, `${repo(of)}/hooks`, url, secret),
+    async removeWebhook(of, id) {
+      await api.call({ method: 'DELETE', path: `${repo(of)}/hooks/${encodeURIComponent(id)}` });
+    },
+  };
+}
+
+const paged = (at: string | null) => ({ limit: PER_PAGE, page: pageOf(at) });
+const repo = ({ full_name }: { full_name: string }): string => `/repos/${segments(full_name)}`;
+
+function portion<Row>(rows: any[], at: string | null, make: (row: any) => Row): GitPortion<Row> {
+  return { rows: rows.map(make), next: nextPage(rows, pageOf(at), PER_PAGE) };
+}
+
+async function ensureWebhook(api: Api, path: string, url: string, secret: string): Promise<string> {
+  const { json } = await api.call({ path, query: { limit: PER_PAGE } });
+  const present = list(json).find((hook) => hook?.config?.url === url);
+  const config = { url, secret, content_type: 'json' };
+  const made = present
+    ? await api.call({ method: 'PATCH', path: `${path}/${present.id}`, body: { config, events: EVENTS, active: true } })
+    : await api.call({ method: 'POST', path, body: { type: 'gitea', config, events: EVENTS, active: true } });
+  return text(made.json?.id);
+}
+
+function stateOf(status: string): 'pending' | 'success' | 'failure' {
+  if (status === 'pending') return 'pending';
+  return status === 'success' || status === 'warning' || status === 'skipped' ? 'success' : 'failure';
+}
+
+function repositoryOf({ service }: Api, row: any): GitRepository {
+  const full_name = text(row?.full_name);
+  return {
+    id: text(row?.id),
+    full_name,
+    name: text(row?.name),
+    private: row?.private === true,
+    default_branch: row?.empty === true ? null : text(row?.default_branch) || null,
+    url: text(row?.html_url),
+    pushed_at: time(row?.updated_at),
+    clone_url: `${service.web}/${segments(full_name)}.git`,
+  };
+}
+
+function branchOf(row: any): GitBranch {
+  return { name: text(row?.name), commit_sha: text(row?.commit?.id), protected: row?.protected === true };
+}
+
+function pullRequestOf(row: any): GitPullRequest {
+  return {
+    number: Number(row?.number),
+    title: text(row?.title),
+    state: row?.merged === true ? 'merged' : row?.state === 'open' ? 'open' : 'closed',
+    source_branch: text(row?.head?.ref),
+    target_branch: text(row?.base?.ref),
+    author: text(row?.user?.login, 'ghost'),
+    commit_sha: text(row?.head?.sha),
+    url: text(row?.html_url),
+    updated_at: time(row?.updated_at) ?? new Date(0).toISOString(),
+    from_fork: row?.head?.repo_id !== row?.base?.repo_id,
+  };
+}

@@ -1,0 +1,175 @@
+// GitLab, gitlab.com and self-managed. @see https://docs.gitlab.com/api/rest/
+import {
+  STATUS_PREFIX,
+  type GitBranch,
+  type GitPortion,
+  type GitProviderClient,
+  type GitProviderReads,
+  type GitProviderWrites,
+  type GitPullRequest,
+  type GitRepository,
+} from '../../core/git_provider';
+import type { Api } from './api';
+import { checksOf, type Check } from './checks';
+import { list, nextPage, pageOf, PER_PAGE, segments, text, time } from './rows';
+
+/* eslint-disable @typescript-eslint/no-explicit-any -- shapes of the provider */
+
+const STATES = { open: 'opened', closed: 'closed', merged: 'merged' } as const;
+
+export function gitlabClient(api: Api): GitProviderClient {
+  return { ...readsOf(api), ...writesOf(api) };
+}
+
+function readsOf(api: Api): GitProviderReads {
+  return {
+    account: () => readAccount(api),
+    async repositories(at, search) {
+      const query = { ...paged(at), membership: 'true', order_by: 'id', sort: 'asc', search };
+      const found = await api.call({ path: '/projects', query: { ...query, search_namespaces: search && 'true' } });
+      return portion(list(found.json), at, (row) => repositoryOf(api, row));
+    },
+    repository: async (id) => repositoryOf(api, (await api.call({ path: project({ id }) })).json),
+    async branches(of, at, search) {
+      const { json } = await api.call({ path: `${project(of)}/repository/branches`, query: { ...paged(at), search } });
+      return portion(list(json), at, branchOf);
+    },
+    async pullRequests(of, state, at) {
+      const query = { ...paged(at), state: STATES[state], order_by: 'updated_at', sort: 'desc' };
+      const { json } = await api.call({ path: `${project(of)}/merge_requests`, query });
+      return portion(list(json), at, pullRequestOf);
+    },
+    async pullRequest(of, number) {
+      return pullRequestOf((await api.call({ path: `${project(of)}/merge_requests/${number}` })).json);
+    },
+    async checks(of, sha) {
+      const { json } = await api.call({
+        path: `${project(of)}/repository/commits/${sha}/statuses`,
+        query: { per_page: PER_PAGE },
+      });
+      return checksOf(list(json).flatMap(checkOf));
+    },
+  };
+}
+
+function writesOf(api: Api): GitProviderWrites {
+  return {
+    async setStatus(of, sha, { state, description, url, context }) {
+      const body = {
+        state: state === 'failure' ? 'failed' : state,
+        name: context,
+        description: description.slice(0, 255),
+        ...(url && { target_url: url }),
+      };
+      await ignoreSameState(api.call({ method: 'POST', path: `${project(of)}/statuses/${sha}`, body }));
+    },
+    async writeComment(of, number, id, body) {
+      const notes = `${project(of)}/merge_requests/${number}/notes`;
+      const { json } =
+        id === null
+          ? await api.call({ method: 'POST', path: notes, body: { body } })
+          : await api.call({ method: 'PUT', path: `${notes}/${encodeURIComponent(id)}`, body: { body } });
+      return text(json?.id);
+    },
+    ensureWebhook: (of, url, secret) => ensureWebhook(api, `${project(of)}/hooks`, url, secret),
+    async removeWebhook(of, id) {
+      await api.call({ method: 'DELETE', path: `${project(of)}/hooks/${encodeURIComponent(id)}` });
+    },
+  };
+}
+
+const paged = (at: string | null) => ({ per_page: PER_PAGE, page: pageOf(at) });
+const project = ({ id }: { id: string }): string => `/projects/${encodeURIComponent(id)}`;
+
+function portion<Row>(rows: any[], at: string | null, make: (row: any) => Row): GitPortion<Row> {
+  return { rows: rows.map(make), next: nextPage(rows, pageOf(at)) };
+}
+
+async function ensureWebhook(api: Api, path: string, url: string, secret: string): Promise<string> {
+  const { json } = await api.call({ path, query: { per_page: PER_PAGE } });
+  const present = list(json).find((hook) => hook?.url === url);
+  const body = {
+    url,
+    token: secret,
+    push_events: true,
+    merge_requests_events: true,
+    pipeline_events: true,
+    enable_ssl_verification: true,
+  };
+  const made = present
+    ? await api.call({ method: 'PUT', path: `${path}/${present.id}`, body })
+    : await api.call({ method: 'POST', path, body });
+  return text(made.json?.id);
+}
+
+async function readAccount(
+  api: Api,
+): Promise<{ id: string; login: string; type: 'user'; url: string; missing_scopes: string[] }> {
+  const { json } = await api.call({ path: '/user' });
+  // Tokens of OAuth are not known there; their scope was asked for by the platform.
+  const scopes =
+    api.access.auth_type === 'token'
+      ? await api.call({ path: '/personal_access_tokens/self' }).then(
+          (found) => list(found.json?.scopes).map(String),
+          () => ['api'],
+        )
+      : ['api'];
+  return {
+    id: text(json?.id),
+    login: text(json?.username),
+    type: 'user',
+    url: text(json?.web_url),
+    missing_scopes: scopes.includes('api') ? [] : ['api'],
+  };
+}
+
+// A status that is already in this state cannot be set again, which is what is wanted.
+async function ignoreSameState(sent: Promise<unknown>): Promise<void> {
+  try {
+    await sent;
+  } catch (error) {
+    if (!/Cannot transition status/.test((error as Error).message)) throw error;
+  }
+}
+
+const PENDING = new Set(['created', 'waiting_for_resource', 'preparing', 'pending', 'running', 'scheduled']);
+
+function checkOf({ name, status, allow_failure }: any): Check[] {
+  if (text(name).startsWith(STATUS_PREFIX)) return [];
+  if (PENDING.has(status)) return [{ name: text(name), state: 'pending' }];
+  const passed = status === 'success' || status === 'skipped' || status === 'manual' || allow_failure === true;
+  return [{ name: text(name), state: passed ? 'success' : 'failure' }];
+}
+
+function repositoryOf({ service }: Api, row: any): GitRepository {
+  const full_name = text(row?.path_with_namespace);
+  return {
+    id: text(row?.id),
+    full_name,
+    name: text(row?.path),
+    private: row?.visibility !== 'public',
+    default_branch: text(row?.default_branch) || null,
+    url: text(row?.web_url),
+    pushed_at: time(row?.last_activity_at),
+    clone_url: `${service.web}/${segments(full_name)}.git`,
+  };
+}
+
+function branchOf(row: any): GitBranch {
+  return { name: text(row?.name), commit_sha: text(row?.commit?.id), protected: row?.protected === true };
+}
+
+function pullRequestOf(row: any): GitPullRequest {
+  return {
+    number: Number(row?.iid),
+    title: text(row?.title),
+    state: row?.state === 'merged' ? 'merged' : row?.state === 'opened' || row?.state === 'locked' ? 'open' : 'closed',
+    source_branch: text(row?.source_branch),
+    target_branch: text(row?.target_branch),
+    author: text(row?.author?.username, 'ghost'),
+    commit_sha: text(row?.sha),
+    url: text(row?.web_url),
+    updated_at: time(row?.updated_at) ?? new Date(0).toISOString(),
+    from_fork: row?.source_project_id !== row?.target_project_id,
+  };
+}

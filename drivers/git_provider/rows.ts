@@ -1,0 +1,33 @@
+// Reading what providers send: only the fields that are used, of the type that is expected.
+
+/* eslint-disable @typescript-eslint/no-explicit-any -- shapes of four providers */
+
+export function text(value: any, otherwise = ''): string {
+  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : otherwise;
+}
+
+/** RFC 3339 in UTC with milliseconds; null where it is no time. */
+export function time(value: any): string | null {
+  const ms = typeof value === 'string' ? Date.parse(value) : NaN;
+  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
+}
+
+export function list(value: any): any[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export const PER_PAGE = 100;
+
+/** Lists whose pages have numbers: the next one, where this one is full. */
+export function nextPage(rows: readonly unknown[], page: number, perPage = PER_PAGE): string | null {
+  return rows.length < perPage ? null : String(page + 1);
+}
+
+export function pageOf(at: string | null): number {
+  return Math.max(1, Number(at) || 1);
+}
+
+/** A path segment per name, the slashes between them kept. */
+export function segments(name: string): string {
+  return name.split('/').map(encodeURIComponent).join('/');
+}

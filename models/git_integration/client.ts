@@ -1,0 +1,148 @@
+// Asking the provider of an integration: with a token that works, refreshed where it has expired, and with what the
+// provider refuses written down.
+import type { Probes, Sql } from '../../core/context';
+import { problem, type Problem } from '../../core/errors';
+import type { Config } from '../../core/config';
+import {
+  GitProviderError,
+  type GitAccess,
+  type GitProviderReads,
+  type GitRepositoryAddress,
+  type GitTokens,
+} from '../../core/git_provider';
+import type { SecretBox } from '../../core/secrets';
+import type { Session } from '../../db/control_database';
+import { named } from '../../db/statement';
+import { oauthClientOf } from './oauth';
+
+/** What is needed to ask a provider: a request has it, and so has a step of the loop. */
+export interface GitContext {
+  sql: Sql;
+  secrets: SecretBox;
+  config: Config;
+  probes: Pick<Probes, 'git' | 'gitOauth'>;
+}
+
+/** Columns of an integration that say how to ask. */
+export interface IntegrationAccess {
+  id: string;
+  provider: GitAccess['provider'];
+  base_url: string | null;
+  auth_type: GitAccess['auth_type'];
+  status: 'pending' | 'active' | 'error';
+  status_reason: string | null;
+  sealed_tokens: string | null;
+  token_expires_at: string | null;
+}
+
+const COLUMNS = 'id, provider, base_url, auth_type, status, status_reason, sealed_tokens, token_expires_at';
+const GET = named(`select ${COLUMNS} from git_integrations where id = $1`);
+const LOCK = named(`select ${COLUMNS} from git_integrations where id = $1 for no key update`);
+const SAVE = named(`update git_integrations set sealed_tokens = $2, token_expires_at = $3 where id = $1`);
+const REFUSED = named(`update git_integrations set status = 'error', status_reason = $2, last_verified_at = now(),
+  observed_generation = observed_generation + 1
+  where id = $1 and status <> 'pending' and sealed_tokens is not distinct from $3`);
+
+/** A token that expires sooner is refreshed first. */
+const REFRESH_AHEAD_MS = 60_000;
+
+/**
+ * Runs questions with the integration's token.
+ * @throws GitProviderError, invalid_state where the integration is not active, not_found where it has gone
+ */
+export async function withProvider<T>(
+  ctx: GitContext,
+  id: string,
+  work: (client: GitProviderReads) => Promise<T>,
+): Promise<T> {
+  const { row, access } = await accessOf(ctx, id);
+  try {
+    return await work(ctx.probes.git(access));
+  } catch (error) {
+    if (error instanceof GitProviderError && error.failure === 'unauthorized') await noteRefusal(ctx, row, error);
+    throw error;
+  }
+}
+
+/**
+ * How to ask as the integration, now. @throws as withProvider
+ * @param status `any`: also where its token was refused
+ */
+export async function accessOf(
+  ctx: GitContext,
+  id: string,
+  status: 'active' | 'any' = 'active',
+): Promise<{ row: IntegrationAccess; access: GitAccess }> {
+  const [found] = await ctx.sql.query<IntegrationAccess>(GET, [id]);
+  if (!found) throw problem('not_found', 'The Git integration was deleted.');
+  if (status === 'active') requireActive(found);
+  const row = isExpiring(found) ? await refresh(ctx, found) : found;
+  const { provider, base_url, auth_type } = row;
+  return { row, access: { provider, base_url, auth_type, token: tokensOf(ctx.secrets, row).access_token } };
+}
+
+export function requireActive({ status, status_reason }: Pick<IntegrationAccess, 'status' | 'status_reason'>): void {
+  if (status === 'active') return;
+  const why =
+    status === 'pending'
+      ? 'Access was not granted yet: open its `authorization_url`.'
+      : `The provider refuses its token. ${status_reason ?? ''} Replace the token, or verify the integration.`;
+  throw problem('invalid_state', `The Git integration is not active. ${why}`.trim(), {
+    resource_status: status,
+    allowed_statuses: ['active'],
+  });
+}
+
+export function sealTokens(secrets: SecretBox, id: string, tokens: GitTokens): string {
+  return secrets.seal(JSON.stringify(tokens), sealingOf(id));
+}
+
+/** The sentence of a provider as the problem of a request. */
+export function providerProblem(error: unknown): unknown {
+  if (!(error instanceof GitProviderError)) return error;
+  if (error.failure === 'not_found') return problem('not_found', error.message);
+  const found: Problem = problem('provider_error', error.message);
+  found.retryable = error.failure !== 'unauthorized' && error.failure !== 'forbidden';
+  return found;
+}
+
+/** A repository with its present name, which some providers want in the address. */
+export async function addressOf(client: GitProviderReads, id: string): Promise<GitRepositoryAddress> {
+  const { full_name } = await client.repository(id);
+  return { id, full_name };
+}
+
+function tokensOf(secrets: SecretBox, { id, sealed_tokens }: IntegrationAccess): GitTokens {
+  if (sealed_tokens === null) throw new Error('an active integration has a token');
+  return JSON.parse(secrets.open(sealed_tokens, sealingOf(id))) as GitTokens;
+}
+
+function sealingOf(id: string): string {
+  return `git_integrations:${id}:tokens`;
+}
+
+function isExpiring({ token_expires_at }: IntegrationAccess): boolean {
+  return token_expires_at !== null && Date.parse(token_expires_at) - Date.now() < REFRESH_AHEAD_MS;
+}
+
+// A refresh token works once, so only one process may use it: the row is locked meanwhile, for as long as a question
+// to the provider may take.
+function refresh(ctx: GitContext, expired: IntegrationAccess): Promise<IntegrationAccess> {
+  return (ctx.sql as Session).transaction(async (session) => {
+    const [row] = await session.query<IntegrationAccess>(LOCK, [expired.id]);
+    if (!row) throw problem('not_found', 'The Git integration was deleted.');
+    const { refresh_token } = tokensOf(ctx.secrets, row);
+    if (!isExpiring(row) || refresh_token === null) return row;
+    const client = oauthClientOf(ctx.config, row);
+    if (!client) throw new GitProviderError('failed', 'The platform has no OAuth client for this provider any more.');
+    const fresh = await ctx.probes.gitOauth.refresh(row, client, refresh_token);
+    const tokens = { ...fresh, refresh_token: fresh.refresh_token ?? refresh_token };
+    const sealed_tokens = sealTokens(ctx.secrets, row.id, tokens);
+    await session.query(SAVE, [row.id, sealed_tokens, tokens.expires_at]);
+    return { ...row, sealed_tokens, token_expires_at: tokens.expires_at };
+  });
+}
+
+async function noteRefusal(ctx: GitContext, row: IntegrationAccess, error: GitProviderError): Promise<void> {
+  await ctx.sql.query(REFUSED, [row.id, error.message, row.sealed_tokens]);
+}

@@ -1,0 +1,35 @@
+// Addresses at which providers tell of pushes. Who knows one can make the platform look at a repository, and nothing
+// more: what is deployed is always read from the repository itself.
+import { createHash, randomBytes } from 'node:crypto';
+import type { Config } from '../../core/config';
+import type { SecretBox } from '../../core/secrets';
+
+export const HOOK_PATH = '/hooks/git/';
+
+/** `secret` signs what the provider sends, where it was created through the provider's API. */
+export interface Hook {
+  token: string;
+  secret: string;
+}
+
+/** @param owner id of the row that keeps it */
+export function newHook(secrets: SecretBox, owner: string): { sealed_hook: string; hook_hash: string } {
+  const hook: Hook = { token: randomBytes(24).toString('base64url'), secret: randomBytes(32).toString('base64url') };
+  return { sealed_hook: secrets.seal(JSON.stringify(hook), sealingOf(owner)), hook_hash: hashOf(hook.token) };
+}
+
+export function openHook(secrets: SecretBox, { id, sealed_hook }: { id: string; sealed_hook: string }): Hook {
+  return JSON.parse(secrets.open(sealed_hook, sealingOf(id))) as Hook;
+}
+
+export function hookUrl({ baseUrl }: Pick<Config, 'baseUrl'>, { token }: Hook): string {
+  return `${baseUrl}${HOOK_PATH}${token}`;
+}
+
+export function hashOf(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+function sealingOf(owner: string): string {
+  return `git_hooks:${owner}`;
+}

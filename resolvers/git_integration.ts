@@ -1,0 +1,34 @@
+import { page } from '../models/base/page';
+import { GitIntegration, type TokenAnswer } from '../models/git_integration';
+import { authorizationUrlOf } from '../models/git_integration/oauth';
+import type { GitAccount } from '../core/git_provider';
+import type { CreateGitIntegrationInput, Resolvers, UpdateGitIntegrationInput } from '../schema/types';
+import type { Prepare } from './index';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listGitIntegrations: (_, args, ctx) => page(GitIntegration, ctx, args),
+    getGitIntegration: (_, { id }, ctx) => GitIntegration.get(ctx, id),
+  },
+  Mutation: {
+    createGitIntegration: (_, { input }, ctx) => GitIntegration.create(ctx, input, ctx.probed as GitAccount | null),
+    updateGitIntegration: async (_, { id, input }, ctx) =>
+      (await GitIntegration.forUpdate(ctx, id)).change(ctx, input, ctx.probed as GitAccount | null),
+    deleteGitIntegration: async (_, { id }, ctx) => {
+      await (await GitIntegration.forUpdate(ctx, id)).destroy(ctx);
+      return true;
+    },
+    verifyGitIntegration: async (_, { id }, ctx) =>
+      (await GitIntegration.forUpdate(ctx, id)).verify(ctx, ctx.probed as TokenAnswer | null),
+  },
+  GitIntegration: {
+    authorization_url: (integration, _, ctx) => authorizationUrlOf(ctx, integration),
+  },
+};
+
+export const prepare: Record<string, Prepare> = {
+  createGitIntegration: ({ input }, ctx) => GitIntegration.probeNew(ctx, input as CreateGitIntegrationInput),
+  updateGitIntegration: ({ id, input }, ctx) =>
+    GitIntegration.probeChange(ctx, id as string, input as UpdateGitIntegrationInput),
+  verifyGitIntegration: ({ id }, ctx) => GitIntegration.probe(ctx, id as string),
+};

@@ -1,0 +1,77 @@
+// Where Git providers send people back to after they have granted access. The grant is used only after the person has
+// confirmed for which project it is: a link that somebody else has sent must not connect an account by itself.
+import type { Request, RequestHandler, Response } from 'express';
+import { Problem } from '../core/errors';
+import { GIT_PROVIDER_TITLES, GitProviderError } from '../core/git_provider';
+import { finishGrant } from '../models/git_integration/finish_grant';
+import { findGrant, type PendingGrant } from '../models/git_integration/oauth';
+import type { Platform } from '../platform/platform';
+
+const HEADERS = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
+  // The address holds the code.
+  'Referrer-Policy': 'no-referrer',
+};
+const OVER = 'The link is not valid any more. Ask for a new one by verifying the Git integration.';
+
+/** GET asks the person, POST uses the code. */
+export function gitOauthCallback(platform: Platform): RequestHandler {
+  return async (request, response) => {
+    try {
+      await answer(platform, request, response);
+    } catch (error) {
+      platform.log.error({ err: error, request_id: response.getHeader('X-Request-Id') }, 'request failed');
+      sendPage(response, 500, 'Something went wrong', 'The request failed on our side. Try again.');
+    }
+  };
+}
+
+async function answer(platform: Platform, request: Request, response: Response): Promise<void> {
+  const { database, secrets } = platform;
+  const [state, code] = [textOf(request.query.state), textOf(request.query.code)];
+  const grant = await findGrant(database, secrets, state);
+  if (!grant) return sendPage(response, 400, 'Link expired', OVER);
+  const title = GIT_PROVIDER_TITLES[grant.provider];
+  if (code === '') {
+    const said = textOf(request.query.error_description) || textOf(request.query.error) || 'no reason';
+    return sendPage(response, 400, 'Access was not granted', `${title} answered: ${said.slice(0, 200)}.`);
+  }
+  if (request.method === 'POST') return use(platform, grant, code, response);
+  const what = `Connect your account of ${title} to “${grant.name}” in the project “${grant.project_name}”?`;
+  const remark = 'Everybody in this project will be able to use it. Continue only if you began this yourself.';
+  sendPage(response, 200, what, remark, '<form method="post"><button>Connect</button></form>');
+}
+
+async function use(platform: Platform, grant: PendingGrant, code: string, response: Response): Promise<void> {
+  try {
+    const { database: sql, secrets, config, probes } = platform;
+    const { login } = await finishGrant({ sql, secrets, config, probes }, grant, code);
+    sendPage(response, 200, 'Connected', `The integration uses the account ${login} now. You can close this page.`);
+  } catch (error) {
+    if (!(error instanceof GitProviderError || error instanceof Problem)) throw error;
+    const again = 'Ask for a new link by verifying the Git integration.';
+    sendPage(response, 502, 'The provider refused', `${error.message} ${again}`);
+  }
+}
+
+function sendPage(response: Response, status: number, title: string, text: string, more = ''): void {
+  const body = `<h1>${escapeHtml(title)}</h1><p>${escapeHtml(text)}</p>${more}`;
+  const style = 'body{font:16px system-ui;max-width:36rem;margin:4rem auto;padding:0 1rem}';
+  const head = `<meta charset="utf-8"><title>${escapeHtml(title)}</title><style>${style}</style>`;
+  response
+    .writeHead(status, HEADERS)
+    .end(`<!doctype html><html lang="en"><head>${head}</head><body>${body}</body></html>`);
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
+}
