@@ -17,6 +17,7 @@ import type { EmailDomain as EmailDomainModel } from '../models/email_domain';
 import type { EmailRelayZone as EmailRelayZoneModel } from '../models/email_relay_zone';
 import type { EmailSuppression as EmailSuppressionModel } from '../models/email_suppression';
 import type { EnvironmentVariable as EnvironmentVariableModel } from '../models/environment_variable';
+import type { GitIntegration as GitIntegrationModel } from '../models/git_integration';
 import type { Incident as IncidentModel } from '../models/incident';
 import type { Instance as InstanceModel } from '../models/instance';
 import type { Notifier as NotifierModel } from '../models/notifier';
@@ -27,6 +28,7 @@ import type { Project as ProjectModel } from '../models/project';
 import type { Registry as RegistryModel } from '../models/registry';
 import type { RegistryImage as RegistryImageModel } from '../models/registry_image';
 import type { RobotAccount as RobotAccountModel } from '../models/robot_account';
+import type { SharedRepository as SharedRepositoryModel } from '../models/shared_repository';
 import type { Volume as VolumeModel } from '../models/volume';
 import type { Context } from '../core/context';
 export type Maybe<T> = T | null;
@@ -161,6 +163,18 @@ export type Query = {
   listEmailSuppressions: EmailSuppressionList;
   /** Lists the environment variables of an application with their values, sorted by key. */
   listEnvironmentVariables: EnvironmentVariableList;
+  /** Lists the Git integrations of a project, newest first. */
+  listGitIntegrations: GitIntegrationList;
+  /** Gets a Git integration. Its token is never shown. */
+  getGitIntegration: GitIntegration;
+  /** Lists the repositories that an integration can read, in the order of the provider. */
+  listGitRepositories: GitRepositoryList;
+  /** Gets one repository of an integration. */
+  getGitRepository: GitRepository;
+  /** Lists the branches of a repository, in the order of the provider. */
+  listGitBranches: GitBranchList;
+  /** Lists the pull requests of a repository, those that were changed last first. */
+  listGitPullRequests: GitPullRequestList;
   /** Describes the key: as whom it acts and what it may do. Every valid key may call this operation, whatever its scopes. */
   getMe: Me;
   /** Lists the projects that the key has access to, with the role in each project. */
@@ -220,6 +234,14 @@ export type Query = {
   listRobotAccounts: RobotAccountList;
   /** Gets a robot account. Its secret is shown only when it is created. */
   getRobotAccount: RobotAccount;
+  /** Lists the shared repositories of a project, its own and those that are shared with it, newest first. */
+  listSharedRepositories: SharedRepositoryList;
+  /** Gets a shared repository with the public half of its deploy key. */
+  getSharedRepository: SharedRepository;
+  /** Lists the branches of a shared repository by name, as the remote has them now. */
+  listSharedRepositoryBranches: GitBranchList;
+  /** Lists the projects that a repository is shared with. A project that it is shared with sees only itself. */
+  listSharedRepositoryProjects: SharedRepositoryProjectList;
   /** Lists the volumes of a project, newest first. */
   listVolumes: VolumeList;
   /** Gets a volume with its size, its attachment and how its size limit is enforced. */
@@ -636,6 +658,53 @@ export type QueryListEnvironmentVariablesArgs = {
 };
 
 
+export type QueryListGitIntegrationsArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  provider?: InputMaybe<GitProvider>;
+  status?: InputMaybe<GitIntegrationStatus>;
+};
+
+
+export type QueryGetGitIntegrationArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryListGitRepositoriesArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  search?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryGetGitRepositoryArgs = {
+  id: Scalars['ID']['input'];
+  repository_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListGitBranchesArgs = {
+  id: Scalars['ID']['input'];
+  repository_id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  search?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListGitPullRequestsArgs = {
+  id: Scalars['ID']['input'];
+  repository_id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  state?: InputMaybe<GitPullRequestState>;
+};
+
+
 export type QueryListMyProjectsArgs = {
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
@@ -865,6 +934,36 @@ export type QueryListRobotAccountsArgs = {
 
 export type QueryGetRobotAccountArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryListSharedRepositoriesArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  access_level?: InputMaybe<SharedRepositoryAccessLevel>;
+  status?: InputMaybe<SharedRepositoryStatus>;
+};
+
+
+export type QueryGetSharedRepositoryArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryListSharedRepositoryBranchesArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  search?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListSharedRepositoryProjectsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -1211,6 +1310,24 @@ export type Mutation = {
   /** Deletes an environment variable. The change takes effect with the next deployment or restart. */
   deleteEnvironmentVariable: Scalars['Boolean']['output'];
   /**
+   * Connects a project to an account of a Git provider. With `access_token` the token is checked at once: it is refused
+   * with `provider_auth_failed` if the provider does not accept it or if it lacks a scope. With `auth_type` `oauth` the
+   * integration is `pending` until a person has opened `authorization_url` and granted access.
+   */
+  createGitIntegration: GitIntegration;
+  /**
+   * Renames an integration, replaces its token, or changes how it is authorized. A new token is checked like that of a new
+   * integration.
+   */
+  updateGitIntegration: GitIntegration;
+  /** Deletes an integration with its token. Fails with `resource_in_use` while an application or shared repository uses it. */
+  deleteGitIntegration: Scalars['Boolean']['output'];
+  /**
+   * Asks the provider now whether it accepts the token. A refused token is an answer too: the status is `error`, and
+   * `status_reason` says what the provider said. An integration that is `pending` gets a new `authorization_url`.
+   */
+  verifyGitIntegration: GitIntegration;
+  /**
    * Invites a person to a project. The token is shown only once: pass it on to the person, who can accept the invitation
    * within seven days. A second invitation of the same e-mail address replaces the first. Available to owners.
    */
@@ -1291,6 +1408,30 @@ export type Mutation = {
   createRobotAccount: RobotAccount;
   /** Deletes a robot account. It can neither push nor pull from this moment on. */
   deleteRobotAccount: Scalars['Boolean']['output'];
+  /**
+   * Connects a repository by its address. With a deploy key (the default for ssh), register `deploy_key.public_key` at the
+   * host of the repository, then call `verify`.
+   */
+  createSharedRepository: SharedRepository;
+  /** Renames a shared repository, or changes how it is read. Another kind of access makes it `pending`. */
+  updateSharedRepository: SharedRepository;
+  /** Deletes a shared repository. Fails with `resource_in_use` while an application of any project uses it. */
+  deleteSharedRepository: Scalars['Boolean']['output'];
+  /**
+   * Reads the repository now. A remote that refuses the key or the token is an answer too: the status is `error`, and
+   * `status_reason` says why. A remote that does not answer fails with `provider_error`. The first successful check pins
+   * the host key of an ssh remote.
+   */
+  verifySharedRepository: SharedRepository;
+  /**
+   * Replaces the deploy key. The old key stops being used at once, so the status is `pending` until the new one was
+   * registered and verified. The pinned host key is forgotten too.
+   */
+  rotateSharedRepositoryDeployKey: SharedRepository;
+  /** Shares a repository with another project of the caller. Its applications may use the repository from then on. */
+  addSharedRepositoryProject: SharedRepositoryProject;
+  /** Stops sharing a repository. Fails with `resource_in_use` while an application of that project uses it. */
+  removeSharedRepositoryProject: Scalars['Boolean']['output'];
   /**
    * Creates a volume. It is `provisioning` until its storage is ready. With `application_id`, it is mounted at the next
    * deployment or restart of the application.
@@ -2148,6 +2289,48 @@ export type MutationDeleteEnvironmentVariableArgs = {
  * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
+export type MutationCreateGitIntegrationArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  input: CreateGitIntegrationInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationUpdateGitIntegrationArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateGitIntegrationInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteGitIntegrationArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationVerifyGitIntegrationArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationInviteMemberArgs = {
   project_id: Scalars['ID']['input'];
   input: InviteMemberInput;
@@ -2419,6 +2602,80 @@ export type MutationCreateRobotAccountArgs = {
  */
 export type MutationDeleteRobotAccountArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateSharedRepositoryArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  input: CreateSharedRepositoryInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationUpdateSharedRepositoryArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateSharedRepositoryInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteSharedRepositoryArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationVerifySharedRepositoryArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationRotateSharedRepositoryDeployKeyArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationAddSharedRepositoryProjectArgs = {
+  id: Scalars['ID']['input'];
+  input: AddSharedRepositoryProjectInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationRemoveSharedRepositoryProjectArgs = {
+  id: Scalars['ID']['input'];
+  shared_project_id: Scalars['ID']['input'];
 };
 
 
@@ -4625,6 +4882,159 @@ export type EnvironmentVariableInput = {
   available_at?: InputMaybe<EnvironmentVariableAvailability>;
 };
 
+/** A connection of a project to an account of a Git provider. */
+export type GitIntegration = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  provider: GitProvider;
+  /** Address of a self-hosted provider, or `null` for the public service. */
+  base_url?: Maybe<Scalars['String']['output']>;
+  auth_type: GitAuthType;
+  /** Address that a person opens to grant access. It is set while the status is `pending`, and works for one day. */
+  authorization_url?: Maybe<Scalars['String']['output']>;
+  /** The account that the token belongs to, or `null` until access was granted. */
+  account?: Maybe<GitAccount>;
+  status: GitIntegrationStatus;
+  /** Why the provider refused the token, or `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  /** Time of the last successful or refused check. */
+  last_verified_at?: Maybe<Scalars['DateTime']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of Git integrations. */
+export type GitIntegrationList = {
+  data: Array<GitIntegration>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** An account at a Git provider. */
+export type GitAccount = {
+  /** Id of the account at the provider. */
+  id: Scalars['String']['output'];
+  login: Scalars['String']['output'];
+  type: GitAccountType;
+  url: Scalars['String']['output'];
+};
+
+export type GitAccountType =
+  /** A person, or a bot. */
+  | 'user'
+  /** An organization, group or workspace. */
+  | 'organization';
+
+export type GitProvider =
+  /** GitHub or GitHub Enterprise Server. */
+  | 'github'
+  /** GitLab, gitlab.com or self-managed. */
+  | 'gitlab'
+  /** Bitbucket Cloud. */
+  | 'bitbucket'
+  /** Gitea or Forgejo. */
+  | 'gitea';
+
+export type GitAuthType =
+  /** A token that was made at the provider. */
+  | 'token'
+  /** Access that a person grants in the browser. */
+  | 'oauth';
+
+export type GitIntegrationStatus =
+  /** Access was not granted yet. */
+  | 'pending'
+  /** The provider accepts the token. */
+  | 'active'
+  /** The provider refuses the token. */
+  | 'error';
+
+/** A token needs `access_token`; OAuth takes none. */
+export type CreateGitIntegrationInput = {
+  /** Defaults to the login of the account. */
+  name?: InputMaybe<Scalars['String']['input']>;
+  provider: GitProvider;
+  /** Address of a self-hosted GitLab, Gitea, Forgejo or GitHub Enterprise Server. Defaults to the public service. */
+  base_url?: InputMaybe<Scalars['String']['input']>;
+  auth_type?: InputMaybe<GitAuthType>;
+  /**
+   * Token of the provider; it is stored encrypted and never shown. Needed scopes: `repo` at GitHub, `api` at GitLab,
+   * `read:user`, `write:repository` and `write:issue` at Gitea. For an API token of Bitbucket write `address:token`.
+   */
+  access_token?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type UpdateGitIntegrationInput = {
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** `oauth` asks for access again; `token` needs `access_token`. */
+  auth_type?: InputMaybe<GitAuthType>;
+  /** A new token for the same or another account of the provider. */
+  access_token?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** A repository, as the provider describes it. */
+export type GitRepository = {
+  /** Id at the provider. It stays the same when the repository is renamed. */
+  id: Scalars['ID']['output'];
+  full_name: Scalars['String']['output'];
+  name: Scalars['String']['output'];
+  private: Scalars['Boolean']['output'];
+  /** Default branch, or `null` while the repository is empty. */
+  default_branch?: Maybe<Scalars['String']['output']>;
+  url: Scalars['String']['output'];
+  /** Time of the last push, or of the last change where the provider tells only that. */
+  pushed_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+/** A page of repositories. */
+export type GitRepositoryList = {
+  data: Array<GitRepository>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type GitBranch = {
+  name: Scalars['String']['output'];
+  commit_sha: Scalars['String']['output'];
+  /** Whether the provider protects the branch, or `null` where that is not known. */
+  protected?: Maybe<Scalars['Boolean']['output']>;
+};
+
+/** A page of branches. */
+export type GitBranchList = {
+  data: Array<GitBranch>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A pull request, or a merge request of GitLab. */
+export type GitPullRequest = {
+  number: Scalars['Int']['output'];
+  title: Scalars['String']['output'];
+  state: GitPullRequestState;
+  source_branch: Scalars['String']['output'];
+  target_branch: Scalars['String']['output'];
+  /** Login of the author. */
+  author: Scalars['String']['output'];
+  commit_sha: Scalars['String']['output'];
+  url: Scalars['String']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of pull requests. */
+export type GitPullRequestList = {
+  data: Array<GitPullRequest>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type GitPullRequestState =
+  | 'open'
+  /** Closed without being merged. */
+  | 'closed'
+  | 'merged';
+
 /** The identity of the caller. */
 export type Me = {
   token: Token;
@@ -5704,6 +6114,111 @@ export type CreateRobotAccountInput = {
   expires_at?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
+/** A repository that is connected by its address, and that several projects may use. */
+export type SharedRepository = {
+  id: Scalars['ID']['output'];
+  /** The project that owns it. */
+  project_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  url: Scalars['String']['output'];
+  access: SharedRepositoryAccess;
+  /** The integration whose token is used, with access `git_integration`. */
+  git_integration_id?: Maybe<Scalars['ID']['output']>;
+  default_branch: Scalars['String']['output'];
+  /** The key to register at the host of the repository; `null` unless the access is `deploy_key`. */
+  deploy_key?: Maybe<DeployKey>;
+  /** Fingerprint of the host key that was pinned at the first contact; `null` before it, and for https. */
+  host_key_fingerprint?: Maybe<Scalars['String']['output']>;
+  /**
+   * Address to call on each push. It cannot be guessed, and whoever has it can only make the platform look at the
+   * repository.
+   */
+  webhook_url: Scalars['String']['output'];
+  /** Whether the selected project owns the repository or is one that it is shared with. */
+  access_level: SharedRepositoryAccessLevel;
+  status: SharedRepositoryStatus;
+  /** Why the repository could not be read, or `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  last_verified_at?: Maybe<Scalars['DateTime']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of shared repositories. */
+export type SharedRepositoryList = {
+  data: Array<SharedRepository>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** The public half of a deploy key (Ed25519). The private half never leaves the platform. */
+export type DeployKey = {
+  public_key: Scalars['String']['output'];
+  fingerprint: Scalars['String']['output'];
+  created_at: Scalars['DateTime']['output'];
+};
+
+export type SharedRepositoryAccess =
+  /** With the deploy key that the platform made. For ssh. */
+  | 'deploy_key'
+  /** With the token of a Git integration. For https. */
+  | 'git_integration'
+  /** Without a credential. For https. */
+  | 'public';
+
+export type SharedRepositoryAccessLevel =
+  /** The selected project owns it. */
+  | 'owner'
+  /** Another project shares it with the selected one. */
+  | 'shared';
+
+export type SharedRepositoryStatus =
+  /** It was not read yet. */
+  | 'pending'
+  /** It can be read. */
+  | 'active'
+  /** The remote refused the key or the token, or has no such repository. */
+  | 'error';
+
+/** A project that a repository is shared with. */
+export type SharedRepositoryProject = {
+  project_id: Scalars['ID']['output'];
+  project_name: Scalars['String']['output'];
+  created_at: Scalars['DateTime']['output'];
+};
+
+/** A page of projects that a repository is shared with. */
+export type SharedRepositoryProjectList = {
+  data: Array<SharedRepositoryProject>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type CreateSharedRepositoryInput = {
+  /** Defaults to the last part of the address. */
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** Address of the repository with ssh (`git@host:path`, `ssh://`) or https, without a password. */
+  url: Scalars['String']['input'];
+  /** Defaults to `deploy_key` for ssh and to `public` for https. */
+  access?: InputMaybe<SharedRepositoryAccess>;
+  /** Needed by the access `git_integration`. The address must be of the host of that provider. */
+  git_integration_id?: InputMaybe<Scalars['ID']['input']>;
+  /** Used until the repository was read; then the remote's own. */
+  default_branch?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type UpdateSharedRepositoryInput = {
+  name?: InputMaybe<Scalars['String']['input']>;
+  access?: InputMaybe<SharedRepositoryAccess>;
+  git_integration_id?: InputMaybe<Scalars['ID']['input']>;
+  default_branch?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type AddSharedRepositoryProjectInput = {
+  /** A project that the caller is a member of. */
+  project_id: Scalars['ID']['input'];
+};
+
 /** A persistent storage volume. */
 export type Volume = {
   id: Scalars['ID']['output'];
@@ -6067,6 +6582,22 @@ export type ResolversTypes = {
   SetEnvironmentVariableInput: SetEnvironmentVariableInput;
   SetEnvironmentVariablesInput: SetEnvironmentVariablesInput;
   EnvironmentVariableInput: EnvironmentVariableInput;
+  GitIntegration: ResolverTypeWrapper<GitIntegrationModel>;
+  GitIntegrationList: ResolverTypeWrapper<Omit<GitIntegrationList, 'data'> & { data: Array<ResolversTypes['GitIntegration']> }>;
+  GitAccount: ResolverTypeWrapper<GitAccount>;
+  GitAccountType: GitAccountType;
+  GitProvider: GitProvider;
+  GitAuthType: GitAuthType;
+  GitIntegrationStatus: GitIntegrationStatus;
+  CreateGitIntegrationInput: CreateGitIntegrationInput;
+  UpdateGitIntegrationInput: UpdateGitIntegrationInput;
+  GitRepository: ResolverTypeWrapper<GitRepository>;
+  GitRepositoryList: ResolverTypeWrapper<GitRepositoryList>;
+  GitBranch: ResolverTypeWrapper<GitBranch>;
+  GitBranchList: ResolverTypeWrapper<GitBranchList>;
+  GitPullRequest: ResolverTypeWrapper<GitPullRequest>;
+  GitPullRequestList: ResolverTypeWrapper<GitPullRequestList>;
+  GitPullRequestState: GitPullRequestState;
   Me: ResolverTypeWrapper<Me>;
   Token: ResolverTypeWrapper<Token>;
   TokenKind: TokenKind;
@@ -6171,6 +6702,17 @@ export type ResolversTypes = {
   RobotPermission: RobotPermission;
   RobotAccountStatus: RobotAccountStatus;
   CreateRobotAccountInput: CreateRobotAccountInput;
+  SharedRepository: ResolverTypeWrapper<SharedRepositoryModel>;
+  SharedRepositoryList: ResolverTypeWrapper<Omit<SharedRepositoryList, 'data'> & { data: Array<ResolversTypes['SharedRepository']> }>;
+  DeployKey: ResolverTypeWrapper<DeployKey>;
+  SharedRepositoryAccess: SharedRepositoryAccess;
+  SharedRepositoryAccessLevel: SharedRepositoryAccessLevel;
+  SharedRepositoryStatus: SharedRepositoryStatus;
+  SharedRepositoryProject: ResolverTypeWrapper<SharedRepositoryProject>;
+  SharedRepositoryProjectList: ResolverTypeWrapper<SharedRepositoryProjectList>;
+  CreateSharedRepositoryInput: CreateSharedRepositoryInput;
+  UpdateSharedRepositoryInput: UpdateSharedRepositoryInput;
+  AddSharedRepositoryProjectInput: AddSharedRepositoryProjectInput;
   Volume: ResolverTypeWrapper<VolumeModel>;
   VolumeList: ResolverTypeWrapper<Omit<VolumeList, 'data'> & { data: Array<ResolversTypes['Volume']> }>;
   VolumeStatus: VolumeStatus;
@@ -6337,6 +6879,17 @@ export type ResolversParentTypes = {
   SetEnvironmentVariableInput: SetEnvironmentVariableInput;
   SetEnvironmentVariablesInput: SetEnvironmentVariablesInput;
   EnvironmentVariableInput: EnvironmentVariableInput;
+  GitIntegration: GitIntegrationModel;
+  GitIntegrationList: Omit<GitIntegrationList, 'data'> & { data: Array<ResolversParentTypes['GitIntegration']> };
+  GitAccount: GitAccount;
+  CreateGitIntegrationInput: CreateGitIntegrationInput;
+  UpdateGitIntegrationInput: UpdateGitIntegrationInput;
+  GitRepository: GitRepository;
+  GitRepositoryList: GitRepositoryList;
+  GitBranch: GitBranch;
+  GitBranchList: GitBranchList;
+  GitPullRequest: GitPullRequest;
+  GitPullRequestList: GitPullRequestList;
   Me: Me;
   Token: Token;
   User: User;
@@ -6414,6 +6967,14 @@ export type ResolversParentTypes = {
   RobotAccount: RobotAccountModel;
   RobotAccountList: Omit<RobotAccountList, 'data'> & { data: Array<ResolversParentTypes['RobotAccount']> };
   CreateRobotAccountInput: CreateRobotAccountInput;
+  SharedRepository: SharedRepositoryModel;
+  SharedRepositoryList: Omit<SharedRepositoryList, 'data'> & { data: Array<ResolversParentTypes['SharedRepository']> };
+  DeployKey: DeployKey;
+  SharedRepositoryProject: SharedRepositoryProject;
+  SharedRepositoryProjectList: SharedRepositoryProjectList;
+  CreateSharedRepositoryInput: CreateSharedRepositoryInput;
+  UpdateSharedRepositoryInput: UpdateSharedRepositoryInput;
+  AddSharedRepositoryProjectInput: AddSharedRepositoryProjectInput;
   Volume: VolumeModel;
   VolumeList: Omit<VolumeList, 'data'> & { data: Array<ResolversParentTypes['Volume']> };
   VolumeSizeLimit: VolumeSizeLimit;
@@ -6483,6 +7044,12 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getEmailRelayZoneMetrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, RequireFields<QueryGetEmailRelayZoneMetricsArgs, 'id'>>;
   listEmailSuppressions?: Resolver<ResolversTypes['EmailSuppressionList'], ParentType, ContextType, RequireFields<QueryListEmailSuppressionsArgs, 'id' | 'limit'>>;
   listEnvironmentVariables?: Resolver<ResolversTypes['EnvironmentVariableList'], ParentType, ContextType, RequireFields<QueryListEnvironmentVariablesArgs, 'id' | 'limit'>>;
+  listGitIntegrations?: Resolver<ResolversTypes['GitIntegrationList'], ParentType, ContextType, RequireFields<QueryListGitIntegrationsArgs, 'limit'>>;
+  getGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<QueryGetGitIntegrationArgs, 'id'>>;
+  listGitRepositories?: Resolver<ResolversTypes['GitRepositoryList'], ParentType, ContextType, RequireFields<QueryListGitRepositoriesArgs, 'id' | 'limit'>>;
+  getGitRepository?: Resolver<ResolversTypes['GitRepository'], ParentType, ContextType, RequireFields<QueryGetGitRepositoryArgs, 'id' | 'repository_id'>>;
+  listGitBranches?: Resolver<ResolversTypes['GitBranchList'], ParentType, ContextType, RequireFields<QueryListGitBranchesArgs, 'id' | 'repository_id' | 'limit'>>;
+  listGitPullRequests?: Resolver<ResolversTypes['GitPullRequestList'], ParentType, ContextType, RequireFields<QueryListGitPullRequestsArgs, 'id' | 'repository_id' | 'limit'>>;
   getMe?: Resolver<ResolversTypes['Me'], ParentType, ContextType>;
   listMyProjects?: Resolver<ResolversTypes['MyProjectList'], ParentType, ContextType, RequireFields<QueryListMyProjectsArgs, 'limit'>>;
   listErrors?: Resolver<ResolversTypes['ErrorList'], ParentType, ContextType, RequireFields<QueryListErrorsArgs, 'limit'>>;
@@ -6511,6 +7078,10 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listRegistryImages?: Resolver<ResolversTypes['RegistryImageList'], ParentType, ContextType, RequireFields<QueryListRegistryImagesArgs, 'id' | 'limit'>>;
   listRobotAccounts?: Resolver<ResolversTypes['RobotAccountList'], ParentType, ContextType, RequireFields<QueryListRobotAccountsArgs, 'limit'>>;
   getRobotAccount?: Resolver<ResolversTypes['RobotAccount'], ParentType, ContextType, RequireFields<QueryGetRobotAccountArgs, 'id'>>;
+  listSharedRepositories?: Resolver<ResolversTypes['SharedRepositoryList'], ParentType, ContextType, RequireFields<QueryListSharedRepositoriesArgs, 'limit'>>;
+  getSharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<QueryGetSharedRepositoryArgs, 'id'>>;
+  listSharedRepositoryBranches?: Resolver<ResolversTypes['GitBranchList'], ParentType, ContextType, RequireFields<QueryListSharedRepositoryBranchesArgs, 'id' | 'limit'>>;
+  listSharedRepositoryProjects?: Resolver<ResolversTypes['SharedRepositoryProjectList'], ParentType, ContextType, RequireFields<QueryListSharedRepositoryProjectsArgs, 'id' | 'limit'>>;
   listVolumes?: Resolver<ResolversTypes['VolumeList'], ParentType, ContextType, RequireFields<QueryListVolumesArgs, 'limit'>>;
   getVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<QueryGetVolumeArgs, 'id'>>;
   listVolumeSizeLimits?: Resolver<ResolversTypes['VolumeSizeLimitList'], ParentType, ContextType, RequireFields<QueryListVolumeSizeLimitsArgs, 'limit'>>;
@@ -6596,6 +7167,10 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   setEnvironmentVariable?: Resolver<ResolversTypes['EnvironmentVariable'], ParentType, ContextType, RequireFields<MutationSetEnvironmentVariableArgs, 'id' | 'key' | 'input'>>;
   setEnvironmentVariables?: Resolver<Array<ResolversTypes['EnvironmentVariable']>, ParentType, ContextType, RequireFields<MutationSetEnvironmentVariablesArgs, 'id' | 'input'>>;
   deleteEnvironmentVariable?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteEnvironmentVariableArgs, 'id' | 'key'>>;
+  createGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<MutationCreateGitIntegrationArgs, 'input'>>;
+  updateGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<MutationUpdateGitIntegrationArgs, 'id' | 'input'>>;
+  deleteGitIntegration?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteGitIntegrationArgs, 'id'>>;
+  verifyGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<MutationVerifyGitIntegrationArgs, 'id'>>;
   inviteMember?: Resolver<ResolversTypes['CreatedInvitation'], ParentType, ContextType, RequireFields<MutationInviteMemberArgs, 'project_id' | 'input'>>;
   revokeInvitation?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRevokeInvitationArgs, 'project_id' | 'id'>>;
   acceptInvitation?: Resolver<ResolversTypes['Viewer'], ParentType, ContextType, RequireFields<MutationAcceptInvitationArgs, 'input'>>;
@@ -6622,6 +7197,13 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   deleteRegistry?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteRegistryArgs, 'id'>>;
   createRobotAccount?: Resolver<ResolversTypes['RobotAccount'], ParentType, ContextType, RequireFields<MutationCreateRobotAccountArgs, 'input'>>;
   deleteRobotAccount?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteRobotAccountArgs, 'id'>>;
+  createSharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<MutationCreateSharedRepositoryArgs, 'input'>>;
+  updateSharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<MutationUpdateSharedRepositoryArgs, 'id' | 'input'>>;
+  deleteSharedRepository?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteSharedRepositoryArgs, 'id'>>;
+  verifySharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<MutationVerifySharedRepositoryArgs, 'id'>>;
+  rotateSharedRepositoryDeployKey?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<MutationRotateSharedRepositoryDeployKeyArgs, 'id'>>;
+  addSharedRepositoryProject?: Resolver<ResolversTypes['SharedRepositoryProject'], ParentType, ContextType, RequireFields<MutationAddSharedRepositoryProjectArgs, 'id' | 'input'>>;
+  removeSharedRepositoryProject?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRemoveSharedRepositoryProjectArgs, 'id' | 'shared_project_id'>>;
   createVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<MutationCreateVolumeArgs, 'input'>>;
   updateVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<MutationUpdateVolumeArgs, 'id' | 'input'>>;
   deleteVolume?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteVolumeArgs, 'id'>>;
@@ -7422,6 +8004,77 @@ export type EnvironmentVariableListResolvers<ContextType = Context, ParentType e
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type GitIntegrationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GitIntegration'] = ResolversParentTypes['GitIntegration']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  provider?: Resolver<ResolversTypes['GitProvider'], ParentType, ContextType>;
+  base_url?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  auth_type?: Resolver<ResolversTypes['GitAuthType'], ParentType, ContextType>;
+  authorization_url?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  account?: Resolver<Maybe<ResolversTypes['GitAccount']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['GitIntegrationStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  last_verified_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type GitIntegrationListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GitIntegrationList'] = ResolversParentTypes['GitIntegrationList']> = {
+  data?: Resolver<Array<ResolversTypes['GitIntegration']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type GitAccountResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GitAccount'] = ResolversParentTypes['GitAccount']> = {
+  id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  login?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['GitAccountType'], ParentType, ContextType>;
+  url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type GitRepositoryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GitRepository'] = ResolversParentTypes['GitRepository']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  full_name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  private?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  default_branch?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  pushed_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
+export type GitRepositoryListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GitRepositoryList'] = ResolversParentTypes['GitRepositoryList']> = {
+  data?: Resolver<Array<ResolversTypes['GitRepository']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type GitBranchResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GitBranch'] = ResolversParentTypes['GitBranch']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  commit_sha?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  protected?: Resolver<Maybe<ResolversTypes['Boolean']>, ParentType, ContextType>;
+};
+
+export type GitBranchListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GitBranchList'] = ResolversParentTypes['GitBranchList']> = {
+  data?: Resolver<Array<ResolversTypes['GitBranch']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type GitPullRequestResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GitPullRequest'] = ResolversParentTypes['GitPullRequest']> = {
+  number?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  title?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  state?: Resolver<ResolversTypes['GitPullRequestState'], ParentType, ContextType>;
+  source_branch?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  target_branch?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  author?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  commit_sha?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type GitPullRequestListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GitPullRequestList'] = ResolversParentTypes['GitPullRequestList']> = {
+  data?: Resolver<Array<ResolversTypes['GitPullRequest']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type MeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Me'] = ResolversParentTypes['Me']> = {
   token?: Resolver<ResolversTypes['Token'], ParentType, ContextType>;
   user?: Resolver<Maybe<ResolversTypes['User']>, ParentType, ContextType>;
@@ -7861,6 +8514,47 @@ export type RobotAccountListResolvers<ContextType = Context, ParentType extends 
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type SharedRepositoryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SharedRepository'] = ResolversParentTypes['SharedRepository']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  access?: Resolver<ResolversTypes['SharedRepositoryAccess'], ParentType, ContextType>;
+  git_integration_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  default_branch?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  deploy_key?: Resolver<Maybe<ResolversTypes['DeployKey']>, ParentType, ContextType>;
+  host_key_fingerprint?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  webhook_url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  access_level?: Resolver<ResolversTypes['SharedRepositoryAccessLevel'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['SharedRepositoryStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  last_verified_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type SharedRepositoryListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SharedRepositoryList'] = ResolversParentTypes['SharedRepositoryList']> = {
+  data?: Resolver<Array<ResolversTypes['SharedRepository']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DeployKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeployKey'] = ResolversParentTypes['DeployKey']> = {
+  public_key?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  fingerprint?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type SharedRepositoryProjectResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SharedRepositoryProject'] = ResolversParentTypes['SharedRepositoryProject']> = {
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type SharedRepositoryProjectListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SharedRepositoryProjectList'] = ResolversParentTypes['SharedRepositoryProjectList']> = {
+  data?: Resolver<Array<ResolversTypes['SharedRepositoryProject']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type VolumeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Volume'] = ResolversParentTypes['Volume']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -7995,6 +8689,15 @@ export type Resolvers<ContextType = Context> = {
   EmailSuppressionList?: EmailSuppressionListResolvers<ContextType>;
   EnvironmentVariable?: EnvironmentVariableResolvers<ContextType>;
   EnvironmentVariableList?: EnvironmentVariableListResolvers<ContextType>;
+  GitIntegration?: GitIntegrationResolvers<ContextType>;
+  GitIntegrationList?: GitIntegrationListResolvers<ContextType>;
+  GitAccount?: GitAccountResolvers<ContextType>;
+  GitRepository?: GitRepositoryResolvers<ContextType>;
+  GitRepositoryList?: GitRepositoryListResolvers<ContextType>;
+  GitBranch?: GitBranchResolvers<ContextType>;
+  GitBranchList?: GitBranchListResolvers<ContextType>;
+  GitPullRequest?: GitPullRequestResolvers<ContextType>;
+  GitPullRequestList?: GitPullRequestListResolvers<ContextType>;
   Me?: MeResolvers<ContextType>;
   Token?: TokenResolvers<ContextType>;
   User?: UserResolvers<ContextType>;
@@ -8050,6 +8753,11 @@ export type Resolvers<ContextType = Context> = {
   RegistryImageList?: RegistryImageListResolvers<ContextType>;
   RobotAccount?: RobotAccountResolvers<ContextType>;
   RobotAccountList?: RobotAccountListResolvers<ContextType>;
+  SharedRepository?: SharedRepositoryResolvers<ContextType>;
+  SharedRepositoryList?: SharedRepositoryListResolvers<ContextType>;
+  DeployKey?: DeployKeyResolvers<ContextType>;
+  SharedRepositoryProject?: SharedRepositoryProjectResolvers<ContextType>;
+  SharedRepositoryProjectList?: SharedRepositoryProjectListResolvers<ContextType>;
   Volume?: VolumeResolvers<ContextType>;
   VolumeList?: VolumeListResolvers<ContextType>;
   VolumeSizeLimit?: VolumeSizeLimitResolvers<ContextType>;

@@ -111,9 +111,11 @@ create table applications (
   constraint applications_project FOREIGN KEY (project_id) REFERENCES projects(id)
 );
 CREATE UNIQUE INDEX applications__name_taken__name ON public.applications USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX applications_by_git_integration ON public.applications USING btree (((source ->> 'git_integration_id'::text))) WHERE (((source ->> 'git_integration_id'::text) IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX applications_by_id ON public.applications USING btree (project_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX applications_by_name ON public.applications USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
 CREATE INDEX applications_by_region ON public.applications USING btree (project_id, region, id) WHERE (deleted_at IS NULL);
+CREATE INDEX applications_by_shared_repository ON public.applications USING btree (((source ->> 'shared_repository_id'::text))) WHERE (((source ->> 'shared_repository_id'::text) IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX applications_by_status ON public.applications USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX applications_by_type ON public.applications USING btree (project_id, application_type, id) WHERE (deleted_at IS NULL);
 CREATE INDEX applications_by_update ON public.applications USING btree (project_id, updated_at, id) WHERE (deleted_at IS NULL);
@@ -152,6 +154,8 @@ create table auto_deploys (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  awaited_sha text,
+  awaited_since timestamp(3) with time zone,
   constraint auto_deploys_application FOREIGN KEY (id) REFERENCES applications(id) ON DELETE CASCADE,
   constraint auto_deploys_pkey PRIMARY KEY (id)
 );
@@ -822,6 +826,70 @@ create table environment_variables (
 CREATE INDEX environment_variables_by_available_at ON public.environment_variables USING btree (application_id, available_at, id);
 CREATE INDEX environment_variables_by_id ON public.environment_variables USING btree (application_id, id);
 
+create table git_integrations (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  provider text not null,
+  base_url text,
+  auth_type text not null,
+  account jsonb,
+  account_id text,
+  sealed_tokens text,
+  token_expires_at timestamp(3) with time zone,
+  sealed_grant text,
+  grant_expires_at timestamp(3) with time zone,
+  status text not null,
+  status_reason text,
+  last_verified_at timestamp(3) with time zone,
+  observed_generation bigint not null default '0'::bigint,
+  constraint git_integrations_pkey PRIMARY KEY (id),
+  constraint git_integrations_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint git_integrations_status CHECK ((status = ANY (ARRAY['pending'::text, 'active'::text, 'error'::text])))
+);
+CREATE UNIQUE INDEX git_integrations__already_exists ON public.git_integrations USING btree (project_id, provider, COALESCE(base_url, ''::text), account_id) WHERE (account_id IS NOT NULL);
+CREATE INDEX git_integrations_by_id ON public.git_integrations USING btree (project_id, id);
+CREATE INDEX git_integrations_by_name ON public.git_integrations USING btree (project_id, name, id);
+CREATE INDEX git_integrations_by_provider ON public.git_integrations USING btree (project_id, provider, id);
+CREATE INDEX git_integrations_by_status ON public.git_integrations USING btree (project_id, status, id);
+
+create table git_repositories (
+  id text collate "C" not null,
+  project_id text collate "C" not null,
+  git_integration_id text collate "C" not null,
+  repository_id text not null,
+  full_name text not null,
+  clone_url text not null,
+  default_branch text,
+  sealed_hook text not null,
+  hook_hash text not null,
+  provider_hook_id text,
+  hook_reason text,
+  checked_at timestamp(3) with time zone,
+  failures integer not null default 0,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint git_repositories_git_integration_id_foreign FOREIGN KEY (git_integration_id) REFERENCES git_integrations(id) ON DELETE CASCADE,
+  constraint git_repositories_pkey PRIMARY KEY (id)
+);
+CREATE INDEX git_repositories_due ON public.git_repositories USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE UNIQUE INDEX git_repositories_hook ON public.git_repositories USING btree (hook_hash);
+CREATE UNIQUE INDEX git_repositories_of_integration ON public.git_repositories USING btree (git_integration_id, repository_id) WHERE (deleted_at IS NULL);
+
 create table idempotency_records (
   scope text not null,
   fingerprint text not null,
@@ -1130,6 +1198,7 @@ create table previews (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  from_fork boolean not null default false,
   constraint previews_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint previews_hostname UNIQUE (hostname),
   constraint previews_pkey PRIMARY KEY (id),
@@ -1195,6 +1264,39 @@ create table projects (
   constraint projects_pkey PRIMARY KEY (id)
 );
 CREATE INDEX projects_by_account ON public.projects USING btree (account_id);
+
+create table pull_requests (
+  id text collate "C" not null,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  git_repository_id text not null,
+  number integer not null,
+  is_stale boolean not null default true,
+  state text,
+  commit_sha text,
+  from_fork boolean not null default false,
+  reported text,
+  comment_id text,
+  comment text,
+  failures integer not null default 0,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint pull_requests_application_id_foreign FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint pull_requests_of_application UNIQUE (application_id, number),
+  constraint pull_requests_pkey PRIMARY KEY (id)
+);
+CREATE INDEX pull_requests_due ON public.pull_requests USING btree (next_at) WHERE (next_at IS NOT NULL);
 
 create unlogged table rate_windows (
   bucket text not null,
@@ -1392,6 +1494,48 @@ create table sessions (
 );
 CREATE INDEX sessions_by_expiry ON public.sessions USING btree (expires_at);
 CREATE INDEX sessions_by_user ON public.sessions USING btree (user_id);
+
+create table shared_repositories (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  url text not null,
+  access text not null,
+  git_integration_id text collate "C",
+  default_branch text not null,
+  deploy_key jsonb,
+  sealed_key text,
+  host_key text,
+  sealed_hook text not null,
+  hook_hash text not null,
+  status text not null,
+  status_reason text,
+  last_verified_at timestamp(3) with time zone,
+  observed_generation bigint not null default '0'::bigint,
+  constraint shared_repositories_git_integration_id_foreign FOREIGN KEY (git_integration_id) REFERENCES git_integrations(id),
+  constraint shared_repositories_pkey PRIMARY KEY (id),
+  constraint shared_repositories_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint shared_repositories_status CHECK ((status = ANY (ARRAY['pending'::text, 'active'::text, 'error'::text])))
+);
+CREATE UNIQUE INDEX shared_repositories__already_exists__url ON public.shared_repositories USING btree (project_id, url);
+CREATE INDEX shared_repositories_by_id ON public.shared_repositories USING btree (project_id, id);
+CREATE INDEX shared_repositories_by_name ON public.shared_repositories USING btree (project_id, name, id);
+CREATE INDEX shared_repositories_by_status ON public.shared_repositories USING btree (project_id, status, id);
+CREATE UNIQUE INDEX shared_repositories_hook ON public.shared_repositories USING btree (hook_hash);
+CREATE INDEX shared_repositories_of_integration ON public.shared_repositories USING btree (git_integration_id) WHERE (git_integration_id IS NOT NULL);
+
+create table shared_repository_projects (
+  shared_repository_id text collate "C" not null,
+  project_id text collate "C" not null,
+  created_at timestamp(3) with time zone not null default CURRENT_TIMESTAMP,
+  constraint shared_repository_projects__already_exists PRIMARY KEY (shared_repository_id, project_id),
+  constraint shared_repository_projects_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint shared_repository_projects_shared_repository_id_foreign FOREIGN KEY (shared_repository_id) REFERENCES shared_repositories(id) ON DELETE CASCADE
+);
+CREATE INDEX shared_repository_projects_by_project ON public.shared_repository_projects USING btree (project_id, shared_repository_id);
 
 create table usage_spans (
   id bigint not null default nextval('usage_spans_id_seq'::regclass),
