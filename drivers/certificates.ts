@@ -5,7 +5,7 @@ import { acmeCertificates } from './certificates/acme';
 import type { DriverContext } from './driver';
 
 export interface CertificateRequest {
-  /** No wildcard: an authority checks those in the DNS alone (RFC 8555 section 8.4). */
+  /** A wildcard is proven in the DNS, others over HTTP (RFC 8555 section 8.3 and 8.4). */
   hostname: string;
   /** Private key of the account, PEM. The same key is the same account. */
   accountKey: string;
@@ -22,11 +22,13 @@ export interface IssuedCertificate {
   expiresAt: Date;
 }
 
-/**
- * Makes GET http://<hostname>/.well-known/acme-challenge/<token> answer the text (RFC 8555 section 8.3). Returns when
- * it does.
- */
-export type PublishChallenge = (token: string, text: string) => Promise<void>;
+/** Publishes what proves to an authority that a name leads here. Each returns when the answer can be seen. */
+export interface ChallengePublisher {
+  /** Makes GET http://<hostname>/.well-known/acme-challenge/<token> answer the text (RFC 8555 section 8.3). */
+  http(token: string, text: string): Promise<void>;
+  /** Makes the TXT record of a name have the value (section 8.4). */
+  dns(name: string, value: string): Promise<void>;
+}
 
 export interface CertificateDriver {
   /** Address of the authority. A certificate of another one is replaced. */
@@ -37,7 +39,7 @@ export interface CertificateDriver {
    * Throws DriverError, whose message says to the owner of the name what is wrong: `transient` when the authority is
    * away, busy or asks for patience (`retryAfterMs`), else `invalid`.
    */
-  issue(request: CertificateRequest, publish: PublishChallenge, ctx: DriverContext): Promise<IssuedCertificate>;
+  issue(request: CertificateRequest, publish: ChallengePublisher, ctx: DriverContext): Promise<IssuedCertificate>;
 }
 
 export interface CertificateOptions {

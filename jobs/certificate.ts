@@ -1,8 +1,9 @@
 // Certificates: a domain that is active gets one, and a new one in time before it ends. The row's lease is the right to
 // order, so that there is one order at a time for a host name.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError } from '../drivers/driver';
 import { newPrivateKey } from '../drivers/certificates/private_key';
-import type { CertificateDriver } from '../drivers/certificates';
+import type { CertificateDriver, ChallengePublisher } from '../drivers/certificates';
 import {
   ensureAccountKey,
   clearChallenges,
@@ -12,6 +13,12 @@ import {
   saveCertificateStatus,
   type CertifiedDomain,
 } from '../models/certificate';
+import {
+  canAnswerChallenge,
+  isDnsChallengeServed,
+  publishDnsChallenge,
+  removeDnsChallenge,
+} from '../models/domain/records';
 import type { Certificate } from '../schema/types';
 import { jittered, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
@@ -34,9 +41,11 @@ const PAUSES_MS = [MINUTE_MS, 4 * MINUTE_MS, 16 * MINUTE_MS, 64 * MINUTE_MS, 256
 const RENEW_BEFORE_MS = 30 * DAY_MS;
 
 const NONE: Certificate = { status: 'none', issuer: null, expires_at: null, error: null };
-const NO_WILDCARDS =
-  'A certificate for a wildcard needs a DNS challenge, which the platform does not support yet. ' +
-  'Add the host names that you need one by one.';
+const NO_ZONE =
+  'A certificate for a wildcard needs a DNS challenge: the project has to hold the DNS zone of the name on this ' +
+  'platform. Create the zone and delegate it, or add the host names that you need one by one.';
+const SERVED_WITHIN_MS = 30_000;
+const SERVED_POLL_MS = 100;
 
 // No `states`: an order is tried for ever, in growing pauses.
 export const job: Job<CertificateRow> = { table: 'certificates', stepMs: 3 * MINUTE_MS, reconcile };
@@ -47,11 +56,11 @@ async function reconcile(row: CertificateRow, ctx: JobContext): Promise<Outcome>
   if (!domain) return settled();
   const { certificates: driver } = ctx.drivers;
   if (!driver) return showAndSettle(row, ctx, row.chain ? certificateStatusOf(row, null) : NONE, HOUR_MS);
-  if (domain.type === 'wildcard')
-    return showAndSettle(row, ctx, { ...NONE, status: 'failed', error: NO_WILDCARDS }, null);
   if (!isDue(row, driver)) return showAndSettle(row, ctx, certificateStatusOf(row, null), nextCheckMs(row));
   // Without its records the authority would refuse, and count it. A domain that becomes active again makes this due.
   if (domain.status !== 'active' || domain.missing_since) return settled({}, jittered(10 * MINUTE_MS));
+  if (domain.type === 'wildcard' && !(await canAnswerChallenge(ctx.sql, domain, row.id)))
+    return showAndSettle(row, ctx, certificateStatusOf(row, NO_ZONE), jittered(10 * MINUTE_MS));
   return orderCertificate(row, domain, driver, ctx);
 }
 
@@ -72,22 +81,48 @@ async function orderCertificate(
   ctx: JobContext,
 ): Promise<Outcome> {
   if (domain.certificate.status === 'none') await saveCertificateStatus(ctx.sql, row, { ...NONE, status: 'pending' });
-  await clearChallenges(ctx.sql, row.id);
+  await takeBackChallenges(row, ctx);
   try {
-    const issued = await obtain(row, driver, ctx);
+    const issued = await obtain(row, domain, driver, ctx);
     await saveCertificateStatus(ctx.sql, row, certificateStatusOf(issued, null));
     ctx.log.info({ issuer: issued.issuer, expires_at: issued.expires_at }, 'A certificate was issued.');
     return settled({}, nextCheckMs(issued));
   } catch (error) {
     throw await showRefusal(row, error, ctx);
   } finally {
-    await clearChallenges(ctx.sql, row.id);
+    await takeBackChallenges(row, ctx);
   }
 }
 
-async function obtain(row: CertificateRow, driver: CertificateDriver, ctx: JobContext): Promise<Valid> {
+async function takeBackChallenges({ id, domain_id }: CertificateRow, ctx: JobContext): Promise<void> {
+  await clearChallenges(ctx.sql, id);
+  await ctx.sql.transaction((sql) => removeDnsChallenge(sql, domain_id));
+}
+
+/** Until the name server has the record. @throws DriverError invalid where the platform cannot make it */
+async function publishInZone(domain: CertifiedDomain, name: string, value: string, ctx: JobContext): Promise<void> {
+  const made = await ctx.sql.transaction((sql) => publishDnsChallenge(sql, domain, { name, value }));
+  if (!made) throw new DriverError('invalid', NO_ZONE);
+  if (made.conflicts.length) throw new DriverError('invalid', made.conflicts.join(' '));
+  const end = performance.now() + SERVED_WITHIN_MS;
+  while (!(await isDnsChallengeServed(ctx.sql, domain.id))) {
+    if (performance.now() > end)
+      throw new DriverError('transient', 'The name server does not have the DNS challenge yet.');
+    await sleep(SERVED_POLL_MS, undefined, { signal: ctx.signal });
+  }
+}
+
+async function obtain(
+  row: CertificateRow,
+  domain: CertifiedDomain,
+  driver: CertificateDriver,
+  ctx: JobContext,
+): Promise<Valid> {
   const accountKey = await ensureAccountKey(ctx.sql, ctx.secrets, driver.authority, newPrivateKey);
-  const publish = (token: string, text: string): Promise<void> => publishChallenge(ctx.sql, row.id, token, text);
+  const publish: ChallengePublisher = {
+    http: (token, text) => publishChallenge(ctx.sql, row.id, token, text),
+    dns: (name, value) => publishInZone(domain, name, value, ctx),
+  };
   const made = await driver.issue({ hostname: row.id, accountKey }, publish, ctx);
   const valid = {
     issuer: made.issuer,

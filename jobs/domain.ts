@@ -1,9 +1,8 @@
 // Custom domains: their records are looked for again and again, for as long as they exist.
 import { Domain, isTaken } from '../models/domain';
 import { probeDns, evaluateDomain, nextCheckMs, type Checked } from '../models/domain/check';
-import { removeManagedRecords } from '../models/dns_record/managed';
 import { ingressOf } from '../models/domain/instructions';
-import { ensureDomainRecords, withZone } from '../models/domain/records';
+import { ensureDomainRecords, removeDomainRecords, withZone } from '../models/domain/records';
 import { gone, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
 type DomainRow = LoopRow & Checked & Pick<Domain, 'project_id' | 'dns'>;
@@ -15,7 +14,7 @@ export const job: Job<DomainRow> = {
 };
 
 async function tearDown(row: DomainRow, ctx: JobContext): Promise<Outcome> {
-  await ctx.sql.transaction((sql) => removeManagedRecords(sql, { type: Domain.kind, id: row.id }));
+  await ctx.sql.transaction((sql) => removeDomainRecords(sql, row.id));
   return gone;
 }
 

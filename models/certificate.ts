@@ -6,6 +6,9 @@ import { named } from '../db/statement';
 
 /** What a certificate is for, as far as its job reads it. */
 export interface CertifiedDomain {
+  id: string;
+  project_id: string;
+  dns: 'automatic' | 'manual';
   type: DomainType;
   status: DomainStatus;
   /** Since when an active domain lacks its records. */
@@ -58,7 +61,7 @@ export function sealedCertificate(
 }
 
 const DOMAIN = named(
-  'select type, status, missing_since, certificate from domains where id = $1 and deleted_at is null',
+  'select id, project_id, dns, type, status, missing_since, certificate from domains where id = $1 and deleted_at is null',
 );
 
 /** The domain that a certificate is for; null when it has been removed. */

@@ -19,8 +19,7 @@ import { Resource } from './base/resource';
 import { probeDns, evaluateDomain, nextCheckMs, takenReason, type Verdict } from './domain/check';
 import { requireForeign, typeOf } from './domain/hostname';
 import { ingressOf, instructionsFor, type Findings } from './domain/instructions';
-import { ensureDomainRecords, withZone } from './domain/records';
-import { removeManagedRecords } from './dns_record/managed';
+import { ensureDomainRecords, removeDomainRecords, withZone } from './domain/records';
 import { named } from '../db/statement';
 
 /** A host name of a customer that leads to an application. */
@@ -113,7 +112,7 @@ export class Domain extends Resource {
 
   /** Its records go at once; the name stays taken until the loop has torn it down. */
   override async remove(ctx: Context): Promise<void> {
-    await removeManagedRecords(ctx.sql, { type: Domain.kind, id: this.id });
+    await removeDomainRecords(ctx.sql, this.id);
     await super.remove(ctx);
   }
 

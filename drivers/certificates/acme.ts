@@ -1,9 +1,9 @@
-// Certificates by ACME (RFC 8555), proven by HTTP-01. acme-client speaks the protocol, over our own transport.
+// Certificates by ACME (RFC 8555), proven by HTTP-01, those of wildcards by DNS-01. acme-client speaks the protocol, over our own transport.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type * as acmeClient from 'acme-client';
 import type { Authorization, Client, Order } from 'acme-client';
-import type { CertificateDriver, CertificateRequest, IssuedCertificate, PublishChallenge } from '../certificates';
+import type { CertificateDriver, CertificateRequest, ChallengePublisher, IssuedCertificate } from '../certificates';
 import { checkpoint, DriverError, type DriverContext } from '../driver';
 import { newPrivateKey } from './private_key';
 import { toRefusal, type AcmeProblem } from './acme_problem';
@@ -46,7 +46,7 @@ async function placeOrder(
   acme: Acme,
   client: Client,
   { hostname }: CertificateRequest,
-  publish: PublishChallenge,
+  publish: ChallengePublisher,
   ctx: DriverContext,
 ): Promise<IssuedCertificate> {
   checkpoint(ctx);
@@ -70,14 +70,19 @@ async function placeOrder(
 // An authority may remember earlier proofs: then there is nothing to do (section 7.5).
 async function completeChallenge(
   client: Client,
-  { status, challenges }: Authorization,
-  publish: PublishChallenge,
+  { status, challenges, identifier, wildcard }: Authorization,
+  publish: ChallengePublisher,
 ): Promise<void> {
   if (status !== 'pending') return;
-  const challenge = challenges.find(({ type }) => type === 'http-01');
-  if (!challenge)
-    throw new DriverError('unsupported', 'The certificate authority offers no HTTP-01 challenge for this name.');
-  await publish(challenge.token, await client.getChallengeKeyAuthorization(challenge));
+  const type = wildcard ? 'dns-01' : 'http-01';
+  const challenge = challenges.find((offered) => offered.type === type);
+  if (!challenge) {
+    const kind = wildcard ? 'DNS-01' : 'HTTP-01';
+    throw new DriverError('unsupported', `The certificate authority offers no ${kind} challenge for this name.`);
+  }
+  const proof = await client.getChallengeKeyAuthorization(challenge);
+  if (wildcard) await publish.dns(`_acme-challenge.${identifier.value}`, proof);
+  else await publish.http(challenge.token, proof);
   await client.completeChallenge(challenge);
 }
 
@@ -106,7 +111,7 @@ async function invalidReason(client: Client, invalid: Order): Promise<DriverErro
 
 function parseIssued(chain: string, key: string, hostname: string): IssuedCertificate {
   const leaf = new X509Certificate(chain);
-  if (!leaf.checkPrivateKey(createPrivateKey(key)) || !leaf.checkHost(hostname)) {
+  if (!leaf.checkPrivateKey(createPrivateKey(key)) || !leaf.checkHost(hostname.replace(/^\*/, 'any'))) {
     throw new DriverError('transient', 'The certificate authority answered with a certificate for something else.');
   }
   return { chain, key, issuer: issuerOf(leaf), issuedAt: new Date(leaf.validFrom), expiresAt: new Date(leaf.validTo) };

@@ -1,7 +1,9 @@
 // The records of a custom domain in the zones of its own project.
 import type { Sql } from '../../core/context';
 import type { DnsMode } from '../../schema/types';
-import { ensureManagedRecords, type ManagedRecords } from '../dns_record/managed';
+import { named } from '../../db/statement';
+import { ensureManagedRecords, removeManagedRecords, type ManagedRecords } from '../dns_record/managed';
+import { baseOf } from './hostname';
 import { managedRecords, NO_FINDINGS, type Findings, type Ingress, type Target } from './instructions';
 
 interface Owner extends Target {
@@ -20,4 +22,58 @@ export async function ensureDomainRecords(sql: Sql, domain: Owner, ingress: Ingr
 /** What was found in the DNS, with what the platform keeps; `found` null = nothing was asked, or nobody answered. */
 export function withZone(found: Findings | null, zone: ManagedRecords): Findings {
   return { ...(found ?? NO_FINDINGS), zone };
+}
+
+/** Everything that was made for a domain, challenges of its certificate included. */
+export async function removeDomainRecords(sql: Sql, domainId: string): Promise<void> {
+  await removeManagedRecords(sql, { type: 'domain', id: domainId });
+  await removeDnsChallenge(sql, domainId);
+}
+
+// Apart from the records of the domain itself, which are there all the time.
+const CHALLENGE_OWNER = 'certificate';
+const CHALLENGE_TTL_S = 60;
+
+interface Challenge {
+  name: string;
+  value: string;
+}
+
+/** In a transaction. @returns null where the user keeps the records, or the project holds no zone of the name */
+export async function publishDnsChallenge(
+  sql: Sql,
+  domain: Pick<Owner, 'id' | 'project_id' | 'dns'>,
+  { name, value }: Challenge,
+): Promise<ManagedRecords | null> {
+  if (domain.dns === 'manual') return null;
+  const owner = { type: CHALLENGE_OWNER, id: domain.id, project_id: domain.project_id };
+  return ensureManagedRecords(sql, owner, [{ type: 'TXT', name, value, ttl: CHALLENGE_TTL_S }]);
+}
+
+export async function removeDnsChallenge(sql: Sql, domainId: string): Promise<void> {
+  await removeManagedRecords(sql, { type: CHALLENGE_OWNER, id: domainId });
+}
+
+const HELD = named(
+  `select 1 from dns_zones where project_id = $1 and name = any($2) and status = 'active' and deleted_at is null limit 1`,
+);
+
+/** Whether a challenge of the name can be answered: the project holds a zone of it, and may write there. */
+export async function canAnswerChallenge(
+  sql: Sql,
+  { project_id, dns }: Pick<Owner, 'project_id' | 'dns'>,
+  hostname: string,
+): Promise<boolean> {
+  const labels = baseOf(hostname).split('.');
+  const names = labels.map((_, index) => labels.slice(index).join('.'));
+  return dns === 'automatic' && (await sql.query(HELD, [project_id, names])).length > 0;
+}
+
+const UNSERVED = named(`select 1 from dns_zones z join dns_records r on r.dns_zone_id = z.id
+  where r.managed_by->>'id' = $1 and r.managed_by->>'type' = $2 and (z.observed->>'serial')::bigint is distinct from z.serial
+  limit 1`);
+
+/** Whether the name server has the challenge as it is. */
+export async function isDnsChallengeServed(sql: Sql, domainId: string): Promise<boolean> {
+  return (await sql.query(UNSERVED, [domainId, CHALLENGE_OWNER])).length === 0;
 }

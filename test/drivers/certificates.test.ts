@@ -109,7 +109,7 @@ describe('an authority that misbehaves', () => {
       return await driver
         .issue(
           { hostname: 'www.example.com', accountKey: await newPrivateKey() },
-          async () => {},
+          { http: async () => {}, dns: async () => {} },
           driverContext(10_000),
         )
         .then(
