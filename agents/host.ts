@@ -17,6 +17,7 @@ import { findServedCertificate, findChallenge } from '../models/certificate';
 import { startLogShipper } from './log_shipper';
 import { allLogs, openKindDrivers } from '../jobs/all_jobs';
 import type { Platform } from '../platform/platform';
+import { openMail } from './mail';
 import { openNameserver } from './nameserver';
 import { openRegistry } from './registry';
 import { startRouteFeed } from './route_feed';
@@ -77,6 +78,8 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   if (dns) opened.push(() => dns.close());
   const images = await openRegistry(platform);
   if (images) opened.push(() => images.close());
+  const mail = await openMail(platform);
+  if (mail) opened.push(() => mail.close());
   const served = { nameserver: dns?.driver ?? null, registry: images?.driver ?? null };
   const own = { source, builder: openBuilder(toolchains), runtime, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = { ...own, ...(await openKindDrivers({ config, runtime, facts })) };

@@ -38,6 +38,12 @@ export const mailSettings = {
       'Where accepted mail goes. sink: it is kept and nothing leaves; smarthost: to SMTP_URL; ' +
       'direct: to the mail servers of the recipients.',
   }),
+  MAIL_DIRECT_PORT: integer({
+    default: '25',
+    min: 1,
+    max: 65535,
+    description: 'Port of the mail servers of recipients in the mode direct.',
+  }),
   MAIL_SPF: text({
     default: null,
     derived: 'a: and SMTP_HOST',

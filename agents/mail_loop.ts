@@ -1,0 +1,185 @@
+// Works the queue of mail: claims recipients that are due, hands their messages on, and writes how that went. A process
+// that dies here leaves its claims to the next one, which tries again: at least once, with the same Message-ID.
+import type { Config } from '../core/config';
+import { returnPathLocal } from '../core/mail_reference';
+import type { Logger } from '../core/log';
+import type { SecretBox } from '../core/secrets';
+import type { ControlDatabase } from '../db/control_database';
+import type { SigningIdentity } from '../drivers/mail/dkim_signature';
+import { outgoingMessage } from '../drivers/mail/outgoing';
+import type { Route } from '../drivers/mail/route';
+import { isHardBounce, type HopResult, type Outbound, type Transport } from '../drivers/mail/transport';
+import { openWakeSignal, type WakeSignal } from '../jobs/wake_signal';
+import { isPublished, returnPathOf } from '../models/email_domain/instructions';
+import { openDkimKeys } from '../models/email_domain/keys';
+import { DELIVERIES } from '../models/mail/accept';
+import {
+  claimDeliveries,
+  endAttempts,
+  releaseDeliveries,
+  type AttemptEnd,
+  type ClaimedDelivery,
+} from '../models/mail/queue';
+import { openBatch } from './mail_batch';
+import { openDestinations, type Destinations } from './mail_destinations';
+import type { MailStore } from './mail_store';
+
+export interface MailLoop {
+  /** Lets the attempts that are under way end. */
+  stop(): Promise<void>;
+}
+
+export interface MailLoopParts {
+  config: Config;
+  database: ControlDatabase;
+  secrets: SecretBox;
+  store: MailStore;
+  transport: Transport;
+  routeOf(destination: string): Promise<Route>;
+  /** A message with its links and pictures of tracking; null where it is sent as it is. */
+  tracked(delivery: ClaimedDelivery, identities: readonly SigningIdentity[], from: string): Promise<Outbound | null>;
+  log: Logger;
+  listen(handlers: Record<string, (payload: string) => void>): { close(): Promise<void> };
+}
+
+const CONCURRENCY = 40;
+const POLL_MS = 1_000;
+const ENDS_AT_ONCE = 200;
+const MINUTE_MS = 60_000;
+/** Minutes to the next attempt: quick at first, then every four hours until MAIL_RETRY_HOURS are over. */
+const RETRY_MINUTES = [2, 5, 10, 20, 40, 80, 160, 240];
+
+interface State extends MailLoopParts {
+  destinations: Destinations;
+  end(end: AttemptEnd): Promise<string[]>;
+}
+
+export function startMailLoop(parts: MailLoopParts): MailLoop {
+  const { database, store } = parts;
+  const ends = openBatch<AttemptEnd, null>(ENDS_AT_ONCE, async (batch) => {
+    await store.remove(await endAttempts(database, batch));
+    return batch.map(() => null);
+  });
+  const state: State = { ...parts, destinations: openDestinations(), end: async (end) => (await ends.add(end), []) };
+  const signal = openWakeSignal();
+  const listener = parts.listen({ due: (table) => (table === DELIVERIES ? signal.notify() : undefined) });
+  const work: Work = { running: new Set(), signal, stopping: false };
+  const ended = run(state, work);
+  return {
+    async stop() {
+      work.stopping = true;
+      signal.notify();
+      await ended;
+      await listener.close();
+      await Promise.all(work.running);
+    },
+  };
+}
+
+interface Work {
+  running: Set<Promise<void>>;
+  signal: WakeSignal;
+  stopping: boolean;
+}
+
+async function run(state: State, work: Work): Promise<void> {
+  const { database, destinations, log } = state;
+  const { running, signal } = work;
+  let isReleased = false;
+  while (!work.stopping) {
+    try {
+      if (!isReleased) await releaseDeliveries(database);
+      isReleased = true;
+      const free = CONCURRENCY - running.size;
+      const due = free > 0 ? await claimDeliveries(database, free, destinations.blocked()) : [];
+      for (const delivery of due) start(state, work, delivery);
+      if (due.length < free || free === 0) await signal.wait(POLL_MS);
+    } catch (error) {
+      log.warn({ err: error }, 'mail could not be claimed');
+      await signal.wait(POLL_MS);
+    }
+  }
+}
+
+function start(state: State, { running, signal }: Work, delivery: ClaimedDelivery): void {
+  const attempt = deliver(state, delivery)
+    .catch((error: unknown) => state.log.error({ err: error, message: delivery.message_id }, 'a delivery has failed'))
+    .finally(() => {
+      running.delete(attempt);
+      // A slot is free; claims of one row at a time would cost more than a moment's wait.
+      if (running.size <= CONCURRENCY / 2) signal.notify();
+    });
+  running.add(attempt);
+}
+
+async function deliver(state: State, delivery: ClaimedDelivery): Promise<void> {
+  const { message_id, number, fence } = delivery;
+  const common = { message_id, number, fence, retry_in_ms: null, hard: false, counts: true };
+  if (state.config.mailMode === 'sink') {
+    await state.end({ ...common, status: 'kept', response: 'Kept in the sink.' });
+    return;
+  }
+  const result = await attempt(state, delivery).catch((error: NodeJS.ErrnoException): HopResult => {
+    state.log.error({ err: error, message: message_id }, 'a message could not be sent');
+    const isGone = error.code === 'ENOENT';
+    const response = isGone ? 'The file of the message is gone.' : 'The platform met an internal error.';
+    return { kind: isGone ? 'never' : 'later', code: null, response, isUnreachable: false };
+  });
+  await state.end({ ...common, ...endOf(delivery, result), response: result.response });
+}
+
+function endOf(delivery: ClaimedDelivery, { kind, code, response }: HopResult) {
+  if (kind === 'delivered') return { status: 'delivered' as const };
+  if (kind === 'never') return { status: 'bounced' as const, hard: isHardBounce(code, response) };
+  const minutes = RETRY_MINUTES[Math.min(delivery.attempts, RETRY_MINUTES.length) - 1] ?? 2;
+  const retry_in_ms = Math.round(minutes * MINUTE_MS * (0.9 + Math.random() * 0.2));
+  if (Date.now() + retry_in_ms >= Date.parse(delivery.expires_at)) return { status: 'bounced' as const };
+  return { status: 'queued' as const, retry_in_ms };
+}
+
+/** One server after the other, until one of them has answered. */
+async function attempt(state: State, delivery: ClaimedDelivery): Promise<HopResult> {
+  const { destinations, transport } = state;
+  const route = await state.routeOf(delivery.destination);
+  if (route.kind === 'none') return { kind: 'never', code: 550, response: route.response, isUnreachable: false };
+  if (route.kind === 'later') return { kind: 'later', code: null, response: route.response, isUnreachable: true };
+  const message = await messageFor(state, delivery);
+  const release = await destinations.enter(delivery.destination);
+  try {
+    let last: HopResult = { kind: 'later', code: null, response: 'No server.', isUnreachable: true };
+    for (const hop of route.hops) {
+      last = await transport.send(hop, message);
+      if (!last.isUnreachable) break;
+    }
+    destinations.note(delivery.destination, last);
+    return last;
+  } finally {
+    release();
+  }
+}
+
+async function messageFor(state: State, delivery: ClaimedDelivery): Promise<Outbound> {
+  const { store, secrets } = state;
+  const { domain, recipient: to, body_hash, body_offset, size_bytes } = delivery;
+  const identities = domain ? identitiesOf(state, domain) : [];
+  const local = returnPathLocal(secrets, delivery);
+  const from = domain ? `${local}@${returnPathOf(domain)}` : delivery.sender;
+  const tracked = await state.tracked(delivery, identities, from);
+  if (tracked) return tracked;
+  const path = store.pathOf(delivery.file);
+  const fields = [referenceField(local)];
+  return outgoingMessage({ path, body_offset, body_hash, size_bytes, from, to, fields, identities });
+}
+
+/** Complaints quote the message: the field tells whose it was (RFC 5965 leaves the return path out at times). */
+export function referenceField(local: string): { name: string; raw: string } {
+  return { name: 'feedback-id', raw: `Feedback-ID: ${local}:platform` };
+}
+
+/** Both keys sign, Ed25519 only once its record was found. */
+function identitiesOf({ secrets }: State, domain: NonNullable<ClaimedDelivery['domain']>): SigningIdentity[] {
+  return openDkimKeys(secrets, domain)
+    .filter(({ role }) => role === 'current')
+    .filter((key) => key.algorithm === 'rsa' || isPublished(key, domain.findings))
+    .map(({ selector, algorithm, private_key }) => ({ domain: domain.name, selector, algorithm, private_key }));
+}

@@ -1,0 +1,30 @@
+// Bounces and complaints that come to the addresses of the platform: the return paths of messages, and abuse@.
+import { parseReturnPath, type MailReference } from '../core/mail_reference';
+import type { Logger } from '../core/log';
+import type { SecretBox } from '../core/secrets';
+import type { ControlDatabase } from '../db/control_database';
+import type { BounceRules } from '../drivers/mail/bounce_server';
+import { isHardBounce } from '../drivers/mail/transport';
+import { recordBounce, recordComplaint } from '../models/mail/reports';
+
+/** Receivers of complaints, as feedback loops are registered (RFC 2142). */
+const COMPLAINTS = /^(abuse|fbl|postmaster)@/i;
+
+export function bounceRules(parts: { database: ControlDatabase; secrets: SecretBox; log: Logger }): BounceRules {
+  const { database, secrets, log } = parts;
+  return {
+    isOurs: (address) => parseReturnPath(secrets, address) !== null || COMPLAINTS.test(address),
+    async report(recipients, report) {
+      if (report.kind === 'none') return;
+      const addressed = recipients.flatMap((address) => parseReturnPath(secrets, address) ?? []);
+      const quoted = report.references.flatMap((text) => parseReturnPath(secrets, `${text}@quoted`) ?? []);
+      // A bounce counts for the address that it came to; only complaints have to quote the message.
+      const about: MailReference | undefined = addressed[0] ?? (report.kind === 'complaint' ? quoted[0] : undefined);
+      if (!about) return log.info({ kind: report.kind }, 'a report is about no message of this installation');
+      if (report.kind === 'complaint') return recordComplaint(database, about);
+      const [failure] = report.failures;
+      const response = `${failure?.status ?? ''} ${failure?.diagnostic ?? ''}`.trim() || 'The message came back.';
+      await recordBounce(database, about, { hard: isHardBounce(null, response), response });
+    },
+  };
+}

@@ -1,0 +1,136 @@
+// Who may hand in what: the rules of the submission server, from rows.
+import type { Config } from '../core/config';
+import { mintId } from '../core/ids';
+import type { Logger } from '../core/log';
+import type { ControlDatabase } from '../db/control_database';
+import { SmtpReply } from '../drivers/mail/reply';
+import type { MailSender, Submission, SubmissionRules } from '../drivers/mail/submission';
+import { acceptMessages, type Acceptance, type AcceptedMessage } from '../models/mail/accept';
+import { allowsSource, findSendingZone, hasPassword, type SendingZone } from '../models/mail/sender';
+import { openBatch, type Batch } from './mail_batch';
+import type { MailStore } from './mail_store';
+
+const ACCEPTED_AT_ONCE = 200;
+/** Wrong passwords of an address, and of a user name, within a quarter of an hour; each delays the next answer. */
+const FAILURES_MAX = 10;
+const FAILURES_MS = 15 * 60_000;
+const DELAY_MS = 250;
+const COUNTED_MAX = 50_000;
+
+export type Acceptances = Batch<AcceptedMessage, Acceptance>;
+
+/** Rows of many messages go in one transaction. */
+export function openAcceptances(database: ControlDatabase, { mailRetryHours }: Config): Acceptances {
+  return openBatch(ACCEPTED_AT_ONCE, (messages: AcceptedMessage[]) =>
+    acceptMessages(database, messages, mailRetryHours),
+  );
+}
+
+interface RuleParts {
+  database: ControlDatabase;
+  store: MailStore;
+  acceptances: Acceptances;
+  log: Logger;
+}
+
+export function submissionRules(parts: RuleParts): SubmissionRules {
+  const { database, store, log } = parts;
+  const failures = failureCounter();
+  const hashes = new WeakMap<MailSender, string>();
+  const senderOf = (zone: SendingZone, address: string): MailSender => {
+    requireSending(zone, address);
+    const domains = new Map(zone.domains.map(({ id, name }) => [name, id]));
+    const sender = { zone_id: zone.id, project_id: zone.project_id, domains };
+    hashes.set(sender, zone.password_hash);
+    return sender;
+  };
+  return {
+    async login(username, password, address) {
+      await failures.hold(address, username);
+      const zone = await findSendingZone(database, username);
+      if (!zone || !hasPassword(zone, password)) {
+        failures.count(address, username);
+        log.info({ address }, 'a mail client was refused');
+        throw new SmtpReply(535, '5.7.8', 'The user name or the password is wrong.');
+      }
+      return senderOf(zone, address);
+    },
+    async renew(sender, address) {
+      const zone = await findSendingZone(database, sender.zone_id);
+      if (!zone || zone.password_hash !== hashes.get(sender))
+        throw new SmtpReply(535, '5.7.8', 'The password of the relay zone has changed. Log in again.');
+      return senderOf(zone, address);
+    },
+    newId: () => mintId('eml'),
+    incoming: (id) => ({ file: `${id}.eml`, directory: store.directory, syncDirectory: () => store.sync() }),
+    accept: (id, submission) => accept(parts, id, submission),
+  };
+}
+
+async function accept(
+  { store, acceptances, log }: RuleParts,
+  id: string,
+  { sender, domain_id, from, header_from, recipients, message }: Submission,
+): Promise<void> {
+  const { fields: _, ...stored } = message;
+  const verdict = await acceptances
+    .add({
+      ...{ ...stored, id, project_id: sender.project_id, email_relay_zone_id: sender.zone_id },
+      ...{ email_domain_id: domain_id, sender: from, header_from, recipients },
+    })
+    .catch(async (error: unknown) => {
+      log.error({ err: error }, 'a message could not be taken over');
+      await store.remove([message.file]);
+      throw error;
+    });
+  if (verdict === 'accepted') return;
+  await store.remove([message.file]);
+  throw refusalOf(verdict);
+}
+
+function refusalOf(verdict: Acceptance): SmtpReply {
+  if (verdict === 'over_limit')
+    return new SmtpReply(452, '4.7.1', 'The daily limit of the relay zone is reached. Try again tomorrow (UTC).');
+  return new SmtpReply(550, '5.7.1', 'The relay zone does not send any more.');
+}
+
+/** @throws SmtpReply */
+function requireSending(zone: SendingZone, address: string): void {
+  if (!allowsSource(zone, address))
+    throw new SmtpReply(550, '5.7.1', `The relay zone takes no mail from ${address}: see allowed_sources.`);
+  if (zone.status === 'disabled') throw new SmtpReply(550, '5.7.1', 'The relay zone is disabled.');
+  if (zone.status === 'suspended')
+    throw new SmtpReply(550, '5.7.1', `The relay zone is suspended. ${zone.status_reason ?? ''}`.trim());
+}
+
+interface FailureCounter {
+  /** Waits longer after each failure. @throws SmtpReply after too many */
+  hold(address: string, username: string): Promise<void>;
+  count(address: string, username: string): void;
+}
+
+function failureCounter(): FailureCounter {
+  const counts = new Map<string, { count: number; until: number }>();
+  const keysOf = (address: string, username: string): string[] => [
+    `address ${address}`,
+    `user ${username.slice(0, 64)}`,
+  ];
+  const countOf = (key: string): number => {
+    const found = counts.get(key);
+    if (!found || found.until < Date.now()) return 0;
+    return found.count;
+  };
+  return {
+    async hold(address, username) {
+      const count = Math.max(...keysOf(address, username).map(countOf));
+      if (count >= FAILURES_MAX)
+        throw new SmtpReply(454, '4.7.0', 'Too many failed logins. Try again in a quarter of an hour.');
+      if (count) await new Promise((resolve) => setTimeout(resolve, DELAY_MS * count).unref());
+    },
+    count(address, username) {
+      if (counts.size > COUNTED_MAX) counts.clear();
+      for (const key of keysOf(address, username))
+        counts.set(key, { count: countOf(key) + 1, until: Date.now() + FAILURES_MS });
+    },
+  };
+}

@@ -1,0 +1,47 @@
+// Files of messages: in one directory, which is synced once for all that came meanwhile.
+import { open, readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeDirectory } from '../core/directory';
+import { openBatch } from './mail_batch';
+
+export interface MailStore {
+  directory: string;
+  pathOf(file: string): string;
+  /** Resolves when the entries that were made before are on the disk. */
+  sync(): Promise<void>;
+  remove(files: readonly string[]): Promise<void>;
+  /** Files that are older than an hour. */
+  old(): Promise<string[]>;
+}
+
+const SYNCED_AT_ONCE = 10_000;
+const OLD_MS = 3_600_000;
+
+export function openMailStore(directory: string): MailStore {
+  makeDirectory(directory, 0o700);
+  const syncs = openBatch<null, null>(SYNCED_AT_ONCE, async (waiting) => {
+    const handle = await open(directory, 'r');
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    return waiting;
+  });
+  return {
+    directory,
+    pathOf: (file) => join(directory, file),
+    sync: async () => void (await syncs.add(null)),
+    remove: async (files) => void (await Promise.all(files.map((file) => rm(join(directory, file), { force: true })))),
+    async old() {
+      const before = Date.now() - OLD_MS;
+      const found = await Promise.all(
+        (await readdir(directory)).map(async (file) => {
+          const info = await stat(join(directory, file)).catch(() => null);
+          return info && info.mtimeMs < before ? [file] : [];
+        }),
+      );
+      return found.flat();
+    },
+  };
+}

@@ -1,0 +1,72 @@
+// What comes back: a server that takes bounces and complaints for addresses that the platform has given out, and
+// nothing else.
+import { SMTPServer, type SMTPServerAddress, type SMTPServerSession } from 'smtp-server';
+import { readReport, type MailReport } from './report';
+import { SmtpReply } from './reply';
+import { refuseBareLines } from './strict_lines';
+import { answer, closeSmtp, listenSmtp, type MailListener } from './submission';
+
+export interface BounceRules {
+  /** Whether the platform takes mail for the address. */
+  isOurs(address: string): boolean;
+  /** Takes a report over. @param recipients addresses that it came to */
+  report(recipients: readonly string[], report: MailReport): Promise<void>;
+}
+
+export interface BounceServerOptions {
+  port: number;
+  addresses: readonly string[];
+  host: string;
+  tls: { key: string; cert: string };
+  rules: BounceRules;
+  log(message: string, error: unknown): void;
+}
+
+/** Reports quote a message, often the whole of it. */
+const REPORT_BYTES_MAX = 10 * 1024 * 1024;
+const RECIPIENTS_MAX = 10;
+const SESSIONS_MAX = 200;
+const IDLE_MS = 60_000;
+
+/** @throws Error where the port cannot be bound */
+export async function openBounceServer(options: BounceServerOptions): Promise<MailListener> {
+  const servers: SMTPServer[] = [];
+  const ports: number[] = [];
+  const close = async (): Promise<void> => void (await Promise.all(servers.map(closeSmtp)));
+  try {
+    for (const address of options.addresses) {
+      const server = newServer(options);
+      ports.push(await listenSmtp(server, options.port, address));
+      servers.push(server);
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { ports, setCertificate: (tls) => servers.forEach((server) => server.updateSecureContext(tls)), close };
+}
+
+function newServer({ host, tls, rules, log }: BounceServerOptions): SMTPServer {
+  const server = new SMTPServer({
+    ...{ name: host, banner: 'platform-api', size: REPORT_BYTES_MAX, rejectOversized: true, ...tls },
+    ...{ minVersion: 'TLSv1.2', disabledCommands: ['AUTH'], authOptional: true, closeTimeout: 1_000 },
+    ...{ disableReverseLookup: true, logger: false, maxClients: SESSIONS_MAX, socketTimeout: IDLE_MS },
+    onRcptTo: ({ address }, { envelope }, callback) => {
+      if (envelope.rcptTo.length >= RECIPIENTS_MAX)
+        return callback(new SmtpReply(452, '4.5.3', 'Too many recipients.'));
+      callback(rules.isOurs(address) ? null : new SmtpReply(550, '5.7.1', 'This server relays no mail.'));
+    },
+    onData: (stream, session: SMTPServerSession, callback) => {
+      const recipients = session.envelope.rcptTo.map(({ address }: SMTPServerAddress) => address);
+      answer(
+        log,
+        callback,
+        async () => rules.report(recipients, await readReport(stream)),
+        () => callback(null, '2.0.0 Thank you.'),
+      );
+    },
+  });
+  refuseBareLines(server);
+  server.on('error', () => {});
+  return server;
+}

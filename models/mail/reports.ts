@@ -1,0 +1,53 @@
+// What comes back about recipients of messages: bounces and complaints.
+import { named } from '../../db/statement';
+import { wakeRows } from '../../db/loop_rows';
+import type { ControlDatabase } from '../../db/control_database';
+import type { MailReference } from '../../core/mail_reference';
+import { addMetricPoints } from '../metric_point';
+import { mailPoints } from './accept';
+import { suppress, suppressBounced } from './queue';
+
+interface Reported {
+  recipient: string;
+  status: string;
+  project_id: string | null;
+  email_relay_zone_id: string | null;
+  email_domain_id: string | null;
+}
+
+// A server that had taken the message gives it back: it counts as bounced, once.
+const BOUNCE = named(`update email_deliveries d set status = 'bounced', ended_at = now(), next_at = null,
+    last_response = $3, soft = not $4::boolean
+  from email_messages m where m.id = d.message_id and d.message_id = $1 and d.number = $2
+    and d.status in ('delivered', 'queued')
+  returning d.recipient, d.status, m.project_id, m.email_relay_zone_id, m.email_domain_id`);
+const COMPLAINT = named(`update email_deliveries d set complained_at = now()
+  from email_messages m where m.id = d.message_id and d.message_id = $1 and d.number = $2 and d.complained_at is null
+  returning d.recipient, d.status, m.project_id, m.email_relay_zone_id, m.email_domain_id`);
+
+export async function recordBounce(
+  database: ControlDatabase,
+  { message_id, number }: MailReference,
+  { hard, response }: { hard: boolean; response: string },
+): Promise<void> {
+  await database.transaction(async (sql) => {
+    const [found] = await sql.query<Reported>(BOUNCE, [message_id, number, response, hard]);
+    if (!found) return;
+    await addMetricPoints(sql, mailPoints(found, 'bounced'));
+    const { project_id, email_relay_zone_id: zone, recipient } = found;
+    if (project_id && zone) await suppressBounced(sql, [{ project_id, zone, recipient, hard, response }]);
+  });
+}
+
+export async function recordComplaint(database: ControlDatabase, { message_id, number }: MailReference): Promise<void> {
+  await database.transaction(async (sql) => {
+    const [found] = await sql.query<Reported>(COMPLAINT, [message_id, number]);
+    if (!found) return;
+    await addMetricPoints(sql, mailPoints(found, 'complained'));
+    const { project_id, email_relay_zone_id: zone, recipient } = found;
+    if (!project_id || !zone) return;
+    const response = 'The recipient has reported the message as spam.';
+    await suppress(sql, [{ project_id, zone, recipient, response, reason: 'complaint' }]);
+    await wakeRows(sql, { table: 'email_relay_zones', where: 'id = $1', values: [zone] });
+  });
+}

@@ -1,0 +1,251 @@
+// From SMTP submission to a signed message at the receiver, and what comes back.
+import { createTransport, type Transporter } from 'nodemailer';
+import { freePort } from './support/free_port';
+import { openMailBench, type MailBench } from './support/mail';
+import { startMailReceiver, type MailReceiver } from './support/mail_receiver';
+import type { Answer, TestService } from './support/service';
+import { smtpDialogue } from './support/smtp_dialogue';
+
+type Body = Answer['body'];
+
+let bench: MailBench;
+let service: TestService;
+let receiver: MailReceiver;
+let port: number;
+let mxPort: number;
+let domain: Body;
+let zone: Body;
+
+beforeAll(async () => {
+  receiver = await startMailReceiver();
+  [port, mxPort] = [await freePort(), await freePort()];
+  const tlsPort = await freePort();
+  bench = await openMailBench({
+    worker: true,
+    settings: {
+      SMTP_PORTS: `${port},${tlsPort}/tls`,
+      MX_PORT: String(mxPort),
+      MAIL_SPF: 'ip4:192.0.2.1',
+      SMTP_URL: `smtp://127.0.0.1:${receiver.port}`,
+      MAIL_SIZE_MB: '1',
+    },
+  });
+  ({ service } = bench);
+  domain = await bench.verified('shop.example');
+  zone = await newZone('first');
+});
+
+afterAll(async () => {
+  await bench.close();
+  await receiver.close();
+});
+
+async function newZone(name: string, body: object = {}): Promise<Body> {
+  const made = await service.call('POST', '/v2/email_relay_zones', {
+    body: { name, email_domain_ids: [domain.id], ...body },
+  });
+  expect(made.status).toBe(201);
+  return made.body;
+}
+
+const transport = ({ smtp_username: user, smtp_password: pass }: Body): Transporter =>
+  createTransport({ host: '127.0.0.1', port, auth: { user, pass }, tls: { rejectUnauthorized: false } });
+
+async function send(mail: object, from: Body = zone): Promise<void> {
+  const client = transport(from);
+  await client.sendMail({ from: 'Shop <hello@shop.example>', subject: 'Hello', text: 'Hi.\n', ...mail });
+  client.close();
+}
+
+const suppressions = async (of: Body = zone): Promise<Body[]> =>
+  (await service.call('GET', `/v2/email_relay_zones/${of.id}/suppressions`)).body.data;
+
+async function counted(metric: string, of: Body = zone): Promise<number> {
+  const { body } = await service.call('GET', `/v2/email_relay_zones/${of.id}/metrics?metrics=${metric}`);
+  return body.series.flatMap(({ points }: Body) => points).reduce((sum: number, { value }: Body) => sum + value, 0);
+}
+
+async function eventually(check: () => Promise<void>): Promise<void> {
+  for (const until = Date.now() + 15_000; ;) {
+    try {
+      return await check();
+    } catch (error) {
+      if (Date.now() > until) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+test('a message arrives with SPF, both signatures of DKIM and DMARC in order', async () => {
+  await send({ to: 'jo@receiver.example', bcc: 'hidden@receiver.example', html: '<p>Hällo</p>' });
+  const mail = await receiver.mailTo('jo@receiver.example');
+  expect(await receiver.judge(mail, bench.dns.address)).toEqual({
+    spf: 'pass',
+    dkim: ['ed25519-sha256 pass', 'rsa-sha256 pass'],
+    dmarc: 'pass',
+  });
+  expect(mail.from).toMatch(/^b-[0-9a-z]{26}-0-[0-9a-f]{16}@bounce\.shop\.example$/);
+  expect(mail.secure).toBe(true);
+  const hidden = await receiver.mailTo('hidden@receiver.example');
+  expect(hidden.raw).not.toContain('hidden@receiver.example');
+  await eventually(async () => expect([await counted('sent'), await counted('delivered')]).toEqual([2, 2]));
+});
+
+test('a From that somebody adds breaks the signatures', async () => {
+  await send({ to: 'eve@receiver.example' });
+  const mail = await receiver.mailTo('eve@receiver.example');
+  const forged = { ...mail, raw: `From: Boss <boss@bank.example>\r\n${mail.raw}` };
+  expect((await receiver.judge(forged, bench.dns.address)).dkim).toEqual(['ed25519-sha256 fail', 'rsa-sha256 fail']);
+});
+
+test('who may send what', async () => {
+  const session = (steps: [string, RegExp][]): Promise<void> => smtpDialogue({ port, tls: true }, steps);
+  const login = Buffer.from(`\0${zone.smtp_username}\0${zone.smtp_password}`).toString('base64');
+  const hello: [string, RegExp] = ['EHLO client.example', /^250/];
+  await smtpDialogue({ port, tls: false }, [
+    hello,
+    [`AUTH PLAIN ${login}`, /^538|^530/],
+    ['MAIL FROM:<a@shop.example>', /^530/],
+  ]);
+  await session([hello, ['MAIL FROM:<a@shop.example>', /^530/]]);
+  await session([hello, ['AUTH PLAIN AGEAYg==', /^535/]]);
+  const ok: [string, RegExp] = [`AUTH PLAIN ${login}`, /^235/];
+  await session([
+    hello,
+    ok,
+    ['MAIL FROM:<a@elsewhere.example>', /^550 5\.7\.1/],
+    ['MAIL FROM:<>', /^550 5\.7\.1/],
+    ['MAIL FROM:<a@sub.shop.example>', /^550 5\.7\.1/],
+    ['MAIL FROM:<a@shop.example>', /^250/],
+    ['RCPT TO:<x%elsewhere.example@shop.example>', /^553/],
+    ['RCPT TO:<x@[127.0.0.1]>', /^(501|553)/],
+    ['RCPT TO:<x@localhost>', /^553/],
+    ['RCPT TO:<x@elsewhere.example>', /^250/],
+    ['DATA', /^354/],
+    ['From: a@bank.example\r\nSubject: x\r\n\r\nx\r\n.', /^550 5\.7\.1/],
+  ]);
+  const data = (text: string, answer: RegExp): Promise<void> =>
+    session([
+      hello,
+      ok,
+      ['MAIL FROM:<a@shop.example>', /^250/],
+      ['RCPT TO:<x@y.example>', /^250/],
+      ['DATA', /^354/],
+      [text, answer],
+    ]);
+  await data('From: a@shop.example\r\nFrom: b@bank.example\r\n\r\nx\r\n.', /^550 5\.6\.0/);
+  await data('Subject: none\r\n\r\nx\r\n.', /^550 5\.6\.0/);
+  await data('From: a@shop.example, b@bank.example\r\n\r\nx\r\n.', /^550 5\.7\.1/);
+  await data('From: "a@shop.example" <b@bank.example>\r\n\r\nx\r\n.', /^550 5\.7\.1/);
+  await data('From: a@shop.example\r\nSender: b@bank.example\r\n\r\nx\r\n.', /^550 5\.7\.1/);
+  await data('From: a@shop.example\r\nnot a field\r\n\r\nx\r\n.', /^550 5\.6\.0/);
+  await data('From: a@shop.example\r\n\r\nbare\nline\r\n.', /^550 5\.6\.0/);
+  await data('From: a@shop.example\r\n\r\nbare\rline\r\n.', /^550 5\.6\.0/);
+  await data(`From: a@shop.example\r\n\r\n${'x'.repeat(99)}\r\n`.padEnd(1_200_000, 'y') + '\r\n.', /^552 5?/);
+  await session([hello, ['NOOP\nNOOP', /^500/]]);
+  await smtpDialogue({ port: mxPort, tls: false }, [
+    hello,
+    ['MAIL FROM:<a@elsewhere.example>', /^250/],
+    ['RCPT TO:<victim@elsewhere.example>', /^550 5\.7\.1/],
+    ['RCPT TO:<b-01h455vb4pex5vsknk084sn02q-0-0123456789abcdef@bounce.shop.example>', /^550/],
+  ]);
+});
+
+test('a zone sends from its sources, within its day, and while it is enabled', async () => {
+  const limited = await newZone('limited', { daily_limit: 2, allowed_sources: ['127.0.0.0/8'] });
+  await send({ to: ['a@receiver.example', 'b@receiver.example'] }, limited);
+  await expect(send({ to: 'c@receiver.example' }, limited)).rejects.toMatchObject({ responseCode: 452 });
+  await service.call('PATCH', `/v2/email_relay_zones/${limited.id}`, { body: { daily_limit: null, enabled: false } });
+  await expect(send({ to: 'c@receiver.example' }, limited)).rejects.toMatchObject({ responseCode: 550 });
+  await service.call('PATCH', `/v2/email_relay_zones/${limited.id}`, {
+    body: { enabled: true, allowed_sources: ['203.0.113.0/24'] },
+  });
+  await expect(send({ to: 'c@receiver.example' }, limited)).rejects.toMatchObject({ responseCode: 550 });
+});
+
+test('a rotated password ends the session that has logged in with the old one', async () => {
+  const rotating = await newZone('rotating');
+  const client = createTransport({
+    ...{ host: '127.0.0.1', port, pool: true, maxConnections: 1, tls: { rejectUnauthorized: false } },
+    auth: { user: rotating.smtp_username, pass: rotating.smtp_password },
+  });
+  const mail = { from: 'a@shop.example', to: 'x@receiver.example', text: 'x' };
+  await client.sendMail(mail);
+  const rotated = await service.call('POST', `/v2/email_relay_zones/${rotating.id}/credentials/rotate`);
+  await expect(client.sendMail(mail)).rejects.toMatchObject({ responseCode: 535 });
+  client.close();
+  await send({ to: 'x@receiver.example' }, rotated.body);
+});
+
+test('an address that does not exist is suppressed, and one that refuses is not', async () => {
+  await send({ to: ['hard-1@receiver.example', 'policy-1@receiver.example'] });
+  await eventually(async () => expect(await counted('bounced')).toBe(2));
+  expect(await suppressions()).toMatchObject([
+    { email: 'hard-1@receiver.example', reason: 'bounce', detail: expect.stringContaining('5.1.1') },
+  ]);
+  const tried = receiver.tried('hard-1@receiver.example');
+  await send({ to: 'Hard-1@receiver.example' });
+  await eventually(async () => expect(await counted('suppressed')).toBe(1));
+  expect(receiver.tried('hard-1@receiver.example')).toBe(tried);
+});
+
+test('a server that says later is asked again', async () => {
+  await send({ to: 'greylisted-1@receiver.example' });
+  await eventually(async () => {
+    const [row] =
+      await service.sql(`select status, attempts, last_response, next_at > now() + interval '1 minute' as waits
+      from email_deliveries where recipient = 'greylisted-1@receiver.example'`);
+    expect(row).toEqual({
+      status: 'queued',
+      attempts: 1,
+      last_response: expect.stringContaining('4.7.1'),
+      waits: true,
+    });
+  });
+  await service.sql(`update email_deliveries set next_at = now() where recipient = 'greylisted-1@receiver.example'`);
+  expect((await receiver.mailTo('greylisted-1@receiver.example')).raw).toContain('Hello');
+});
+
+const report = (type: string, fields: string, quoted: string): string =>
+  [
+    ...['From: MAILER-DAEMON@receiver.example', 'To: x', 'Subject: Report', 'MIME-Version: 1.0'],
+    `Content-Type: multipart/report; report-type=${type}; boundary=cut`,
+    ...['', '--cut', 'Content-Type: text/plain', '', 'Sorry.', ''],
+    ...['--cut', `Content-Type: message/${type}`, '', fields, ''],
+    ...['--cut', 'Content-Type: message/rfc822', '', quoted, '', '--cut--', ''],
+  ].join('\r\n');
+
+async function giveBack(to: string, raw: string): Promise<void> {
+  const client = createTransport({ host: '127.0.0.1', port: mxPort, tls: { rejectUnauthorized: false } });
+  await client.sendMail({ envelope: { from: '', to: [to] }, raw });
+  client.close();
+}
+
+test('a bounce that comes back later, and a complaint, reach the suppression list', async () => {
+  await send({ to: ['late@receiver.example', 'angry@receiver.example', 'away@receiver.example'] });
+  const late = await receiver.mailTo('late@receiver.example');
+  const angry = await receiver.mailTo('angry@receiver.example');
+  const away = await receiver.mailTo('away@receiver.example');
+  await eventually(async () =>
+    expect(
+      await service.sql(`select 1 from email_deliveries where recipient = 'away@receiver.example'
+      and status = 'delivered'`),
+    ).toHaveLength(1),
+  );
+  const failed = 'Final-Recipient: rfc822; late@receiver.example\r\nAction: failed\r\nStatus: 5.1.1\r\n';
+  await giveBack(late.from, report('delivery-status', `Reporting-MTA: dns; x\r\n\r\n${failed}`, 'Subject: x\r\n\r\nx'));
+  const abuse = 'Feedback-Type: abuse\r\nVersion: 1\r\nUser-Agent: x/1';
+  await giveBack('abuse@smtp.example.net', report('feedback-report', abuse, angry.raw));
+  const delayed = failed.replace('failed', 'delayed').replace('late@', 'away@');
+  await giveBack(away.from, report('delivery-status', `Reporting-MTA: dns; x\r\n\r\n${delayed}`, 'x: y\r\n\r\nx'));
+  await giveBack(away.from, 'From: away@receiver.example\r\nSubject: On holiday\r\n\r\nBack soon.\r\n');
+  await eventually(async () => expect(await counted('complained')).toBe(1));
+  const listed = (await suppressions()).map(({ email, reason }) => [email, reason]);
+  expect(listed).toEqual(
+    expect.arrayContaining([
+      ['late@receiver.example', 'bounce'],
+      ['angry@receiver.example', 'complaint'],
+    ]),
+  );
+  expect(listed.map(([email]) => email)).not.toContain('away@receiver.example');
+});
