@@ -1,5 +1,5 @@
 // The form of ids that a field or an argument holds, learned from the example of the kind's own `id` field.
-import { isObjectType, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
+import { getNamedType, GraphQLString, isObjectType, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { kindOfType } from './input_types';
 import { specOf } from './spec';
 
@@ -14,6 +14,9 @@ const ID = /^([a-z]+)_[0-9a-hjkmnp-tv-z]{26}$/;
 /** Of a field `id`, `<kind>_id` or `<kind>_ids` of a type; null where the kind has no id of this form. */
 export function idFormOf(schema: GraphQLSchema, owner: string, field: string): IdForm | null {
   if (field === 'id') return ofKind(schema, owner);
+  const type = schema.getType(owner);
+  // An id of elsewhere: access_key_id is AWS's word.
+  if (isObjectType(type) && getNamedType(type.getFields()[field]?.type) === GraphQLString) return null;
   const kind = /^(\w+)_ids?$/.exec(field)?.[1];
   if (!kind) return null;
   const name = kind

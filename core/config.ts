@@ -32,6 +32,9 @@ export type Config = Omit<
   | 'databaseDir'
   | 'registryDir'
   | 'registryHost'
+  | 's3Domain'
+  | 's3WebsiteDomain'
+  | 's3Dir'
   | 'quotas'
 > & {
   /** Without a slash at its end. */
@@ -49,6 +52,9 @@ export type Config = Omit<
   readonly databaseDir: string;
   readonly registryDir: string;
   readonly registryHost: string;
+  readonly s3Domain: string;
+  readonly s3WebsiteDomain: string;
+  readonly s3Dir: string;
   /** Limits of a project, built-in and changed ones together; null = none. */
   readonly quotas: Readonly<Record<string, number | null>> & Readonly<Record<QuotaName, number | null>>;
 };
@@ -113,6 +119,7 @@ function derive(values: Values): Config {
     databaseDir: values.databaseDir ?? join(values.dataDir, 'databases'),
     registryDir: values.registryDir ?? join(values.dataDir, 'registry'),
     registryHost: values.registryHost ?? `localhost:${values.registryPort}`,
+    ...objectStorageOf(values),
     quotas: Object.freeze({ ...projectQuotas, ...values.quotas }),
   };
 }
@@ -129,6 +136,15 @@ function mailOf({
     smtpHost: host,
     mailMode: mailMode ?? (smtpUrl === null ? 'sink' : 'smarthost'),
     mailSpf: mailSpf ?? `a:${host}`,
+  };
+}
+
+function objectStorageOf(values: Values): Pick<Config, 's3Domain' | 's3WebsiteDomain' | 's3Dir'> {
+  const s3Domain = values.s3Domain ?? `s3.${values.appsDomain}`;
+  return {
+    s3Domain,
+    s3WebsiteDomain: values.s3WebsiteDomain ?? `web.${s3Domain}`,
+    s3Dir: values.s3Dir ?? join(values.dataDir, 'objects'),
   };
 }
 

@@ -4,6 +4,7 @@ import { gitSettings } from './settings/git';
 import { hostingSettings } from './settings/hosting';
 import { ingressSettings } from './settings/ingress';
 import { mailSettings } from './settings/mail';
+import { objectStorageSettings } from './settings/object_storage';
 import { outboundSettings } from './settings/outbound';
 import { registrySettings } from './settings/registry';
 import { serviceSettings } from './settings/service';
@@ -15,6 +16,7 @@ export const settings = {
   ...hostingSettings,
   ...mailSettings,
   ...gitSettings,
+  ...objectStorageSettings,
   ...outboundSettings,
   ...registrySettings,
 };

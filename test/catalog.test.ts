@@ -148,7 +148,7 @@ describe('what is offered is what is here', () => {
         country: 'DE',
         city: null,
         available: true,
-        features: ['applications', 'databases', 'volumes'],
+        features: ['applications', 'databases', 'volumes', 'object_storage'],
       },
     ]);
     expect(await rows('volume_size_limits')).toEqual([

@@ -84,7 +84,7 @@ async function variable(operation: Operation): Promise<Target> {
 }
 
 /** Documents of a resource that is still there when they are gone (docs/contract/resources.md §0.5). */
-const SUB_DOCUMENTS = ['disableDnssec'];
+const SUB_DOCUMENTS = ['disableDnssec', 'deleteBucketCors', 'deleteBucketLifecycle', 'deleteBucketPolicy'];
 
 async function change(operation: Operation, place: string, match?: string): Promise<Answer> {
   return world.call(operation.method, place, {
@@ -157,7 +157,8 @@ test.each(creations)('%s says where the record is', async (_, operation) => {
   const found = await world.call('GET', place, {
     project: made.body.id.startsWith('prj_') ? made.body.id : (made.body.project_id ?? world.project),
   });
-  // A password is shown once.
-  const told = 'password' in made.body ? { ...made.body, password: null } : made.body;
+  // Secrets are shown once.
+  const secrets = ['password', 'secret_access_key'].filter((name) => name in made.body);
+  const told = { ...made.body, ...Object.fromEntries(secrets.map((name) => [name, null])) };
   expect([found.status, found.body, etag(found)]).toEqual([200, told, etag(made)]);
 });

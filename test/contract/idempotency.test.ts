@@ -42,6 +42,7 @@ const volumes = async (name: string): Promise<number> =>
 
 const CHANGED_TEXTS = [
   'email',
+  'key',
   'name',
   'hostname',
   'branch',

@@ -43,10 +43,12 @@ describe('indexes', () => {
   const TENANT = [
     ...['project_id', 'application_id', 'database_id', 'dns_zone_id', 'observer_id', 'resource_id', 'notifier_ids'],
     'email_relay_zone_id',
-    ...['user_id', 'account_id', 'id'],
+    ...['user_id', 'account_id', 'bucket_ids', 'id'],
   ];
   /** Filters whose column has another name. */
-  const COLUMNS: Record<string, string> = { since: 'id', until: 'id', notifier_id: 'notifier_ids' };
+  const COLUMNS: Record<string, string> = {
+    ...{ since: 'id', until: 'id', notifier_id: 'notifier_ids', bucket_id: 'bucket_ids' },
+  };
   let client: Client;
   let columns: Map<string, string[]>;
   let unique: Set<string>;

@@ -21,6 +21,10 @@ export function refusal(operation: PublishedOperation, actor: Actor, pathProject
 /** Whose answer holds a secret, or whose input runs code: they need a scope beside that of the table. */
 const ALSO: Record<string, string> = {
   createDatabaseUser: 'env:read',
+  createBucketAccessKey: 'env:read',
+  createProjectBucketAccessKey: 'env:read',
+  rotateBucketAccessKey: 'env:read',
+  presignBucketObject: 'env:read',
   rotateDatabaseUserPassword: 'env:read',
   rotateDatabaseCredentials: 'env:read',
   createEmailRelayZone: 'env:read',

@@ -32,6 +32,7 @@ export function startProgram(
     SMTP_PORTS: '0',
     MX_PORT: '0',
     REGISTRY_PORT: '0',
+    S3_PORT: '0',
     VOLUME_DRIVER: 'directory',
     ...settings,
   };

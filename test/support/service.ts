@@ -99,6 +99,7 @@ export async function startService(
     SMTP_PORTS: options.worker ? '0' : '2525',
     MX_PORT: '0',
     REGISTRY_PORT: options.worker ? '0' : '5000',
+    S3_PORT: options.worker ? '0' : '9000',
     LOG_LEVEL: 'error',
     VOLUME_DRIVER: 'directory',
     WORKER: options.worker ? 'in_process' : 'separate',

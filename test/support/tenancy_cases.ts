@@ -69,9 +69,21 @@ export function setUpTenancy(): void {
     for (const world of [mine, ...others])
       for (const kind of kindNames) if (kind !== 'project') await Promise.all([world.id(kind), world.other(kind)]);
     for (const world of [mine, ...others]) await writeLines(world);
+    for (const world of [mine, ...others]) await writeObjects(world);
   });
   afterAll(async () => {
     await service.close();
     await dns.close();
   });
+}
+
+/** Objects come over the S3 endpoint, which no worker serves here. */
+async function writeObjects(world: World): Promise<void> {
+  for (const key of ['first', 'second']) {
+    const object = { key, size: 1, etag: 'e', file_id: `${world.project} ${key}` };
+    await world.service.sql('select put_bucket_object($1, $2, null)', [
+      await world.id('bucket'),
+      JSON.stringify(object),
+    ]);
+  }
 }

@@ -1,0 +1,42 @@
+// Settings of object storage: the embedded S3 endpoint, or a Ceph Object Gateway.
+import { addresses, hostname, httpUrl, integer, oneOf, path, text } from '../setting_types';
+
+export const objectStorageSettings = {
+  S3_ENGINE: oneOf(['embedded', 'ceph'], {
+    default: 'embedded',
+    description: 'Engine of buckets: the embedded S3 endpoint, or a Ceph Object Gateway (RGW_URL).',
+  }),
+  S3_PORT: integer({
+    default: '9000',
+    min: 0,
+    max: 65535,
+    description: 'Port of the embedded S3 endpoint. 0 switches object storage off.',
+  }),
+  S3_LISTEN: addresses({
+    default: '127.0.0.1',
+    description: 'Addresses on which the embedded S3 endpoint listens, separated by commas.',
+  }),
+  S3_URL: httpUrl({
+    default: null,
+    derived: 'http://127.0.0.1 and S3_PORT',
+    description: 'URL at which clients reach the S3 endpoint, for example that of a proxy with TLS.',
+  }),
+  S3_DOMAIN: hostname({
+    default: null,
+    derived: 's3. and APPS_DOMAIN',
+    description: 'Domain below which buckets have host names of their own (virtual-hosted style).',
+  }),
+  S3_WEBSITE_DOMAIN: hostname({
+    default: null,
+    derived: 'web. and S3_DOMAIN',
+    description: 'Domain below which the websites of buckets have their host names.',
+  }),
+  S3_DIR: path({
+    default: null,
+    derived: 'objects in the data directory',
+    description: 'Directory of the objects.',
+  }),
+  RGW_URL: httpUrl({ default: null, description: 'URL of the Ceph Object Gateway, for S3_ENGINE=ceph.' }),
+  RGW_ACCESS_KEY: text({ default: null, description: 'Access key of a user of the gateway with all admin caps.' }),
+  RGW_SECRET_KEY: text({ default: null, secret: true, description: 'Secret key of that user.' }),
+};

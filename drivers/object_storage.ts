@@ -1,0 +1,77 @@
+// Object storage over the S3 protocol. One engine a folder: drivers/object_storage/embedded, an endpoint of this host
+// with files on its disk, and drivers/object_storage/ceph, a Ceph Object Gateway.
+import type { Permission, PolicyStatement } from '../core/bucket_access';
+import type { ListedObject, ObjectsQuestion } from '../core/objects';
+import type { DriverContext, ResourceDriver } from './driver';
+
+export interface CorsRule {
+  allowed_origins: string[];
+  allowed_methods: string[];
+  allowed_headers: string[];
+  expose_headers: string[];
+  max_age_seconds: number;
+}
+
+export interface LifecycleRule {
+  id: string;
+  enabled: boolean;
+  prefix: string;
+  expire_after_days: number | null;
+  expire_noncurrent_after_days: number | null;
+  abort_incomplete_uploads_after_days: number | null;
+}
+
+/** What an engine should know of a bucket. */
+export interface BucketSpec {
+  /** Unique on the platform, and its name at the engine. */
+  name: string;
+  access: 'private' | 'public_read';
+  versioning: boolean;
+  /** Versions were on at some time. */
+  versioned: boolean;
+  /** Bytes; null = none. */
+  quota_bytes: number | null;
+  website: { index_document: string; error_document: string | null } | null;
+  cors: CorsRule[];
+  lifecycle: LifecycleRule[];
+  policy: PolicyStatement[];
+  /** Keys that may use the bucket, by access key id. */
+  grants: { access_key_id: string; permission: Permission }[];
+}
+
+/** Bytes and counts as the engine has them; null where the platform counts by itself. */
+export interface BucketObserved {
+  usage: { object_count: number; size_bytes: number } | null;
+  /** Traffic by day (YYYY-MM-DD), as far as the engine keeps it. */
+  days: { day: string; egress_bytes: number; requests: number }[];
+}
+
+export interface BucketDriver extends ResourceDriver<BucketSpec, BucketObserved> {
+  /** How often `observe` should be asked for what the engine has counted; null = never. */
+  readonly measureMs: number | null;
+  /** Whether the engine follows lifecycle rules by itself. */
+  readonly appliesLifecycle: boolean;
+}
+
+/** What an engine should know of an access key. The secret is in plain: it goes to the engine and nowhere else. */
+export interface AccessKeySpec {
+  access_key_id: string;
+  secret: string;
+  enabled: boolean;
+}
+
+export type AccessKeyDriver = ResourceDriver<AccessKeySpec, Record<string, never>>;
+
+export interface ObjectStorage {
+  buckets: BucketDriver;
+  /** null where the engine reads the rows of keys by itself. */
+  keys: AccessKeyDriver | null;
+}
+
+/** Read-only questions that the API asks an engine which keeps its own books. */
+export interface ObjectStorageQuestions {
+  /** Whether the name is free at the engine: buckets of others are never touched. */
+  isFree(bucket: string, ctx: DriverContext): Promise<boolean>;
+  isEmpty(bucket: string, ctx: DriverContext): Promise<boolean>;
+  list(bucket: string, question: ObjectsQuestion, ctx: DriverContext): Promise<ListedObject[]>;
+}

@@ -1,0 +1,80 @@
+// Access keys: told to an engine that keeps keys of its own, and their end in time.
+import { driverContext, DriverError, type Desired } from '../drivers/driver';
+import type { AccessKeyDriver, AccessKeySpec } from '../drivers/object_storage';
+import { wakeRows } from '../db/loop_rows';
+import { BucketAccessKey, statusAt } from '../models/bucket_access_key';
+import { openSecret } from '../models/bucket_access_key/secret';
+import {
+  gone,
+  jittered,
+  progressing,
+  requireHost,
+  settled,
+  type Job,
+  type JobContext,
+  type LoopRow,
+  type Outcome,
+} from './job';
+
+type KeyRow = LoopRow &
+  Pick<
+    BucketAccessKey,
+    'project_id' | 'access_key_id' | 'sealed_secret' | 'enabled' | 'expires_at' | 'status' | 'grants'
+  >;
+
+const OBSERVE_MS = 5_000;
+const RETRY_MS = 3_600_000;
+
+export const job: Job<KeyRow> = {
+  table: BucketAccessKey.table,
+  host: true,
+  quiet: true,
+  states: BucketAccessKey.states,
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
+};
+
+async function reconcile(row: KeyRow, ctx: JobContext): Promise<Outcome> {
+  const storage = requireHost(ctx).objectStorage;
+  const status = statusAt(row, Date.now());
+  if (storage?.keys) await tell(storage.keys, row, ctx);
+  const untilExpiryMs = row.expires_at && status !== 'expired' ? Date.parse(row.expires_at) - Date.now() : null;
+  const nextMs = untilExpiryMs === null ? null : Math.max(untilExpiryMs, 1);
+  return storage
+    ? settled({ status }, nextMs)
+    : progressing(Math.min(jittered(RETRY_MS), nextMs ?? RETRY_MS), { status });
+}
+
+/** The key, and then the buckets that its grants concern. */
+async function tell(driver: AccessKeyDriver, row: KeyRow, ctx: JobContext): Promise<void> {
+  const desired = desiredKey(row, ctx);
+  const observe = () => driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal));
+  const before = await observe();
+  if (before.state !== 'present' || !before.upToDate) {
+    if (row.driver === null) await ctx.record({ driver: driver.name });
+    await driver.ensure(desired, before, ctx);
+    const after = await observe();
+    if (after.state !== 'present' || !after.upToDate)
+      throw new DriverError('transient', 'The engine does not have the access key as desired yet.');
+  }
+  await wakeBuckets(row, ctx);
+}
+
+async function tearDown(row: KeyRow, ctx: JobContext): Promise<Outcome> {
+  const driver = requireHost(ctx).objectStorage?.keys;
+  if (!driver) return gone;
+  const desired = desiredKey(row, ctx);
+  await driver.remove(desired, await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal)), ctx);
+  await wakeBuckets(row, ctx);
+  return gone;
+}
+
+/** Engines with keys of their own keep grants in the policies of buckets. */
+async function wakeBuckets({ project_id }: KeyRow, ctx: JobContext): Promise<void> {
+  await wakeRows(ctx.sql, { table: 'buckets', where: 'project_id = $1 and deleted_at is null', values: [project_id] });
+}
+
+function desiredKey(row: KeyRow, ctx: JobContext): Desired<AccessKeySpec> {
+  const { id, access_key_id } = row;
+  const enabled = statusAt(row, Date.now()) === 'active';
+  return { id, spec: { access_key_id, secret: openSecret(ctx.secrets, row), enabled } };
+}

@@ -1,0 +1,111 @@
+import type { Context } from '../core/context';
+import { problem, validationFailed } from '../core/errors';
+import type { PolicyStatement } from '../core/bucket_access';
+import { named } from '../db/statement';
+import type { Values } from '../db/table';
+import type {
+  BucketAccess,
+  BucketCorsRule,
+  BucketLifecycleRule,
+  BucketWebsite,
+  BucketWebsiteInput,
+  CreateBucketInput,
+  UpdateBucketInput,
+} from '../schema/types';
+import { Resource } from './base/resource';
+import { requireObjectStorage, publicUrlOf } from './bucket/endpoint';
+import { removeGrants } from './bucket/grants';
+import { requireRegion } from './region';
+
+const INDEX_DOCUMENT = 'index.html';
+const EMPTY = named(`select 1 from bucket_objects where bucket_id = $1 limit 1`);
+const HOLD = named('select hold_bucket($1)');
+const ABORT = named('select abort_bucket_upload(bucket_id, id) from bucket_uploads where bucket_id = $1');
+
+/** A container for objects. It exists at once; the loop brings what the engine has to know of it. */
+export class Bucket extends Resource {
+  static readonly table = 'buckets';
+  static readonly kind = 'bucket';
+  static readonly idPrefix = 'bkt';
+  static override readonly projectChild = 'buckets';
+  static override readonly filters = { name: 'name = ?', region: 'region = ?', access: 'access = ?' };
+  static override readonly sorts = ['name', 'size_bytes'];
+  static override readonly quotas = [
+    { resource: 'buckets' as const },
+    { resource: 'bucket_storage_bytes' as const, sum: 'size_bytes' },
+  ];
+
+  declare name: string;
+  declare region: string;
+  declare access: BucketAccess;
+  declare versioning: boolean;
+  /** Since when the bucket has had versions; null if it never had. */
+  declare versioned_at: string | null;
+  declare website: BucketWebsite | null;
+  declare quota_gb: number | null;
+  declare cors: BucketCorsRule[];
+  declare lifecycle: BucketLifecycleRule[];
+  declare policy: PolicyStatement[];
+  declare object_count: number;
+  declare size_bytes: number;
+  declare lifecycle_at: string | null;
+
+  /** @throws engine_unavailable, reference_not_found, validation_failed, name_taken, quota_exceeded */
+  static async create(ctx: Context, input: CreateBucketInput): Promise<Bucket> {
+    requireObjectStorage(ctx.config);
+    const region = input.region ?? ctx.project?.default_region ?? '';
+    requireRegion(ctx, region, 'region');
+    const access = input.access ?? 'private';
+    const website = websiteOf(null, input.website);
+    requirePublicWebsite(access, website);
+    const versioning = input.versioning ?? false;
+    return Bucket.insert(ctx, {
+      ...{ name: input.name, region, access, website, versioning, quota_gb: input.quota_gb ?? null },
+      ...{ cors: [], lifecycle: [], policy: [] },
+      versioned_at: versioning ? new Date().toISOString() : null,
+    });
+  }
+
+  publicUrl({ config }: Context): string | null {
+    return publicUrlOf(config, this);
+  }
+
+  /** @throws validation_failed */
+  async change(ctx: Context, input: UpdateBucketInput): Promise<this> {
+    const access = input.access ?? this.access;
+    const website = input.website === undefined ? this.website : websiteOf(this.website, input.website);
+    requirePublicWebsite(access, website);
+    const changes: Values = {
+      ...{ access, website },
+      ...(input.versioning != null && { versioning: input.versioning }),
+      ...(input.versioning && !this.versioned_at && { versioned_at: new Date().toISOString() }),
+      ...(input.quota_gb !== undefined && { quota_gb: input.quota_gb }),
+    };
+    return this.update(ctx, changes);
+  }
+
+  /** Unfinished uploads go with the bucket. @throws bucket_not_empty */
+  async destroy(ctx: Context, probed: { isEmpty: boolean } | null): Promise<void> {
+    // The lock of writers: what is refused or waits behind it finds no bucket any more.
+    await ctx.sql.query(HOLD, [this.id]);
+    const objects = await ctx.sql.query(EMPTY, [this.id]);
+    if (objects.length || probed?.isEmpty === false) throw problem('bucket_not_empty');
+    await ctx.sql.query(ABORT, [this.id]);
+    await removeGrants(ctx, this);
+    await this.remove(ctx);
+  }
+}
+
+function websiteOf(present: BucketWebsite | null, input: BucketWebsiteInput | null | undefined): BucketWebsite | null {
+  if (!input) return null;
+  const { index_document, error_document } = input;
+  return {
+    index_document: index_document ?? present?.index_document ?? INDEX_DOCUMENT,
+    error_document: error_document === undefined ? (present?.error_document ?? null) : error_document,
+  };
+}
+
+function requirePublicWebsite(access: BucketAccess, website: BucketWebsite | null): void {
+  if (!website || access === 'public_read') return;
+  throw validationFailed([{ field: 'website', code: 'depends_on', detail: 'needs `access` public_read' }]);
+}

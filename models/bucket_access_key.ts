@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto';
+import type { Grant } from '../core/bucket_access';
+import type { Context } from '../core/context';
+import { validationFailed } from '../core/errors';
+import { mintId, timeOfId } from '../core/ids';
+import { defineStates } from '../core/states';
+import type { CreateBucketAccessKeyInput, UpdateBucketAccessKeyInput } from '../schema/types';
+import { Resource } from './base/resource';
+import { requireObjectStorage } from './bucket/endpoint';
+import { grantsOf, namedBuckets } from './bucket_access_key/grants';
+import { KEY_LETTERS } from './bucket/presign';
+import { sealSecret } from './bucket_access_key/secret';
+
+const ID_PREFIX = 'PK';
+const ID_LENGTH = 20;
+/** 240 bits: 40 characters, as AWS has them. */
+const SECRET_BYTES = 30;
+
+type Status = 'active' | 'disabled' | 'expired';
+
+/** A pair of access key id and secret for the S3 endpoint. */
+export class BucketAccessKey extends Resource {
+  static readonly table = 'bucket_access_keys';
+  static readonly kind = 'bucket_access_key';
+  static readonly idPrefix = 'bka';
+  static override readonly projectChild = 'bucket_access_keys';
+  static override readonly filters = { status: 'status = ?', bucket_id: 'bucket_ids @> array[?]::text[]' };
+  static override readonly sorts = ['name', 'last_used_at'];
+  static override readonly quotas = [{ resource: 'bucket_access_keys' as const }];
+  static override readonly states = defineStates({
+    initial: ['active', 'disabled'],
+    moves: {
+      active: ['disabled', 'expired'],
+      disabled: ['active', 'expired'],
+      expired: ['active', 'disabled'],
+    },
+  });
+
+  declare name: string;
+  declare access_key_id: string;
+  declare sealed_secret: string;
+  declare grants: Grant[];
+  declare bucket_ids: string[];
+  declare enabled: boolean;
+  declare expires_at: string | null;
+  declare last_used_at: string | null;
+  declare status: Status;
+  /** The secret in plain, where this answer shows it. */
+  shown: string | null = null;
+
+  /** @throws engine_unavailable, validation_failed, reference_not_found, quota_exceeded */
+  static async create(ctx: Context, input: CreateBucketAccessKeyInput): Promise<BucketAccessKey> {
+    requireObjectStorage(ctx.config);
+    requireFuture(input.expires_at);
+    const grants = await grantsOf(ctx, input.grants ?? []);
+    const id = mintId(BucketAccessKey.idPrefix);
+    const created_at = timeOfId(id).toISOString();
+    const secret = newSecret();
+    const enabled = input.enabled ?? true;
+    const key = await BucketAccessKey.insert(ctx, {
+      ...{ id, created_at, updated_at: created_at, name: input.name, access_key_id: newKeyId(), grants, enabled },
+      ...{ sealed_secret: sealSecret(ctx.secrets, id, secret), bucket_ids: namedBuckets(grants) },
+      ...{ expires_at: input.expires_at ?? null, status: enabled ? 'active' : 'disabled' },
+    });
+    key.shown = secret;
+    return key;
+  }
+
+  /** The status that the clock gives, whether or not the loop has written it. */
+  get currentStatus(): Status {
+    return statusAt(this, Date.now());
+  }
+
+  /** @throws validation_failed, reference_not_found */
+  async change(ctx: Context, input: UpdateBucketAccessKeyInput): Promise<this> {
+    const { name, grants: given, enabled, expires_at } = input;
+    requireFuture(expires_at);
+    const grants = given && (await grantsOf(ctx, given));
+    const after = {
+      enabled: enabled ?? this.enabled,
+      expires_at: expires_at === undefined ? this.expires_at : expires_at,
+    };
+    return this.update(ctx, {
+      ...(name != null && { name }),
+      ...(grants && { grants, bucket_ids: namedBuckets(grants) }),
+      ...after,
+      status: statusAt(after, Date.now()),
+    });
+  }
+
+  async rotate(ctx: Context): Promise<this> {
+    const secret = newSecret();
+    await this.update(ctx, { sealed_secret: sealSecret(ctx.secrets, this.id, secret) });
+    this.shown = secret;
+    return this;
+  }
+}
+
+/** Expiry shows before `enabled`: it ends the key whatever the switch says. */
+export function statusAt(
+  { enabled, expires_at }: { enabled: boolean; expires_at: string | null },
+  now: number,
+): Status {
+  if (expires_at !== null && Date.parse(expires_at) <= now) return 'expired';
+  return enabled ? 'active' : 'disabled';
+}
+
+function requireFuture(expires_at: string | null | undefined): void {
+  if (expires_at == null || Date.parse(expires_at) > Date.now()) return;
+  throw validationFailed([{ field: 'expires_at', code: 'too_small', detail: 'must be in the future' }]);
+}
+
+function newKeyId(): string {
+  const bytes = randomBytes(ID_LENGTH - ID_PREFIX.length);
+  return ID_PREFIX + Array.from(bytes, (byte) => KEY_LETTERS[byte & 31]).join('');
+}
+
+/** Letters and digits only: a secret with a slash is what people copy badly. */
+function newSecret(): string {
+  return randomBytes(SECRET_BYTES * 2)
+    .toString('base64')
+    .replace(/[+/=]/g, '')
+    .slice(0, 40);
+}

@@ -1,0 +1,23 @@
+import { Bucket } from '../models/bucket';
+import { endpointOf } from '../models/bucket/endpoint';
+import { page } from '../models/base/page';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listBuckets: (_, args, ctx) => page(Bucket, ctx, args),
+    getBucket: (_, { id }, ctx) => Bucket.get(ctx, id),
+  },
+  Mutation: {
+    createBucket: (_, { input }, ctx) => Bucket.create(ctx, input),
+    updateBucket: async (_, { id, input }, ctx) => (await Bucket.forUpdate(ctx, id)).change(ctx, input),
+    deleteBucket: async (_, { id }, ctx) => {
+      await (await Bucket.forUpdate(ctx, id)).destroy(ctx, null);
+      return true;
+    },
+  },
+  Bucket: {
+    endpoint: (_bucket, _, ctx) => endpointOf(ctx.config),
+    public_url: (bucket, _, ctx) => bucket.publicUrl(ctx),
+  },
+};

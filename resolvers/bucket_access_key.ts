@@ -1,0 +1,24 @@
+import { BucketAccessKey } from '../models/bucket_access_key';
+import { page } from '../models/base/page';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listBucketAccessKeys: (_, args, ctx) => page(BucketAccessKey, ctx, args),
+    getBucketAccessKey: (_, { id }, ctx) => BucketAccessKey.get(ctx, id),
+  },
+  Mutation: {
+    createBucketAccessKey: (_, { input }, ctx) => BucketAccessKey.create(ctx, input),
+    updateBucketAccessKey: async (_, { id, input }, ctx) =>
+      (await BucketAccessKey.forUpdate(ctx, id)).change(ctx, input),
+    deleteBucketAccessKey: async (_, { id }, ctx) => {
+      await (await BucketAccessKey.forUpdate(ctx, id)).remove(ctx);
+      return true;
+    },
+    rotateBucketAccessKey: async (_, { id }, ctx) => (await BucketAccessKey.forUpdate(ctx, id)).rotate(ctx),
+  },
+  BucketAccessKey: {
+    secret_access_key: (key) => key.shown,
+    status: (key) => key.currentStatus,
+  },
+};

@@ -1,0 +1,41 @@
+import { Bucket } from '../models/bucket';
+import { setCors, setLifecycle, setPolicy } from '../models/bucket/documents';
+import type { Context } from '../core/context';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    getBucketCors: async (_, { id }, ctx) => ({ rules: shown(ctx, await Bucket.get(ctx, id)).cors }),
+    getBucketLifecycle: async (_, { id }, ctx) => ({ rules: shown(ctx, await Bucket.get(ctx, id)).lifecycle }),
+    getBucketPolicy: async (_, { id }, ctx) => ({ statements: shown(ctx, await Bucket.get(ctx, id)).policy }),
+  },
+  Mutation: {
+    setBucketCors: async (_, { id, input }, ctx) => ({
+      rules: shown(ctx, await setCors(ctx, await Bucket.forUpdate(ctx, id), input)).cors,
+    }),
+    deleteBucketCors: async (_, { id }, ctx) => {
+      await (await Bucket.forUpdate(ctx, id)).update(ctx, { cors: [] });
+      return true;
+    },
+    setBucketLifecycle: async (_, { id, input }, ctx) => ({
+      rules: shown(ctx, await setLifecycle(ctx, await Bucket.forUpdate(ctx, id), input)).lifecycle,
+    }),
+    deleteBucketLifecycle: async (_, { id }, ctx) => {
+      await (await Bucket.forUpdate(ctx, id)).update(ctx, { lifecycle: [] });
+      return true;
+    },
+    setBucketPolicy: async (_, { id, input }, ctx) => ({
+      statements: shown(ctx, await setPolicy(ctx, await Bucket.forUpdate(ctx, id), input)).policy,
+    }),
+    deleteBucketPolicy: async (_, { id }, ctx) => {
+      await (await Bucket.forUpdate(ctx, id)).update(ctx, { policy: [] });
+      return true;
+    },
+  },
+};
+
+/** The version of a document is that of its bucket. */
+function shown(ctx: Context, bucket: Bucket): Bucket {
+  ctx.reply.etag = bucket.etag;
+  return bucket;
+}
