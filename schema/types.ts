@@ -3,6 +3,8 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { Activity as ActivityModel } from '../models/activity';
 import type { Application as ApplicationModel } from '../models/application';
+import type { Bucket as BucketModel } from '../models/bucket';
+import type { BucketAccessKey as BucketAccessKeyModel } from '../models/bucket_access_key';
 import type { CheckResult as CheckResultModel } from '../models/check_result';
 import type { DatabaseAttachment as DatabaseAttachmentModel } from '../models/database_attachment';
 import type { DatabaseBackup as DatabaseBackupModel } from '../models/database_backup';
@@ -71,6 +73,24 @@ export type Query = {
    * summary, not an invoice.
    */
   billingSummary: BillingSummary;
+  /** Lists the buckets of a project, newest first. */
+  listBuckets: BucketList;
+  /** Gets a bucket with its S3 endpoint. */
+  getBucket: Bucket;
+  /** Lists the bucket access keys of a project, newest first. */
+  listBucketAccessKeys: BucketAccessKeyList;
+  /** Gets a bucket access key. Its secret is shown only when the key is created or rotated. */
+  getBucketAccessKey: BucketAccessKey;
+  /** Gets the CORS rules of a bucket. The list is empty if none have been set. */
+  getBucketCors: BucketCors;
+  /** Gets the lifecycle rules of a bucket. The list is empty if none have been set. */
+  getBucketLifecycle: BucketLifecycle;
+  /** Gets the access policy of a bucket. The list is empty if none has been set. */
+  getBucketPolicy: BucketPolicy;
+  /** Lists the objects of a bucket by key. With a delimiter, keys are grouped by their next path segment. */
+  listBucketObjects: BucketObjectList;
+  /** Gets stored bytes, objects and traffic of a bucket, in total and by day. Defaults to the last 30 days. */
+  getBucketUsage: BucketUsage;
   /** Lists the regions of this installation with the features that each one offers. */
   listRegions: RegionList;
   /** Lists the sizes that are available for the instances of an application. */
@@ -294,6 +314,70 @@ export type QueryGetApplicationSettingsArgs = {
 
 export type QueryGetAutoDeployArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryListBucketsArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
+  region?: InputMaybe<Scalars['String']['input']>;
+  access?: InputMaybe<BucketAccess>;
+};
+
+
+export type QueryGetBucketArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryListBucketAccessKeysArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<BucketAccessKeyStatus>;
+  bucket_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryGetBucketAccessKeyArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryGetBucketCorsArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryGetBucketLifecycleArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryGetBucketPolicyArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryListBucketObjectsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  prefix?: InputMaybe<Scalars['String']['input']>;
+  delimiter?: InputMaybe<Scalars['String']['input']>;
+  versions?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+
+export type QueryGetBucketUsageArgs = {
+  id: Scalars['ID']['input'];
+  from?: InputMaybe<Scalars['String']['input']>;
+  to?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -1077,6 +1161,40 @@ export type Mutation = {
    * pushes.
    */
   updateAutoDeploy: AutoDeploy;
+  /** Creates a bucket, which can be used at once. Its name is unique on the whole platform. */
+  createBucket: Bucket;
+  /** Changes access, versioning, website or quota. While versioning is off, existing versions are kept. */
+  updateBucket: Bucket;
+  /** Deletes an empty bucket. Noncurrent versions and delete markers count as content; unfinished uploads are aborted. */
+  deleteBucket: Scalars['Boolean']['output'];
+  /** Creates an access key for the S3 endpoint. Its secret is shown only in this response. */
+  createBucketAccessKey: BucketAccessKey;
+  /** Changes name, grants, expiry or state of a key. The change takes effect within a second. */
+  updateBucketAccessKey: BucketAccessKey;
+  /** Deletes an access key. Requests and presigned URLs signed with it are refused from then on. */
+  deleteBucketAccessKey: Scalars['Boolean']['output'];
+  /** Generates a new secret and returns it. The access key id stays; the old secret ends at once. */
+  rotateBucketAccessKey: BucketAccessKey;
+  /** Replaces the CORS rules of a bucket. */
+  setBucketCors: BucketCors;
+  /** Removes the CORS rules of a bucket. */
+  deleteBucketCors: Scalars['Boolean']['output'];
+  /** Replaces the lifecycle rules of a bucket. They are applied once a day, and soon after a change. */
+  setBucketLifecycle: BucketLifecycle;
+  /** Removes the lifecycle rules of a bucket. */
+  deleteBucketLifecycle: Scalars['Boolean']['output'];
+  /**
+   * Replaces the access policy of a bucket. A statement that denies wins over everything else; one that allows adds to the
+   * grants of access keys.
+   */
+  setBucketPolicy: BucketPolicy;
+  /** Removes the access policy of a bucket. */
+  deleteBucketPolicy: Scalars['Boolean']['output'];
+  /**
+   * Creates a presigned URL with which anybody can read or write one object without an access key. Treat it as a secret.
+   * It is not checked whether the object exists.
+   */
+  presignBucketObject: PresignedUrl;
   /** Runs the check of an observer now and answers its result, which counts like any other. */
   checkObserver: CheckResult;
   /**
@@ -1642,6 +1760,154 @@ export type MutationUpdateApplicationSettingsArgs = {
 export type MutationUpdateAutoDeployArgs = {
   id: Scalars['ID']['input'];
   input: UpdateAutoDeployInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateBucketArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  input: CreateBucketInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationUpdateBucketArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateBucketInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteBucketArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateBucketAccessKeyArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  input: CreateBucketAccessKeyInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationUpdateBucketAccessKeyArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateBucketAccessKeyInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteBucketAccessKeyArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationRotateBucketAccessKeyArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationSetBucketCorsArgs = {
+  id: Scalars['ID']['input'];
+  input: BucketCorsInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteBucketCorsArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationSetBucketLifecycleArgs = {
+  id: Scalars['ID']['input'];
+  input: BucketLifecycleInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteBucketLifecycleArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationSetBucketPolicyArgs = {
+  id: Scalars['ID']['input'];
+  input: BucketPolicyInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteBucketPolicyArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationPresignBucketObjectArgs = {
+  id: Scalars['ID']['input'];
+  input: PresignBucketObjectInput;
 };
 
 
@@ -3303,6 +3569,356 @@ export type BillingLine = {
   price_hourly: Scalars['String']['output'];
   /** `hours` times `price_hourly`, rounded half up. */
   amount: Scalars['String']['output'];
+};
+
+/** A container for objects, served over the S3 protocol. */
+export type Bucket = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  region: Scalars['String']['output'];
+  access: BucketAccess;
+  /** Whether overwritten and deleted objects are kept as noncurrent versions. */
+  versioning: Scalars['Boolean']['output'];
+  /** Website settings, or `null` if the bucket is not served as a website. */
+  website?: Maybe<BucketWebsite>;
+  /** Maximum of stored data in gigabytes of 2^30 bytes, noncurrent versions and unfinished uploads included, or `null`. */
+  quota_gb?: Maybe<Scalars['Int']['output']>;
+  /** URL of the S3 endpoint. */
+  endpoint?: Maybe<Scalars['String']['output']>;
+  /** Public base URL of the objects, or `null` while the bucket is private. */
+  public_url?: Maybe<Scalars['String']['output']>;
+  /** Number of current objects, as of the last minutes. */
+  object_count: Scalars['Int']['output'];
+  /** Stored bytes of all versions, as of the last minutes. */
+  size_bytes: Scalars['ByteCount']['output'];
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of buckets. */
+export type BucketList = {
+  data: Array<Bucket>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** Who may read the objects of a bucket without an access key. */
+export type BucketAccess =
+  /** Nobody. */
+  | 'private'
+  /** Everybody may read objects. Listing them needs an access key. */
+  | 'public_read';
+
+/** How a bucket is served as a website. */
+export type BucketWebsite = {
+  /** Object that is served for a path that ends with a slash. */
+  index_document: Scalars['String']['output'];
+  /** Object that is served with status 404 for a missing object, or `null`. */
+  error_document?: Maybe<Scalars['String']['output']>;
+};
+
+export type CreateBucketInput = {
+  /** Name, 3 to 63 characters: lower-case letters, digits and hyphens. */
+  name: Scalars['String']['input'];
+  /** Region. Defaults to the default region of the project. */
+  region?: InputMaybe<Scalars['String']['input']>;
+  access?: InputMaybe<BucketAccess>;
+  /** Keep overwritten and deleted objects as noncurrent versions. */
+  versioning?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Website settings. Requires `access` public_read. */
+  website?: InputMaybe<BucketWebsiteInput>;
+  /** Maximum of stored data in gigabytes of 2^30 bytes. `null`: no limit but that of the project. */
+  quota_gb?: InputMaybe<Scalars['Int']['input']>;
+};
+
+export type UpdateBucketInput = {
+  access?: InputMaybe<BucketAccess>;
+  /** Keep overwritten and deleted objects as noncurrent versions. */
+  versioning?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Website settings, merged into the present ones. `null` turns the website off. Requires `access` public_read. */
+  website?: InputMaybe<BucketWebsiteInput>;
+  /** Maximum of stored data in gigabytes of 2^30 bytes. A limit below the present use only refuses new data. */
+  quota_gb?: InputMaybe<Scalars['Int']['input']>;
+};
+
+export type BucketWebsiteInput = {
+  /** Object that is served for a path that ends with a slash. */
+  index_document?: InputMaybe<Scalars['String']['input']>;
+  /** Object that is served with status 404 for a missing object. */
+  error_document?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** A pair of access key id and secret for the S3 endpoint, with its grants. */
+export type BucketAccessKey = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  /** Public part. It stays the same when the secret is rotated. */
+  access_key_id: Scalars['String']['output'];
+  /** Secret part. Shown only when the key is created or rotated, otherwise `null`. */
+  secret_access_key?: Maybe<Scalars['String']['output']>;
+  /** Buckets that the key may use. An empty list grants nothing. */
+  grants: Array<BucketGrant>;
+  enabled: Scalars['Boolean']['output'];
+  /** When the key expires, or `null`. */
+  expires_at?: Maybe<Scalars['DateTime']['output']>;
+  /** When the key was last used, to the minute, or `null`. */
+  last_used_at?: Maybe<Scalars['DateTime']['output']>;
+  status: BucketAccessKeyStatus;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of bucket access keys. */
+export type BucketAccessKeyList = {
+  data: Array<BucketAccessKey>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** What a key may do in a bucket. */
+export type BucketGrant = {
+  /** Bucket, or `null` for every bucket of the project. */
+  bucket_id?: Maybe<Scalars['ID']['output']>;
+  permission: BucketPermission;
+};
+
+export type BucketPermission =
+  /** List and read objects and their versions. */
+  | 'read'
+  /** Also write and delete objects. Versions cannot be removed for good. */
+  | 'read_write'
+  /** Also remove versions, and change the settings of the bucket over the S3 protocol. */
+  | 'full';
+
+export type BucketAccessKeyStatus =
+  /** The key works. */
+  | 'active'
+  /** The key has been disabled with `enabled`. */
+  | 'disabled'
+  /** The time in `expires_at` has passed. */
+  | 'expired';
+
+export type CreateBucketAccessKeyInput = {
+  name: Scalars['String']['input'];
+  /** Buckets that the key may use. */
+  grants?: InputMaybe<Array<BucketGrantInput>>;
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+  /** When the key expires. It must be in the future. */
+  expires_at?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+export type UpdateBucketAccessKeyInput = {
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** Replaces all grants. */
+  grants?: InputMaybe<Array<BucketGrantInput>>;
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+  /** When the key expires, in the future. `null`: never. */
+  expires_at?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+export type BucketGrantInput = {
+  /** Bucket, or `null` for every bucket of the project. */
+  bucket_id?: InputMaybe<Scalars['ID']['input']>;
+  permission: BucketPermission;
+};
+
+/** The CORS rules of a bucket. The first rule that matches a request applies. */
+export type BucketCors = {
+  rules: Array<BucketCorsRule>;
+};
+
+/** Which pages of other origins may use the bucket. */
+export type BucketCorsRule = {
+  /** Origins, or `*` for all. */
+  allowed_origins: Array<Scalars['String']['output']>;
+  allowed_methods: Array<BucketCorsMethod>;
+  /** Request headers. A `*` stands for any characters. */
+  allowed_headers: Array<Scalars['String']['output']>;
+  /** Response headers that scripts may read. */
+  expose_headers: Array<Scalars['String']['output']>;
+  /** Seconds for which browsers may cache the response to a preflight request. */
+  max_age_seconds: Scalars['Int']['output'];
+};
+
+export type BucketCorsMethod =
+  | 'GET'
+  | 'PUT'
+  | 'POST'
+  | 'DELETE'
+  | 'HEAD';
+
+export type BucketCorsInput = {
+  rules: Array<BucketCorsRuleInput>;
+};
+
+export type BucketCorsRuleInput = {
+  /** Origins, or `*` for all. */
+  allowed_origins: Array<Scalars['String']['input']>;
+  allowed_methods: Array<BucketCorsMethod>;
+  /** Request headers. A `*` stands for any characters. */
+  allowed_headers?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** Response headers that scripts may read. */
+  expose_headers?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** Seconds for which browsers may cache the response to a preflight request. */
+  max_age_seconds?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** The lifecycle rules of a bucket. */
+export type BucketLifecycle = {
+  rules: Array<BucketLifecycleRule>;
+};
+
+/** What is removed from a bucket by age. */
+export type BucketLifecycleRule = {
+  /** Name of the rule, unique in the bucket. */
+  id: Scalars['String']['output'];
+  enabled: Scalars['Boolean']['output'];
+  /** Only objects whose key begins with this text. */
+  prefix: Scalars['String']['output'];
+  /** Days after which an object expires. With versioning it becomes noncurrent. */
+  expire_after_days?: Maybe<Scalars['Int']['output']>;
+  /** Days after which a noncurrent version is removed. */
+  expire_noncurrent_after_days?: Maybe<Scalars['Int']['output']>;
+  /** Days after which an unfinished multipart upload is aborted. */
+  abort_incomplete_uploads_after_days?: Maybe<Scalars['Int']['output']>;
+};
+
+export type BucketLifecycleInput = {
+  rules: Array<BucketLifecycleRuleInput>;
+};
+
+/** At least one of the three ages is required. */
+export type BucketLifecycleRuleInput = {
+  /** Name of the rule, unique in the bucket. */
+  id: Scalars['String']['input'];
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Only objects whose key begins with this text. */
+  prefix?: InputMaybe<Scalars['String']['input']>;
+  /** Days after which an object expires. With versioning it becomes noncurrent. */
+  expire_after_days?: InputMaybe<Scalars['Int']['input']>;
+  /** Days after which a noncurrent version is removed. */
+  expire_noncurrent_after_days?: InputMaybe<Scalars['Int']['input']>;
+  /** Days after which an unfinished multipart upload is aborted. */
+  abort_incomplete_uploads_after_days?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** The access policy of a bucket. */
+export type BucketPolicy = {
+  statements: Array<BucketPolicyStatement>;
+};
+
+/** One statement of a policy. */
+export type BucketPolicyStatement = {
+  /** Name of the statement. */
+  id?: Maybe<Scalars['String']['output']>;
+  effect: BucketPolicyEffect;
+  /** `*` for everybody, or values of `access_key_id`. */
+  principals: Array<Scalars['String']['output']>;
+  /** Actions of S3. A `*` stands for any characters. */
+  actions: Array<Scalars['String']['output']>;
+  /** Patterns of object keys. `*` stands for any characters, `?` for one. */
+  resources: Array<Scalars['String']['output']>;
+};
+
+export type BucketPolicyEffect =
+  | 'allow'
+  | 'deny';
+
+/** At most 20 KiB. */
+export type BucketPolicyInput = {
+  statements: Array<BucketPolicyStatementInput>;
+};
+
+export type BucketPolicyStatementInput = {
+  /** Name of the statement. */
+  id?: InputMaybe<Scalars['String']['input']>;
+  effect: BucketPolicyEffect;
+  /** `*` for everybody, or values of `access_key_id` of this project. */
+  principals: Array<Scalars['String']['input']>;
+  /** Actions of S3, such as `s3:GetObject`. A `*` stands for any characters. */
+  actions: Array<Scalars['String']['input']>;
+  /** Patterns of object keys. `*` stands for any characters, `?` for one. Actions on the bucket itself need `*`. */
+  resources: Array<Scalars['String']['input']>;
+};
+
+/** An object, one of its versions, or a group of keys. */
+export type BucketObject = {
+  type: BucketObjectType;
+  /** Key of the object, or the common prefix. */
+  key: Scalars['String']['output'];
+  /** Size, or `null` for a prefix or a delete marker. */
+  size_bytes?: Maybe<Scalars['ByteCount']['output']>;
+  /** Entity tag without quotes, or `null` for a prefix or a delete marker. */
+  etag?: Maybe<Scalars['String']['output']>;
+  last_modified_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Version, or `null` for a prefix and for objects written without versioning. */
+  version_id?: Maybe<Scalars['String']['output']>;
+};
+
+/** A page of objects. */
+export type BucketObjectList = {
+  data: Array<BucketObject>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type BucketObjectType =
+  | 'object'
+  /** Common prefix of several keys. */
+  | 'prefix'
+  /** Marks the object as deleted while versioning is on. Listed with `versions` only. */
+  | 'delete_marker';
+
+/** A URL that works without an access key. */
+export type PresignedUrl = {
+  /** The URL. Whoever has it can use it until it expires. */
+  url: Scalars['String']['output'];
+  method: PresignMethod;
+  expires_at: Scalars['DateTime']['output'];
+};
+
+export type PresignMethod =
+  | 'GET'
+  | 'PUT';
+
+export type PresignBucketObjectInput = {
+  /** Key of the object, 1 to 1024 bytes of UTF-8. */
+  key: Scalars['String']['input'];
+  method?: InputMaybe<PresignMethod>;
+  expires_in_seconds?: InputMaybe<Scalars['Int']['input']>;
+  /** Content type that the upload must send. Only with method PUT. */
+  content_type?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** What a bucket stores now, and its traffic over a period. */
+export type BucketUsage = {
+  /** Stored bytes of all versions, now. */
+  size_bytes: Scalars['ByteCount']['output'];
+  /** Number of current objects, now. */
+  object_count: Scalars['Int']['output'];
+  /** Stored bytes of noncurrent versions, now. */
+  noncurrent_size_bytes: Scalars['ByteCount']['output'];
+  /** Bytes of objects sent to clients. */
+  egress_bytes: Scalars['ByteCount']['output'];
+  /** Requests to the S3 endpoint, refused ones included. */
+  requests: Scalars['Int']['output'];
+  /** First day of the period. */
+  from: Scalars['String']['output'];
+  /** Last day of the period. */
+  to: Scalars['String']['output'];
+  /** Days with a measurement, in chronological order. */
+  daily: Array<BucketUsageDay>;
+};
+
+/** One day in UTC. */
+export type BucketUsageDay = {
+  date: Scalars['String']['output'];
+  /** Stored bytes at the end of the day. */
+  size_bytes: Scalars['ByteCount']['output'];
+  egress_bytes: Scalars['ByteCount']['output'];
+  requests: Scalars['Int']['output'];
 };
 
 /** A location in which resources run. */
@@ -6439,6 +7055,43 @@ export type ResolversTypes = {
   BillingSummary: ResolverTypeWrapper<BillingSummary>;
   BillingMonth: ResolverTypeWrapper<BillingMonth>;
   BillingLine: ResolverTypeWrapper<BillingLine>;
+  Bucket: ResolverTypeWrapper<BucketModel>;
+  BucketList: ResolverTypeWrapper<Omit<BucketList, 'data'> & { data: Array<ResolversTypes['Bucket']> }>;
+  BucketAccess: BucketAccess;
+  BucketWebsite: ResolverTypeWrapper<BucketWebsite>;
+  CreateBucketInput: CreateBucketInput;
+  UpdateBucketInput: UpdateBucketInput;
+  BucketWebsiteInput: BucketWebsiteInput;
+  BucketAccessKey: ResolverTypeWrapper<BucketAccessKeyModel>;
+  BucketAccessKeyList: ResolverTypeWrapper<Omit<BucketAccessKeyList, 'data'> & { data: Array<ResolversTypes['BucketAccessKey']> }>;
+  BucketGrant: ResolverTypeWrapper<BucketGrant>;
+  BucketPermission: BucketPermission;
+  BucketAccessKeyStatus: BucketAccessKeyStatus;
+  CreateBucketAccessKeyInput: CreateBucketAccessKeyInput;
+  UpdateBucketAccessKeyInput: UpdateBucketAccessKeyInput;
+  BucketGrantInput: BucketGrantInput;
+  BucketCors: ResolverTypeWrapper<BucketCors>;
+  BucketCorsRule: ResolverTypeWrapper<BucketCorsRule>;
+  BucketCorsMethod: BucketCorsMethod;
+  BucketCorsInput: BucketCorsInput;
+  BucketCorsRuleInput: BucketCorsRuleInput;
+  BucketLifecycle: ResolverTypeWrapper<BucketLifecycle>;
+  BucketLifecycleRule: ResolverTypeWrapper<BucketLifecycleRule>;
+  BucketLifecycleInput: BucketLifecycleInput;
+  BucketLifecycleRuleInput: BucketLifecycleRuleInput;
+  BucketPolicy: ResolverTypeWrapper<BucketPolicy>;
+  BucketPolicyStatement: ResolverTypeWrapper<BucketPolicyStatement>;
+  BucketPolicyEffect: BucketPolicyEffect;
+  BucketPolicyInput: BucketPolicyInput;
+  BucketPolicyStatementInput: BucketPolicyStatementInput;
+  BucketObject: ResolverTypeWrapper<BucketObject>;
+  BucketObjectList: ResolverTypeWrapper<BucketObjectList>;
+  BucketObjectType: BucketObjectType;
+  PresignedUrl: ResolverTypeWrapper<PresignedUrl>;
+  PresignMethod: PresignMethod;
+  PresignBucketObjectInput: PresignBucketObjectInput;
+  BucketUsage: ResolverTypeWrapper<BucketUsage>;
+  BucketUsageDay: ResolverTypeWrapper<BucketUsageDay>;
   Region: ResolverTypeWrapper<Region>;
   RegionFeature: RegionFeature;
   ApplicationType: ResolverTypeWrapper<ApplicationType>;
@@ -6772,6 +7425,36 @@ export type ResolversParentTypes = {
   BillingSummary: BillingSummary;
   BillingMonth: BillingMonth;
   BillingLine: BillingLine;
+  Bucket: BucketModel;
+  BucketList: Omit<BucketList, 'data'> & { data: Array<ResolversParentTypes['Bucket']> };
+  BucketWebsite: BucketWebsite;
+  CreateBucketInput: CreateBucketInput;
+  UpdateBucketInput: UpdateBucketInput;
+  BucketWebsiteInput: BucketWebsiteInput;
+  BucketAccessKey: BucketAccessKeyModel;
+  BucketAccessKeyList: Omit<BucketAccessKeyList, 'data'> & { data: Array<ResolversParentTypes['BucketAccessKey']> };
+  BucketGrant: BucketGrant;
+  CreateBucketAccessKeyInput: CreateBucketAccessKeyInput;
+  UpdateBucketAccessKeyInput: UpdateBucketAccessKeyInput;
+  BucketGrantInput: BucketGrantInput;
+  BucketCors: BucketCors;
+  BucketCorsRule: BucketCorsRule;
+  BucketCorsInput: BucketCorsInput;
+  BucketCorsRuleInput: BucketCorsRuleInput;
+  BucketLifecycle: BucketLifecycle;
+  BucketLifecycleRule: BucketLifecycleRule;
+  BucketLifecycleInput: BucketLifecycleInput;
+  BucketLifecycleRuleInput: BucketLifecycleRuleInput;
+  BucketPolicy: BucketPolicy;
+  BucketPolicyStatement: BucketPolicyStatement;
+  BucketPolicyInput: BucketPolicyInput;
+  BucketPolicyStatementInput: BucketPolicyStatementInput;
+  BucketObject: BucketObject;
+  BucketObjectList: BucketObjectList;
+  PresignedUrl: PresignedUrl;
+  PresignBucketObjectInput: PresignBucketObjectInput;
+  BucketUsage: BucketUsage;
+  BucketUsageDay: BucketUsageDay;
   Region: Region;
   ApplicationType: ApplicationType;
   Float: Scalars['Float']['output'];
@@ -7001,6 +7684,15 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<QueryGetApplicationSettingsArgs, 'id'>>;
   getAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<QueryGetAutoDeployArgs, 'id'>>;
   billingSummary?: Resolver<ResolversTypes['BillingSummary'], ParentType, ContextType>;
+  listBuckets?: Resolver<ResolversTypes['BucketList'], ParentType, ContextType, RequireFields<QueryListBucketsArgs, 'limit'>>;
+  getBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<QueryGetBucketArgs, 'id'>>;
+  listBucketAccessKeys?: Resolver<ResolversTypes['BucketAccessKeyList'], ParentType, ContextType, RequireFields<QueryListBucketAccessKeysArgs, 'limit'>>;
+  getBucketAccessKey?: Resolver<ResolversTypes['BucketAccessKey'], ParentType, ContextType, RequireFields<QueryGetBucketAccessKeyArgs, 'id'>>;
+  getBucketCors?: Resolver<ResolversTypes['BucketCors'], ParentType, ContextType, RequireFields<QueryGetBucketCorsArgs, 'id'>>;
+  getBucketLifecycle?: Resolver<ResolversTypes['BucketLifecycle'], ParentType, ContextType, RequireFields<QueryGetBucketLifecycleArgs, 'id'>>;
+  getBucketPolicy?: Resolver<ResolversTypes['BucketPolicy'], ParentType, ContextType, RequireFields<QueryGetBucketPolicyArgs, 'id'>>;
+  listBucketObjects?: Resolver<ResolversTypes['BucketObjectList'], ParentType, ContextType, RequireFields<QueryListBucketObjectsArgs, 'id' | 'limit'>>;
+  getBucketUsage?: Resolver<ResolversTypes['BucketUsage'], ParentType, ContextType, RequireFields<QueryGetBucketUsageArgs, 'id'>>;
   listRegions?: Resolver<ResolversTypes['RegionList'], ParentType, ContextType, RequireFields<QueryListRegionsArgs, 'limit'>>;
   listApplicationTypes?: Resolver<ResolversTypes['ApplicationTypeList'], ParentType, ContextType, RequireFields<QueryListApplicationTypesArgs, 'limit'>>;
   listBuildpackBuilders?: Resolver<ResolversTypes['BuildpackBuilderList'], ParentType, ContextType, RequireFields<QueryListBuildpackBuildersArgs, 'limit'>>;
@@ -7108,6 +7800,20 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   restartApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<MutationRestartApplicationArgs, 'id'>>;
   updateApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<MutationUpdateApplicationSettingsArgs, 'id' | 'input'>>;
   updateAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<MutationUpdateAutoDeployArgs, 'id' | 'input'>>;
+  createBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<MutationCreateBucketArgs, 'input'>>;
+  updateBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<MutationUpdateBucketArgs, 'id' | 'input'>>;
+  deleteBucket?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteBucketArgs, 'id'>>;
+  createBucketAccessKey?: Resolver<ResolversTypes['BucketAccessKey'], ParentType, ContextType, RequireFields<MutationCreateBucketAccessKeyArgs, 'input'>>;
+  updateBucketAccessKey?: Resolver<ResolversTypes['BucketAccessKey'], ParentType, ContextType, RequireFields<MutationUpdateBucketAccessKeyArgs, 'id' | 'input'>>;
+  deleteBucketAccessKey?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteBucketAccessKeyArgs, 'id'>>;
+  rotateBucketAccessKey?: Resolver<ResolversTypes['BucketAccessKey'], ParentType, ContextType, RequireFields<MutationRotateBucketAccessKeyArgs, 'id'>>;
+  setBucketCors?: Resolver<ResolversTypes['BucketCors'], ParentType, ContextType, RequireFields<MutationSetBucketCorsArgs, 'id' | 'input'>>;
+  deleteBucketCors?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteBucketCorsArgs, 'id'>>;
+  setBucketLifecycle?: Resolver<ResolversTypes['BucketLifecycle'], ParentType, ContextType, RequireFields<MutationSetBucketLifecycleArgs, 'id' | 'input'>>;
+  deleteBucketLifecycle?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteBucketLifecycleArgs, 'id'>>;
+  setBucketPolicy?: Resolver<ResolversTypes['BucketPolicy'], ParentType, ContextType, RequireFields<MutationSetBucketPolicyArgs, 'id' | 'input'>>;
+  deleteBucketPolicy?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteBucketPolicyArgs, 'id'>>;
+  presignBucketObject?: Resolver<ResolversTypes['PresignedUrl'], ParentType, ContextType, RequireFields<MutationPresignBucketObjectArgs, 'id' | 'input'>>;
   checkObserver?: Resolver<ResolversTypes['CheckResult'], ParentType, ContextType, RequireFields<MutationCheckObserverArgs, 'id'>>;
   createDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationCreateDatabaseArgs, 'input'>>;
   updateDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationUpdateDatabaseArgs, 'id' | 'input'>>;
@@ -7398,6 +8104,133 @@ export type BillingLineResolvers<ContextType = Context, ParentType extends Resol
   hours?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   price_hourly?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type BucketResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Bucket'] = ResolversParentTypes['Bucket']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  region?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  access?: Resolver<ResolversTypes['BucketAccess'], ParentType, ContextType>;
+  versioning?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  website?: Resolver<Maybe<ResolversTypes['BucketWebsite']>, ParentType, ContextType>;
+  quota_gb?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  endpoint?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  public_url?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  object_count?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  size_bytes?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type BucketListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketList'] = ResolversParentTypes['BucketList']> = {
+  data?: Resolver<Array<ResolversTypes['Bucket']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type BucketWebsiteResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketWebsite'] = ResolversParentTypes['BucketWebsite']> = {
+  index_document?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  error_document?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type BucketAccessKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketAccessKey'] = ResolversParentTypes['BucketAccessKey']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  access_key_id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  secret_access_key?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  grants?: Resolver<Array<ResolversTypes['BucketGrant']>, ParentType, ContextType>;
+  enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  expires_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  last_used_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['BucketAccessKeyStatus'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type BucketAccessKeyListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketAccessKeyList'] = ResolversParentTypes['BucketAccessKeyList']> = {
+  data?: Resolver<Array<ResolversTypes['BucketAccessKey']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type BucketGrantResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketGrant'] = ResolversParentTypes['BucketGrant']> = {
+  bucket_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  permission?: Resolver<ResolversTypes['BucketPermission'], ParentType, ContextType>;
+};
+
+export type BucketCorsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketCors'] = ResolversParentTypes['BucketCors']> = {
+  rules?: Resolver<Array<ResolversTypes['BucketCorsRule']>, ParentType, ContextType>;
+};
+
+export type BucketCorsRuleResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketCorsRule'] = ResolversParentTypes['BucketCorsRule']> = {
+  allowed_origins?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  allowed_methods?: Resolver<Array<ResolversTypes['BucketCorsMethod']>, ParentType, ContextType>;
+  allowed_headers?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  expose_headers?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  max_age_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type BucketLifecycleResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketLifecycle'] = ResolversParentTypes['BucketLifecycle']> = {
+  rules?: Resolver<Array<ResolversTypes['BucketLifecycleRule']>, ParentType, ContextType>;
+};
+
+export type BucketLifecycleRuleResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketLifecycleRule'] = ResolversParentTypes['BucketLifecycleRule']> = {
+  id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  prefix?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expire_after_days?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  expire_noncurrent_after_days?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  abort_incomplete_uploads_after_days?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+};
+
+export type BucketPolicyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketPolicy'] = ResolversParentTypes['BucketPolicy']> = {
+  statements?: Resolver<Array<ResolversTypes['BucketPolicyStatement']>, ParentType, ContextType>;
+};
+
+export type BucketPolicyStatementResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketPolicyStatement'] = ResolversParentTypes['BucketPolicyStatement']> = {
+  id?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  effect?: Resolver<ResolversTypes['BucketPolicyEffect'], ParentType, ContextType>;
+  principals?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  actions?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  resources?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type BucketObjectResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketObject'] = ResolversParentTypes['BucketObject']> = {
+  type?: Resolver<ResolversTypes['BucketObjectType'], ParentType, ContextType>;
+  key?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  size_bytes?: Resolver<Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
+  etag?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  last_modified_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  version_id?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type BucketObjectListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketObjectList'] = ResolversParentTypes['BucketObjectList']> = {
+  data?: Resolver<Array<ResolversTypes['BucketObject']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type PresignedUrlResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PresignedUrl'] = ResolversParentTypes['PresignedUrl']> = {
+  url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  method?: Resolver<ResolversTypes['PresignMethod'], ParentType, ContextType>;
+  expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type BucketUsageResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketUsage'] = ResolversParentTypes['BucketUsage']> = {
+  size_bytes?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  object_count?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  noncurrent_size_bytes?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  egress_bytes?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  requests?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  from?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  to?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  daily?: Resolver<Array<ResolversTypes['BucketUsageDay']>, ParentType, ContextType>;
+};
+
+export type BucketUsageDayResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketUsageDay'] = ResolversParentTypes['BucketUsageDay']> = {
+  date?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  size_bytes?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  egress_bytes?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  requests?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
 export type RegionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Region'] = ResolversParentTypes['Region']> = {
@@ -8619,6 +9452,23 @@ export type Resolvers<ContextType = Context> = {
   BillingSummary?: BillingSummaryResolvers<ContextType>;
   BillingMonth?: BillingMonthResolvers<ContextType>;
   BillingLine?: BillingLineResolvers<ContextType>;
+  Bucket?: BucketResolvers<ContextType>;
+  BucketList?: BucketListResolvers<ContextType>;
+  BucketWebsite?: BucketWebsiteResolvers<ContextType>;
+  BucketAccessKey?: BucketAccessKeyResolvers<ContextType>;
+  BucketAccessKeyList?: BucketAccessKeyListResolvers<ContextType>;
+  BucketGrant?: BucketGrantResolvers<ContextType>;
+  BucketCors?: BucketCorsResolvers<ContextType>;
+  BucketCorsRule?: BucketCorsRuleResolvers<ContextType>;
+  BucketLifecycle?: BucketLifecycleResolvers<ContextType>;
+  BucketLifecycleRule?: BucketLifecycleRuleResolvers<ContextType>;
+  BucketPolicy?: BucketPolicyResolvers<ContextType>;
+  BucketPolicyStatement?: BucketPolicyStatementResolvers<ContextType>;
+  BucketObject?: BucketObjectResolvers<ContextType>;
+  BucketObjectList?: BucketObjectListResolvers<ContextType>;
+  PresignedUrl?: PresignedUrlResolvers<ContextType>;
+  BucketUsage?: BucketUsageResolvers<ContextType>;
+  BucketUsageDay?: BucketUsageDayResolvers<ContextType>;
   Region?: RegionResolvers<ContextType>;
   ApplicationType?: ApplicationTypeResolvers<ContextType>;
   BuildpackBuilder?: BuildpackBuilderResolvers<ContextType>;

@@ -213,8 +213,7 @@ describe('sizes', () => {
 });
 
 /** Codes of the public table whose operations are not built yet, with the group that will throw them. */
-const NOT_YET: Record<string, string[]> = {
-};
+const NOT_YET: Record<string, string[]> = {};
 
 describe('error codes', () => {
   const code = rooms

@@ -161,6 +161,180 @@ create table auto_deploys (
 );
 CREATE INDEX auto_deploys_due ON public.auto_deploys USING btree (next_at) WHERE (next_at IS NOT NULL);
 
+create table bucket_access_keys (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  access_key_id text collate "C" not null,
+  sealed_secret text not null,
+  grants jsonb not null,
+  bucket_ids text[] not null,
+  enabled boolean not null,
+  expires_at timestamp(3) with time zone,
+  last_used_at timestamp(3) with time zone,
+  status text not null,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint bucket_access_keys_pkey PRIMARY KEY (id),
+  constraint bucket_access_keys_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE UNIQUE INDEX bucket_access_keys_access_key_id ON public.bucket_access_keys USING btree (access_key_id);
+CREATE INDEX bucket_access_keys_by_bucket ON public.bucket_access_keys USING gin (bucket_ids);
+CREATE INDEX bucket_access_keys_by_id ON public.bucket_access_keys USING btree (project_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX bucket_access_keys_by_name ON public.bucket_access_keys USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
+CREATE INDEX bucket_access_keys_by_status ON public.bucket_access_keys USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX bucket_access_keys_by_use ON public.bucket_access_keys USING btree (project_id, last_used_at, id) WHERE (deleted_at IS NULL);
+CREATE INDEX bucket_access_keys_by_use_last ON public.bucket_access_keys USING btree (project_id, last_used_at DESC NULLS LAST, id DESC) WHERE (deleted_at IS NULL);
+CREATE INDEX bucket_access_keys_due ON public.bucket_access_keys USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+create table bucket_days (
+  bucket_id text collate "C" not null,
+  day date not null,
+  size_bytes bigint not null default 0,
+  egress_bytes bigint not null default 0,
+  requests bigint not null default 0,
+  constraint bucket_days_bucket_id_fkey FOREIGN KEY (bucket_id) REFERENCES buckets(id) ON DELETE CASCADE,
+  constraint bucket_days_pkey PRIMARY KEY (bucket_id, day)
+);
+
+create table bucket_garbage (
+  file_id text collate "C" not null,
+  bucket_id text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint bucket_garbage_pkey PRIMARY KEY (file_id)
+);
+
+create table bucket_object_parts (
+  object_id bigint not null,
+  number integer not null,
+  file_id text collate "C" not null,
+  size bigint not null,
+  checksums jsonb not null,
+  constraint bucket_object_parts_file_id_key UNIQUE (file_id),
+  constraint bucket_object_parts_object_id_fkey FOREIGN KEY (object_id) REFERENCES bucket_objects(id) ON DELETE CASCADE,
+  constraint bucket_object_parts_pkey PRIMARY KEY (object_id, number)
+);
+
+create table bucket_objects (
+  id bigint not null,
+  bucket_id text collate "C" not null,
+  key text collate "C" not null,
+  version_id text collate "C" not null,
+  is_latest boolean not null,
+  is_delete_marker boolean not null,
+  size bigint not null,
+  etag text not null,
+  file_id text collate "C",
+  part_count integer,
+  upload_id text collate "C",
+  modified_at timestamp(3) with time zone not null,
+  noncurrent_at timestamp(3) with time zone,
+  metadata jsonb not null,
+  tags jsonb,
+  is_public boolean not null default false,
+  constraint bucket_objects_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX bucket_objects_current ON public.bucket_objects USING btree (bucket_id, key) WHERE (is_latest AND (NOT is_delete_marker));
+CREATE UNIQUE INDEX bucket_objects_file ON public.bucket_objects USING btree (file_id) WHERE (file_id IS NOT NULL);
+CREATE UNIQUE INDEX bucket_objects_versions ON public.bucket_objects USING btree (bucket_id, key, id);
+
+create table bucket_totals (
+  project_id text collate "C" not null,
+  size_bytes bigint not null default 0,
+  constraint bucket_totals_pkey PRIMARY KEY (project_id),
+  constraint bucket_totals_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
+);
+
+create table bucket_upload_parts (
+  upload_id text collate "C" not null,
+  number integer not null,
+  file_id text collate "C" not null,
+  size bigint not null,
+  etag text not null,
+  checksums jsonb not null,
+  modified_at timestamp(3) with time zone not null default now(),
+  constraint bucket_upload_parts_file_id_key UNIQUE (file_id),
+  constraint bucket_upload_parts_pkey PRIMARY KEY (upload_id, number),
+  constraint bucket_upload_parts_upload_id_fkey FOREIGN KEY (upload_id) REFERENCES bucket_uploads(id) ON DELETE CASCADE
+);
+
+create table bucket_uploads (
+  id text collate "C" not null,
+  bucket_id text collate "C" not null,
+  key text collate "C" not null,
+  object jsonb not null,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint bucket_uploads_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX bucket_uploads_of_key ON public.bucket_uploads USING btree (bucket_id, key, id);
+
+create table bucket_usage (
+  bucket_id text collate "C" not null,
+  object_count bigint not null default 0,
+  size_bytes bigint not null default 0,
+  noncurrent_size_bytes bigint not null default 0,
+  upload_bytes bigint not null default 0,
+  constraint bucket_usage_bucket_id_fkey FOREIGN KEY (bucket_id) REFERENCES buckets(id) ON DELETE CASCADE,
+  constraint bucket_usage_pkey PRIMARY KEY (bucket_id)
+);
+
+create table buckets (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  region text collate "C" not null,
+  access text not null,
+  versioning boolean not null,
+  versioned_at timestamp(3) with time zone,
+  website jsonb,
+  quota_gb integer,
+  cors jsonb not null default '[]'::jsonb,
+  lifecycle jsonb not null default '[]'::jsonb,
+  policy jsonb not null default '[]'::jsonb,
+  object_count bigint not null default '0'::bigint,
+  size_bytes bigint not null default '0'::bigint,
+  lifecycle_at timestamp(3) with time zone,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint buckets_pkey PRIMARY KEY (id),
+  constraint buckets_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE UNIQUE INDEX buckets__name_taken__name ON public.buckets USING btree (name);
+CREATE INDEX buckets_by_access ON public.buckets USING btree (project_id, access, id) WHERE (deleted_at IS NULL);
+CREATE INDEX buckets_by_id ON public.buckets USING btree (project_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX buckets_by_name ON public.buckets USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
+CREATE INDEX buckets_by_region ON public.buckets USING btree (project_id, region, id) WHERE (deleted_at IS NULL);
+CREATE INDEX buckets_by_size ON public.buckets USING btree (project_id, size_bytes, id) WHERE (deleted_at IS NULL);
+CREATE INDEX buckets_due ON public.buckets USING btree (next_at) WHERE (next_at IS NOT NULL);
+
 create table certificates (
   id text collate "C" not null,
   domain_id text collate "C" not null,
@@ -1614,12 +1788,84 @@ CREATE INDEX volumes_by_size ON public.volumes USING btree (project_id, size_gb,
 CREATE INDEX volumes_by_status ON public.volumes USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX volumes_due ON public.volumes USING btree (next_at) WHERE (next_at IS NOT NULL);
 
+CREATE OR REPLACE FUNCTION public.abort_bucket_upload(of_bucket text, of_upload text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      b buckets := hold_bucket(of_bucket);
+    begin
+      if not exists (select from bucket_uploads where id = of_upload and bucket_id = of_bucket) then
+        perform refuse_bucket_write('NoSuchUpload');
+      end if;
+      perform charge_bucket(b, 0, 0, 0, -coalesce((select sum(size)::bigint from bucket_upload_parts
+        where upload_id = of_upload), 0), null);
+      perform drop_bucket_upload(of_upload);
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.add_bucket_version(b buckets, object jsonb, project_limit bigint)
+ RETURNS bucket_objects
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      latest bucket_objects;
+      old bucket_objects;
+      made bucket_objects;
+      was_object boolean;
+      is_marker boolean := coalesce((object->>'is_delete_marker')::boolean, false);
+    begin
+      select * into latest from bucket_objects where bucket_id = b.id and key = object->>'key' order by id limit 1;
+      was_object := latest.id is not null and not latest.is_delete_marker;
+      if was_object
+        and (object->>'if_none_match')::boolean then perform refuse_bucket_write('PreconditionFailed'); end if;
+      if object->>'if_match' is not null then
+        if not was_object then perform refuse_bucket_write('NoSuchKey'); end if;
+        if object->>'if_match' not in ('*',
+          latest.etag) then perform refuse_bucket_write('PreconditionFailed'); end if;
+      end if;
+      if not b.versioning and latest.id is not null then
+        delete from bucket_objects where bucket_id = b.id and key = object->>'key' and version_id = 'null'
+          returning * into old;
+        if old.id is not null then perform discard_bucket_files(old); end if;
+      end if;
+      if latest.id is not null and latest.id is distinct from old.id then
+        update bucket_objects set is_latest = false, noncurrent_at = now() where id = latest.id;
+      end if;
+      insert into bucket_objects (bucket_id, key, version_id, is_latest, is_delete_marker, size, etag, file_id,
+        part_count, upload_id,
+          modified_at, metadata, tags, is_public)
+        values (b.id, object->>'key', case when b.versioning then object->>'version_id' else 'null' end, true,
+          is_marker,
+          coalesce((object->>'size')::bigint, 0), coalesce(object->>'etag', ''), object->>'file_id',
+            (object->>'part_count')::int,
+          object->>'upload_id', now(), coalesce(object->'metadata', '{}'), nullif(object->'tags', 'null'),
+          coalesce((object->>'is_public')::boolean, false))
+        returning * into made;
+      perform charge_bucket(b, (not is_marker)::int - was_object::int, made.size - coalesce(old.size, 0),
+        case when latest.id is distinct from old.id then coalesce(latest.size, 0) - coalesce(old.size,
+          0) else 0 end, 0, project_limit);
+      return made;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.application_route_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
     begin
       perform pg_notify('routes', new.id);
+      return null;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.begin_bucket_usage()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      insert into bucket_usage (bucket_id) values (new.id);
+      insert into bucket_totals (project_id) values (new.project_id) on conflict do nothing;
       return null;
     end $function$
 ;
@@ -1646,6 +1892,54 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.charge_bucket(b buckets, objects bigint, stored bigint, noncurrent bigint, uploading bigint, project_limit bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      more bigint := stored + uploading;
+    begin
+      update bucket_usage set object_count = object_count + objects, size_bytes = size_bytes + stored,
+          noncurrent_size_bytes = noncurrent_size_bytes + noncurrent, upload_bytes = upload_bytes + uploading
+        where bucket_id = b.id
+          and (more <= 0 or b.quota_gb is null
+            or size_bytes + upload_bytes + more <= b.quota_gb * 1073741824::bigint);
+      if not found then perform refuse_bucket_write('QuotaExceeded'); end if;
+      if more <> 0 then
+        update bucket_totals set size_bytes = size_bytes + more where project_id = b.project_id
+          and (more < 0 or project_limit is null or size_bytes + more <= project_limit);
+        if not found then perform refuse_bucket_write('QuotaExceeded'); end if;
+      end if;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.complete_bucket_upload(of_bucket text, of_upload text, file_ids text[], object jsonb, project_limit bigint)
+ RETURNS bucket_objects
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      b buckets := hold_bucket(of_bucket);
+      made bucket_objects;
+    begin
+      if not exists (select from bucket_uploads where id = of_upload and bucket_id = of_bucket) then
+        perform refuse_bucket_write('NoSuchUpload');
+      end if;
+      if (select count(*) from bucket_upload_parts where upload_id = of_upload
+        and file_id = any(file_ids)) <> cardinality(file_ids) then
+        perform refuse_bucket_write('InvalidPart');
+      end if;
+      perform charge_bucket(b, 0, 0, 0, -(select sum(size)::bigint from bucket_upload_parts
+        where upload_id = of_upload), null);
+      made := add_bucket_version(b, object, project_limit);
+      insert into bucket_object_parts (object_id, number, file_id, size, checksums)
+        select made.id, number, file_id, size, checksums from bucket_upload_parts where upload_id = of_upload
+          and file_id = any(file_ids);
+      delete from bucket_upload_parts where upload_id = of_upload and file_id = any(file_ids);
+      perform drop_bucket_upload(of_upload);
+      return made;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.database_port_free()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1654,6 +1948,75 @@ AS $function$
       delete from database_ports where owner_id = old.id;
       return null;
     end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.delete_bucket_object(of_bucket text, of_key text, of_version text, marker_version text, only_id bigint, project_limit bigint, OUT version_id text, OUT is_delete_marker boolean, OUT deleted boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      b buckets := hold_bucket(of_bucket);
+      gone bucket_objects;
+      next bucket_objects;
+      made bucket_objects;
+    begin
+      deleted := false;
+      is_delete_marker := false;
+      if only_id is not null and not exists (select from bucket_objects o where o.id = only_id
+        and (o.is_latest or of_version is not null)) then
+        return;
+      end if;
+      if of_version is null and b.versioned_at is not null then
+        made := add_bucket_version(b, jsonb_build_object('key', of_key, 'version_id', marker_version,
+          'is_delete_marker', true), project_limit);
+        version_id := made.version_id;
+        is_delete_marker := true;
+        deleted := true;
+        return;
+      end if;
+      delete from bucket_objects o where o.id = (select v.id from bucket_objects v
+          where v.bucket_id = of_bucket and v.key = of_key and v.version_id = coalesce(of_version,
+            'null') limit 1) returning o.* into gone;
+      version_id := of_version;
+      if gone.id is null then return; end if;
+      deleted := true;
+      is_delete_marker := gone.is_delete_marker;
+      perform discard_bucket_files(gone);
+      if gone.is_latest then
+        update bucket_objects o set is_latest = true, noncurrent_at = null
+          where o.id = (select v.id from bucket_objects v where v.bucket_id = of_bucket
+            and v.key = of_key order by v.id limit 1)
+          returning o.* into next;
+      end if;
+      perform charge_bucket(b, coalesce((not next.is_delete_marker)::int, 0) - (gone.is_latest
+        and not gone.is_delete_marker)::int, -gone.size,
+        case when gone.is_latest then -coalesce(next.size, 0) else -gone.size end, 0, project_limit);
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.discard_bucket_files(o bucket_objects)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      if o.file_id is not null then
+        insert into bucket_garbage (file_id, bucket_id) values (o.file_id, o.bucket_id);
+      elsif o.part_count is not null then
+        insert into bucket_garbage (file_id, bucket_id)
+          select file_id, o.bucket_id from bucket_object_parts where object_id = o.id;
+        delete from bucket_object_parts where object_id = o.id;
+      end if;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.drop_bucket_upload(of_upload text)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+    insert into bucket_garbage (file_id, bucket_id)
+      select p.file_id, u.bucket_id from bucket_upload_parts p join bucket_uploads u on u.id = p.upload_id
+        where p.upload_id = of_upload;
+    delete from bucket_uploads where id = of_upload $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.drop_observation_days(before date)
@@ -1677,6 +2040,20 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.hold_bucket(of_bucket text)
+ RETURNS buckets
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      found_bucket buckets;
+    begin
+      perform 1 from bucket_usage where bucket_id = of_bucket for update;
+      select * into found_bucket from buckets where id = of_bucket and deleted_at is null;
+      if found_bucket.id is null then perform refuse_bucket_write('NoSuchBucket'); end if;
+      return found_bucket;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.instance_changed()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1688,6 +2065,70 @@ AS $function$
         perform wake_stack(new.application_id, new.preview_id, new.deployment_id);
       end if;
       return null;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.list_bucket_groups(of_bucket text, prefix text, delimiter text, at_key text, after_key text, after_id bigint, end_key text, at_most integer)
+ RETURNS TABLE(common_prefix text, object bucket_objects)
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+    declare
+      at text := at_key;
+      found_count integer := 0;
+      cut integer;
+      is_cut boolean;
+    begin
+      while found_count < at_most loop
+        is_cut := false;
+        for object in select o.* from bucket_objects o where o.bucket_id = of_bucket and o.is_latest and not o.is_delete_marker and o.key > after_key
+            and o.key >= at and o.key < end_key order by o.key limit at_most - found_count loop
+          cut := strpos(substr(object.key, char_length(prefix) + 1), delimiter);
+          found_count := found_count + 1;
+          if cut > 0 then
+            common_prefix := left(object.key, char_length(prefix) + cut + char_length(delimiter) - 1);
+            at := text_after(common_prefix);
+            object := null;
+            is_cut := true;
+          end if;
+          return next;
+          exit when is_cut;
+        end loop;
+        exit when not is_cut;
+        common_prefix := null;
+      end loop;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.list_bucket_version_groups(of_bucket text, prefix text, delimiter text, at_key text, after_key text, after_id bigint, end_key text, at_most integer)
+ RETURNS TABLE(common_prefix text, object bucket_objects)
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+    declare
+      at text := at_key;
+      found_count integer := 0;
+      cut integer;
+      is_cut boolean;
+    begin
+      while found_count < at_most loop
+        is_cut := false;
+        for object in select o.* from bucket_objects o where o.bucket_id = of_bucket and (o.key, o.id) > (after_key, after_id)
+            and o.key >= at and o.key < end_key order by o.key, o.id limit at_most - found_count loop
+          cut := strpos(substr(object.key, char_length(prefix) + 1), delimiter);
+          found_count := found_count + 1;
+          if cut > 0 then
+            common_prefix := left(object.key, char_length(prefix) + cut + char_length(delimiter) - 1);
+            at := text_after(common_prefix);
+            object := null;
+            is_cut := true;
+          end if;
+          return next;
+          exit when is_cut;
+        end loop;
+        exit when not is_cut;
+        common_prefix := null;
+      end loop;
     end $function$
 ;
 
@@ -1727,6 +2168,47 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.put_bucket_object(of_bucket text, object jsonb, project_limit bigint)
+ RETURNS bucket_objects
+ LANGUAGE sql
+AS $function$ select * from add_bucket_version(hold_bucket(of_bucket), object, project_limit) $function$
+;
+
+CREATE OR REPLACE FUNCTION public.put_bucket_part(of_bucket text, of_upload text, part jsonb, project_limit bigint)
+ RETURNS timestamp with time zone
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      b buckets := hold_bucket(of_bucket);
+      old bucket_upload_parts;
+      at timestamptz(3) := now();
+    begin
+      if not exists (select from bucket_uploads where id = of_upload and bucket_id = of_bucket
+        and key = part->>'key') then
+        perform refuse_bucket_write('NoSuchUpload');
+      end if;
+      delete from bucket_upload_parts where upload_id = of_upload and number = (part->>'number')::int
+        returning * into old;
+      if old.file_id is not null then
+        insert into bucket_garbage (file_id, bucket_id) values (old.file_id, of_bucket);
+      end if;
+      insert into bucket_upload_parts (upload_id, number, file_id, size, etag, checksums, modified_at)
+        values (of_upload, (part->>'number')::int, part->>'file_id', (part->>'size')::bigint, part->>'etag',
+          part->'checksums', at);
+      perform charge_bucket(b, 0, 0, 0, (part->>'size')::bigint - coalesce(old.size, 0), project_limit);
+      return at;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.refuse_bucket_write(reason text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      raise exception using errcode = 'PS300', message = reason;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.route_changed()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1736,6 +2218,15 @@ AS $function$
       if tg_op = 'UPDATE' and old.application_id <> new.application_id then perform pg_notify('routes', old.application_id); end if;
       return null;
     end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.text_after(given text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+    select case ascii(right(given, 1)) when 1114111 then given || repeat(chr(1114111), 256)
+      when 55295 then left(given, -1) || chr(57344) else left(given, -1) || chr(ascii(right(given, 1)) + 1) end $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.wake_stack(application text, preview text, deployment text)
@@ -1760,6 +2251,8 @@ CREATE TRIGGER activity_notifies AFTER INSERT ON public.activity FOR EACH ROW WH
 
 CREATE TRIGGER applications_route AFTER UPDATE OF status, current_deployment_id, settings, deleted_at ON public.applications FOR EACH ROW EXECUTE FUNCTION application_route_changed();
 
+CREATE TRIGGER buckets_begin_usage AFTER INSERT ON public.buckets FOR EACH ROW EXECUTE FUNCTION begin_bucket_usage();
+
 CREATE TRIGGER certificates_changed AFTER DELETE OR UPDATE OF chain ON public.certificates FOR EACH ROW EXECUTE FUNCTION certificate_changed();
 
 CREATE TRIGGER database_endpoints_port AFTER DELETE ON public.database_endpoints FOR EACH ROW EXECUTE FUNCTION database_port_free();
@@ -1781,6 +2274,8 @@ CREATE TRIGGER instances_route AFTER INSERT OR DELETE OR UPDATE OF status, port,
 CREATE TRIGGER previews_route AFTER INSERT OR DELETE OR UPDATE OF status, current_deployment_id, deleted_at ON public.previews FOR EACH ROW EXECUTE FUNCTION route_changed();
 
 create sequence applications_tenant_seq;
+
+create sequence bucket_objects_id_seq;
 
 create sequence knex_migrations_id_seq;
 
