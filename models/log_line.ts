@@ -1,4 +1,4 @@
-// Lines of logs: how they are written. How they are read: models/log_line/read.ts.
+// Lines of logs: how they are written. How they are read: models/log_line/page.ts.
 import type { Sql } from '../core/context';
 import { cleanMessage, type DatabaseLogSource, type LogLevel, type LogSource, type LogStep } from '../core/log_line';
 import { ensureDays, oldestObservation } from './observation_day';

@@ -4,6 +4,7 @@ import * as path from 'node:path';
 import { settingsMarkdown } from '../core/config';
 import { groups } from '../core/groups';
 import { buildCore } from '../resolvers';
+import { anchorsOf } from './support/repository';
 import { hasPrograms, startTour, type Tour } from './support/tour';
 
 const ROOT = path.resolve(__dirname, '..');
@@ -130,16 +131,5 @@ function leadsSomewhere(file: string, link: string): boolean {
   const [place = '', heading] = link.split('#');
   const target = place ? path.join(path.dirname(file), place) : file;
   if (!fs.existsSync(path.join(ROOT, target))) return false;
-  return heading === undefined || headingsOf(target).includes(heading);
-}
-
-/** Headings as the addresses that Git hosts make of them. */
-function headingsOf(file: string): string[] {
-  const headings = [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, text]) => text as string);
-  return headings.map((text) =>
-    text
-      .toLowerCase()
-      .replace(/[^\w\- ]/g, '')
-      .replaceAll(' ', '-'),
-  );
+  return heading === undefined || anchorsOf(target).includes(heading);
 }

@@ -127,7 +127,7 @@ function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: U
     'unset LC_ALL OLDPWD',
     // `command`: where sh is bash, names like UID are read-only, and the shell would end.
     ...variables.map(([key, value]) => `command export ${key}=${quoted(value)} 2>/dev/null || :`),
-    // What a build has left for all that runs of it: where its programs are (drivers/builder/native.ts).
+    // What a build has left for all that runs of it: where its programs are (drivers/builder/build_script.ts).
     '[ ! -r .platform/profile ] || . ./.platform/profile',
     `exec /bin/sh -c ${quoted(spec.command)}`,
     '',

@@ -1,11 +1,12 @@
 // What sources and pages refer to can be opened here: decisions, pages, sections. Links and files: docs.test.ts.
 import path from 'node:path';
-import { isForeign, readSource as read, repositoryFiles } from '../support/repository';
+import { anchorsOf, isForeign, readSource as read, repositoryFiles } from '../support/repository';
 
 const files = repositoryFiles().filter((file) => !isForeign(file));
 const texts = files.filter(
   (file) => /\.(ts|mjs|js|graphql|md|tsv|yml)$/.test(file) && !file.startsWith('test/golden/'),
 );
+const existing = new Set(files);
 const pages = files.filter((file) => file.endsWith('.md') && file !== 'CHANGELOG.md');
 /** Names of pages, by the last part of their path. */
 const byName = new Set(pages.map((page) => path.basename(page)));
@@ -14,6 +15,12 @@ const byName = new Set(pages.map((page) => path.basename(page)));
 function resolvePage(file: string, name: string): string | undefined {
   const candidates = [name, path.join('docs', name), path.join(path.dirname(file), name)];
   return candidates.find((candidate) => pages.includes(path.normalize(candidate)));
+}
+
+/** Whether a source is there, from the root or beside the file; one that is compiled may be named as its program. */
+function isThere(file: string, name: string): boolean {
+  const candidates = [name, path.join(path.dirname(file), name)].map((one) => path.normalize(one));
+  return candidates.some((one) => existing.has(one) || existing.has(one.replace(/\.js$/, '.ts')));
 }
 
 /** Matches of a pattern with the file that has them. */
@@ -39,7 +46,10 @@ describe('references', () => {
   });
 
   it('to pages of this repository lead to one, and to a section that it has', () => {
-    const cited = matches(texts, /(?<![\w/.'-])((?:[\w.-]+\/)*[\w-]+\.md)(?:`|\))?(?: §(\d+(?:\.\d+)?))?/g).filter(
+    const cited = matches(
+      texts,
+      /(?<![\w/.'-])((?:[\w.-]+\/)*[\w-]+\.md)(?:`|\))?(?:\s+(?:(?:\/\/|\*)\s)?§(\d+(?:\.\d+)?))?/g,
+    ).filter(
       ([, [, name = '']]) => name.startsWith('docs/') || (byName.has(path.basename(name)) && name.includes('/')),
     );
     expect(cited.length).toBeGreaterThan(40);
@@ -48,6 +58,42 @@ describe('references', () => {
       return !page || (section && !new RegExp(`^#+ ${section.replace('.', '\\.')}[. ]`, 'm').test(read(page)));
     });
     expect(lost.map(([file, [text]]) => `${file}: ${text}`)).toEqual([]);
+  });
+
+  it('to a section say of which page or standard', () => {
+    const sources = texts.filter((file) => !file.endsWith('.md'));
+    const bare = matches(sources, /^.*§.*$/gm).filter(
+      ([file, { 0: line, index = 0 }]) =>
+        !/\.md|\bRFC|FIPS/.test(read(file).slice(Math.max(0, index - 130), index) + line),
+    );
+    expect(bare.map(([file, [line]]) => `${file}: ${line.trim()}`)).toEqual([]);
+  });
+
+  it('to a heading of a page lead to one', () => {
+    const cited = matches(texts, /((?:[\w.-]+\/)*[\w-]+\.md)#([\w-]+)/g).filter(
+      ([, [, name = '']]) => !/:\/\//.test(name),
+    );
+    expect(cited.length).toBeGreaterThan(5);
+    const lost = cited.filter(([file, [, name = '', anchor]]) => {
+      const page = resolvePage(file, name);
+      return !page || !anchorsOf(page).includes(anchor as string);
+    });
+    expect(lost.map(([file, [text]]) => `${file}: ${text}`)).toEqual([]);
+  });
+
+  it('to sources, in comments, lead to files', () => {
+    const sources = texts.filter((file) => file.endsWith('.ts'));
+    const comments = sources.flatMap((file) =>
+      [...read(file).matchAll(/^\s*(?:\/\/|\/?\*).*$/gm)].map(([line]) => [file, line] as const),
+    );
+    const lost = comments.flatMap(([file, line]) =>
+      [...line.matchAll(/(?<![\w/.<>:-])((?:[\w-]+\/)+[\w-]+\.(?:ts|js|mjs|graphql|tsv))\b/g)]
+        .map(([, name = '']) => name)
+        .filter((name) => !/NNNN|bookmark|^dist\/|^node_modules\//.test(name))
+        .filter((name) => !isThere(file, name))
+        .map((name) => `${file}: ${name}`),
+    );
+    expect(lost).toEqual([]);
   });
 });
 

@@ -22,6 +22,16 @@ export function readSource(file: string): string {
   return readFileSync(path.join(ROOT, file), 'utf8');
 }
 
+/** Headings of a page as the addresses that Git hosts make of them. */
+export function anchorsOf(page: string): string[] {
+  return [...readSource(page).matchAll(/^#+ (.+)$/gm)].map(([, text = '']) =>
+    text
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
 /** Written by a program, or by somebody else. */
 export function isForeign(file: string): boolean {
   return (

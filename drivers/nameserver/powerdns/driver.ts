@@ -62,7 +62,7 @@ async function inspect(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: Driver
   const zone = await api.call<ApiZone>('GET', pathOf(spec), ctx);
   if (!zone) return { ...none, observation: { state: 'absent' } };
   if (zone.account !== accountOf(id))
-    return { ...none, observation: { state: 'foreign', detail: `the zone ${spec.name} belongs to somebody else` } };
+    return { ...none, observation: { state: 'foreign', detail: `The zone ${spec.name} belongs to another owner.` } };
   const changes = changesBetween(zone.rrsets, rrsetsOf(spec, zone.serial));
   const keys = spec.keys.length || zone.dnssec ? await readKeyState(api, pathOf(spec), spec.keys, ctx) : NO_KEYS;
   const hasSettings = zone.kind === SETTINGS.kind && zone.soa_edit_api === SETTINGS.soa_edit_api;
