@@ -1,6 +1,7 @@
 // What travels with a request through every layer. Types only: platform/context.ts makes the values.
 import type { CheckOutcome, UptimeCheck } from './checks';
 import type { Config } from './config';
+import type { AiModelRow } from './ai_models';
 import type { HostFacts } from './catalogs';
 import type { CursorCodec } from './cursor';
 import type { GitAccess, GitOauth, GitProviderReads } from './git_provider';
@@ -209,6 +210,7 @@ export interface Context {
 /** Catalog rows of this installation, see core/catalogs.ts. */
 export interface CatalogSource {
   facts(): Promise<HostFacts>;
+  aiModels(): readonly AiModelRow[];
 }
 
 /** What a notification is about. */

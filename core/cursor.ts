@@ -1,5 +1,6 @@
-// Opaque cursors of lists: a version, where the page ended, and a seal, so that clients can't make or alter one.
-import { createHmac, hash, timingSafeEqual, type KeyObject } from 'node:crypto';
+// Opaque cursors of lists: a version and where the page ended, sealed, so that clients can't make or alter one, and
+// encrypted, since sequence numbers would tell how much the other tenants do.
+import { createCipheriv, createDecipheriv, createHmac, hash, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { problem } from './errors';
 import { limits } from './limits';
 
@@ -17,23 +18,37 @@ export interface CursorCodec {
   encode(cursor: Cursor): string;
   /** @throws invalid_cursor if it was altered, is of another version, or belongs to another sort or other filters */
   decode(text: string, expect: { sort: string; filters: string }): Cursor;
+  /** The same for the position of a reader in a list that is followed. */
+  conceal(position: string): string;
+  /** @throws invalid_cursor */
+  reveal(text: string): string;
 }
 
 const VERSION = 1;
-/** Half a SHA-256: 128 bits can't be guessed, and the cursor stays short. */
+/** Half a SHA-256: 128 bits can't be guessed, and the cursor stays short. Also the initial vector of the cipher. */
 const SEAL_BYTES = 16;
 
 /** @param sealing of at least 32 bytes, the same on every replica */
 export function cursorCodec(sealing: KeyObject): CursorCodec {
+  const box = sealedBox(sealing);
   return {
-    encode: (cursor) => write(sealing, cursor),
+    encode: ({ sort, filters, key, id }) => box.close(JSON.stringify([VERSION, sort, filters, key, id])),
     decode(text, expect) {
-      const cursor = read(sealing, text);
+      const cursor = parseCursor(box.open(text));
       if (!cursor || cursor.sort !== expect.sort || cursor.filters !== expect.filters) throw problem('invalid_cursor');
       return cursor;
     },
+    conceal: (position) => box.close(POSITION + position),
+    reveal(text) {
+      const content = box.open(text);
+      if (!content?.startsWith(POSITION)) throw problem('invalid_cursor');
+      return content.slice(POSITION.length);
+    },
   };
 }
+
+/** Begins what is no cursor: those are JSON lists. */
+const POSITION = 'at ';
 
 /**
  * A short hash of everything that selects the rows of a list (project, parent, filters). Absent and undefined are the
@@ -45,28 +60,40 @@ export function hashFilters(values: Record<string, unknown>): string {
   return hash('sha256', JSON.stringify(present), 'base64url').slice(0, 16);
 }
 
-function write(sealing: KeyObject, cursor: Cursor): string {
-  const content = Buffer.from(JSON.stringify([VERSION, cursor.sort, cursor.filters, cursor.key, cursor.id]));
-  return Buffer.concat([seal(sealing, content), content]).toString('base64url');
-}
-
-function read(sealing: KeyObject, text: string): Cursor | null {
-  if (text.length > limits.cursorCharactersMax) return null;
-  const bytes = Buffer.from(text, 'base64url');
-  // Node's decoder skips foreign characters and ignores spare bits: only the one true spelling is taken.
-  if (bytes.length <= SEAL_BYTES || bytes.toString('base64url') !== text) return null;
-  const content = bytes.subarray(SEAL_BYTES);
-  if (!timingSafeEqual(bytes.subarray(0, SEAL_BYTES), seal(sealing, content))) return null;
-  const [version, sort, filters, key, id] = JSON.parse(content.toString()) as [
-    number,
-    string,
-    string,
-    Cursor['key'],
-    string,
-  ];
+function parseCursor(content: string | null): Cursor | null {
+  if (!content?.startsWith('[')) return null;
+  const [version, sort, filters, key, id] = JSON.parse(content) as [number, string, string, Cursor['key'], string];
   return version === VERSION ? { sort, filters, key, id } : null;
 }
 
-function seal(sealing: KeyObject, content: Buffer): Buffer {
-  return createHmac('sha256', sealing).update(content).digest().subarray(0, SEAL_BYTES);
+interface SealedBox {
+  close(content: string): string;
+  /** null for what it has not closed. */
+  open(text: string): string | null;
 }
+
+// The seal is made of the content, so equal contents give equal texts and no other content meets its initial vector
+// (the construction of RFC 5297).
+function sealedBox(sealing: KeyObject): SealedBox {
+  const encryption = createHmac('sha256', sealing).update('encryption of cursors').digest();
+  const sealOf = (content: Buffer): Buffer =>
+    createHmac('sha256', sealing).update(content).digest().subarray(0, SEAL_BYTES);
+  return {
+    close(text) {
+      const content = Buffer.from(text);
+      const seal = sealOf(content);
+      return Buffer.concat([seal, createCipheriv(CIPHER, encryption, seal).update(content)]).toString('base64url');
+    },
+    open(text) {
+      if (text.length > limits.cursorCharactersMax) return null;
+      const bytes = Buffer.from(text, 'base64url');
+      // Node's decoder skips foreign characters and ignores spare bits: only the one true spelling is taken.
+      if (bytes.length <= SEAL_BYTES || bytes.toString('base64url') !== text) return null;
+      const seal = bytes.subarray(0, SEAL_BYTES);
+      const content = createDecipheriv(CIPHER, encryption, seal).update(bytes.subarray(SEAL_BYTES));
+      return timingSafeEqual(seal, sealOf(content)) ? content.toString() : null;
+    },
+  };
+}
+
+const CIPHER = 'aes-256-ctr';

@@ -24,6 +24,7 @@ export const formats = {
   cidr: safe(cidr),
   email: safe(email),
   timestamp: safe(timestamp),
+  date: safe(date),
   env_key: safe((text) => keep(text, /^[A-Za-z_][A-Za-z0-9_]{0,127}$/)),
   mount_path: safe(mountPath),
   relative_path: safe(relativePath),
@@ -98,6 +99,12 @@ function email(text: string): string | null {
   const domain = hostname(text.slice(at + 1));
   if (domain === null || !/^(?=.{1,64}$)[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/.test(local)) return null;
   return local.length + 1 + domain.length <= EMAIL_MAX ? `${local}@${domain}` : null;
+}
+
+/** A day that exists, YYYY-MM-DD, years 1 to 9999. */
+function date(text: string): string | null {
+  const day = /^\d{4}-\d\d-\d\d$/.test(text) && !text.startsWith('0000') ? new Date(`${text}T00:00:00Z`) : null;
+  return day && !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text) ? text : null;
 }
 
 /** RFC 3339 to UTC with milliseconds, years 1 to 9999; finer fractions are cut off. No leap seconds. */

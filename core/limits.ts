@@ -37,6 +37,14 @@ export const limits = {
   logPageSizeMax: 1000,
   cursorCharactersMax: 4096,
 
+  // AI usage
+  aiUsageDaysMax: 366,
+  /** Events that are older are refused; their ids are forgotten two days later. */
+  aiUsageEventDays: 35,
+  aiUsageBatchMax: 1000,
+  aiUsageBodyBytes: MIB,
+  aiUsageCountMax: 1_000_000_000_000,
+
   // Requests
   bodyBytesMax: MIB,
   zoneImportBodyBytesMax: 2 * MIB,

@@ -1,4 +1,5 @@
 // Every setting of the program. Read once at the start by core/config.ts; `npm start -- --help` prints this table.
+import { aiSettings } from './settings/ai';
 import { dnsSettings } from './settings/dns';
 import { gitSettings } from './settings/git';
 import { hostingSettings } from './settings/hosting';
@@ -19,4 +20,5 @@ export const settings = {
   ...objectStorageSettings,
   ...outboundSettings,
   ...registrySettings,
+  ...aiSettings,
 };

@@ -6,6 +6,7 @@ import { remindOfIncidents } from '../models/observer/incident_moves';
 import {
   ensureSchedules,
   sweepActivity,
+  sweepAiUsageEvents,
   sweepIdempotencyRecords,
   sweepInvitations,
   sweepRateWindows,
@@ -40,6 +41,7 @@ const BACKUPS_AT_ONCE = 100;
 
 const tasks: Record<string, Task> = {
   sweep_activity: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepActivity) },
+  sweep_ai_usage_events: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepAiUsageEvents) },
   sweep_idempotency_records: { everyMs: 10 * MINUTE_MS, run: (ctx) => runSweep(ctx, sweepIdempotencyRecords) },
   sweep_sessions: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepSessions) },
   sweep_invitations: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepInvitations) },

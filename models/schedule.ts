@@ -21,6 +21,11 @@ export function sweepIdempotencyRecords(sql: Session): Promise<Swept> {
   return sweep(sql, 'idempotency_records', 'created_at', `now() - interval '${limits.idempotencyTtlHours} hours'`);
 }
 
+/** Forgets ids of AI usage events that would be refused for their age by now. */
+export function sweepAiUsageEvents(sql: Session): Promise<Swept> {
+  return sweep(sql, 'ai_usage_events', 'received_at', `now() - interval '${limits.aiUsageEventDays + 2} days'`);
+}
+
 /** Deletes sessions that have expired. */
 export function sweepSessions(sql: Session): Promise<Swept> {
   return sweep(sql, 'sessions', 'expires_at', 'now()');

@@ -73,7 +73,7 @@ function verbsOf(platform: Platform): Verbs {
   if (known) return known;
   const { identities, attempts } = platform;
   const made: Verbs = {
-    catalogs: { facts: () => platform.facts() },
+    catalogs: { facts: () => platform.facts(), aiModels: () => platform.aiModels },
     access(this: Context, id) {
       return this.identity ? identities.access(this.identity, id) : Promise.resolve(null);
     },
@@ -120,7 +120,14 @@ async function attempt<T>(platform: Platform, ctx: Context, run: (inner: Context
     return run(inner);
   });
   for (const what of forgotten) platform.identities.forget(what);
+  publishActivity(platform, ctx);
   return result;
+}
+
+/** Wakes those in this process who follow the activity of the project; others look every two seconds. */
+function publishActivity({ notifications }: Platform, { activity, project }: Context): void {
+  const id = activity.resource && (activity.resource.project_id ?? project?.id);
+  if (id) notifications.publish('activity', id);
 }
 
 async function forgetNow(platform: Platform, sql: Sql, what: Parameters<Context['forget']>[0]): Promise<void> {

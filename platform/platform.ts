@@ -2,6 +2,7 @@
 import path from 'node:path';
 import type { Config } from '../core/config';
 import type { Limiter, Probes } from '../core/context';
+import { loadAiModels, type AiModelRow } from '../core/ai_models';
 import type { HostFacts } from '../core/catalogs';
 import { cursorCodec, type CursorCodec } from '../core/cursor';
 import { createLog, type Logger } from '../core/log';
@@ -38,6 +39,8 @@ export interface Platform {
   notifications: NotificationHub;
   /** Aborted when the process stops: nobody waits any longer. */
   closing: AbortController;
+  /** The catalog of AI models, with the changes of the operator. */
+  aiModels: readonly AiModelRow[];
   facts(): Promise<HostFacts>;
   /** Age in seconds of the oldest work that is due and that nobody has taken. */
   workerLag(): Promise<number>;
@@ -140,6 +143,7 @@ function assemble(
     probes: openProbes(config),
     notifications: openNotificationHub(),
     closing: new AbortController(),
+    aiModels: loadAiModels(config.aiModelsFile),
     facts: () => hostFacts({ directory: config.dataDir }),
     workerLag: () => lagSeconds(database, tables),
   };

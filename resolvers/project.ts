@@ -1,8 +1,10 @@
+import type { LiveReader } from '../contract/live';
 import { Activity } from '../models/activity';
+import { activityAfter } from '../models/activity_tail';
 import { Project } from '../models/project';
 import { reachableProjects } from '../models/reachable_projects';
 import { projectUsage } from '../models/usage';
-import type { Resolvers } from '../schema/types';
+import type { QueryListProjectActivityArgs, Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {
@@ -18,5 +20,12 @@ export const resolvers: Resolvers = {
       await (await Project.selectedForUpdate(ctx)).destroy(ctx);
       return true;
     },
+  },
+};
+
+export const live: Record<string, LiveReader> = {
+  listProjectActivity: {
+    topic: ({ id }) => ({ channel: 'activity', key: String(id) }),
+    read: (args, ctx, after) => activityAfter(ctx, args as unknown as QueryListProjectActivityArgs, after),
   },
 };

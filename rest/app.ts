@@ -77,7 +77,7 @@ function follow(exchange: Exchange, match: Match, args: Record<string, unknown>)
   };
   return sendEventStream(response, {
     ...{ ctx, args, reader: parts.live.get(match.operation.field.name) as LiveReader, requireAccess },
-    after: typeof after === 'string' && after !== '' ? after : null,
+    after: typeof after === 'string' && after !== '' ? ctx.cursors.reveal(after) : null,
     signal: ctx.signal,
   });
 }

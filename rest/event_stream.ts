@@ -70,15 +70,16 @@ export function countStream(account: string): () => void {
 async function sendEvents(response: ServerResponse, given: EventStream): Promise<void> {
   let askAt = performance.now() + ACCESS_CHECK_MS;
   for await (const events of follow(given)) {
-    await writeChunk(response, events.length ? events.map(formatEvent).join('') : ': still here\n\n', given.signal);
+    await writeChunk(response, formatEvents(given, events), given.signal);
     if (performance.now() < askAt) continue;
     await given.requireAccess();
     askAt = performance.now() + ACCESS_CHECK_MS;
   }
 }
 
-function formatEvent({ id, data }: LiveEvent): string {
-  return `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
+function formatEvents({ ctx }: EventStream, events: LiveEvent[]): string {
+  if (!events.length) return ': still here\n\n';
+  return events.map(({ id, data }) => `id: ${ctx.cursors.conceal(id)}\ndata: ${JSON.stringify(data)}\n\n`).join('');
 }
 
 // A client that does not read is waited for, not stored for.

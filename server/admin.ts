@@ -1,5 +1,5 @@
 // Metrics for Prometheus, on a port of their own that only this machine reaches.
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { CheckFigures } from '../models/observer/claim';
 import { StartupError } from '../core/startup_error';
@@ -87,14 +87,23 @@ export function addWebProcesses({ registry }: Metrics, serving: () => number): v
 export type Exposition = () =>
   Pick<Registry, 'metrics' | 'contentType'> | Promise<Pick<Registry, 'metrics' | 'contentType'>>;
 
-/** Serves /metrics. @throws StartupError for a taken port */
+/** Answers a request on the admin port by itself, errors included. */
+export type AdminRoute = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+/** Serves /metrics, and other paths that are given. @throws StartupError for a taken port */
 export async function listenAdmin(
   config: { adminHost: string; adminPort: number },
   exposition: Exposition,
+  routes: Record<string, AdminRoute> = {},
 ): Promise<{ port: number; close(): Promise<void> }> {
+  const all: Record<string, AdminRoute> = { ...routes, '/metrics': (_, response) => answer(response, exposition) };
   const server = createServer((request, response) => {
-    if (request.url !== '/metrics') return void response.writeHead(404).end();
-    answer(response, exposition).catch(() => void response.writeHead(500).end());
+    const path = request.url ?? '';
+    const route = Object.hasOwn(all, path) ? all[path] : undefined;
+    if (!route) return void response.writeHead(404).end();
+    route(request, response).catch(
+      () => void (response.headersSent ? response.destroy() : response.writeHead(500).end()),
+    );
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>

@@ -21,6 +21,7 @@ import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
 import { NOSNIFF } from '../rest/send_text';
 import { addCheckFigures, addWorkerLag, listenAdmin, openMetrics, type Metrics } from './admin';
+import { adminRoutes } from './ai_usage_ingest';
 import { authenticate } from '../platform/authenticate';
 import { backupDownload } from './backup_download';
 import { requestContext } from '../platform/context';
@@ -75,7 +76,7 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service, '
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
   const config = await openWeb(platform, built, metrics, opened);
-  const admin = await listenAdmin(config, () => metrics.registry);
+  const admin = await listenAdmin(config, () => metrics.registry, adminRoutes(platform));
   opened.push(() => admin.close());
   return { config, adminPort: admin.port };
 }

@@ -36,6 +36,7 @@ const formatSchemas: Record<FormatName | 'date-time', SchemaWithExample> = {
     example: 'https://www.example.com/',
   },
   email: { schema: { format: 'email', maxLength: 254 }, example: 'ada@example.com' },
+  date: { schema: { format: 'date' }, example: '2026-01-31' },
   timestamp: { schema: { format: 'date-time' }, example: '2026-01-31T09:30:00.000Z' },
   'date-time': { schema: { format: 'date-time' }, example: '2026-01-31T09:30:00.000Z' },
   env_key: { schema: { minLength: 1, maxLength: 128, pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }, example: 'LOG_LEVEL' },

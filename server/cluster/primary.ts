@@ -5,6 +5,7 @@
 // SO_REUSEPORT needs a newer version, and loses what waits in the queue of a process that dies.
 import { withPort } from '../../core/config';
 import { addWebProcesses, addCheckFigures, addWorkerLag, listenAdmin, openMetrics } from '../admin';
+import { adminRoutes } from '../ai_usage_ingest';
 import { checkFigures } from '../../models/observer/claim';
 import { poolSizeThatFits } from '../../platform/connection_budget';
 import { metricSum } from './metrics';
@@ -42,8 +43,10 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service & 
   addWorkerLag(own, () => platform.workerLag());
   addCheckFigures(own, () => checkFigures(platform.database));
   addWebProcesses(own, () => processes.serving());
-  const admin = await listenAdmin(platform.config, async () =>
-    sum.of([await own.registry.getMetricsAsJSON(), ...(await processes.metrics())]),
+  const admin = await listenAdmin(
+    platform.config,
+    async () => sum.of([await own.registry.getMetricsAsJSON(), ...(await processes.metrics())]),
+    adminRoutes(platform),
   );
   opened.push(() => admin.close());
   return { config: platform.config, adminPort: admin.port, failed: processes.failed };

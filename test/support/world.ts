@@ -69,7 +69,7 @@ export function openWorld(
     },
     async fresh(kind) {
       const id = await (makers[kind] ?? created)(world, kind);
-      if (kind !== 'error') world.marks.add(id);
+      if (kind !== 'error' && kind !== 'ai_model') world.marks.add(id);
       return id;
     },
     path: (operation, ids) => pathOf(world, operation, ids ?? {}),
@@ -93,6 +93,7 @@ export function kindOfParam(operation: Operation, name: string): string {
 
 /** Collections that are not named like the table of their kind. */
 const COLLECTIONS: Record<string, string> = {
+  ai_models: 'ai_model',
   env: 'environment_variable',
   errors: 'error',
   repositories: 'git_repository',
@@ -139,6 +140,9 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
     const path = `/v2/shared_repositories/${await world.id('shared_repository')}/projects`;
     const body = { project_id: (await world.service.newProject()).id };
     return (await expectStatus(world, 'POST', path, body, 201)).project_id;
+  },
+  async ai_model() {
+    return 'gpt-4o-mini';
   },
   async environment_variable(world) {
     const key = `KEY_${(serial += 1)}`;

@@ -1,0 +1,9 @@
+import { getAiModel, listAiModels } from '../models/ai_model';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listAiModels: (_, args, ctx) => listAiModels(ctx, args),
+    getAiModel: (_, { id }, ctx) => getAiModel(ctx, id),
+  },
+};

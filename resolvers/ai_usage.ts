@@ -1,0 +1,8 @@
+import { listAiUsage } from '../models/ai_usage';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listProjectAiUsage: (_, args, ctx) => listAiUsage(ctx, args),
+  },
+};
