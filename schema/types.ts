@@ -55,6 +55,15 @@ export type Query = {
   viewer: Viewer;
   /** Lists the active sessions of the logged-in user, newest first. */
   listSessions: SessionList;
+  /** Lists the AI models of the catalog with their prices. */
+  listAiModels: AiModelList;
+  /** Gets an AI model with its prices. */
+  getAiModel: AiModel;
+  /**
+   * Lists the AI usage of a project: one record per model and day (UTC), newest first. Usage is reported by the inference
+   * gateway and shows up within seconds. The period may not be longer than 366 days.
+   */
+  listProjectAiUsage: AiUsageList;
   /** Lists the personal keys of the logged-in user, newest first. Revoked keys are left out. */
   listPersonalKeys: ApiKeyList;
   /** Lists the keys of a project, newest first. Revoked keys are left out. */
@@ -242,7 +251,10 @@ export type Query = {
   getProject: Project;
   /** Gets the usage of each quota of a project. For costs, see the billing summary in the dashboard. */
   getProjectUsage: ProjectUsage;
-  /** Lists the activity of a project, newest first. Entries are kept for 90 days. */
+  /**
+   * Lists the activity of a project, newest first. Entries are kept for 90 days. With `Accept: text/event-stream`, new
+   * entries are sent as they come.
+   */
   listProjectActivity: ActivityList;
   /** Lists the container registries of a project, newest first. */
   listRegistries: RegistryList;
@@ -274,6 +286,32 @@ export type Query = {
 export type QueryListSessionsArgs = {
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListAiModelsArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  type?: InputMaybe<AiModelType>;
+  provider?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<AiModelStatus>;
+};
+
+
+export type QueryGetAiModelArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryListProjectAiUsageArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  from?: InputMaybe<Scalars['String']['input']>;
+  to?: InputMaybe<Scalars['String']['input']>;
+  model_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
 
@@ -3058,6 +3096,87 @@ export type ChangePasswordInput = {
   new_password: Scalars['String']['input'];
   /** Whether all personal keys of the user are revoked too. */
   revoke_personal_keys?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+/** An AI model with its limits and prices. The operator decides which models the catalog contains. */
+export type AiModel = {
+  id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  /** Who made the model. */
+  provider: Scalars['String']['output'];
+  type: AiModelType;
+  /** Maximum number of tokens of a request, input and output together. */
+  context_tokens: Scalars['Int']['output'];
+  /** Maximum number of tokens of an answer, or `null` if it is not known. */
+  max_output_tokens?: Maybe<Scalars['Int']['output']>;
+  /** What the model is known to support. The list may be incomplete. */
+  capabilities: Array<AiModelCapability>;
+  /** Price of a million input tokens, a decimal number in `currency`. */
+  input_price_per_million?: Maybe<Scalars['String']['output']>;
+  /** Price of a million output tokens, a decimal number in `currency`. `null` if output is not priced by tokens. */
+  output_price_per_million?: Maybe<Scalars['String']['output']>;
+  currency: Scalars['String']['output'];
+  status: AiModelStatus;
+  /** Time at which the model stops to be available, or `null` if it is not known. */
+  retires_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+/** A page of AI models. */
+export type AiModelList = {
+  data: Array<AiModel>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** What a model does. */
+export type AiModelType =
+  /** Answers in text. */
+  | 'chat'
+  /** Turns text into vectors. */
+  | 'embedding'
+  /** Sorts documents by how well they answer a query. */
+  | 'rerank'
+  /** Draws images. */
+  | 'image'
+  /** Speaks or transcribes. */
+  | 'speech';
+
+/** A feature of a model. */
+export type AiModelCapability =
+  /** Sends an answer while it is being made. */
+  | 'streaming'
+  /** Calls functions of the application. */
+  | 'tools'
+  /** Takes images. */
+  | 'vision'
+  /** Answers in JSON of a given schema. */
+  | 'json';
+
+export type AiModelStatus =
+  /** The model can be used. */
+  | 'available'
+  /** The model can still be used, but will be retired. */
+  | 'deprecated';
+
+/** AI usage of a project: the requests to one model on one day. */
+export type AiUsage = {
+  /** Day in UTC, YYYY-MM-DD. */
+  date: Scalars['String']['output'];
+  /** Id of the model. Models that have left the catalog keep their usage. */
+  model_id: Scalars['ID']['output'];
+  /** Number of requests, including those that failed. */
+  requests: Scalars['ByteCount']['output'];
+  input_tokens: Scalars['ByteCount']['output'];
+  output_tokens: Scalars['ByteCount']['output'];
+  /** Number of requests that failed. */
+  errors: Scalars['ByteCount']['output'];
+};
+
+/** A page of AI usage records. */
+export type AiUsageList = {
+  data: Array<AiUsage>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** An API key, without its token. */
@@ -7021,6 +7140,13 @@ export type ResolversTypes = {
   RecoveryCodes: ResolverTypeWrapper<RecoveryCodes>;
   LoginInput: LoginInput;
   ChangePasswordInput: ChangePasswordInput;
+  AiModel: ResolverTypeWrapper<AiModel>;
+  AiModelList: ResolverTypeWrapper<AiModelList>;
+  AiModelType: AiModelType;
+  AiModelCapability: AiModelCapability;
+  AiModelStatus: AiModelStatus;
+  AiUsage: ResolverTypeWrapper<AiUsage>;
+  AiUsageList: ResolverTypeWrapper<AiUsageList>;
   ApiKey: ResolverTypeWrapper<ApiKey>;
   CreatedApiKey: ResolverTypeWrapper<CreatedApiKey>;
   ApiKeyList: ResolverTypeWrapper<ApiKeyList>;
@@ -7395,6 +7521,10 @@ export type ResolversParentTypes = {
   RecoveryCodes: RecoveryCodes;
   LoginInput: LoginInput;
   ChangePasswordInput: ChangePasswordInput;
+  AiModel: AiModel;
+  AiModelList: AiModelList;
+  AiUsage: AiUsage;
+  AiUsageList: AiUsageList;
   ApiKey: ApiKey;
   CreatedApiKey: CreatedApiKey;
   ApiKeyList: ApiKeyList;
@@ -7677,6 +7807,9 @@ export interface ByteCountScalarConfig extends GraphQLScalarTypeConfig<Resolvers
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   viewer?: Resolver<ResolversTypes['Viewer'], ParentType, ContextType>;
   listSessions?: Resolver<ResolversTypes['SessionList'], ParentType, ContextType, RequireFields<QueryListSessionsArgs, 'limit'>>;
+  listAiModels?: Resolver<ResolversTypes['AiModelList'], ParentType, ContextType, RequireFields<QueryListAiModelsArgs, 'limit'>>;
+  getAiModel?: Resolver<ResolversTypes['AiModel'], ParentType, ContextType, RequireFields<QueryGetAiModelArgs, 'id'>>;
+  listProjectAiUsage?: Resolver<ResolversTypes['AiUsageList'], ParentType, ContextType, RequireFields<QueryListProjectAiUsageArgs, 'id' | 'limit'>>;
   listPersonalKeys?: Resolver<ResolversTypes['ApiKeyList'], ParentType, ContextType, RequireFields<QueryListPersonalKeysArgs, 'limit'>>;
   listProjectKeys?: Resolver<ResolversTypes['ApiKeyList'], ParentType, ContextType, RequireFields<QueryListProjectKeysArgs, 'project_id' | 'limit'>>;
   listApplications?: Resolver<ResolversTypes['ApplicationList'], ParentType, ContextType, RequireFields<QueryListApplicationsArgs, 'limit'>>;
@@ -7956,6 +8089,40 @@ export type TwoFactorEnrolmentResolvers<ContextType = Context, ParentType extend
 
 export type RecoveryCodesResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RecoveryCodes'] = ResolversParentTypes['RecoveryCodes']> = {
   codes?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type AiModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AiModel'] = ResolversParentTypes['AiModel']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  provider?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['AiModelType'], ParentType, ContextType>;
+  context_tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  max_output_tokens?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  capabilities?: Resolver<Array<ResolversTypes['AiModelCapability']>, ParentType, ContextType>;
+  input_price_per_million?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  output_price_per_million?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  currency?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['AiModelStatus'], ParentType, ContextType>;
+  retires_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
+export type AiModelListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AiModelList'] = ResolversParentTypes['AiModelList']> = {
+  data?: Resolver<Array<ResolversTypes['AiModel']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type AiUsageResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AiUsage'] = ResolversParentTypes['AiUsage']> = {
+  date?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  model_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  requests?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  input_tokens?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  output_tokens?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  errors?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+};
+
+export type AiUsageListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AiUsageList'] = ResolversParentTypes['AiUsageList']> = {
+  data?: Resolver<Array<ResolversTypes['AiUsage']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKey'] = ResolversParentTypes['ApiKey']> = {
@@ -9436,6 +9603,10 @@ export type Resolvers<ContextType = Context> = {
   PasswordChange?: PasswordChangeResolvers<ContextType>;
   TwoFactorEnrolment?: TwoFactorEnrolmentResolvers<ContextType>;
   RecoveryCodes?: RecoveryCodesResolvers<ContextType>;
+  AiModel?: AiModelResolvers<ContextType>;
+  AiModelList?: AiModelListResolvers<ContextType>;
+  AiUsage?: AiUsageResolvers<ContextType>;
+  AiUsageList?: AiUsageListResolvers<ContextType>;
   ApiKey?: ApiKeyResolvers<ContextType>;
   CreatedApiKey?: CreatedApiKeyResolvers<ContextType>;
   ApiKeyList?: ApiKeyListResolvers<ContextType>;

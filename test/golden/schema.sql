@@ -39,14 +39,37 @@ create table activity (
   changed_fields text[] not null default '{}'::text[],
   request_id text,
   created_at timestamp(3) with time zone not null,
+  tx xid8 not null default pg_current_xact_id(),
+  seq bigint not null default nextval('activity_seq'::regclass),
   constraint activity_pkey PRIMARY KEY (id)
 );
+CREATE INDEX activity_arriving ON public.activity USING btree (project_id, tx, seq);
 CREATE INDEX activity_by_action ON public.activity USING btree (project_id, action, id);
 CREATE INDEX activity_by_actor ON public.activity USING btree (project_id, actor_id, id);
 CREATE INDEX activity_by_age ON public.activity USING btree (created_at);
 CREATE INDEX activity_by_project ON public.activity USING btree (project_id, id);
 CREATE INDEX activity_by_resource ON public.activity USING btree (project_id, resource_id, id);
 CREATE INDEX activity_by_resource_type ON public.activity USING btree (project_id, resource_type, id);
+
+create table ai_usage (
+  project_id text collate "C" not null,
+  date date not null,
+  model_id text collate "C" not null,
+  requests bigint not null,
+  input_tokens bigint not null,
+  output_tokens bigint not null,
+  errors bigint not null,
+  constraint ai_usage_pkey PRIMARY KEY (project_id, date, model_id),
+  constraint ai_usage_project FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE INDEX ai_usage_by_model ON public.ai_usage USING btree (project_id, model_id, date);
+
+create table ai_usage_events (
+  id text collate "C" not null,
+  received_at timestamp(3) with time zone not null default now(),
+  constraint ai_usage_events_pkey PRIMARY KEY (id)
+);
+CREATE INDEX ai_usage_events_by_age ON public.ai_usage_events USING btree (received_at);
 
 create table api_keys (
   id text collate "C" not null,
@@ -2272,6 +2295,8 @@ CREATE TRIGGER instances_move AFTER UPDATE ON public.instances FOR EACH ROW WHEN
 CREATE TRIGGER instances_route AFTER INSERT OR DELETE OR UPDATE OF status, port, deleted_at ON public.instances FOR EACH ROW EXECUTE FUNCTION route_changed();
 
 CREATE TRIGGER previews_route AFTER INSERT OR DELETE OR UPDATE OF status, current_deployment_id, deleted_at ON public.previews FOR EACH ROW EXECUTE FUNCTION route_changed();
+
+create sequence activity_seq;
 
 create sequence applications_tenant_seq;
 
