@@ -1,12 +1,12 @@
 // The whole program in a process of its own, which a test kills with -9 and starts again on the same data.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import net, { type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import type { Patient } from './bad_days';
 import { createTestDatabase } from './database';
 import { eventually, makeApplication, type TestApplication, type Workplace } from './deploy';
+import { freePort } from './free_port';
 import { startGitServer, type GitFiles } from './git_server';
 import { startProgram, type Program } from './program';
 import type { CallOptions } from './service';
@@ -105,10 +105,3 @@ async function clear(plant: Plant): Promise<void> {
   );
 }
 
-async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

@@ -3,7 +3,6 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import type { BuildPlan, BuildSettings } from '../../drivers/builder';
@@ -11,6 +10,7 @@ import { openBuilder } from '../../drivers/builder/buildpack';
 import { driverContext } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
 import { openToolchains } from '../../drivers/toolchain/store';
+import { freePort } from './free_port';
 
 export interface Built {
   plan: BuildPlan;
@@ -129,10 +129,3 @@ function innermost(pid: number): number {
   return inner === undefined ? pid : innermost(Number(inner));
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

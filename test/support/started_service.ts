@@ -1,10 +1,10 @@
 // What `npm start` starts, with a data directory of its own: used through its public API alone, from the first key on.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from './free_port';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 export interface StartedService {
@@ -108,10 +108,3 @@ async function waitFor(
   }
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

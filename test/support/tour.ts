@@ -1,9 +1,9 @@
 // Documents whose code blocks run as they stand, pasted into one shell against what `npm start` starts.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import * as path from 'node:path';
 import { fastDirectory } from './database';
+import { freePort } from './free_port';
 
 const ROOT = path.resolve(__dirname, '../..');
 
@@ -39,14 +39,6 @@ export async function startTour(settings: Record<string, string> = {}): Promise<
       fs.rmSync(data, { recursive: true, force: true });
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 function start(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
