@@ -19,6 +19,7 @@ import {
   sql,
   WRITES,
 } from './support/cluster_cases';
+import { withinOneMinute } from './support/within_one_minute';
 
 jest.setTimeout(120_000);
 
@@ -188,14 +189,8 @@ test('a session and a revocation hold in all of them', async () => {
   for (const agent of [one, two]) agent.destroy();
 });
 
-/** Budgets begin anew with each minute, which would spoil a count. */
-async function withinOneMinute(): Promise<void> {
-  const left = 60_000 - (Date.now() % 60_000);
-  if (left < 10_000) await sleep(left + 100);
-}
-
 test('they share the budgets of an account and of an address', async () => {
-  await withinOneMinute();
+  await withinOneMinute(10_000);
   const writes = await Promise.all(
     Array.from({ length: WRITES + 20 }, () => ask('/v2/volumes', { method: 'POST', body: {} })),
   );

@@ -1,9 +1,9 @@
 // Hostile queries: refused before anything runs. What runs costs a point, so a refusal must cost none.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { getIntrospectionQuery } from 'graphql';
 import { limits } from '../core/limits';
 import { requireFlat } from '../graphql/query_text';
 import { startService, type TestService } from './support/service';
+import { withinOneMinute } from './support/within_one_minute';
 
 let service: TestService;
 const BUDGET = 1000;
@@ -18,12 +18,6 @@ async function pointsLeft(): Promise<number> {
   const left = Number(headers.get('ratelimit-remaining'));
   expect(left).toBeGreaterThan(0);
   return left;
-}
-
-/** Budgets begin anew with each minute, which would spoil a count. */
-async function withinOneMinute(): Promise<void> {
-  const left = 60_000 - (Date.now() % 60_000);
-  if (left < 3_000) await sleep(left + 100);
 }
 
 /** Status and code of a refusal; fails where a resolver ran. */
@@ -192,7 +186,7 @@ test('the introspection of the usual tools passes, without a key', async () => {
 });
 
 test('each root field costs a point, also where it fails, and no more', async () => {
-  await withinOneMinute();
+  await withinOneMinute(3_000);
   const before = await pointsLeft();
   const both = await service.graphql(
     '{ a: getMe { token { id } } b: getMe { token { id } } c: listVolumes { data { id application { id } } } }',
@@ -206,7 +200,7 @@ test('each root field costs a point, also where it fails, and no more', async ()
 });
 
 test('a used-up budget is 429, with Retry-After', async () => {
-  await withinOneMinute();
+  await withinOneMinute(3_000);
   const account = `select account_id as id from users limit 1`;
   const [owner] = await service.sql<{ id: string }>(account);
   await service.platform.limiter.take(owner?.id ?? '', 'read', (await pointsLeft()) - 1);

@@ -47,7 +47,9 @@ test.each(validated)('%s answers 304 to its ETag', async (_, operation) => {
 });
 
 test('lists of rows of a project have no validator', async () => {
-  for (const [id, operation] of all(({ method, field }) => method === 'GET' && field.list && !field.global)) {
+  const lists = all(({ method, field }) => method === 'GET' && field.list && !field.global);
+  expect(lists.length).toBeGreaterThan(10);
+  for (const [id, operation] of lists) {
     expect([id, (await world.call('GET', await world.path(operation))).headers.get('etag')]).toEqual([id, null]);
   }
 });

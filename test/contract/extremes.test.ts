@@ -1,5 +1,6 @@
-// Every id, date, number, text and reference that an operation takes, at its extremes and on both faces: none is a 500.
-// The rows behind the paths are there, so that a value reaches the statement that it is meant for.
+// Every id, date, number, text and reference that an operation takes, at its extremes and on both faces: none is a 500,
+// and what the OpenAPI document has no room for is refused with the code and the place that the caller looks for. The
+// rows behind the paths are there, so that a value reaches the statement that it is meant for.
 import {
   getNamedType,
   getNullableType,
@@ -10,11 +11,15 @@ import {
   type GraphQLInputType,
 } from 'graphql';
 import type { Operation } from '../../contract/operations';
+import { errors as errorTable } from '../../core/errors';
+import { documentedRequests } from '../support/documented_requests';
 import { document } from '../support/graphql_query';
-import { startService, type TestService } from '../support/service';
+import { startService, type Answer, type TestService } from '../support/service';
 import { core, kindOfParam, operations } from '../support/world';
 
 type Values = Record<string, unknown>;
+
+const { described, fitsBody, fitsPath, fitsQuery } = documentedRequests(core);
 
 let service: TestService;
 const ids: Record<string, string> = {};
@@ -77,19 +82,9 @@ function objectsOf(type: GraphQLInputObjectType): Values[] {
   );
 }
 
-/** What the document shows of the body, which the extreme replaces in part. */
+/** What the document shows of the body: valid, so that all that is wrong is the extreme which replaces a part of it. */
 function exampleBody(operation: Operation): Values {
-  const input = operation.field.body?.type;
-  const fields = Object.values(input?.getFields() ?? {});
-  return Object.fromEntries(
-    fields.flatMap((field) => {
-      const spec = field.astNode?.directives?.find((directive) => directive.name.value === 'spec');
-      const example = spec?.arguments?.find((argument) => argument.name.value === 'example')?.value;
-      return example?.kind === 'StringValue' && field.astNode?.type.kind === 'NonNullType'
-        ? [[field.name, JSON.parse(example.value) as unknown]]
-        : [];
-    }),
-  );
+  return described(operation).requestBody?.content['application/json']?.example as Values;
 }
 
 const idOf = (operation: Operation, name: string): string =>
@@ -102,8 +97,10 @@ function pathOf(operation: Operation, replaced: Values = {}): string {
   });
 }
 
+const textInQuery = (value: unknown): string => (Array.isArray(value) ? value.join(',') : String(value));
+
 const textOf = (value: unknown): string => {
-  const text = Array.isArray(value) ? value.join(',') : String(value);
+  const text = textInQuery(value);
   return text.isWellFormed() ? encodeURIComponent(text) : '%ed%a0%80';
 };
 
@@ -111,6 +108,8 @@ interface Shot {
   method: string;
   path: string;
   body?: Values;
+  /** What is wrong with an answer, null = as it should be. */
+  judge(answer: Answer): string | null;
 }
 
 function restShots(operation: Operation): Shot[] {
@@ -118,22 +117,78 @@ function restShots(operation: Operation): Shot[] {
   const body = operation.field.body ? exampleBody(operation) : undefined;
   const inPath = operation.params.flatMap(({ name }) =>
     [...TEXTS.filter(Boolean), ...IDS.slice(0, 2)].map((value) => ({
-      method,
-      path: pathOf(operation, { [name]: value }),
-      body,
+      ...{ method, path: pathOf(operation, { [name]: value }), body },
+      judge: (answer: Answer) => {
+        // PUT makes what the path names, and DELETE finds it then.
+        const isMade = ['PUT', 'DELETE'].includes(method) && answer.status < 300 && fitsPath(operation, name, value);
+        return isMade || isRefusedInPath(answer, name) ? null : 'not refused';
+      },
     })),
   );
   const inQuery = operation.query.flatMap(({ name, type }) =>
-    extremesOf(type).map((value) => ({ method, path: `${pathOf(operation)}?${name}=${textOf(value)}` })),
+    extremesOf(type).map((value) => ({
+      ...{ method, path: `${pathOf(operation)}?${name}=${textOf(value)}` },
+      judge: (answer: Answer) =>
+        fitsQuery(operation, name, textInQuery(value)) ||
+        isRefusedInQuery(answer, name) ||
+        isWithoutRow(operation, answer)
+          ? null
+          : 'not refused',
+    })),
   );
   const inBody = operation.field.body
     ? objectsOf(operation.field.body.type).map((part) => ({
-        method,
-        path: pathOf(operation),
-        body: { ...body, ...part },
+        ...{ method, path: pathOf(operation), body: { ...body, ...part } },
+        judge: (answer: Answer) =>
+          fitsBody(operation, { ...body, ...part }) ||
+          isRefusedInBody(answer, operation, Object.keys(part)[0] as string)
+            ? null
+            : 'not refused',
       }))
     : [];
   return [...inPath, ...inQuery, ...inBody];
+}
+
+/** Git addresses lead nowhere here, and an operation that asks there says so. */
+const isFailure = (status: number, code?: string): boolean =>
+  code !== 'provider_error' && (status >= 500 || (status >= 400 && !(String(code) in errorTable)));
+
+const isMalformed = ({ status, body }: Pick<Answer, 'status' | 'body'>): boolean =>
+  status === 400 && body.code === 'malformed_request';
+
+/** Nobody has a row of that name; where a path names what is to be made, it is validated like a field. */
+function isRefusedInPath(answer: Answer, name: string): boolean {
+  const { status, body } = answer;
+  if (status === 404) return ['not_found', 'project_not_found', 'route_not_found'].includes(body.code);
+  return isMalformed(answer) || isInvalid(answer, name);
+}
+
+function isRefusedInQuery(answer: Answer, name: string): boolean {
+  const { status, body } = answer;
+  if (isMalformed(answer)) return true;
+  if (name === 'cursor') return status === 400 && body.code === 'invalid_cursor';
+  return status === 400 && body.code === 'invalid_query_parameter' && body.parameter.split('.')[0] === name;
+}
+
+/** Whether a reference in a filter names a row is asked below the row of the path, and not every kind has one here. */
+function isWithoutRow(operation: Operation, { status, body }: Answer): boolean {
+  const isMissing = operation.params.some(({ name }) => !ids[kindOfParam(operation, name)]);
+  return isMissing && status === 404 && body.code === 'not_found';
+}
+
+function isRefusedInBody(answer: Answer, operation: Operation, name: string): boolean {
+  const { status, body } = answer;
+  if (isMalformed(answer) || isInvalid(answer, name)) return true;
+  // Whether a reference names a row is asked last.
+  if (!/_ids?$/.test(name)) return false;
+  return (
+    (status === 422 && body.code === 'reference_not_found' && body.field === name) || isWithoutRow(operation, answer)
+  );
+}
+
+function isInvalid({ status, body }: Answer, name: string): boolean {
+  const fields = (body.errors as { field: string }[] | undefined)?.map(({ field }) => field) ?? [];
+  return status === 422 && body.code === 'validation_failed' && fields.some((field) => field.split(/[.[]/)[0] === name);
 }
 
 async function inParallel<Work>(works: Work[], run: (work: Work) => Promise<string | null>): Promise<string[]> {
@@ -150,9 +205,11 @@ async function inParallel<Work>(works: Work[], run: (work: Work) => Promise<stri
 }
 
 test.each(operations.map((operation) => [operation.id, operation] as const))('REST %s', async (_, operation) => {
-  const wrong = await inParallel(restShots(operation), async ({ method, path, body }) => {
-    const { status } = await service.call(method, path, { body });
-    return status === 500 ? `${status} ${method} ${path} ${JSON.stringify(body)?.slice(0, 200)}` : null;
+  const wrong = await inParallel(restShots(operation), async ({ method, path, body, judge }) => {
+    const answer = await service.call(method, path, { body });
+    const complaint = isFailure(answer.status, answer.body?.code) ? 'failed' : judge(answer);
+    const sent = `${method} ${path.slice(0, 200)} ${JSON.stringify(body)?.slice(0, 300)}`;
+    return complaint && `${complaint}: ${sent}: ${answer.status} ${answer.text.slice(0, 300)}`;
   });
   expect(wrong).toEqual([]);
 });
@@ -173,7 +230,7 @@ test.each(fields.map((field) => [field.name, field] as const))('GraphQL %s', asy
   );
   const wrong = await inParallel(shots, async (variables) => {
     const { errors } = await service.graphql(document(field, Object.keys(variables)), variables);
-    const bad = errors?.find(({ extensions }) => extensions.status === 500);
+    const bad = errors?.find(({ extensions }) => isFailure(extensions.status, extensions.code));
     return bad ? `${bad.message} ${JSON.stringify(variables).slice(0, 200)}` : null;
   });
   expect(wrong).toEqual([]);

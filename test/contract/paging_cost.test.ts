@@ -150,29 +150,30 @@ describe('queries', () => {
     expect(await counted(() => get(operation, { limit: 100 }))).toBe(await counted(() => get(operation, { limit: 1 })));
   });
 
-  test.each(relations().map((relation) => [`${relation.parent.name}.${relation.field.name}`, relation] as const))(
-    'GraphQL lists with %s too',
-    async (_, relation) => {
-      const roots = distinct.filter(({ field }) => typeName(field.definition.type) === `${relation.parent.name}List`);
-      for (const root of roots) {
-        const ids = Object.fromEntries(
-          await Promise.all(
-            root.params.map(async ({ name, argument }) => [argument, await world.id(kindOfParam(root, name))]),
-          ),
+  const listed = relations().flatMap((relation) => {
+    const roots = distinct.filter(({ field }) => typeName(field.definition.type) === `${relation.parent.name}List`);
+    return roots.length ? [[`${relation.parent.name}.${relation.field.name}`, relation, roots] as const] : [];
+  });
+
+  test.each(listed)('GraphQL lists with %s too', async (_, relation, roots) => {
+    for (const root of roots) {
+      const ids = Object.fromEntries(
+        await Promise.all(
+          root.params.map(async ({ name, argument }) => [argument, await world.id(kindOfParam(root, name))]),
+        ),
+      );
+      const run = (limit: number) => async (): Promise<void> => {
+        const text = document(
+          root.field,
+          [...Object.keys(ids), 'limit'],
+          ` { data { ${relationSelection(relation)} } }`,
         );
-        const run = (limit: number) => async (): Promise<void> => {
-          const text = document(
-            root.field,
-            [...Object.keys(ids), 'limit'],
-            ` { data { ${relationSelection(relation)} } }`,
-          );
-          const { errors } = await service.graphql(text, { ...ids, limit });
-          expect(errors).toBeUndefined();
-        };
-        expect([root.id, await counted(run(8))]).toEqual([root.id, await counted(run(1))]);
-      }
-    },
-  );
+        const { errors } = await service.graphql(text, { ...ids, limit });
+        expect(errors).toBeUndefined();
+      };
+      expect([root.id, await counted(run(8))]).toEqual([root.id, await counted(run(1))]);
+    }
+  });
 
   it('selections are made of what REST shows', () => {
     for (const { field } of distinct) expect(selectionOf(field.definition.type)).toContain('next_cursor');

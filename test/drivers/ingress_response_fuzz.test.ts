@@ -71,12 +71,15 @@ test('what is accepted is what another parser reads', async () => {
 
 test('a connection is kept only behind a response whose end is certain', () => {
   const random = randomFrom(SEED + 2);
+  let complete = 0;
   for (let number = 0; number < CASES; number += 1) {
     const bytes = hostileResponse(random);
     const outcome = parse('GET', [Buffer.concat([bytes, Buffer.from('HTTP/1.1 200 OK\r\n\r\n')])]);
-    if (outcome.state === 'complete')
-      expect({ number, keepAlive: outcome.keepAlive }).toEqual({ number, keepAlive: false });
+    if (outcome.state !== 'complete') continue;
+    complete += 1;
+    expect({ number, keepAlive: outcome.keepAlive }).toEqual({ number, keepAlive: false });
   }
+  expect(complete).toBeGreaterThan(CASES / 40);
 });
 
 test('bytes without end are not kept', () => {
