@@ -104,4 +104,3 @@ async function clear(plant: Plant): Promise<void> {
     40_000,
   );
 }
-

@@ -128,4 +128,3 @@ function innermost(pid: number): number {
   const [inner] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean);
   return inner === undefined ? pid : innermost(Number(inner));
 }
-

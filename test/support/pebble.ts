@@ -121,4 +121,3 @@ function read(url: string, ca: string): Promise<string> {
     }).on('error', reject);
   });
 }
-

@@ -107,4 +107,3 @@ async function waitFor(
     await sleep(500);
   }
 }
-
