@@ -28,6 +28,8 @@ export type ProgramName =
   | 'yarn'
   | 'pnpm'
   | 'python3'
+  | 'poetry'
+  | 'uv'
   | 'go'
   | 'bubblewrap'
   | 'pgbouncer'
@@ -48,5 +50,7 @@ export interface HostFacts {
   valkey: EngineFound[];
   mariadb: EngineFound[];
   programs: Partial<Record<ProgramName, ProgramFound>>;
+  /** Python by series, as programs such as python3.12; the one that is called python3 may be none of them. */
+  pythons?: Record<string, ProgramFound>;
   oci_builders: OciBuilderName[];
 }

@@ -33,6 +33,8 @@ const versionQuestions: Record<ProgramName, [program: string, ...args: string[]]
   yarn: ['yarn', '--version'],
   pnpm: ['pnpm', '--version'],
   python3: ['python3', '--version'],
+  poetry: ['poetry', '--version'],
+  uv: ['uv', '--version'],
   go: ['go', 'version'],
   bubblewrap: ['bwrap', '--version'],
   pgbouncer: ['pgbouncer', '--version'],
@@ -48,7 +50,10 @@ const builderQuestions: Record<OciBuilderName, string[]> = {
   docker: ['info', '--format', '{{.ServerVersion}}'],
 };
 
-type Installed = Pick<HostFacts, 'postgresql' | 'redis' | 'valkey' | 'mariadb' | 'programs' | 'oci_builders'>;
+type Installed = Pick<
+  HostFacts,
+  'postgresql' | 'redis' | 'valkey' | 'mariadb' | 'programs' | 'pythons' | 'oci_builders'
+>;
 
 /** The facts of this host, at most 60 s old. Never throws. */
 export const hostFacts: (options?: HostOptions) => Promise<HostFacts> = cached(async (options) => {
@@ -79,15 +84,16 @@ async function findInstalled(options: HostOptions): Promise<Installed> {
     ...(options.searchPath ?? process.env.PATH ?? '').split(path.delimiter),
     ...(options.searchPath === undefined ? usualPlaces : []),
   ].filter(Boolean);
-  const [postgresql, redis, valkey, mariadb, programs, builders] = await Promise.all([
+  const [postgresql, redis, valkey, mariadb, programs, pythons, builders] = await Promise.all([
     postgresqls(options.postgresqlRoot ?? '/usr/lib/postgresql', places),
     engines(places, 'redis-server', 'Redis'),
     engines(places, 'valkey-server', 'Valkey'),
     engines(places, 'mariadbd', 'MariaDB'),
     foundPrograms(places),
+    foundPythons(places),
     workingBuilders(places),
   ]);
-  return { postgresql, redis, valkey, mariadb, programs, oci_builders: builders };
+  return { postgresql, redis, valkey, mariadb, programs, pythons, oci_builders: builders };
 }
 
 function memory(): Pick<HostFacts, 'memory_total_bytes' | 'memory_available_bytes'> {
@@ -161,6 +167,15 @@ async function foundPrograms(places: string[]): Promise<HostFacts['programs']> {
     ),
   );
   return Object.fromEntries(found.filter(([, program]) => program !== null));
+}
+
+async function foundPythons(places: string[]): Promise<HostFacts['pythons']> {
+  const names = await Promise.all(places.map((place) => readdir(place).catch(() => [])));
+  const series = [...new Set(names.flat().flatMap((name) => /^python(3\.\d+)$/.exec(name)?.[1] ?? []))];
+  const found = await Promise.all(
+    series.map(async (one) => [one, await programFound(places, `python${one}`, ['--version'])] as const),
+  );
+  return Object.fromEntries(found.flatMap(([one, program]) => (program === null ? [] : [[one, program]])));
 }
 
 async function programFound(places: string[], program: string, args: string[]): Promise<ProgramFound | null> {

@@ -1,10 +1,10 @@
 // Python: a virtual environment beside the files, and what starts it. Its programs are called through PATH and begin
 // with `env python3`, because the files are built in one directory and run in others.
-import { BuildError } from '../builder';
-import type { DetectLanguage, LanguagePlan, Step } from './language_plan';
+import type { DetectLanguage, LanguagePlan } from './language_plan';
+import { environmentDirectory, planPackages } from './python_packages';
+import { choosePython } from './python_version';
 import type { SourceFiles } from './source_files';
 
-const environmentDirectory = '.platform/venv';
 const mainFiles = ['app.py', 'main.py'];
 
 export const detectPython: DetectLanguage = async (files, { facts }) => {
@@ -12,28 +12,22 @@ export const detectPython: DetectLanguage = async (files, { facts }) => {
   const hasProject = requirements === null && (await files.has('pyproject.toml'));
   const main = await findMainFile(files);
   if (requirements === null && !hasProject && main === null) return null;
-  if (!facts.programs.python3)
-    throw new BuildError(
-      'The source needs Python, which is not installed on this platform. Ask the operator to install python3.',
-    );
+  const python = await choosePython(files, facts);
   const wanted = (requirements ?? '')
     .split(/\r?\n/)
     .map((line) => line.replace(/(^|\s)#.*/, '').trim())
     .filter(Boolean);
-  const steps = hasProject ? installSteps('.') : wanted.length ? installSteps('-r requirements.txt') : [];
+  const packages = await planPackages(files, facts, python, { hasProject, hasRequirements: wanted.length > 0 });
   const part: LanguagePlan = {
     kind: 'python',
-    summary: [
-      `Python ${facts.programs.python3.version}`,
-      ...(steps.length ? [`pip install ${hasProject ? 'of pyproject.toml' : 'of requirements.txt'}`] : []),
-    ],
+    summary: [`Python ${python.version}`, ...packages.summary],
     tools: [],
-    steps,
+    steps: packages.steps,
     site: [],
     prune: null,
     processes: {},
     env: { PYTHONUNBUFFERED: '1' },
-    programs: steps.length ? [`${environmentDirectory}/bin`] : [],
+    programs: packages.steps.length ? [`${environmentDirectory}/bin`] : [],
   };
   const web = await webCommand(files, wanted, main);
   return web === null ? part : { ...part, processes: { web } };
@@ -43,21 +37,6 @@ async function findMainFile(files: SourceFiles): Promise<string | null> {
   for (const name of mainFiles) if (await files.has(name)) return name;
   return null;
 }
-
-function installSteps(what: string): Step[] {
-  const python = `${environmentDirectory}/bin/python`;
-  return [
-    { name: 'Python environment', command: `python3 -m venv ${environmentDirectory}` },
-    { name: 'pip install', command: `${python} -m pip install ${what} && ${relocate}` },
-  ];
-}
-
-const relocate = [
-  `for file in ${environmentDirectory}/bin/*; do`,
-  'if [ -f "$file" ] && [ ! -L "$file" ] && head -n 1 "$file" | grep -q "^#!.*/.platform/venv/bin/python"; then',
-  'sed "1s|.*|#!/usr/bin/env python3|" "$file" > "$file.new" && cat "$file.new" > "$file" && rm "$file.new";',
-  'fi; done',
-].join(' ');
 
 async function webCommand(files: SourceFiles, requirements: string[], main: string | null): Promise<string | null> {
   const hasGunicorn = requirements.some((line) => /^gunicorn\b/i.test(line));

@@ -91,6 +91,37 @@ describe('others', () => {
     expect(await buildError(detect({ 'app.py': '' }, {}, without('python3')))).toMatch(/needs Python/);
   });
 
+  test('Python of the version that the source asks for, as far as the host has it', async () => {
+    const found = (version: string) => ({ version, path: `/usr/bin/python${version}` });
+    const host = { ...facts, pythons: { '3.11': found('3.11.2'), '3.12': found('3.12.7') } };
+    const plan = (files: Record<string, string>) => detect({ 'app.py': '', ...files }, {}, host);
+    expect(await plan({ '.python-version': '3.11\n' })).toMatchObject({ summary: 'Python 3.11.2', steps: [] });
+    expect(await plan({ '.python-version': '3' })).toMatchObject({ summary: 'Python 3.11.2' });
+    const newer = await plan({ 'runtime.txt': 'python-3.12.1', 'requirements.txt': 'flask' });
+    expect(newer.summary).toBe('Python 3.12.7, pip install of requirements.txt');
+    expect(commands(newer)[0]).toBe('python3.12 -m venv .platform/venv');
+    // Without packages too: what starts is called python3.
+    expect(commands(await plan({ '.python-version': '# ours\n3.12' }))).toEqual(['python3.12 -m venv .platform/venv']);
+    expect(await buildError(plan({ '.python-version': '3.9.1' }))).toBe(
+      '.python-version asks for Python 3.9.1, and this platform has 3.11, 3.12. Ask for one of these, or ask the ' +
+        'operator to install python3.9 with its venv module.',
+    );
+    expect(await buildError(plan({ 'runtime.txt': 'pypy' }))).toMatch(/^runtime\.txt names no version of Python/);
+  });
+
+  test('Python packages by the lock file of uv or poetry, where the host has them', async () => {
+    const host = { ...facts, programs: { ...facts.programs, uv: { version: '0.5.1', path: '/usr/bin/uv' } } };
+    const files = { 'pyproject.toml': '', 'main.py': '', 'uv.lock': '' };
+    const plan = await detect(files, {}, host);
+    expect(plan.summary).toBe('Python 3.11.2, uv install of uv.lock');
+    expect(commands(plan)[1]).toMatch(/uv sync --frozen --no-dev .* && /);
+    expect(await buildError(detect({ 'pyproject.toml': '', 'poetry.lock': '' }, {}, host))).toBe(
+      'The source has a poetry.lock, and poetry is not installed on this platform. Ask the operator to install ' +
+        'poetry, or commit a requirements.txt.',
+    );
+    expect(commands(await detect({ ...files, 'requirements.txt': 'flask' }))[1]).toMatch(/pip install -r/);
+  });
+
   test('a package.json for tools beside another language', async () => {
     const plan = await detect({ 'package.json': { scripts: { css: 'x' }, ...withPackages }, 'app.py': '' });
     expect(plan).toMatchObject({ kind: 'python', processes: { web: 'python3 app.py' } });
