@@ -1,6 +1,7 @@
 // Looks at everything that the service needs, and changes nothing.
-import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { loadConfig, type Config } from '../core/config';
 import type { HostFacts } from '../core/host_facts';
@@ -9,6 +10,7 @@ import { installCommand, missingPrograms } from '../core/missing_programs';
 import { StartupError } from '../core/startup_error';
 import { dnsQuestions } from '../drivers/dns';
 import { hostFacts } from '../drivers/host';
+import { probeHost } from '../drivers/runtime/host_probe';
 import { openControlDatabase, type ControlDatabase } from '../db/control_database';
 import { assertNotNewer, pendingMigrations } from '../db/migrate';
 import { openEmbedded } from '../platform/embedded';
@@ -49,6 +51,7 @@ const checks: Record<string, Check> = {
   'secret key': secretKey,
   database,
   host,
+  isolation,
   'DNS resolver': resolver,
   port: (config) => port('port', config.host, config.port),
   'admin port': (config) => port('admin port', config.adminHost, config.adminPort),
@@ -160,6 +163,31 @@ async function host({ dataDir }: Config): Promise<Finding[]> {
       detail: facts.oci_builders.join(', ') || 'none found: Dockerfiles cannot be built',
     },
   ];
+}
+
+const BOUNDS = {
+  unit: 'unit (each unit has a bound of its own)',
+  user: 'user (a bound for all units of one user)',
+  monitor: 'monitor (not bounded: a unit with too many processes is ended once that is seen)',
+};
+
+/** What keeps units apart here, found out by trial as the start does. */
+async function isolation({ sandbox, tenantUidBase }: Config): Promise<Finding> {
+  const directory = mkdtempSync(path.join(tmpdir(), 'platform-doctor-'));
+  try {
+    const found = await probeHost({ directory, sandbox, tenantUidBase });
+    const limit = found.groups ? 'unit' : found.processLimit;
+    const facts = [
+      `sandbox ${found.bubblewrap ? 'bubblewrap' : 'none'}`,
+      `limits ${found.groups ? 'control groups' : 'by the monitor, once a second'}`,
+      `users ${found.users}`,
+      `process_limit ${BOUNDS[limit]}`,
+    ];
+    if (found.unsupportedReason) return { check: 'isolation', status: 'failed', detail: found.unsupportedReason };
+    return { check: 'isolation', status: limit === 'monitor' ? 'warning' : 'ok', detail: facts.join(', ') };
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 }
 
 /** One line for each missing program, and one that installs all of them. */

@@ -3,6 +3,7 @@ import { childrenOf } from '../models/application/children';
 import { loadOne } from '../models/base/load';
 import { page } from '../models/base/page';
 import { Process } from '../models/process';
+import { startCommand } from '../models/process/start_command';
 import type { Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {
@@ -33,6 +34,7 @@ export const resolvers: Resolvers = {
     processes: (application, { limit }, ctx) => childrenOf(Process, ctx, application, limit),
   },
   Process: {
+    command: (process, _, ctx) => startCommand(ctx, process),
     application: (process, _, ctx, info) => loadOne(Application, ctx, process.project_id, process.application_id, info),
   },
 };

@@ -30,11 +30,12 @@ describe('change', () => {
     const application = await deployed(service, await newApplication());
     const id = application.processes.web as string;
     const due = await dueOf(application.id);
-    expect(
-      (await patch(application.id, id, { command: 'node server.js', application_type: 'm-1gb' })).body,
-    ).toMatchObject({ command: 'node server.js', application_type: 'm-1gb', status: 'running' });
+    expect((await patch(application.id, id, { command: 'node own.js', application_type: 'm-1gb' })).body).toMatchObject(
+      { command: 'node own.js', application_type: 'm-1gb', status: 'running' },
+    );
     expect((await patch(application.id, id, { command: null, application_type: null })).body).toMatchObject({
-      command: null,
+      // That of the deployment.
+      command: 'node server.js',
       application_type: null,
     });
     expect(await dueOf(application.id)).toBe(due);
