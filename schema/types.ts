@@ -6525,7 +6525,10 @@ export type Process = {
   application_id: Scalars['ID']['output'];
   /** Name of the process type, unique within the application. */
   type: Scalars['String']['output'];
-  /** Start command, or `null` for the command from the Procfile, the builder or the image. */
+  /**
+   * Start command: the one that was set, otherwise the one from the Procfile, the builder or the image of the
+   * current deployment. `null` before the first deployment.
+   */
   command?: Maybe<Scalars['String']['output']>;
   /** Size of the instances, or `null` for the size of the application. */
   application_type?: Maybe<Scalars['String']['output']>;
