@@ -7,6 +7,7 @@ import { StartupError } from '../core/startup_error';
 import { openBuilder } from '../drivers/builder/buildpack';
 import { operatorCertificate } from '../drivers/certificates/operator';
 import { openIngress } from '../drivers/ingress/http';
+import type { Edge } from '../drivers/cdn';
 import type { Certificate, IngressDriver } from '../drivers/ingress';
 import type { RuntimeDriver } from '../drivers/runtime';
 import { openLocalRuntime } from '../drivers/runtime/local';
@@ -17,6 +18,8 @@ import { findServedCertificate, findChallenge } from '../models/certificate';
 import { startLogShipper } from './log_shipper';
 import { allLogs, openKindDrivers } from '../jobs/all_jobs';
 import type { Platform } from '../platform/platform';
+import { outboundOf } from '../platform/probes';
+import { openCdn, startCdnCounting } from './cdn';
 import { openMail } from './mail';
 import { openNameserver } from './nameserver';
 import { openRegistry } from './registry';
@@ -56,7 +59,9 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const { config, database, databaseUrl, log } = platform;
   const lines = openRouterLines({ database, log });
   opened.push(() => lines.close());
-  const ingress = await bind(platform, lines, opened);
+  const cdn = openCdn({ config, outbound: outboundOf(config), log });
+  opened.push(() => cdn.close());
+  const ingress = await bind(platform, lines, cdn.edge, opened);
   const units = join(config.runtimeDir, 'units');
   const stored = openStoredRoutes({ file: join(config.runtimeDir, 'routes.json'), units, log });
   opened.push(() => stored.close());
@@ -74,13 +79,9 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const feed = await startRouteFeed({ database, databaseUrl, ingress, stored, log });
   opened.push(() => feed.close());
   const { facts } = platform;
-  const dns = await openNameserver(platform);
-  if (dns) opened.push(() => dns.close());
-  const images = await openRegistry(platform);
-  if (images) opened.push(() => images.close());
-  const mail = await openMail(platform);
-  if (mail) opened.push(() => mail.close());
-  const served = { nameserver: dns?.driver ?? null, registry: images?.driver ?? null };
+  const counting = startCdnCounting(cdn.driver, database, log);
+  opened.push(() => counting.stop());
+  const served = { cdn: cdn.driver, ...(await openServers(platform, opened)) };
   const own = { source, builder: openBuilder(toolchains), runtime, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = { ...own, ...(await openKindDrivers({ config, runtime, facts })) };
   const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log });
@@ -88,6 +89,20 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   return drivers;
+}
+
+/** What listens on a port of its own, where it can. */
+async function openServers(
+  platform: Platform,
+  opened: Closing[],
+): Promise<Pick<HostDrivers, 'nameserver' | 'registry'>> {
+  const dns = await openNameserver(platform);
+  if (dns) opened.push(() => dns.close());
+  const images = await openRegistry(platform);
+  if (images) opened.push(() => images.close());
+  const mail = await openMail(platform);
+  if (mail) opened.push(() => mail.close());
+  return { nameserver: dns?.driver ?? null, registry: images?.driver ?? null };
 }
 
 function sourceOptions({ allowHttpGit, allowLocalGit, allowPrivateAddresses, runtimeDir, sourceSizeMb }: Config) {
@@ -114,6 +129,7 @@ async function openRuntime({ config, log }: Platform, opened: Closing[]): Promis
 async function bind(
   { config, database, secrets }: Platform,
   lines: RouterLines,
+  edge: Edge,
   opened: Closing[],
 ): Promise<IngressDriver> {
   const operators = operatorCertificate(config, () => void ingress?.forgetCertificate(null));
@@ -126,7 +142,7 @@ async function bind(
     port,
     tlsPort,
     trustProxy,
-    parts: { certificate, challenge: (token) => findChallenge(database, token), line: lines.line },
+    parts: { edge, certificate, challenge: (token) => findChallenge(database, token), line: lines.line },
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EADDRINUSE')
       throw new PortTaken(`can't listen on ${host}:${port} (INGRESS_PORT): the port is taken`);

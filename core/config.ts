@@ -31,6 +31,8 @@ export type Config = Omit<
   | 'runtimeDir'
   | 'databaseDir'
   | 'registryDir'
+  | 'cdnDir'
+  | 'cdnDomain'
   | 'registryHost'
   | 's3Domain'
   | 's3WebsiteDomain'
@@ -51,6 +53,8 @@ export type Config = Omit<
   readonly runtimeDir: string;
   readonly databaseDir: string;
   readonly registryDir: string;
+  readonly cdnDir: string;
+  readonly cdnDomain: string;
   readonly registryHost: string;
   readonly s3Domain: string;
   readonly s3WebsiteDomain: string;
@@ -117,6 +121,8 @@ function derive(values: Values): Config {
     volumeDir: values.volumeDir ?? join(values.dataDir, 'volumes'),
     runtimeDir: values.runtimeDir ?? join(values.dataDir, 'runtime'),
     databaseDir: values.databaseDir ?? join(values.dataDir, 'databases'),
+    cdnDir: values.cdnDir ?? join(values.dataDir, 'cdn'),
+    cdnDomain: values.cdnDomain ?? `cdn.${values.appsDomain}`,
     registryDir: values.registryDir ?? join(values.dataDir, 'registry'),
     registryHost: values.registryHost ?? `localhost:${values.registryPort}`,
     ...objectStorageOf(values),

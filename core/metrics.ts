@@ -60,6 +60,19 @@ export const dnsZoneMetrics = {
   responses_servfail: { unit: 'count', reading: 'sum' },
 } as const satisfies Record<string, MetricDefinition>;
 
+/** Points of a CDN zone have its id as resource, and as part the id of the custom domain; '' is its own host name. */
+export const cdnZoneMetrics = {
+  requests: { unit: 'count', reading: 'sum' },
+  bandwidth_bytes: { unit: 'bytes', reading: 'sum' },
+  // Each request is a sample of 0 or 100.
+  cache_hit_ratio: { unit: 'percent', reading: 'mean' },
+  responses_2xx: { unit: 'count', reading: 'sum' },
+  responses_3xx: { unit: 'count', reading: 'sum' },
+  responses_4xx: { unit: 'count', reading: 'sum' },
+  responses_5xx: { unit: 'count', reading: 'sum' },
+  origin_requests: { unit: 'count', reading: 'sum' },
+} as const satisfies Record<string, MetricDefinition>;
+
 /** Points of a relay zone have its id as resource, and as part the id of the sending domain. */
 export const emailMetrics = {
   sent: { unit: 'count', reading: 'sum' },

@@ -1,5 +1,6 @@
 // Every setting of the program. Read once at the start by core/config.ts; `npm start -- --help` prints this table.
 import { aiSettings } from './settings/ai';
+import { cdnSettings } from './settings/cdn';
 import { dnsSettings } from './settings/dns';
 import { gitSettings } from './settings/git';
 import { hostingSettings } from './settings/hosting';
@@ -14,6 +15,7 @@ export const settings = {
   ...serviceSettings,
   ...ingressSettings,
   ...dnsSettings,
+  ...cdnSettings,
   ...hostingSettings,
   ...mailSettings,
   ...gitSettings,

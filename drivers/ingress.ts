@@ -1,5 +1,6 @@
 // The reverse proxy in front of applications: forwards requests by their host name to instances. It stores nothing:
 // routes are given to it.
+import type { Edge } from './cdn';
 
 export interface Route {
   application_id: string;
@@ -66,6 +67,8 @@ export interface Certificate {
 
 /** What the ingress calls while it serves. */
 export interface IngressCallbacks {
+  /** Answers for the host names of CDN zones; absent: there are none. */
+  edge?: Edge;
   /**
    * Certificate for a host name, null where there is none. Asked once per name and remembered until
    * `forgetCertificate`.

@@ -5,7 +5,7 @@ import { ingressOf } from '../models/domain/instructions';
 import { ensureDomainRecords, removeDomainRecords, withZone } from '../models/domain/records';
 import { gone, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
-type DomainRow = LoopRow & Checked & Pick<Domain, 'project_id' | 'dns'>;
+type DomainRow = LoopRow & Checked & Pick<Domain, 'project_id' | 'dns' | 'target_host'>;
 
 // No `states`: a domain fails for lack of its records, never because the platform could not look for them.
 export const job: Job<DomainRow> = {
@@ -14,12 +14,12 @@ export const job: Job<DomainRow> = {
 };
 
 async function tearDown(row: DomainRow, ctx: JobContext): Promise<Outcome> {
-  await ctx.sql.transaction((sql) => removeDomainRecords(sql, row.id));
+  await ctx.sql.transaction((sql) => removeDomainRecords(sql, row));
   return gone;
 }
 
 async function check(row: DomainRow, ctx: JobContext): Promise<Outcome> {
-  const ingress = ingressOf(ctx.config);
+  const ingress = ingressOf(ctx.config, row);
   const zone = await ctx.sql.transaction((sql) => ensureDomainRecords(sql, row, ingress));
   // Where the platform itself answers for the name, there is nobody to ask.
   const found = zone?.isServed ? null : await probeDns(ctx.probes.dns, row, ingress);

@@ -7,6 +7,7 @@ import type { SecretBox } from '../core/secrets';
 import type { StateMachine } from '../core/states';
 import type { HostFacts } from '../core/host_facts';
 import type { BuildDriver } from '../drivers/builder';
+import type { CdnDriver } from '../drivers/cdn';
 import type { CertificateDriver } from '../drivers/certificates';
 import type { EngineDriver, EngineId } from '../drivers/database';
 import type { DriverContext } from '../drivers/driver';
@@ -46,6 +47,8 @@ export interface HostDrivers {
   endpoints: EndpointDrivers;
   /** What answers for DNS zones; null where DNS_PORT is 0 or its port is taken. */
   nameserver: NameserverDriver | null;
+  /** What caches for CDN zones. */
+  cdn: CdnDriver;
   /** What keeps container images; null where REGISTRY_PORT is 0 or its port is taken. */
   registry: RegistryDriver | null;
   /** Absolute paths. */

@@ -14,20 +14,20 @@ import type {
   MoveDomainInput,
 } from '../schema/types';
 import { Application } from './application';
-import { requireParentRoom } from './base/quota';
+import { requireParentRoom, type ParentLimit } from './base/quota';
 import { Resource } from './base/resource';
 import { probeDns, evaluateDomain, nextCheckMs, takenReason, type Verdict } from './domain/check';
 import { requireForeign, typeOf } from './domain/hostname';
 import { ingressOf, instructionsFor, type Findings } from './domain/instructions';
-import { ensureDomainRecords, removeDomainRecords, withZone } from './domain/records';
+import { ensureDomainRecords, ownerTypeOf, removeDomainRecords, withZone } from './domain/records';
 import { named } from '../db/statement';
 
 /** A host name of a customer that leads to an application. */
 export class Domain extends Resource {
-  static readonly table = 'domains';
-  static readonly kind = 'domain';
-  static readonly idPrefix = 'dom';
-  static override readonly parentLimit = {
+  static readonly table: string = 'domains';
+  static readonly kind: string = 'domain';
+  static readonly idPrefix: string = 'dom';
+  static override readonly parentLimit: ParentLimit = {
     column: 'application_id',
     max: limits.domainsPerApplication,
     resource: 'domains',
@@ -42,6 +42,8 @@ export class Domain extends Resource {
   });
 
   declare application_id: string;
+  /** Where the name has to lead, if it is not the ingress: the host name of a CDN zone. */
+  declare target_host: string | null;
   declare hostname: string;
   declare type: DomainType;
   declare dns: DnsMode;
@@ -68,10 +70,15 @@ export class Domain extends Resource {
       certificate: { status: 'none', issuer: null, expires_at: null, error: null },
       verification_token: randomBytes(16).toString('hex'),
     });
-    const ingress = ingressOf(ctx.config);
-    const zone = await ensureDomainRecords(ctx.sql, domain, ingress);
-    if (!zone?.isServed && !zone?.conflicts.length) return domain;
-    return domain.record(ctx, evaluateDomain(domain, withZone(null, zone), ingress, new Date(), false));
+    return domain.createRecords(ctx);
+  }
+
+  /** In the zone of the project, if it has one of the name. */
+  protected async createRecords(ctx: Context): Promise<this> {
+    const ingress = ingressOf(ctx.config, this);
+    const zone = await ensureDomainRecords(ctx.sql, this, ingress);
+    if (!zone?.isServed && !zone?.conflicts.length) return this;
+    return this.record(ctx, evaluateDomain(this, withZone(null, zone), ingress, new Date(), false));
   }
 
   /**
@@ -79,7 +86,12 @@ export class Domain extends Resource {
    */
   static async probe(ctx: Context, applicationId: string, id: string): Promise<Findings | null> {
     const domain = await Domain.get(ctx, id, { application_id: applicationId }).catch(() => null);
-    return domain && probeDns(ctx.probes.dns, domain, ingressOf(ctx.config));
+    return domain && domain.probeRecords(ctx);
+  }
+
+  /** What the DNS says now; null where it gives no answer. */
+  probeRecords(ctx: Context): Promise<Findings | null> {
+    return probeDns(ctx.probes.dns, this, ingressOf(ctx.config, this));
   }
 
   /**
@@ -87,13 +99,13 @@ export class Domain extends Resource {
    * project proves the name at the same time
    */
   async verify(ctx: Context, findings: Findings | null): Promise<this> {
-    const ingress = ingressOf(ctx.config);
+    const ingress = ingressOf(ctx.config, this);
     const zone = await ensureDomainRecords(ctx.sql, this, ingress);
     const all = zone ? withZone(findings, zone) : findings;
     if (!findings && !zone?.isServed)
       throw problem('provider_error', 'The DNS gave no answer about the domain. Try again in a moment.');
     const verdict = evaluateDomain(this, all, ingress, new Date(), await isTaken(ctx.sql, this));
-    ctx.activity.resource = { type: Domain.kind, id: this.id, name: this.hostname, project_id: this.project_id };
+    ctx.activity.resource = { type: ownerTypeOf(this), id: this.id, name: this.hostname, project_id: this.project_id };
     ctx.activity.changed_fields = verdict.status === this.status ? [] : ['status'];
     return this.record(ctx, verdict);
   }
@@ -112,13 +124,13 @@ export class Domain extends Resource {
 
   /** Its records go at once; the name stays taken until the loop has torn it down. */
   override async remove(ctx: Context): Promise<void> {
-    await removeDomainRecords(ctx.sql, this.id);
+    await removeDomainRecords(ctx.sql, this);
     await super.remove(ctx);
   }
 
   /** The records that its owner has to create, as the last check found them. */
   instructions(ctx: Context): DnsInstruction[] {
-    return instructionsFor(this, ingressOf(ctx.config), this.findings);
+    return instructionsFor(this, ingressOf(ctx.config, this), this.findings);
   }
 
   // Observed, not desired: the version stays. A step of the loop that asked the DNS earlier loses its lease.

@@ -148,7 +148,9 @@ function serverOptions(limits: IngressLimits): http.ServerOptions {
 // Names that lead nowhere are not asked for: strangers choose them.
 function tlsOptions(ingress: IngressState): https.ServerOptions {
   const find = (name: string): Promise<SecureContext | null> =>
-    siteOfHost(ingress.table, name) === null ? Promise.resolve(null) : contextOf(ingress.certificates, name);
+    siteOfHost(ingress.table, name) === null && !ingress.parts.edge?.has(name)
+      ? Promise.resolve(null)
+      : contextOf(ingress.certificates, name);
   return {
     minVersion: 'TLSv1.2',
     ALPNProtocols: ['http/1.1'],

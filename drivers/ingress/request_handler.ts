@@ -33,6 +33,7 @@ export function handleRequest(ingress: IngressState, inbound: InboundRequest): v
 
 function routeRequest(ingress: IngressState, inbound: InboundRequest, { authority, target }: RequestAddress): void {
   const site = findSite(ingress.table, authority);
+  if (site === null && routeToEdge(ingress, inbound, authority)) return;
   if (site === null) return rejectRequest(inbound, pageOf(ingress.table.complete ? 'unknown_host' : 'starting'));
   const caller = callerOf(inbound.request, authority, inbound.listener, ingress.trustProxy);
   const full = site.application.open >= ingress.limits.applicationRequests;
@@ -40,6 +41,30 @@ function routeRequest(ingress: IngressState, inbound: InboundRequest, { authorit
   if (full) return sendPage(proxied, pageOf('busy'));
   if (site.route.force_https && caller.scheme === 'http') return redirectToHttps(proxied);
   admitRequest(proxied);
+}
+
+/** @returns false where the host name is not that of a CDN zone */
+function routeToEdge(ingress: IngressState, inbound: InboundRequest, authority: string): boolean {
+  const { edge } = ingress.parts;
+  const host = normalizeHost(authority);
+  if (!edge?.has(host) || inbound.upgrade !== null) return false;
+  const { request, response, listener } = inbound;
+  const { address, scheme, requestId } = callerOf(request, authority, listener, ingress.trustProxy);
+  const serve = (): void => edge.handle(request, response, { host, scheme, address, requestId });
+  if (scheme === 'https' || !edge.forcesHttps(host)) {
+    serve();
+    return true;
+  }
+  void Promise.resolve(hasCertificate(ingress.certificates, host)).then((has) => {
+    if (response.destroyed) return;
+    if (!has) return serve();
+    response.writeHead(308, {
+      Location: httpsAddress(ingress, authority, host, request.url ?? '/'),
+      'Content-Length': 0,
+    });
+    response.end();
+  });
+  return true;
 }
 
 function admitRequest(proxied: ProxiedRequest): void {
@@ -61,19 +86,22 @@ function redirectToHttps(proxied: ProxiedRequest): void {
   });
 }
 
-// A visitor who named our port sees the ports as they are; one who did not comes through ports that others map to ours.
 function sendRedirect(proxied: ProxiedRequest): void {
   const { ingress, authority, host, target } = proxied;
-  const named = /:\d+$/.test(authority) && !authority.endsWith(':80');
-  const port =
-    named && ingress.httpsPort !== null && ingress.httpsPort !== HTTPS_DEFAULT ? `:${ingress.httpsPort}` : '';
   const page: Page = {
     status: 308,
     reason: 'https',
     title: 'Moved to https',
     detail: 'This address is served over https.',
   };
-  sendPage(proxied, page, { Location: `https://${host}${port}${target === '*' ? '/' : target}` });
+  sendPage(proxied, page, { Location: httpsAddress(ingress, authority, host, target) });
+}
+
+// A visitor who named our port sees the ports as they are; one who did not comes through ports that others map to ours.
+function httpsAddress({ httpsPort }: IngressState, authority: string, host: string, target: string): string {
+  const named = /:\d+$/.test(authority) && !authority.endsWith(':80');
+  const port = named && httpsPort !== null && httpsPort !== HTTPS_DEFAULT ? `:${httpsPort}` : '';
+  return `https://${host}${port}${target === '*' ? '/' : target}`;
 }
 
 // Node's parser refuses most of what makes two servers see different requests in the same bytes. This is the rest

@@ -10,6 +10,8 @@ export interface Target {
   hostname: string;
   type: DomainType;
   verification_token: string;
+  /** Of a CDN zone: a CNAME to its host name, which nobody can guess, is the proof of ownership too. */
+  target_host?: string | null;
 }
 
 /** Where custom domains have to lead. Without addresses, those that `host` resolves to count. */
@@ -35,8 +37,8 @@ export const NO_FINDINGS: Findings = { txt: [], cname: [], a: [], aaaa: [], acme
 
 type RequiredRecord = Pick<DnsInstruction, 'purpose' | 'type' | 'name' | 'value'>;
 
-export function ingressOf(config: Config): Ingress {
-  return { host: config.ingressHost, addresses: config.ingressIps };
+export function ingressOf(config: Config, { target_host }: Pick<Target, 'target_host'> = {}): Ingress {
+  return { host: target_host ?? config.ingressHost, addresses: config.ingressIps };
 }
 
 /** Name of the TXT record that proves ownership. */
@@ -85,12 +87,18 @@ export function instructionsFor(target: Target, ingress: Ingress, findings: Find
 /** Visitors reach the platform: by a CNAME to the ingress, or because all addresses of the name are the ingress'. */
 export function isRouted(target: Target, ingress: Ingress, findings: Findings): boolean {
   if (target.type !== 'apex' && findings.cname.includes(ingress.host)) return true;
+  if (isProvenByRoute(target)) return false;
   const observed = [...findings.a, ...findings.aaaa];
   return observed.length > 0 && strangers(observed, ingress, findings).length === 0;
 }
 
 export function isOwned(target: Target, findings: Findings): boolean {
+  if (isProvenByRoute(target)) return findings.cname.includes(target.target_host ?? '');
   return findings.txt.includes(target.verification_token);
+}
+
+function isProvenByRoute({ type, target_host }: Target): boolean {
+  return type === 'subdomain' && Boolean(target_host);
 }
 
 /** What is missing before the domain can be active, in sentences for its owner; null if nothing is. */
@@ -122,7 +130,7 @@ function requiredRecords(target: Target, ingress: Ingress): RequiredRecord[] {
   };
   if (type === 'apex') return [...apexRecords(hostname, ingress), ownership];
   const routing: RequiredRecord = { purpose: 'routing', type: 'CNAME', name: hostname, value: ingress.host };
-  if (type === 'subdomain') return [routing, ownership];
+  if (type === 'subdomain') return isProvenByRoute(target) ? [routing] : [routing, ownership];
   return [
     routing,
     { purpose: 'certificate', type: 'CNAME', name: challengeName(hostname), value: challengeTarget(target, ingress) },

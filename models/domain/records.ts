@@ -15,8 +15,13 @@ interface Owner extends Target {
 /** In a transaction. @returns null where the user keeps the records, or the project holds no zone of the name */
 export async function ensureDomainRecords(sql: Sql, domain: Owner, ingress: Ingress): Promise<ManagedRecords | null> {
   if (domain.dns === 'manual') return null;
-  const owner = { type: 'domain', id: domain.id, project_id: domain.project_id };
+  const owner = { type: ownerTypeOf(domain), id: domain.id, project_id: domain.project_id };
   return ensureManagedRecords(sql, owner, managedRecords(domain, ingress));
+}
+
+/** Which kind of resource keeps the records. */
+export function ownerTypeOf({ target_host }: Pick<Target, 'target_host'>): 'domain' | 'cdn_domain' {
+  return target_host ? 'cdn_domain' : 'domain';
 }
 
 /** What was found in the DNS, with what the platform keeps; `found` null = nothing was asked, or nobody answered. */
@@ -25,9 +30,9 @@ export function withZone(found: Findings | null, zone: ManagedRecords): Findings
 }
 
 /** Everything that was made for a domain, challenges of its certificate included. */
-export async function removeDomainRecords(sql: Sql, domainId: string): Promise<void> {
-  await removeManagedRecords(sql, { type: 'domain', id: domainId });
-  await removeDnsChallenge(sql, domainId);
+export async function removeDomainRecords(sql: Sql, domain: Pick<Owner, 'id' | 'target_host'>): Promise<void> {
+  await removeManagedRecords(sql, { type: ownerTypeOf(domain), id: domain.id });
+  await removeDnsChallenge(sql, domain.id);
 }
 
 // Apart from the records of the domain itself, which are there all the time.

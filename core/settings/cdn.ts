@@ -1,0 +1,27 @@
+// Settings of the CDN: the cache that the process with INGRESS_PORT serves.
+import { hostname, integer, path } from '../setting_types';
+
+export const cdnSettings = {
+  CDN_DOMAIN: hostname({
+    default: null,
+    derived: 'cdn. and APPS_DOMAIN',
+    description: 'Domain below which CDN zones get their host names.',
+  }),
+  CDN_DIR: path({
+    default: null,
+    derived: 'cdn in the data directory',
+    description: 'Directory of the objects that CDN zones have cached.',
+  }),
+  CDN_SIZE_GB: integer({
+    default: '10',
+    min: 1,
+    max: 1_000_000,
+    description: 'Gigabytes of objects that CDN zones keep. What was not asked for for longest goes first.',
+  }),
+  CDN_OBJECT_MB: integer({
+    default: '1024',
+    min: 1,
+    max: 1_000_000,
+    description: 'Megabytes of the largest object that is kept. Larger ones are passed through.',
+  }),
+};

@@ -1,0 +1,73 @@
+// Content delivery: caches between visitors and origins.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { DriverContext } from './driver';
+
+export interface CdnZoneSpec {
+  /** Host names at which the zone answers, with the id of the custom domain; '' for the zone's own name. */
+  hosts: { host: string; domain_id: string }[];
+  origin: CdnOriginSpec;
+  enabled: boolean;
+  cache: CdnCacheRules;
+  compression: boolean;
+  force_https: boolean;
+}
+
+export interface CdnOriginSpec {
+  /** Scheme, host and port to connect to. */
+  url: string;
+  /** Of the request. */
+  host_header: string;
+  /** Ours: its address may be a private one. */
+  is_internal: boolean;
+}
+
+export interface CdnCacheRules {
+  default_ttl_seconds: number;
+  browser_ttl_seconds: number | null;
+  respect_origin_headers: boolean;
+  query_string: 'ignore' | 'include';
+  serve_stale: boolean;
+}
+
+export interface PurgeSpec {
+  type: 'all' | 'urls' | 'prefixes' | 'tags';
+  values: string[];
+}
+
+/** Counted since the last call, of one host name of a zone. */
+export interface CdnTraffic {
+  zone_id: string;
+  domain_id: string;
+  requests: number;
+  hits: number;
+  bytes: number;
+  /** By first digit of the status. */
+  responses: Record<'2xx' | '3xx' | '4xx' | '5xx', number>;
+  origin_requests: number;
+}
+
+export interface CdnDriver {
+  readonly name: string;
+  /** The zone answers as the spec says when this resolves. */
+  ensureZone(id: string, spec: CdnZoneSpec, ctx: DriverContext): Promise<void>;
+  /** Its objects go too. Absent is success. */
+  removeZone(id: string, ctx: DriverContext): Promise<void>;
+  /** No request that starts after this has resolved is answered with what was purged. */
+  purge(id: string, purge: PurgeSpec, ctx: DriverContext): Promise<void>;
+  takeTraffic(): CdnTraffic[];
+}
+
+/** What the ingress passes to the cache of its own process. */
+export interface Edge {
+  has(host: string): boolean;
+  /** Whether http is redirected where the host has a certificate. */
+  forcesHttps(host: string): boolean;
+  handle(request: IncomingMessage, response: ServerResponse, visitor: Visitor): void;
+}
+
+export interface Visitor {
+  host: string;
+  scheme: 'http' | 'https';
+  address: string;
+  requestId: string;
+}

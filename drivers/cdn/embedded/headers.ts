@@ -1,0 +1,74 @@
+// Header fields on their way through the cache.
+import type { IncomingHttpHeaders } from 'node:http';
+
+export type HeaderFields = Record<string, string | string[]>;
+
+/** For one connection only (RFC 9110 §7.6.1). */
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+/** Not part of the key of an object, but known to change what some origins answer: a way to poison a cache. */
+const UNKEYED = new Set([
+  'forwarded',
+  'proxy',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+  'x-forwarded-scheme',
+  'x-forwarded-server',
+  'x-host',
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'x-original-host',
+  'x-original-url',
+  'x-rewrite-url',
+  'true-client-ip',
+  'client-ip',
+]);
+/** For caches, not for visitors. */
+const OF_CACHES = new Set(['surrogate-key', 'surrogate-control', 'cache-tag', 'cdn-cache-control']);
+
+/** The fields of a request as the origin gets them. */
+export function requestFields(headers: IncomingHttpHeaders): HeaderFields {
+  return pick(headers, (name) => !UNKEYED.has(name) && name !== 'expect');
+}
+
+/** The fields of a response as visitors get them. */
+export function responseFields(headers: IncomingHttpHeaders): HeaderFields {
+  return pick(headers, () => true);
+}
+
+export function withoutCacheFields(fields: HeaderFields): HeaderFields {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !OF_CACHES.has(name)));
+}
+
+function pick(headers: IncomingHttpHeaders, keeps: (name: string) => boolean): HeaderFields {
+  const named = new Set(
+    String(headers.connection ?? '')
+      .toLowerCase()
+      .split(',')
+      .map((name) => name.trim()),
+  );
+  const fields: HeaderFields = {};
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined && !HOP_BY_HOP.has(name) && !named.has(name) && keeps(name)) fields[name] = value;
+  return fields;
+}
+
+/** Words of `Surrogate-Key` and `Cache-Tag`. */
+export function tagsOf(headers: IncomingHttpHeaders): string[] {
+  const words = [headers['surrogate-key'], headers['cache-tag']]
+    .flat()
+    .flatMap((text) => String(text ?? '').split(/[\s,]+/));
+  return [...new Set(words.filter(Boolean))].slice(0, 1000);
+}

@@ -1,0 +1,81 @@
+// Requests to origins. A name is resolved once, its addresses are judged, and the connection goes to one of them.
+import http, { type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import type { Readable } from 'node:stream';
+import { bareHost } from '../../../core/addresses';
+import type { Outbound } from '../../outbound';
+import type { CdnOriginSpec } from '../../cdn';
+import type { HeaderFields } from './headers';
+
+export interface OriginRequest {
+  method: string;
+  /** Path and query string, as the visitor sent them. */
+  target: string;
+  headers: HeaderFields;
+  /** null: none. */
+  body: Readable | null;
+  signal: AbortSignal;
+}
+
+export interface OriginClient {
+  /** Resolves with the head of the response. @throws Error where there is none */
+  send(origin: CdnOriginSpec, request: OriginRequest): Promise<IncomingMessage>;
+  close(): void;
+}
+
+/** An origin that says nothing for so long has failed. */
+const SILENCE_MS = 60_000;
+const AGENT = { keepAlive: true, maxSockets: 256, maxFreeSockets: 32, timeout: SILENCE_MS };
+
+export function openOriginClient(outbound: Outbound): OriginClient {
+  const agents = { http: new http.Agent(AGENT), https: new https.Agent(AGENT) };
+  return {
+    async send(origin, { method, target, headers, body, signal }) {
+      const { protocol, hostname, port } = new URL(origin.url);
+      const isSecure = protocol === 'https:';
+      const host = bareHost(hostname);
+      const address = await addressOf(outbound, origin, host);
+      const options: https.RequestOptions = {
+        ...{ method, path: target, signal, host, agent: isSecure ? agents.https : agents.http },
+        port: port || (isSecure ? 443 : 80),
+        headers: { ...headers, host: origin.host_header },
+        lookup: fixedLookup(address),
+        timeout: SILENCE_MS,
+        ...(isSecure && {
+          servername: isIP(origin.host_header) ? undefined : origin.host_header.replace(/:\d+$/, ''),
+          secureContext: outbound.secureContext(),
+          rejectUnauthorized: !origin.is_internal,
+        }),
+      };
+      return exchange(isSecure ? https.request(options) : http.request(options), body);
+    },
+    close() {
+      agents.http.destroy();
+      agents.https.destroy();
+    },
+  };
+}
+
+async function addressOf(outbound: Outbound, { is_internal }: CdnOriginSpec, host: string): Promise<string> {
+  const addresses = await outbound.names.resolve(host);
+  if (!is_internal) outbound.requireAllowed(host, addresses);
+  return addresses[0] as string;
+}
+
+function fixedLookup(address: string): LookupFunction {
+  const family = isIP(address);
+  return (_host, options, callback) =>
+    options.all ? callback(null, [{ address, family }]) : callback(null, address, family);
+}
+
+function exchange(request: http.ClientRequest, body: Readable | null): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request.on('error', reject);
+    request.on('timeout', () => request.destroy(new Error('the origin sent nothing for a minute')));
+    request.on('response', resolve);
+    if (!body) return void request.end();
+    body.on('error', (error) => request.destroy(error));
+    body.pipe(request);
+  });
+}

@@ -1,0 +1,70 @@
+// CDN zones: what the cache of the host serves is what their rows say.
+import type { CdnCacheRules, CdnOriginSpec, CdnZoneSpec } from '../drivers/cdn';
+import { DriverError } from '../drivers/driver';
+import { spreadRows } from '../db/loop_rows';
+import { CdnZone } from '../models/cdn_zone';
+import { activeHosts, applicationHost, forgetOldPurges, hasDomains } from '../models/cdn_zone/work';
+import {
+  gone,
+  jittered,
+  progressing,
+  requireHost,
+  settled,
+  type Job,
+  type JobContext,
+  type LoopRow,
+  type Outcome,
+} from './job';
+
+type ZoneRow = LoopRow &
+  Pick<CdnZone, 'project_id' | 'hostname' | 'origin' | 'enabled' | 'cache' | 'compression' | 'force_https'>;
+
+const LOOK_AGAIN_MS = 60 * 60_000;
+const WAIT_FOR_DOMAINS_MS = 500;
+const GONE_ORIGIN = 'The origin of the zone was deleted. Set another one.';
+
+export const job: Job<ZoneRow> = {
+  table: CdnZone.table,
+  host: true,
+  states: CdnZone.states,
+  watchFailedMs: 60_000,
+  // The cache of a new process knows no zones.
+  prepare: async (sql) => void (await spreadRows(sql, { table: CdnZone.table, where: 'true', values: [] }, 0)),
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
+};
+
+async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
+  const { cdn } = requireHost(ctx);
+  await cdn.ensureZone(row.id, await specOf(row, ctx), ctx);
+  await forgetOldPurges(ctx.sql, row.id);
+  const columns = { driver: cdn.name, ref: { driver: cdn.name, name: row.id }, status_reason: null };
+  return settled({ ...columns, status: row.enabled ? 'active' : 'disabled' }, jittered(LOOK_AGAIN_MS));
+}
+
+async function specOf(row: ZoneRow, ctx: JobContext): Promise<CdnZoneSpec> {
+  const { enabled, cache, compression, force_https, hostname } = row;
+  const own = { host: hostname, domain_id: '' };
+  return {
+    hosts: [own, ...(await activeHosts(ctx.sql, row.id))],
+    origin: await originOf(row, ctx),
+    ...{ enabled, cache: cache as CdnCacheRules, compression, force_https },
+  };
+}
+
+/** @throws DriverError where the origin has gone */
+async function originOf({ origin, project_id }: ZoneRow, ctx: JobContext): Promise<CdnOriginSpec> {
+  const { type, url, application_id, host_header } = origin;
+  if (type === 'url' && url) return { url, host_header: host_header ?? new URL(url).host, is_internal: false };
+  if (type === 'application' && application_id) {
+    const host = await applicationHost(ctx.sql, application_id, project_id);
+    if (!host) throw new DriverError('invalid', GONE_ORIGIN);
+    const { ports } = requireHost(ctx).ingress;
+    return { url: `http://127.0.0.1:${ports.http}`, host_header: host_header ?? host, is_internal: true };
+  }
+  throw new DriverError('unsupported', 'The cache of this installation cannot read from a bucket yet.');
+}
+
+async function tearDown(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
+  await requireHost(ctx).cdn.removeZone(row.id, ctx);
+  return (await hasDomains(ctx.sql, row.id)) ? progressing(WAIT_FOR_DOMAINS_MS) : gone;
+}

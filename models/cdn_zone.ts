@@ -1,0 +1,134 @@
+import { randomInt } from 'node:crypto';
+import type { Context } from '../core/context';
+import { problem, validationFailed, type FieldError } from '../core/errors';
+import { isId } from '../core/ids';
+import { defineStates } from '../core/states';
+import { named } from '../db/statement';
+import { tearDownRows } from '../db/loop_rows';
+import type {
+  CdnCache,
+  CdnCacheInput,
+  CdnOrigin,
+  CdnOriginInput,
+  CdnZoneStatus,
+  CreateCdnZoneInput,
+  UpdateCdnZoneInput,
+} from '../schema/types';
+import { Application } from './application';
+import { Resource } from './base/resource';
+
+const SUFFIX_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
+const SUFFIX_LENGTH = 6;
+const CACHE_DEFAULTS: CdnCache = {
+  default_ttl_seconds: 86_400,
+  browser_ttl_seconds: null,
+  respect_origin_headers: true,
+  query_string: 'include',
+  serve_stale: false,
+};
+
+/** A cache between visitors and an origin. */
+export class CdnZone extends Resource {
+  static readonly table = 'cdn_zones';
+  static readonly kind = 'cdn_zone';
+  static readonly idPrefix = 'cdn';
+  static override readonly projectChild = 'cdn_zones';
+  static override readonly filters = { name: 'name = ?', status: 'status = ?' };
+  static override readonly sorts = ['name'];
+  static override readonly quotas = [{ resource: 'cdn_zones' as const }];
+  static override readonly states = defineStates<CdnZoneStatus>({
+    initial: ['provisioning'],
+    transitional: ['provisioning', 'updating'],
+    moves: {
+      provisioning: ['active', 'disabled', 'failed'],
+      active: ['updating', 'disabled', 'failed'],
+      updating: ['active', 'disabled', 'failed'],
+      disabled: ['updating', 'active'],
+      failed: ['updating', 'active', 'disabled'],
+    },
+  });
+
+  declare name: string;
+  declare origin: CdnOrigin;
+  declare hostname: string;
+  declare enabled: boolean;
+  declare cache: CdnCache;
+  declare compression: boolean;
+  declare force_https: boolean;
+  declare status: CdnZoneStatus;
+  declare status_reason: string | null;
+
+  /** @throws validation_failed, reference_not_found, name_taken, quota_exceeded */
+  static async create(ctx: Context, input: CreateCdnZoneInput): Promise<CdnZone> {
+    const suffix = Array.from({ length: SUFFIX_LENGTH }, () => SUFFIX_LETTERS[randomInt(SUFFIX_LETTERS.length)]);
+    return CdnZone.insert(ctx, {
+      name: input.name,
+      origin: await checkedOrigin(ctx, input.origin),
+      hostname: `${input.name}-${suffix.join('')}.${ctx.config.cdnDomain}`,
+      enabled: input.enabled ?? true,
+      cache: { ...CACHE_DEFAULTS, ...given(input.cache) },
+      compression: input.compression ?? true,
+      force_https: input.force_https ?? true,
+    });
+  }
+
+  /** @throws resource_busy, validation_failed, reference_not_found, name_taken */
+  async change(ctx: Context, { origin, cache, ...plain }: UpdateCdnZoneInput): Promise<this> {
+    if (this.status !== 'provisioning') this.requireStatus(['active', 'disabled', 'failed']);
+    return this.update(ctx, {
+      ...plain,
+      ...(origin && { origin: await checkedOrigin(ctx, origin) }),
+      ...(cache && { cache: { ...this.cache, ...given(cache) } }),
+      ...(this.status !== 'provisioning' && { status: 'updating' }),
+      status_reason: null,
+    });
+  }
+
+  /** Its purges go with the row, its domains are torn down like any other. */
+  async destroy(ctx: Context): Promise<void> {
+    await tearDownRows(ctx.sql, { table: 'domains', where: 'cdn_zone_id = $1', values: [this.id] });
+    await this.remove(ctx);
+  }
+}
+
+/** What of the cache was sent; `null` counts only where the field may be null. */
+function given(cache: CdnCacheInput | null | undefined): Partial<CdnCache> {
+  return Object.fromEntries(Object.entries(cache ?? {}).filter(([, value]) => value !== undefined));
+}
+
+const FIELD_OF_TYPE = { url: 'url', bucket: 'bucket_id', application: 'application_id' } as const;
+const BUCKET = named('select 1 from buckets where id = $1 and project_id = $2 and deleted_at is null');
+
+/** @throws validation_failed for a field of another type or a URL with a path, reference_not_found */
+async function checkedOrigin(ctx: Context, input: CdnOriginInput): Promise<CdnOrigin> {
+  const { type, url = null, bucket_id = null, application_id = null, host_header = null } = input;
+  const mistakes = originMistakes(input);
+  if (mistakes.length) throw validationFailed(mistakes);
+  if (application_id !== null) await Application.referenced(ctx, application_id, 'origin.application_id');
+  if (bucket_id !== null && !(await hasBucket(ctx, bucket_id)))
+    throw problem('reference_not_found', 'origin.bucket_id names nothing usable in this project.', {
+      field: 'origin.bucket_id',
+    });
+  return { type, url: url?.replace(/\/$/, '') ?? null, bucket_id, application_id, host_header };
+}
+
+async function hasBucket(ctx: Context, id: string): Promise<boolean> {
+  if (!isId('bkt', id)) return false;
+  return (await ctx.sql.query(BUCKET, [id, ctx.project?.id])).length > 0;
+}
+
+function originMistakes(input: CdnOriginInput): FieldError[] {
+  const needed = FIELD_OF_TYPE[input.type];
+  const mistakes: FieldError[] = Object.values(FIELD_OF_TYPE)
+    .filter((field) => field !== needed && input[field] != null)
+    .map((field) => ({
+      field: `origin.${field}`,
+      code: 'depends_on',
+      detail: `is not for the type ${input.type}`,
+    }));
+  if (input[needed] == null)
+    mistakes.push({ field: `origin.${needed}`, code: 'required', detail: `is required for the type ${input.type}` });
+  if (input.url != null && !/^https?:\/\/[^/?#@]+\/?$/i.test(input.url))
+    mistakes.push({ field: 'origin.url', code: 'invalid_format', detail: 'must have no path, query or credentials' });
+  return mistakes;
+}

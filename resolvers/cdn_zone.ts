@@ -1,0 +1,20 @@
+import { page } from '../models/base/page';
+import { CdnZone } from '../models/cdn_zone';
+import { metricsOfCdnZone } from '../models/metric_point/cdn_zone';
+import type { Resolvers } from '../schema/types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listCdnZones: (_, args, ctx) => page(CdnZone, ctx, args),
+    getCdnZone: (_, { id }, ctx) => CdnZone.get(ctx, id),
+    getCdnZoneMetrics: (_, args, ctx) => metricsOfCdnZone(ctx, args),
+  },
+  Mutation: {
+    createCdnZone: (_, { input }, ctx) => CdnZone.create(ctx, input),
+    updateCdnZone: async (_, { id, input }, ctx) => (await CdnZone.forUpdate(ctx, id)).change(ctx, input),
+    deleteCdnZone: async (_, { id }, ctx) => {
+      await (await CdnZone.forUpdate(ctx, id)).destroy(ctx);
+      return true;
+    },
+  },
+};

@@ -1,0 +1,284 @@
+// Operations: listCdnZones, createCdnZone, getCdnZone, updateCdnZone, deleteCdnZone, getCdnZoneMetrics, listCdnPurges,
+// createCdnPurge, getCdnPurge, listCdnDomains, addCdnDomain, getCdnDomain, verifyCdnDomain, removeCdnDomain.
+// CDN zones: the operations, and what the cache of the host answers for them.
+import { startCdnOrigin, type CdnOrigin } from './support/cdn_origin';
+import { eventually } from './support/deploy';
+import { startDnsServer, type DnsServer } from './support/dns_server';
+import { freePort } from './support/free_port';
+import { startService, type Answer, type TestService } from './support/service';
+
+type Body = Answer['body'];
+
+let service: TestService;
+let origin: CdnOrigin;
+let dns: DnsServer;
+let visit: (
+  host: string,
+  target: string,
+  headers?: Record<string, string>,
+  method?: string,
+) => ReturnType<CdnOrigin['visit']>;
+
+beforeAll(async () => {
+  [origin, dns] = [await startCdnOrigin(), await startDnsServer()];
+  const http = await freePort();
+  service = await startService({
+    worker: true,
+    settings: { ALLOW_PRIVATE_ADDRESSES: '1', DNS_RESOLVERS: dns.address, INGRESS_PORT: String(http) },
+  });
+  visit = (host, target, headers = {}, method = 'GET') => origin.visit(http, host, target, headers, method);
+});
+
+afterAll(async () => {
+  await service.close();
+  await dns.close();
+  await origin.close();
+});
+
+let serial = 0;
+const newName = (): string => `zone${(serial += 1)}`;
+
+async function activeZone(more: object = {}): Promise<Body> {
+  const body = { name: newName(), origin: { type: 'url', url: origin.url }, ...more };
+  const made = await service.call('POST', '/v2/cdn_zones', { body, headers: { Prefer: 'wait=20' } });
+  expect([made.status, made.body.status]).toEqual([201, 'active']);
+  return made.body;
+}
+
+async function purge(zone: Body, body: object): Promise<Body> {
+  const made = await service.call('POST', `/v2/cdn_zones/${String(zone.id)}/purges`, { body });
+  expect([made.status, made.body.status]).toEqual([201, 'pending']);
+  return eventually('the purge', async () => {
+    const got = await service.call('GET', `/v2/cdn_zones/${String(zone.id)}/purges/${String(made.body.id)}`);
+    return got.body.status === 'completed' ? got.body : null;
+  });
+}
+
+describe('zones', () => {
+  it('answer everything that is promised', async () => {
+    const made = await service.call('POST', '/v2/cdn_zones', {
+      body: { name: 'promised', origin: { type: 'url', url: `${origin.url}/` } },
+    });
+    expect([made.status, made.body]).toMatchObject([
+      201,
+      {
+        ...{ name: 'promised', enabled: true, compression: true, force_https: true, status: 'provisioning' },
+        hostname: expect.stringMatching(/^promised-[a-z0-9]{6}\.cdn\.localhost$/),
+        origin: { type: 'url', url: origin.url, bucket_id: null, application_id: null, host_header: null },
+        cache: {
+          ...{ default_ttl_seconds: 86400, browser_ttl_seconds: null, respect_origin_headers: true },
+          ...{ query_string: 'include', serve_stale: false },
+        },
+      },
+    ]);
+  });
+
+  it('refuse a field of another type, a missing one, a path, and what is not there', async () => {
+    const refused: [object, string, string][] = [
+      [{ type: 'url', url: origin.url, bucket_id: 'bkt_00000000000000000000000000' }, 'origin.bucket_id', 'depends_on'],
+      [{ type: 'application' }, 'origin.application_id', 'required'],
+      [{ type: 'url', url: 'https://example.com/path' }, 'origin.url', 'invalid_format'],
+    ];
+    for (const [wrong, field, code] of refused) {
+      const answer = await service.call('POST', '/v2/cdn_zones', { body: { name: newName(), origin: wrong } });
+      expect([answer.status, answer.body.errors]).toMatchObject([422, [{ field, code }]]);
+    }
+    const unknown = await service.call('POST', '/v2/cdn_zones', {
+      body: { name: newName(), origin: { type: 'application', application_id: 'app_00000000000000000000000000' } },
+    });
+    expect([unknown.body.code, unknown.body.field]).toEqual(['reference_not_found', 'origin.application_id']);
+  });
+
+  it('are switched off and on, and merge what changes of their cache', async () => {
+    const zone = await activeZone();
+    const path = `/v2/cdn_zones/${String(zone.id)}`;
+    const body = { enabled: false, cache: { browser_ttl_seconds: 60 } };
+    const off = await service.call('PATCH', path, { body, headers: { Prefer: 'wait=20' } });
+    expect(off.body).toMatchObject({
+      status: 'disabled',
+      cache: { default_ttl_seconds: 86400, browser_ttl_seconds: 60 },
+    });
+    expect((await visit(zone.hostname, '/off')).status).toBe(503);
+    const on = await service.call('PATCH', path, { body: { enabled: true }, headers: { Prefer: 'wait=20' } });
+    expect(on.body.status).toBe('active');
+    const seen = await visit(zone.hostname, '/on?max-age=100');
+    expect([seen.status, seen.headers['cache-control']]).toEqual([200, 'max-age=60']);
+  });
+
+  it('go with everything', async () => {
+    const zone = await activeZone();
+    expect((await visit(zone.hostname, '/x')).status).toBe(200);
+    expect((await service.call('DELETE', `/v2/cdn_zones/${String(zone.id)}`)).status).toBe(204);
+    await eventually('nobody answers', async () => (await visit(zone.hostname, '/x')).status === 404);
+  });
+});
+
+describe('the cache', () => {
+  it('asks the origin once, and says so', async () => {
+    const zone = await activeZone();
+    const first = await visit(zone.hostname, '/once?max-age=60');
+    expect([first.status, first.headers['cache-status']]).toEqual([200, 'edge; fwd=uri-miss; stored']);
+    const second = await visit(zone.hostname, '/once?max-age=60');
+    expect([second.body, second.headers['cache-status'], second.headers.age]).toEqual([first.body, 'edge; hit', '0']);
+    expect(origin.requests('/once')).toHaveLength(1);
+    const head = await visit(zone.hostname, '/once?max-age=60', {}, 'HEAD');
+    expect([head.status, head.headers['content-length'], head.body]).toEqual([200, String(first.body.length), '']);
+  });
+
+  it.each([
+    ['no-store', '/private?cc=no-store'],
+    ['Private, in capitals', '/private?cc=Private'],
+    ['the least of two lives', '/private?cc=max-age%3D60%2C+max-age%3D0'],
+    ['a cookie that is set', '/private?max-age=60&set-cookie=1'],
+    ['an answer that depends on everything', '/private?max-age=60&vary=*'],
+  ])('does not keep %s', async (_, target) => {
+    const zone = await activeZone();
+    const before = origin.requests('/private').length;
+    for (let turn = 0; turn < 2; turn += 1) await visit(zone.hostname, target);
+    expect(origin.requests('/private').length - before).toBe(2);
+  });
+
+  it('keeps nothing for somebody who was recognised, unless the origin says that it is for everybody', async () => {
+    const zone = await activeZone();
+    await visit(zone.hostname, '/account', { Cookie: 'session=1' });
+    expect((await visit(zone.hostname, '/account')).headers['cache-status']).toBe('edge; fwd=uri-miss; stored');
+    await visit(zone.hostname, '/logo?cc=public%2C+max-age%3D60', { Cookie: 'session=1' });
+    expect((await visit(zone.hostname, '/logo?cc=public%2C+max-age%3D60')).headers['cache-status']).toBe('edge; hit');
+  });
+
+  it('keeps one object for each value of a header that counts', async () => {
+    const zone = await activeZone();
+    const of = async (language: string): Promise<string> =>
+      (await visit(zone.hostname, '/vary?max-age=60&vary=accept-language', { 'Accept-Language': language })).body;
+    expect([await of('de'), await of('en'), await of('de')]).toEqual([
+      expect.stringContaining('"accept-language":"de"'),
+      expect.stringContaining('"accept-language":"en"'),
+      expect.stringContaining('"accept-language":"de"'),
+    ]);
+    expect(origin.requests('/vary')).toHaveLength(2);
+  });
+
+  it('sends parts, and 304 where nothing changed', async () => {
+    const zone = await activeZone();
+    const whole = await visit(zone.hostname, '/parts?max-age=60&etag=abc');
+    const part = await visit(zone.hostname, '/parts?max-age=60&etag=abc', { Range: 'bytes=2-5' });
+    expect([part.status, part.body]).toEqual([206, whole.body.slice(2, 6)]);
+    const same = await visit(zone.hostname, '/parts?max-age=60&etag=abc', { 'If-None-Match': '"abc"' });
+    expect([same.status, same.body]).toEqual([304, '']);
+    const cold = await visit(zone.hostname, '/cold?max-age=60', { Range: 'bytes=0-0' });
+    expect([cold.status, cold.body.length]).toEqual([206, 1]);
+    expect(origin.requests('/cold')[0]?.headers.range).toBeUndefined();
+  });
+
+  it('asks whether a stale object still holds', async () => {
+    const zone = await activeZone();
+    const target = '/stale?max-age=0&etag=v1';
+    await visit(zone.hostname, target);
+    const again = await visit(zone.hostname, target);
+    expect([again.status, again.headers['cache-status']]).toEqual([200, 'edge; hit; fwd=stale; fwd-status=304']);
+    expect(origin.requests('/stale')[1]?.headers['if-none-match']).toBe('"v1"');
+  });
+
+  it('serves what is stale while the origin is away, if it may', async () => {
+    const zone = await activeZone({ cache: { serve_stale: true } });
+    const strict = await activeZone();
+    for (const { hostname } of [zone, strict]) await visit(hostname, '/away?max-age=0&etag=v1');
+    origin.breakDown('/away');
+    expect((await visit(zone.hostname, '/away?max-age=0&etag=v1')).headers['cache-status']).toBe(
+      'edge; hit; detail=stale',
+    );
+    expect((await visit(strict.hostname, '/away?max-age=0&etag=v1')).status).toBe(502);
+  });
+
+  it('asks once for many who come together, and never keeps half of an answer', async () => {
+    const zone = await activeZone();
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, () => visit(zone.hostname, '/slow?max-age=60&ms=300')),
+    );
+    expect(new Set(answers.map(({ status, body }) => `${status} ${body}`)).size).toBe(1);
+    expect(origin.requests('/slow')).toHaveLength(1);
+    await expect(visit(zone.hostname, '/half?max-age=60&half=1')).rejects.toThrow();
+    await visit(zone.hostname, '/half?max-age=60&half=1').catch(() => null);
+    expect(origin.requests('/half')).toHaveLength(2);
+  });
+
+  it('takes out what is purged, by path, prefix, tag and all', async () => {
+    const zone = await activeZone();
+    const targets = ['/a/1?max-age=60&tag=red', '/a/2?max-age=60&tag=blue', '/b/1?max-age=60&tag=red'];
+    const seen = async (): Promise<boolean[]> => {
+      const found = [];
+      for (const target of targets)
+        found.push((await visit(zone.hostname, target)).headers['cache-status'] === 'edge; hit');
+      return found;
+    };
+    await seen();
+    expect(await seen()).toEqual([true, true, true]);
+    await purge(zone, { type: 'urls', values: ['/a/1'] });
+    expect(await seen()).toEqual([false, true, true]);
+    await purge(zone, { type: 'prefixes', values: ['/a/'] });
+    expect(await seen()).toEqual([false, false, true]);
+    await purge(zone, { type: 'tags', values: ['red'] });
+    expect(await seen()).toEqual([false, true, false]);
+    await purge(zone, { type: 'all' });
+    expect(await seen()).toEqual([false, false, false]);
+    const wrong = await service.call('POST', `/v2/cdn_zones/${String(zone.id)}/purges`, {
+      body: { type: 'urls', values: ['x'] },
+    });
+    expect([wrong.status, wrong.body.errors]).toMatchObject([422, [{ field: 'values.0' }]]);
+  });
+
+  it('compresses texts, passes writes through, and forgets what they changed', async () => {
+    const zone = await activeZone();
+    const text = await visit(zone.hostname, '/text?max-age=60&bytes=5000', { 'Accept-Encoding': 'gzip' });
+    expect([text.headers['content-encoding'], text.headers.vary]).toEqual(['gzip', 'Accept-Encoding']);
+    await visit(zone.hostname, '/item?max-age=60');
+    expect((await visit(zone.hostname, '/item?max-age=60', {}, 'POST')).status).toBe(200);
+    expect((await visit(zone.hostname, '/item?max-age=60')).headers['cache-status']).toContain('uri-miss');
+  });
+
+  it('hides headers that no key holds, and breaks loops', async () => {
+    const zone = await activeZone();
+    await visit(zone.hostname, '/poison?max-age=60', {
+      'X-Forwarded-Host': 'evil.example',
+      'X-Original-URL': '/admin',
+    });
+    const [seen] = origin.requests('/poison');
+    expect([seen?.headers['x-forwarded-host'], seen?.headers['x-original-url']]).toEqual([zone.hostname, undefined]);
+    const loop = await visit(zone.hostname, '/loop', { 'CDN-Loop': String(seen?.headers['cdn-loop']) });
+    expect(loop.status).toBe(508);
+  });
+
+  it('counts exactly', async () => {
+    const zone = await activeZone();
+    for (let turn = 0; turn < 4; turn += 1) await visit(zone.hostname, '/counted?max-age=60');
+    const metrics = await eventually('the counters', async () => {
+      const { body } = await service.call('GET', `/v2/cdn_zones/${String(zone.id)}/metrics`);
+      const total = (metric: string): number =>
+        body.series
+          .find((one: Body) => one.metric === metric)
+          ?.points.reduce((sum: number, { value }: Body) => sum + value, 0) ?? 0;
+      return total('requests') === 4 ? { hits: total('cache_hit_ratio'), origin: total('origin_requests') } : null;
+    });
+    expect(metrics).toEqual({ hits: 75, origin: 1 });
+  });
+});
+
+describe('custom domains', () => {
+  it('are served once their one record is found', async () => {
+    const zone = await activeZone();
+    const path = `/v2/cdn_zones/${String(zone.id)}/domains`;
+    const added = await service.call('POST', path, { body: { hostname: 'static.example.com' } });
+    expect([added.status, added.body]).toMatchObject([
+      201,
+      { status: 'pending', cdn_zone_id: zone.id, dns_instructions: [{ type: 'CNAME', value: zone.hostname }] },
+    ]);
+    expect(added.body.dns_instructions).toHaveLength(1);
+    dns.set('static.example.com', 'CNAME', [String(zone.hostname)]);
+    const verified = await service.call('POST', `${path}/${String(added.body.id)}/verify`);
+    expect([verified.status, verified.body.status]).toEqual([200, 'active']);
+    await eventually('it is served', async () => (await visit('static.example.com', '/d?max-age=60')).status === 200);
+    expect((await service.call('GET', path)).body.data).toMatchObject([{ id: added.body.id, status: 'active' }]);
+    expect((await service.call('DELETE', `${path}/${String(added.body.id)}`)).status).toBe(204);
+    await eventually('it is gone', async () => (await visit('static.example.com', '/d')).status === 404);
+  });
+});
