@@ -5,6 +5,9 @@ import type { Activity as ActivityModel } from '../models/activity';
 import type { Application as ApplicationModel } from '../models/application';
 import type { Bucket as BucketModel } from '../models/bucket';
 import type { BucketAccessKey as BucketAccessKeyModel } from '../models/bucket_access_key';
+import type { CdnDomain as CdnDomainModel } from '../models/cdn_domain';
+import type { CdnPurge as CdnPurgeModel } from '../models/cdn_purge';
+import type { CdnZone as CdnZoneModel } from '../models/cdn_zone';
 import type { CheckResult as CheckResultModel } from '../models/check_result';
 import type { DatabaseAttachment as DatabaseAttachmentModel } from '../models/database_attachment';
 import type { DatabaseBackup as DatabaseBackupModel } from '../models/database_backup';
@@ -110,6 +113,20 @@ export type Query = {
   listPresets: PresetList;
   /** Lists the supported types of DNS records. */
   listDnsRecordTypes: DnsRecordTypeList;
+  /** Lists the custom domains of a CDN zone with the DNS records that each one requires. */
+  listCdnDomains: CdnDomainList;
+  /** Gets a custom domain of a CDN zone with the DNS records that it requires. */
+  getCdnDomain: CdnDomain;
+  /** Lists the purges of a CDN zone, newest first. They are kept for 30 days. */
+  listCdnPurges: CdnPurgeList;
+  /** Gets a cache purge. Once it is `completed`, no request that starts afterwards is answered with what was purged. */
+  getCdnPurge: CdnPurge;
+  /** Lists the CDN zones of a project, newest first. */
+  listCdnZones: CdnZoneList;
+  /** Gets a CDN zone. */
+  getCdnZone: CdnZone;
+  /** Gets traffic and cache metrics of a CDN zone. */
+  getCdnZoneMetrics: Metrics;
   /** Lists the results of an observer, newest first. Results are kept for 30 days. */
   listObserverResults: CheckResultList;
   /** Lists the databases of a project, newest first. */
@@ -455,6 +472,63 @@ export type QueryListDnsRecordTypesArgs = {
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
   sort?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListCdnDomainsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  hostname?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<DomainStatus>;
+};
+
+
+export type QueryGetCdnDomainArgs = {
+  id: Scalars['ID']['input'];
+  domain_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListCdnPurgesArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  type?: InputMaybe<CdnPurgeType>;
+  status?: InputMaybe<CdnPurgeStatus>;
+};
+
+
+export type QueryGetCdnPurgeArgs = {
+  id: Scalars['ID']['input'];
+  purge_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListCdnZonesArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<CdnZoneStatus>;
+};
+
+
+export type QueryGetCdnZoneArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryGetCdnZoneMetricsArgs = {
+  id: Scalars['ID']['input'];
+  metrics?: InputMaybe<Array<CdnZoneMetric>>;
+  from?: InputMaybe<Scalars['DateTime']['input']>;
+  to?: InputMaybe<Scalars['DateTime']['input']>;
+  resolution_seconds?: InputMaybe<Scalars['Int']['input']>;
+  domain_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
 
@@ -1233,6 +1307,23 @@ export type Mutation = {
    * It is not checked whether the object exists.
    */
   presignBucketObject: PresignedUrl;
+  /**
+   * Adds a custom domain to a CDN zone. It is `pending` until its DNS records are found. If the project has a DNS zone of
+   * the name, the records are created there.
+   */
+  addCdnDomain: CdnDomain;
+  /** Checks the DNS records of a custom domain now. Fails with `provider_error` if the DNS does not respond. */
+  verifyCdnDomain: CdnDomain;
+  /** Removes a custom domain from a CDN zone. You can then remove its DNS records. */
+  removeCdnDomain: Scalars['Boolean']['output'];
+  /** Removes objects from the cache of a CDN zone: all of them, or by address, prefix or tag. At most 100 an hour. */
+  createCdnPurge: CdnPurge;
+  /** Creates a CDN zone: a cache between visitors and an origin. It answers at its `hostname` as soon as it is `active`. */
+  createCdnZone: CdnZone;
+  /** Changes origin, caching or state of a CDN zone. Objects that are cached stay; to remove them, purge the zone. */
+  updateCdnZone: CdnZone;
+  /** Deletes a CDN zone with its domains, its purges and everything that it has cached. */
+  deleteCdnZone: Scalars['Boolean']['output'];
   /** Runs the check of an observer now and answers its result, which counts like any other. */
   checkObserver: CheckResult;
   /**
@@ -1946,6 +2037,82 @@ export type MutationDeleteBucketPolicyArgs = {
 export type MutationPresignBucketObjectArgs = {
   id: Scalars['ID']['input'];
   input: PresignBucketObjectInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationAddCdnDomainArgs = {
+  id: Scalars['ID']['input'];
+  input: AddCdnDomainInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationVerifyCdnDomainArgs = {
+  id: Scalars['ID']['input'];
+  domain_id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationRemoveCdnDomainArgs = {
+  id: Scalars['ID']['input'];
+  domain_id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateCdnPurgeArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateCdnPurgeInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateCdnZoneArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  input: CreateCdnZoneInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationUpdateCdnZoneArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateCdnZoneInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteCdnZoneArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -4183,6 +4350,235 @@ export type DnsRecordTypeList = {
   data: Array<DnsRecordType>;
   /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A host name of a customer at which a CDN zone answers. */
+export type CdnDomain = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  /** Id of the CDN zone that answers. */
+  cdn_zone_id: Scalars['ID']['output'];
+  /** Host name in lower case. International names are in Punycode. */
+  hostname: Scalars['String']['output'];
+  type: DomainType;
+  dns: DnsMode;
+  status: DomainStatus;
+  /** What was missing at the last check, or `null` if everything was found. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  /** DNS records that the domain requires. */
+  dns_instructions: Array<DnsInstruction>;
+  certificate: Certificate;
+  /** Time at which the DNS last answered a check of the domain. */
+  last_checked_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Time at which the domain last became active. */
+  verified_at?: Maybe<Scalars['DateTime']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of custom domains of a CDN zone. */
+export type CdnDomainList = {
+  data: Array<CdnDomain>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A custom domain to add to a CDN zone. */
+export type AddCdnDomainInput = {
+  /** Host name, without a wildcard. */
+  hostname: Scalars['String']['input'];
+  /** Who creates the DNS records. Defaults to `automatic`. */
+  dns?: InputMaybe<DnsMode>;
+};
+
+/** A removal of objects from the cache of a CDN zone. */
+export type CdnPurge = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  cdn_zone_id: Scalars['ID']['output'];
+  type: CdnPurgeType;
+  /** Paths, prefixes of paths, or tags; `null` for the type `all`. */
+  values?: Maybe<Array<Scalars['String']['output']>>;
+  status: CdnPurgeStatus;
+  /** Why the purge failed, or `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_by: Actor;
+  completed_at?: Maybe<Scalars['DateTime']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** One page of cache purges. */
+export type CdnPurgeList = {
+  data: Array<CdnPurge>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type CdnPurgeType =
+  /** Everything in the zone. */
+  | 'all'
+  /** Objects by path, with the query string if it counts. */
+  | 'urls'
+  /** Objects whose path begins with a prefix. */
+  | 'prefixes'
+  /** Objects whose response had the tag in `Surrogate-Key` or `Cache-Tag`. */
+  | 'tags';
+
+export type CdnPurgeStatus =
+  /** The purge is on its way. */
+  | 'pending'
+  /** The objects are gone. */
+  | 'completed'
+  /** The cache could not be reached; `status_reason` says why. */
+  | 'failed';
+
+/** Objects to remove from the cache. */
+export type CreateCdnPurgeInput = {
+  type: CdnPurgeType;
+  /** 1 to 100 paths or prefixes that begin with `/`, or tags. Not for the type `all`. */
+  values?: InputMaybe<Array<Scalars['String']['input']>>;
+};
+
+/** A cache between visitors and an origin. */
+export type CdnZone = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  origin: CdnOrigin;
+  /** Host name at which the zone answers. Custom domains point to it. */
+  hostname: Scalars['String']['output'];
+  /** A zone that is not enabled answers 503. */
+  enabled: Scalars['Boolean']['output'];
+  cache: CdnCache;
+  /** Compresses texts with gzip or Brotli, where the origin did not and the visitor can. */
+  compression: Scalars['Boolean']['output'];
+  /** Redirects http to https, for host names that have a certificate. */
+  force_https: Scalars['Boolean']['output'];
+  status: CdnZoneStatus;
+  /** Why the zone is not active, or `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** One page of CDN zones. */
+export type CdnZoneList = {
+  data: Array<CdnZone>;
+  /** Cursor of the next page; null on the last one. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type CdnZoneStatus =
+  /** The zone is being set up. */
+  | 'provisioning'
+  /** The zone answers. */
+  | 'active'
+  /** A change is on its way to the cache. */
+  | 'updating'
+  /** The zone is not enabled. */
+  | 'disabled'
+  /** The zone could not be set up; `status_reason` says why. */
+  | 'failed';
+
+/** Where a CDN zone fetches what it does not have. Only the field of its type is set. */
+export type CdnOrigin = {
+  type: CdnOriginType;
+  /** Scheme, host and port of the origin. */
+  url?: Maybe<Scalars['String']['output']>;
+  bucket_id?: Maybe<Scalars['ID']['output']>;
+  application_id?: Maybe<Scalars['ID']['output']>;
+  /** Header `Host` of requests to the origin. Defaults to the host of the origin. */
+  host_header?: Maybe<Scalars['String']['output']>;
+};
+
+export type CdnOriginType =
+  /** A server anywhere, by its address. */
+  | 'url'
+  /** A bucket of the project, which may be private. */
+  | 'bucket'
+  /** An application of the project. */
+  | 'application';
+
+/** How long a CDN zone keeps what the origin has sent. */
+export type CdnCache = {
+  /** Seconds for responses that do not say how long they are fresh. */
+  default_ttl_seconds: Scalars['Int']['output'];
+  /** Seconds that browsers may keep a response, or `null` for what the origin says. */
+  browser_ttl_seconds?: Maybe<Scalars['Int']['output']>;
+  /** Whether Cache-Control and Expires of the origin count. Without them, everything is kept for `default_ttl_seconds`. */
+  respect_origin_headers: Scalars['Boolean']['output'];
+  query_string: CdnQueryString;
+  /** Whether a stale response is served while the origin cannot be reached. */
+  serve_stale: Scalars['Boolean']['output'];
+};
+
+export type CdnQueryString =
+  /** Addresses that differ in the query string alone are one object. */
+  | 'ignore'
+  /** Each query string is an object of its own. */
+  | 'include';
+
+export type CdnZoneMetric =
+  /** Requests of visitors. */
+  | 'requests'
+  /** Bytes that were sent to visitors. */
+  | 'bandwidth_bytes'
+  /** Share of requests that were answered from the cache, in percent. */
+  | 'cache_hit_ratio'
+  | 'responses_2xx'
+  | 'responses_3xx'
+  | 'responses_4xx'
+  | 'responses_5xx'
+  /** Requests to the origin. */
+  | 'origin_requests';
+
+/** A CDN zone to create. */
+export type CreateCdnZoneInput = {
+  name: Scalars['String']['input'];
+  origin: CdnOriginInput;
+  /** Defaults to `true`. */
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+  cache?: InputMaybe<CdnCacheInput>;
+  /** Defaults to `true`. */
+  compression?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Defaults to `true`. */
+  force_https?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+/** What to change in a CDN zone. Fields of `cache` that are left out stay; `origin` is replaced. */
+export type UpdateCdnZoneInput = {
+  name?: InputMaybe<Scalars['String']['input']>;
+  origin?: InputMaybe<CdnOriginInput>;
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+  cache?: InputMaybe<CdnCacheInput>;
+  compression?: InputMaybe<Scalars['Boolean']['input']>;
+  force_https?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+/** Where a CDN zone fetches what it does not have: the type and the one field that it needs. */
+export type CdnOriginInput = {
+  type: CdnOriginType;
+  /** Scheme, host and port of the origin, without a path. */
+  url?: InputMaybe<Scalars['String']['input']>;
+  bucket_id?: InputMaybe<Scalars['ID']['input']>;
+  application_id?: InputMaybe<Scalars['ID']['input']>;
+  /** Header `Host` of requests to the origin. Defaults to the host of the origin. */
+  host_header?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** How long a CDN zone keeps what the origin has sent. */
+export type CdnCacheInput = {
+  /** Seconds for responses that do not say how long they are fresh. Defaults to 86400. */
+  default_ttl_seconds?: InputMaybe<Scalars['Int']['input']>;
+  /** Seconds that browsers may keep a response. Defaults to `null`: what the origin says. */
+  browser_ttl_seconds?: InputMaybe<Scalars['Int']['input']>;
+  /** Whether Cache-Control and Expires of the origin count. Defaults to `true`. */
+  respect_origin_headers?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Defaults to `include`. */
+  query_string?: InputMaybe<CdnQueryString>;
+  /** Whether a stale response is served while the origin cannot be reached. Defaults to `false`. */
+  serve_stale?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** What one check found. */
@@ -7235,6 +7631,26 @@ export type ResolversTypes = {
   BuildpackBuilderList: ResolverTypeWrapper<BuildpackBuilderList>;
   PresetList: ResolverTypeWrapper<PresetList>;
   DnsRecordTypeList: ResolverTypeWrapper<DnsRecordTypeList>;
+  CdnDomain: ResolverTypeWrapper<CdnDomainModel>;
+  CdnDomainList: ResolverTypeWrapper<Omit<CdnDomainList, 'data'> & { data: Array<ResolversTypes['CdnDomain']> }>;
+  AddCdnDomainInput: AddCdnDomainInput;
+  CdnPurge: ResolverTypeWrapper<CdnPurgeModel>;
+  CdnPurgeList: ResolverTypeWrapper<Omit<CdnPurgeList, 'data'> & { data: Array<ResolversTypes['CdnPurge']> }>;
+  CdnPurgeType: CdnPurgeType;
+  CdnPurgeStatus: CdnPurgeStatus;
+  CreateCdnPurgeInput: CreateCdnPurgeInput;
+  CdnZone: ResolverTypeWrapper<CdnZoneModel>;
+  CdnZoneList: ResolverTypeWrapper<Omit<CdnZoneList, 'data'> & { data: Array<ResolversTypes['CdnZone']> }>;
+  CdnZoneStatus: CdnZoneStatus;
+  CdnOrigin: ResolverTypeWrapper<CdnOrigin>;
+  CdnOriginType: CdnOriginType;
+  CdnCache: ResolverTypeWrapper<CdnCache>;
+  CdnQueryString: CdnQueryString;
+  CdnZoneMetric: CdnZoneMetric;
+  CreateCdnZoneInput: CreateCdnZoneInput;
+  UpdateCdnZoneInput: UpdateCdnZoneInput;
+  CdnOriginInput: CdnOriginInput;
+  CdnCacheInput: CdnCacheInput;
   CheckResult: ResolverTypeWrapper<CheckResultModel>;
   CheckTimings: ResolverTypeWrapper<CheckTimings>;
   CheckResultList: ResolverTypeWrapper<Omit<CheckResultList, 'data'> & { data: Array<ResolversTypes['CheckResult']> }>;
@@ -7600,6 +8016,20 @@ export type ResolversParentTypes = {
   BuildpackBuilderList: BuildpackBuilderList;
   PresetList: PresetList;
   DnsRecordTypeList: DnsRecordTypeList;
+  CdnDomain: CdnDomainModel;
+  CdnDomainList: Omit<CdnDomainList, 'data'> & { data: Array<ResolversParentTypes['CdnDomain']> };
+  AddCdnDomainInput: AddCdnDomainInput;
+  CdnPurge: CdnPurgeModel;
+  CdnPurgeList: Omit<CdnPurgeList, 'data'> & { data: Array<ResolversParentTypes['CdnPurge']> };
+  CreateCdnPurgeInput: CreateCdnPurgeInput;
+  CdnZone: CdnZoneModel;
+  CdnZoneList: Omit<CdnZoneList, 'data'> & { data: Array<ResolversParentTypes['CdnZone']> };
+  CdnOrigin: CdnOrigin;
+  CdnCache: CdnCache;
+  CreateCdnZoneInput: CreateCdnZoneInput;
+  UpdateCdnZoneInput: UpdateCdnZoneInput;
+  CdnOriginInput: CdnOriginInput;
+  CdnCacheInput: CdnCacheInput;
   CheckResult: CheckResultModel;
   CheckTimings: CheckTimings;
   CheckResultList: Omit<CheckResultList, 'data'> & { data: Array<ResolversParentTypes['CheckResult']> };
@@ -7834,6 +8264,13 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listBuildpackBuilders?: Resolver<ResolversTypes['BuildpackBuilderList'], ParentType, ContextType, RequireFields<QueryListBuildpackBuildersArgs, 'limit'>>;
   listPresets?: Resolver<ResolversTypes['PresetList'], ParentType, ContextType, RequireFields<QueryListPresetsArgs, 'limit'>>;
   listDnsRecordTypes?: Resolver<ResolversTypes['DnsRecordTypeList'], ParentType, ContextType, RequireFields<QueryListDnsRecordTypesArgs, 'limit'>>;
+  listCdnDomains?: Resolver<ResolversTypes['CdnDomainList'], ParentType, ContextType, RequireFields<QueryListCdnDomainsArgs, 'id' | 'limit'>>;
+  getCdnDomain?: Resolver<ResolversTypes['CdnDomain'], ParentType, ContextType, RequireFields<QueryGetCdnDomainArgs, 'id' | 'domain_id'>>;
+  listCdnPurges?: Resolver<ResolversTypes['CdnPurgeList'], ParentType, ContextType, RequireFields<QueryListCdnPurgesArgs, 'id' | 'limit'>>;
+  getCdnPurge?: Resolver<ResolversTypes['CdnPurge'], ParentType, ContextType, RequireFields<QueryGetCdnPurgeArgs, 'id' | 'purge_id'>>;
+  listCdnZones?: Resolver<ResolversTypes['CdnZoneList'], ParentType, ContextType, RequireFields<QueryListCdnZonesArgs, 'limit'>>;
+  getCdnZone?: Resolver<ResolversTypes['CdnZone'], ParentType, ContextType, RequireFields<QueryGetCdnZoneArgs, 'id'>>;
+  getCdnZoneMetrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, RequireFields<QueryGetCdnZoneMetricsArgs, 'id'>>;
   listObserverResults?: Resolver<ResolversTypes['CheckResultList'], ParentType, ContextType, RequireFields<QueryListObserverResultsArgs, 'id' | 'limit'>>;
   listDatabases?: Resolver<ResolversTypes['DatabaseList'], ParentType, ContextType, RequireFields<QueryListDatabasesArgs, 'limit'>>;
   getDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<QueryGetDatabaseArgs, 'id'>>;
@@ -7950,6 +8387,13 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   setBucketPolicy?: Resolver<ResolversTypes['BucketPolicy'], ParentType, ContextType, RequireFields<MutationSetBucketPolicyArgs, 'id' | 'input'>>;
   deleteBucketPolicy?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteBucketPolicyArgs, 'id'>>;
   presignBucketObject?: Resolver<ResolversTypes['PresignedUrl'], ParentType, ContextType, RequireFields<MutationPresignBucketObjectArgs, 'id' | 'input'>>;
+  addCdnDomain?: Resolver<ResolversTypes['CdnDomain'], ParentType, ContextType, RequireFields<MutationAddCdnDomainArgs, 'id' | 'input'>>;
+  verifyCdnDomain?: Resolver<ResolversTypes['CdnDomain'], ParentType, ContextType, RequireFields<MutationVerifyCdnDomainArgs, 'id' | 'domain_id'>>;
+  removeCdnDomain?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRemoveCdnDomainArgs, 'id' | 'domain_id'>>;
+  createCdnPurge?: Resolver<ResolversTypes['CdnPurge'], ParentType, ContextType, RequireFields<MutationCreateCdnPurgeArgs, 'id' | 'input'>>;
+  createCdnZone?: Resolver<ResolversTypes['CdnZone'], ParentType, ContextType, RequireFields<MutationCreateCdnZoneArgs, 'input'>>;
+  updateCdnZone?: Resolver<ResolversTypes['CdnZone'], ParentType, ContextType, RequireFields<MutationUpdateCdnZoneArgs, 'id' | 'input'>>;
+  deleteCdnZone?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteCdnZoneArgs, 'id'>>;
   checkObserver?: Resolver<ResolversTypes['CheckResult'], ParentType, ContextType, RequireFields<MutationCheckObserverArgs, 'id'>>;
   createDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationCreateDatabaseArgs, 'input'>>;
   updateDatabase?: Resolver<ResolversTypes['Database'], ParentType, ContextType, RequireFields<MutationUpdateDatabaseArgs, 'id' | 'input'>>;
@@ -8486,6 +8930,84 @@ export type PresetListResolvers<ContextType = Context, ParentType extends Resolv
 export type DnsRecordTypeListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsRecordTypeList'] = ResolversParentTypes['DnsRecordTypeList']> = {
   data?: Resolver<Array<ResolversTypes['DnsRecordType']>, ParentType, ContextType>;
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type CdnDomainResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CdnDomain'] = ResolversParentTypes['CdnDomain']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  cdn_zone_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  hostname?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['DomainType'], ParentType, ContextType>;
+  dns?: Resolver<ResolversTypes['DnsMode'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['DomainStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  dns_instructions?: Resolver<Array<ResolversTypes['DnsInstruction']>, ParentType, ContextType>;
+  certificate?: Resolver<ResolversTypes['Certificate'], ParentType, ContextType>;
+  last_checked_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  verified_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type CdnDomainListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CdnDomainList'] = ResolversParentTypes['CdnDomainList']> = {
+  data?: Resolver<Array<ResolversTypes['CdnDomain']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type CdnPurgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CdnPurge'] = ResolversParentTypes['CdnPurge']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  cdn_zone_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['CdnPurgeType'], ParentType, ContextType>;
+  values?: Resolver<Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['CdnPurgeStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_by?: Resolver<ResolversTypes['Actor'], ParentType, ContextType>;
+  completed_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type CdnPurgeListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CdnPurgeList'] = ResolversParentTypes['CdnPurgeList']> = {
+  data?: Resolver<Array<ResolversTypes['CdnPurge']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type CdnZoneResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CdnZone'] = ResolversParentTypes['CdnZone']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  origin?: Resolver<ResolversTypes['CdnOrigin'], ParentType, ContextType>;
+  hostname?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  cache?: Resolver<ResolversTypes['CdnCache'], ParentType, ContextType>;
+  compression?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  force_https?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['CdnZoneStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type CdnZoneListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CdnZoneList'] = ResolversParentTypes['CdnZoneList']> = {
+  data?: Resolver<Array<ResolversTypes['CdnZone']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type CdnOriginResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CdnOrigin'] = ResolversParentTypes['CdnOrigin']> = {
+  type?: Resolver<ResolversTypes['CdnOriginType'], ParentType, ContextType>;
+  url?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  bucket_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  application_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  host_header?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type CdnCacheResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CdnCache'] = ResolversParentTypes['CdnCache']> = {
+  default_ttl_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  browser_ttl_seconds?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  respect_origin_headers?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  query_string?: Resolver<ResolversTypes['CdnQueryString'], ParentType, ContextType>;
+  serve_stale?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 };
 
 export type CheckResultResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CheckResult'] = ResolversParentTypes['CheckResult']> = {
@@ -9654,6 +10176,14 @@ export type Resolvers<ContextType = Context> = {
   BuildpackBuilderList?: BuildpackBuilderListResolvers<ContextType>;
   PresetList?: PresetListResolvers<ContextType>;
   DnsRecordTypeList?: DnsRecordTypeListResolvers<ContextType>;
+  CdnDomain?: CdnDomainResolvers<ContextType>;
+  CdnDomainList?: CdnDomainListResolvers<ContextType>;
+  CdnPurge?: CdnPurgeResolvers<ContextType>;
+  CdnPurgeList?: CdnPurgeListResolvers<ContextType>;
+  CdnZone?: CdnZoneResolvers<ContextType>;
+  CdnZoneList?: CdnZoneListResolvers<ContextType>;
+  CdnOrigin?: CdnOriginResolvers<ContextType>;
+  CdnCache?: CdnCacheResolvers<ContextType>;
   CheckResult?: CheckResultResolvers<ContextType>;
   CheckTimings?: CheckTimingsResolvers<ContextType>;
   CheckResultList?: CheckResultListResolvers<ContextType>;
