@@ -358,6 +358,79 @@ CREATE INDEX buckets_by_region ON public.buckets USING btree (project_id, region
 CREATE INDEX buckets_by_size ON public.buckets USING btree (project_id, size_bytes, id) WHERE (deleted_at IS NULL);
 CREATE INDEX buckets_due ON public.buckets USING btree (next_at) WHERE (next_at IS NOT NULL);
 
+create table cdn_purges (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  cdn_zone_id text collate "C" not null,
+  type text not null,
+  values text[],
+  status text not null default 'pending'::text,
+  status_reason text,
+  created_by jsonb not null,
+  completed_at timestamp(3) with time zone,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint cdn_purges_cdn_zone FOREIGN KEY (cdn_zone_id) REFERENCES cdn_zones(id) ON DELETE CASCADE,
+  constraint cdn_purges_pkey PRIMARY KEY (id),
+  constraint cdn_purges_status CHECK ((status = ANY (ARRAY['pending'::text, 'completed'::text, 'failed'::text]))),
+  constraint cdn_purges_type CHECK ((type = ANY (ARRAY['all'::text, 'urls'::text, 'prefixes'::text, 'tags'::text])))
+);
+CREATE INDEX cdn_purges_by_id ON public.cdn_purges USING btree (cdn_zone_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX cdn_purges_by_status ON public.cdn_purges USING btree (cdn_zone_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX cdn_purges_by_type ON public.cdn_purges USING btree (cdn_zone_id, type, id) WHERE (deleted_at IS NULL);
+CREATE INDEX cdn_purges_due ON public.cdn_purges USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+create table cdn_zones (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  origin jsonb not null,
+  hostname text collate "C" not null,
+  enabled boolean not null,
+  cache jsonb not null,
+  compression boolean not null,
+  force_https boolean not null,
+  status text not null default 'provisioning'::text,
+  status_reason text,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint cdn_zones_pkey PRIMARY KEY (id),
+  constraint cdn_zones_status CHECK ((status = ANY (ARRAY['provisioning'::text, 'active'::text, 'updating'::text, 'disabled'::text, 'failed'::text])))
+);
+CREATE UNIQUE INDEX cdn_zones__name_taken__name ON public.cdn_zones USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX cdn_zones_by_id ON public.cdn_zones USING btree (project_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX cdn_zones_by_status ON public.cdn_zones USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX cdn_zones_due ON public.cdn_zones USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE UNIQUE INDEX cdn_zones_hostname ON public.cdn_zones USING btree (hostname);
+
 create table certificates (
   id text collate "C" not null,
   domain_id text collate "C" not null,
@@ -814,7 +887,7 @@ create table domains (
   created_at timestamp(3) with time zone not null,
   updated_at timestamp(3) with time zone not null,
   project_id text collate "C" not null,
-  application_id text collate "C" not null,
+  application_id text collate "C",
   hostname text collate "C" not null,
   type text not null,
   status text not null default 'pending'::text,
@@ -839,8 +912,12 @@ create table domains (
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
   dns text not null default 'automatic'::text,
+  cdn_zone_id text collate "C",
+  target_host text,
   constraint domains_application FOREIGN KEY (application_id) REFERENCES applications(id),
+  constraint domains_cdn_zone FOREIGN KEY (cdn_zone_id) REFERENCES cdn_zones(id) ON DELETE CASCADE,
   constraint domains_dns CHECK ((dns = ANY (ARRAY['automatic'::text, 'manual'::text]))),
+  constraint domains_parent CHECK ((num_nonnulls(application_id, cdn_zone_id) = 1)),
   constraint domains_pkey PRIMARY KEY (id),
   constraint domains_type CHECK ((type = ANY (ARRAY['apex'::text, 'subdomain'::text, 'wildcard'::text])))
 );
@@ -850,6 +927,8 @@ CREATE INDEX domains_by_hostname ON public.domains USING btree (application_id, 
 CREATE INDEX domains_by_id ON public.domains USING btree (application_id, id);
 CREATE INDEX domains_by_status ON public.domains USING btree (application_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX domains_due ON public.domains USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX domains_of_cdn_zone ON public.domains USING btree (cdn_zone_id, id) WHERE (cdn_zone_id IS NOT NULL);
+CREATE INDEX domains_of_cdn_zone_by_hostname ON public.domains USING btree (cdn_zone_id, hostname, id) WHERE (cdn_zone_id IS NOT NULL);
 CREATE INDEX domains_of_project ON public.domains USING btree (project_id, id) WHERE (deleted_at IS NULL);
 
 create table email_days (
@@ -1893,6 +1972,17 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.cdn_domain_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      update cdn_zones set next_at = now() where id = coalesce(new.cdn_zone_id, old.cdn_zone_id);
+      perform pg_notify('due', 'cdn_zones');
+      return null;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.certificate_changed()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2286,6 +2376,10 @@ CREATE TRIGGER databases_port AFTER DELETE ON public.databases FOR EACH ROW EXEC
 
 CREATE TRIGGER domains_certificate AFTER UPDATE OF status ON public.domains FOR EACH ROW WHEN (((new.status = 'active'::text) AND (old.status <> 'active'::text) AND (new.deleted_at IS NULL))) EXECUTE FUNCTION certificate_wanted();
 
+CREATE TRIGGER domains_of_cdn_zone_change AFTER UPDATE OF status, deleted_at ON public.domains FOR EACH ROW WHEN ((new.cdn_zone_id IS NOT NULL)) EXECUTE FUNCTION cdn_domain_changed();
+
+CREATE TRIGGER domains_of_cdn_zone_delete AFTER DELETE ON public.domains FOR EACH ROW WHEN ((old.cdn_zone_id IS NOT NULL)) EXECUTE FUNCTION cdn_domain_changed();
+
 CREATE TRIGGER domains_route AFTER INSERT OR DELETE OR UPDATE OF status, hostname, application_id, certificate, deleted_at ON public.domains FOR EACH ROW EXECUTE FUNCTION route_changed();
 
 CREATE TRIGGER instances_come_and_go AFTER INSERT OR DELETE ON public.instances FOR EACH ROW EXECUTE FUNCTION instance_changed();
@@ -2311,3 +2405,38 @@ create sequence log_lines_seq;
 create sequence notifications_seq_seq;
 
 create sequence usage_spans_id_seq;
+
+create view cdn_domains as  SELECT id,
+    version,
+    created_at,
+    updated_at,
+    project_id,
+    application_id,
+    hostname,
+    type,
+    status,
+    status_reason,
+    findings,
+    certificate,
+    verification_token,
+    last_checked_at,
+    verified_at,
+    missing_since,
+    driver,
+    ref,
+    observed,
+    generation,
+    observed_generation,
+    next_at,
+    lease_owner,
+    lease_until,
+    fence,
+    attempts,
+    last_error,
+    deadline_at,
+    deleted_at,
+    dns,
+    cdn_zone_id,
+    target_host
+   FROM domains
+  WHERE (cdn_zone_id IS NOT NULL);;
