@@ -1,4 +1,5 @@
 // The name server that this host answers with, embedded or PowerDNS, and its counters as metrics.
+import { isIP } from 'node:net';
 import { join } from 'node:path';
 import type { Config } from '../core/config';
 import type { Logger } from '../core/log';
@@ -67,7 +68,20 @@ function openEmbedded({ config, secrets }: Parts): Promise<EmbeddedNameserver> {
     questions: dnsQuestions({ resolvers: [...dnsResolvers] }),
     responsesPerSecond: dnsResponsesPerSecond,
     own: [ownZone(config)],
+    secondaries: config.dnsSecondaries.map(secondaryOf),
+    transferKey: keyOf(config.dnsTransferKey),
   });
+}
+
+/** `192.0.2.1`, `192.0.2.1:5353`, `[2001:db8::1]:5353`. */
+function secondaryOf(text: string): { address: string; port: number } {
+  const [, address, port] = /^\[?([^\]]+?)\]?(?::(\d+))?$/.exec(isIP(text) === 6 ? `[${text}]` : text) ?? [];
+  return { address: address ?? text, port: Number(port ?? 53) };
+}
+
+function keyOf(text: string | null): { name: string; secret: Buffer } | null {
+  const [name, secret] = text?.split(':') ?? [];
+  return name && secret ? { name: name.toLowerCase(), secret: Buffer.from(secret, 'base64') } : null;
 }
 
 /** PowerDNS may be away: then its zones wait, and the log says so. */

@@ -164,6 +164,13 @@ export function gitOauthClients<const R extends Row>(row: R): Typed<readonly Git
   return { ...row, type: 'list of provider[@url]=id:secret', parse };
 }
 
+/** `name:secret`, the secret in base64 of at least 16 bytes. */
+export function transferKey<const R extends Row>(row: R): Typed<string, R> {
+  const isKey = (given: string): boolean => /^[a-z0-9_.-]{1,200}:(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/=]{4}$/i.test(given);
+  const hasSecret = (given: string): boolean => Buffer.from(given.split(':')[1] ?? '', 'base64').length >= 16;
+  return { ...row, type: 'name:base64', parse: (given) => (isKey(given) && hasSecret(given) ? given : null) };
+}
+
 /** The text of a key ring; core/secrets.ts reads it. */
 export function secretKeys<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'key or list of id:key', parse: (given) => (parseKeyRing(given) ? given : null) };

@@ -9,6 +9,7 @@ import {
   isActiveElsewhere,
   isServed,
   pruneKeys,
+  raiseSerial,
   recordDnssec,
   recordsToServe,
   wakeClaims,
@@ -46,6 +47,7 @@ type ZoneRow = LoopRow &
 const OBSERVE_MS = 5_000;
 /** What others change in an engine beside ours is repaired after this time. */
 const DRIFT_MS = 5 * 60_000;
+const RENEW_MS = 3 * 86_400_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
@@ -58,12 +60,27 @@ export const job: Job<ZoneRow> = {
 async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
   const driver = nameserverOf(ctx);
   if (!driver) return progressing(jittered(HOUR_MS));
+  await renewForSecondaries(driver, row, ctx);
   const columns = await serve(driver, row, ctx);
   const intervalMs = driver.isExternal ? Math.min(checkIntervalMs(row), DRIFT_MS) : checkIntervalMs(row);
   const dueInMs = row.last_checked_at ? Date.parse(row.last_checked_at) + intervalMs - Date.now() : 0;
   // A change of a record is served at once; the parent is asked behind it.
   if (dueInMs > 0) return settled(columns, Math.max(dueInMs, 1));
   return settled({ ...columns, ...(await check(row, ctx)) }, jittered(intervalMs));
+}
+
+/**
+ * Secondaries have the signatures of their last transfer, which live for 14 days and are renewed five days before their
+ * end. A new serial in between makes them fetch fresh ones.
+ */
+async function renewForSecondaries(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): Promise<void> {
+  if (driver.isExternal || !ctx.config.dnsSecondaries.length || row.signing_keys === null) return;
+  const since = Date.parse((row.observed as { renewed_at?: string } | null)?.renewed_at ?? row.created_at);
+  if (Date.now() - since < RENEW_MS) return;
+  const serial = await raiseSerial(ctx.sql, row);
+  if (serial === null) return;
+  row.serial = serial;
+  row.observed = { ...(row.observed as object | null), renewed_at: new Date().toISOString() };
 }
 
 async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): Promise<Values> {
@@ -81,7 +98,9 @@ async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): P
   if (after.state !== 'present' || !after.upToDate)
     throw new DriverError('transient', 'The name server does not have the zone yet.');
   const { observed } = after;
-  return { driver: driver.name, ref, observed: { ...observed }, ...(driver.isExternal && { serial: observed.serial }) };
+  const { renewed_at } = (row.observed ?? {}) as { renewed_at?: string };
+  const columns = { ...observed, ...(renewed_at !== undefined && { renewed_at }) };
+  return { driver: driver.name, ref, observed: columns, ...(driver.isExternal && { serial: observed.serial }) };
 }
 
 async function tearDown(row: ZoneRow, ctx: JobContext): Promise<Outcome> {

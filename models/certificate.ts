@@ -61,7 +61,8 @@ export function sealedCertificate(
 }
 
 const DOMAIN = named(
-  'select id, project_id, dns, type, status, missing_since, certificate from domains where id = $1 and deleted_at is null',
+  `select id, project_id, dns, type, status, missing_since, certificate from domains
+   where id = $1 and deleted_at is null`,
 );
 
 /** The domain that a certificate is for; null when it has been removed. */

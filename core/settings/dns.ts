@@ -1,5 +1,5 @@
 // Settings of the name server.
-import { addresses, hostname, httpUrl, integer, resolvers, text } from '../setting_types';
+import { addresses, hostname, httpUrl, integer, resolvers, text, transferKey } from '../setting_types';
 
 export const dnsSettings = {
   DNS_PORT: integer({
@@ -33,6 +33,17 @@ export const dnsSettings = {
     min: 1,
     max: 1_000_000,
     description: 'Answers per second over UDP to one network of clients that show no DNS cookie.',
+  }),
+  DNS_SECONDARIES: resolvers({
+    default: '',
+    description: 'Name servers that take over zones by transfer (AXFR) and are told of changes (NOTIFY).',
+  }),
+  DNS_TRANSFER_KEY: transferKey({
+    default: null,
+    secret: true,
+    description:
+      'Key that signs transfers (TSIG with HMAC-SHA256), name:secret in base64. Not set: DNS_SECONDARIES may ' +
+      'transfer without a signature.',
   }),
   POWERDNS_URL: httpUrl({
     default: null,

@@ -69,6 +69,15 @@ export async function pruneKeys(
   if (pruned.length) await wakeRows(sql, { table: 'dns_zones', where: 'id = $1', values: [zone.id] });
 }
 
+const RAISE = named(`update dns_zones set serial = case when serial >= 2147483647 then 1 else serial + 1 end
+  where id = $1 and serial = $2 returning serial`);
+
+/** @returns the new serial; null where a request has raised it meanwhile */
+export async function raiseSerial(sql: Sql, zone: { id: string; serial: number }): Promise<number | null> {
+  const [raised] = await sql.query<{ serial: number }>(RAISE, [zone.id, zone.serial]);
+  return raised?.serial ?? null;
+}
+
 const PROJECTS = named('select id, project_id from dns_zones where id = any($1)');
 
 /** The project of each of the zones that there are. */

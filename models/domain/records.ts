@@ -60,7 +60,8 @@ export async function removeDnsChallenge(sql: Sql, domainId: string): Promise<vo
 }
 
 const HELD = named(
-  `select 1 from dns_zones where project_id = $1 and name = any($2) and status = 'active' and deleted_at is null limit 1`,
+  `select 1 from dns_zones where project_id = $1 and name = any($2) and status = 'active' and deleted_at is null
+   limit 1`,
 );
 
 /** Whether a challenge of the name can be answered: the project holds a zone of it, and may write there. */
@@ -75,8 +76,8 @@ export async function canAnswerChallenge(
 }
 
 const UNSERVED = named(`select 1 from dns_zones z join dns_records r on r.dns_zone_id = z.id
-  where r.managed_by->>'id' = $1 and r.managed_by->>'type' = $2 and (z.observed->>'serial')::bigint is distinct from z.serial
-  limit 1`);
+  where r.managed_by->>'id' = $1 and r.managed_by->>'type' = $2
+    and (z.observed->>'serial')::bigint is distinct from z.serial limit 1`);
 
 /** Whether the name server has the challenge as it is. */
 export async function isDnsChallengeServed(sql: Sql, domainId: string): Promise<boolean> {

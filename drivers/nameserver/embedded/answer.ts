@@ -12,6 +12,7 @@ export const RCODE = {
   NXDOMAIN: 3,
   NOTIMP: 4,
   REFUSED: 5,
+  NOTAUTH: 9,
   BADVERS: 16,
   BADCOOKIE: 23,
 };

@@ -12,9 +12,11 @@ import type { DnsQuestions } from '../../dns';
 import type { CountersByZone, NameserverDriver, ZoneObserved, ZoneSpec } from '../../nameserver';
 import { openAliases } from './aliases';
 import { keyOfLabels } from './names';
+import { openNotifier, type Notifier, type Secondary } from './notify';
 import { openResponder, type Responder } from './responder';
 import { openSockets, type NameserverSockets } from './sockets';
 import { openZoneStore, type KeySealer, type ZoneStore } from './store';
+import type { TsigKey } from './tsig';
 import { buildZone, type Zone } from './zone';
 
 export interface EmbeddedNameserverOptions {
@@ -30,6 +32,9 @@ export interface EmbeddedNameserverOptions {
   responsesPerSecond: number;
   /** Zones of the platform itself, always served. */
   own: ZoneSpec[];
+  /** Servers that get whole zones, and the key that transfers are signed with. */
+  secondaries?: readonly Secondary[];
+  transferKey?: TsigKey | null;
 }
 
 export interface EmbeddedNameserver extends NameserverDriver {
@@ -44,18 +49,30 @@ interface State {
   store: ZoneStore;
   responder: Responder;
   byId: Map<string, Zone>;
+  notifier: Notifier;
 }
 
 /** @throws the errno of the last port where none can be bound */
 export async function openEmbeddedNameserver(options: EmbeddedNameserverOptions): Promise<EmbeddedNameserver> {
   const store = await openZoneStore(options.directory, options.sealer);
   const lookUpAlias = openAliases(options.questions);
-  const responder = openResponder({ responsesPerSecond: options.responsesPerSecond, lookUpAlias });
-  const state: State = { store, responder, byId: new Map() };
+  const { responsesPerSecond, secondaries = [], transferKey: key = null } = options;
+  const transfers = { key, addresses: secondaries.map(({ address }) => address) };
+  const responder = openResponder({ responsesPerSecond, lookUpAlias, transfers });
+  const state: State = { store, responder, byId: new Map(), notifier: openNotifier(secondaries, key) };
   for (const spec of options.own) responder.zones.set(spec.name, buildZone(`own:${spec.name}`, spec, null));
   for await (const { id, spec } of store.load()) serve(state, id, spec);
   const { sockets, port } = await bind(options, responder);
-  return { ...driverOf(state), port, close: () => sockets.close() };
+  // What changed just before the last end may not have been told.
+  for (const { spec } of responder.zones.values()) state.notifier.notify(spec.name);
+  return {
+    ...driverOf(state),
+    port,
+    async close() {
+      state.notifier.close();
+      await sockets.close();
+    },
+  };
 }
 
 async function bind(
@@ -125,6 +142,7 @@ async function ensure(
     // On disk first: what was answered once is answered after a restart too.
     await state.store.save(id, spec);
     serve(state, id, spec);
+    state.notifier.notify(spec.name);
   }
   return { ref: { driver: NAME, name: id } };
 }

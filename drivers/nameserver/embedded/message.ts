@@ -111,6 +111,8 @@ export interface ResponseOptions {
   cookie: Buffer | null;
   /** Asks the client to come back over TCP. */
   truncate?: boolean;
+  /** Bytes that are added behind the message. */
+  reserve?: number;
 }
 
 export function isQuery(read: Query | Malformed): read is Query {
@@ -129,11 +131,17 @@ export function writeError(read: Query | Malformed, options: ResponseOptions): B
 /** Over UDP, what does not fit is left out: additional records without a word, others with TC (RFC 2181 §9). */
 export function writeResponse(query: Query, answer: Answer, options: Omit<ResponseOptions, 'rcode'>): Buffer {
   const full = write(query, answer, { ...options, rcode: answer.rcode });
-  const most = options.transport === 'tcp' ? TCP_BYTES_MAX : udpLimit(query);
+  const most = (options.transport === 'tcp' ? TCP_BYTES_MAX : udpLimit(query)) - (options.reserve ?? 0);
   if (full.length <= most) return full;
   const lean = write(query, { ...answer, additional: [] }, { ...options, rcode: answer.rcode });
   if (lean.length <= most) return lean;
   return writeError(query, { ...options, rcode: answer.rcode, truncate: true });
+}
+
+/** One message of a transfer. */
+export function writeTransfer(query: Query, answers: Answered[]): Buffer {
+  const answer: Answer = { rcode: 0, isAuthoritative: true, answers, authority: [], additional: [] };
+  return write({ ...query, edns: null }, answer, { rcode: 0, transport: 'tcp', cookie: null });
 }
 
 function udpLimit({ edns }: Query): number {

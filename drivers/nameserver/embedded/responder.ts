@@ -1,11 +1,13 @@
 // From a message to its response: which zone, whether the client may have an answer, and what is counted.
 import type { CountersByZone, ZoneCounters } from '../../nameserver';
-import { answerFrom, RCODE, type Answer, type AliasLookup } from './answer';
+import { answerFrom, RCODE, type Answer, type Answered, type AliasLookup } from './answer';
 import { openCookies, type Cookies } from './cookies';
-import { isQuery, readQuery, writeError, writeResponse, type Malformed, type Query } from './message';
+import { isQuery, readQuery, writeError, writeResponse, writeTransfer, type Malformed, type Query } from './message';
 import { keyOfLabels, type Labels } from './names';
 import { TYPE, typeName } from './rdata';
 import { openResponseRate, type ResponseRate } from './response_rate';
+import { transferOf } from './transfer';
+import { readTsig, signMessage, TSIG_BYTES, type TsigKey, type TsigState } from './tsig';
 import type { Zone } from './zone';
 
 export type Transport = 'udp' | 'tcp';
@@ -17,8 +19,8 @@ const COUNTED_TYPES_OTHER = 'OTHER';
 const CACHED_MAX = 50_000;
 
 export interface Responder {
-  /** @returns null where nothing is to be sent */
-  respond(message: Buffer, address: string, transport: Transport): Buffer | null;
+  /** @returns null where nothing is to be sent; several messages for a transfer */
+  respond(message: Buffer, address: string, transport: Transport): Buffer | Buffer[] | null;
   /** Zones by the key of their name; whoever changes one puts a new object in its place. */
   zones: Map<string, Zone>;
   takeCounters(): CountersByZone;
@@ -29,6 +31,7 @@ interface Parts {
   cookies: Cookies;
   rate: ResponseRate;
   lookUpAlias: AliasLookup;
+  transfers: TransferRights;
   counters: CountersByZone;
   /** Responses over UDP to messages that came before, by their bytes behind the id. */
   cache: Map<string, Cached>;
@@ -41,17 +44,25 @@ interface Cached {
   type: number;
 }
 
+/** Who may have whole zones: whoever has the key; without a key, these addresses. */
+export interface TransferRights {
+  key: TsigKey | null;
+  addresses: readonly string[];
+}
+
 export interface ResponderOptions {
   responsesPerSecond: number;
   lookUpAlias: AliasLookup;
+  transfers: TransferRights;
 }
 
-export function openResponder({ responsesPerSecond, lookUpAlias }: ResponderOptions): Responder {
+export function openResponder({ responsesPerSecond, lookUpAlias, transfers }: ResponderOptions): Responder {
   const parts: Parts = {
     zones: new Map(),
     cookies: openCookies(),
     rate: openResponseRate(responsesPerSecond),
     lookUpAlias,
+    transfers,
     counters: new Map(),
     cache: new Map(),
   };
@@ -66,7 +77,7 @@ export function openResponder({ responsesPerSecond, lookUpAlias }: ResponderOpti
   };
 }
 
-function respond(parts: Parts, message: Buffer, address: string, transport: Transport): Buffer | null {
+function respond(parts: Parts, message: Buffer, address: string, transport: Transport): Buffer | Buffer[] | null {
   const read = readQuery(message);
   if (!read) return null;
   if (!isQuery(read)) return limited(parts, address, transport, () => writeError(read, errorFor(read, transport)));
@@ -82,7 +93,32 @@ function respond(parts: Parts, message: Buffer, address: string, transport: Tran
       return writeError(read, { rcode, transport, cookie: reply, truncate: !cookie });
     }
   }
-  return answerQuery(parts, read, message, { transport, cookie: reply });
+  const tsig = parts.transfers.key ? readTsig(message, parts.transfers.key) : null;
+  const way: Way = { transport, cookie: reply };
+  if (tsig === 'malformed') return writeError(read, { ...way, rcode: RCODE.FORMERR });
+  if (tsig?.error) return signMessage(writeError(read, { ...way, rcode: RCODE.NOTAUTH }), tsig);
+  if (isTransfer(read)) return transfer(parts, read, tsig, way, address);
+  if (tsig) return signMessage(answerQuery(parts, read, message, { ...way, reserve: TSIG_BYTES }), tsig);
+  return answerQuery(parts, read, message, way);
+}
+
+function isTransfer({ type, qclass, edns }: Query): boolean {
+  return (type === TYPE.AXFR || type === TYPE.IXFR) && qclass === CLASS_IN && (edns?.version ?? 0) === 0;
+}
+
+function transfer(parts: Parts, query: Query, tsig: TsigState | null, way: Way, address: string): Buffer | Buffer[] {
+  const sign = (message: Buffer): Buffer => (tsig ? signMessage(message, tsig) : message);
+  const { key, addresses } = parts.transfers;
+  const zone = parts.zones.get(keyOfLabels(query.labels));
+  const isAllowed = key ? tsig !== null : addresses.includes(address);
+  if (!zone || !isAllowed) return sign(writeError(query, { ...way, rcode: zone ? RCODE.REFUSED : RCODE.NOTAUTH }));
+  const messages = transferOf(zone, parts.lookUpAlias);
+  // Over UDP, the SOA alone sends the client to TCP (RFC 1995 §4).
+  const [soa] = messages[0] as Answered[];
+  if (way.transport === 'udp' && query.type === TYPE.AXFR)
+    return sign(writeError(query, { ...way, rcode: RCODE.REFUSED }));
+  if (way.transport === 'udp') return sign(writeTransfer(query, [soa as Answered]));
+  return messages.map((answers) => sign(writeTransfer(query, answers)));
 }
 
 function limited(parts: Parts, address: string, transport: Transport, make: () => Buffer): Buffer | null {
@@ -96,6 +132,8 @@ function errorFor({ opcode }: Malformed, transport: Transport): { rcode: number;
 interface Way {
   transport: Transport;
   cookie: Buffer | null;
+  /** Bytes for a signature behind the message. */
+  reserve?: number;
 }
 
 function answerQuery(parts: Parts, query: Query, message: Buffer, way: Way): Buffer {
@@ -106,7 +144,7 @@ function answerQuery(parts: Parts, query: Query, message: Buffer, way: Way): Buf
     return writeError(query, { ...way, rcode: type === TYPE.OPT ? RCODE.FORMERR : RCODE.REFUSED });
   const zone = zoneOf(parts, query.labels, type);
   if (!zone) return writeError(query, { ...way, rcode: RCODE.REFUSED });
-  const isPlain = way.transport === 'udp' && !way.cookie;
+  const isPlain = way.transport === 'udp' && !way.cookie && !way.reserve;
   const cached = isPlain ? fromCache(parts, query, message) : null;
   if (cached) return cached;
   const { response, rcode } = compose(parts, zone, query, way);

@@ -38,7 +38,7 @@ async function openUdp(port: number, address: string, responder: Responder): Pro
   socket.on('message', (message, { address: from, port: fromPort }) => {
     const response = respondSafely(responder, message, from, 'udp');
     // A client that is gone is no error of ours.
-    if (response) socket.send(response, fromPort, from, () => {});
+    if (Buffer.isBuffer(response)) socket.send(response, fromPort, from, () => {});
   });
   await new Promise<void>((resolve, reject) => {
     socket.once('error', reject);
@@ -85,9 +85,7 @@ function serve(socket: Socket, responder: Responder): void {
     for (let message = takeMessage(); message; message = takeMessage()) {
       const response = respondSafely(responder, message, address, 'tcp');
       if (!response) return void socket.destroy();
-      const length = Buffer.alloc(2);
-      length.writeUInt16BE(response.length, 0);
-      socket.write(Buffer.concat([length, response]));
+      for (const part of Buffer.isBuffer(response) ? [response] : response) writeMessage(socket, part);
     }
     if (socket.writableLength > WAITING_BYTES_MAX) socket.pause();
   });
@@ -101,13 +99,19 @@ function serve(socket: Socket, responder: Responder): void {
   }
 }
 
+function writeMessage(socket: Socket, message: Buffer): void {
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(message.length, 0);
+  socket.write(Buffer.concat([length, message]));
+}
+
 /** A message that nobody foresaw ends in silence, never in the end of the server. */
 function respondSafely(
   responder: Responder,
   message: Buffer,
   address: string,
   transport: 'udp' | 'tcp',
-): Buffer | null {
+): Buffer | Buffer[] | null {
   try {
     return responder.respond(message, address, transport);
   } catch {

@@ -1,0 +1,81 @@
+// Tells secondaries that a zone has changed (NOTIFY, RFC 1996): each until it answers, a few times.
+import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
+import { isIP } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { encodeName, labelsOfName } from './names';
+import { TYPE } from './rdata';
+import { signRequest, type TsigKey } from './tsig';
+
+export interface Secondary {
+  address: string;
+  port: number;
+}
+
+export interface Notifier {
+  /** Soon; what is waiting already is not told twice. */
+  notify(zone: string): void;
+  close(): void;
+}
+
+const PAUSES_MS = [500, 1_000, 2_000, 4_000, 8_000];
+const AT_A_TIME = 20;
+/** NOTIFY with AA. */
+const FLAGS = (4 << 11) | 0x0400;
+
+export function openNotifier(secondaries: readonly Secondary[], key: TsigKey | null): Notifier {
+  const waiting = new Set<string>();
+  const stopping = new AbortController();
+  let running = 0;
+  const work = async (): Promise<void> => {
+    for (const zone of waiting) {
+      waiting.delete(zone);
+      await Promise.all(secondaries.map((secondary) => tell(secondary, zone, key, stopping.signal)));
+    }
+    running -= 1;
+  };
+  return {
+    notify(zone) {
+      if (!secondaries.length || stopping.signal.aborted) return;
+      waiting.add(zone);
+      if (running >= AT_A_TIME) return;
+      running += 1;
+      void work();
+    },
+    close: () => stopping.abort(),
+  };
+}
+
+async function tell(to: Secondary, zone: string, key: TsigKey | null, signal: AbortSignal): Promise<void> {
+  for (const pauseMs of PAUSES_MS) {
+    if (signal.aborted || (await send(to, messageOf(zone, key), pauseMs, signal))) return;
+  }
+}
+
+function messageOf(zone: string, key: TsigKey | null): Buffer {
+  const head = Buffer.alloc(12);
+  head.writeUInt16BE(randomInt(0x10000), 0);
+  head.writeUInt16BE(FLAGS, 2);
+  head.writeUInt16BE(1, 4);
+  const question = Buffer.concat([encodeName(labelsOfName(zone)), Buffer.from([0, TYPE.SOA, 0, 1])]);
+  const message = Buffer.concat([head, question]);
+  return key ? signRequest(message, key) : message;
+}
+
+/** @returns whether an answer came within the time */
+async function send({ address, port }: Secondary, message: Buffer, ms: number, signal: AbortSignal): Promise<boolean> {
+  const socket = createSocket(isIP(address) === 6 ? 'udp6' : 'udp4');
+  const late = new AbortController();
+  const answered = new Promise<boolean>((resolve) => {
+    socket.on('error', () => {});
+    socket.on('message', (answer) => resolve(answer.readUInt16BE(0) === message.readUInt16BE(0)));
+    socket.connect(port, address, () => socket.send(message, () => {}));
+  });
+  const ends = sleep(ms, false, { signal: AbortSignal.any([signal, late.signal]) }).catch(() => false);
+  try {
+    return await Promise.race([answered, ends]);
+  } finally {
+    late.abort();
+    socket.close();
+  }
+}
