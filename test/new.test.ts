@@ -1,37 +1,12 @@
 // npm run new: in a copy of the project, what it writes is compiled, started and called, and nothing else changes.
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { createEmptyDatabase, type TestDatabase } from './support/database';
+import { followPage, pageCommands } from './support/adding_a_kind_page';
+import { copyProject, hasTools, ROOT, type GeneratedProject, type Outcome } from './support/generated_project';
 
-const ROOT = path.resolve(__dirname, '..');
-const SOURCES = [
-  'schema',
-  'resolvers',
-  'models',
-  'jobs',
-  'drivers',
-  'rest',
-  'graphql',
-  'agents',
-  'platform',
-  'contract',
-  'db',
-  'core',
-  'server',
-  'migrations',
-  'cli',
-  'bench',
-  'demo',
-  'scripts',
-  'test/support',
-  'tools/package.json',
-];
-const SETTINGS = ['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js'];
-// The generator of resolver types is a development tool of its own; the service and its tests do without it.
-const hasTools = Boolean(process.env.CI) || fs.existsSync(path.join(ROOT, 'tools/node_modules'));
-
-// Below the project, so that Node and the compiler find its node_modules on their way up.
+let project: GeneratedProject;
 let copy = '';
 let before: Record<string, string>;
 let between: Record<string, string>;
@@ -39,46 +14,32 @@ let made: Outcome;
 let child: Outcome;
 let driven: Outcome;
 
-interface Outcome {
-  status: number | null;
-  output: string;
-}
+const { contents, generate, run }: Pick<GeneratedProject, 'contents' | 'generate' | 'run'> = {
+  contents: () => project.contents(),
+  generate: (...words) => project.generate(...words),
+  run: (...words) => project.run(...words),
+};
 
 beforeAll(() => {
-  fs.mkdirSync(path.join(ROOT, '.cache'), { recursive: true });
-  copy = fs.mkdtempSync(path.join(ROOT, '.cache/new-'));
-  for (const name of [...SOURCES, ...SETTINGS]) {
-    if (fs.existsSync(path.join(ROOT, name)))
-      fs.cpSync(path.join(ROOT, name), path.join(copy, name), { recursive: true });
-  }
-  if (hasTools) fs.symlinkSync(path.join(ROOT, 'tools/node_modules'), path.join(copy, 'tools/node_modules'));
+  project = copyProject();
+  copy = project.directory;
   before = contents();
+  if (hasTools) project.linkTools();
   made = generate('widget', '--group', 'Volumes');
+  project.unlinkTools();
   between = contents();
   child = generate('widget_part', '--parent', 'widget', '--prefix', 'wip');
-  generate('gear', '--group', 'Volumes', '--loop');
+  generate('widget_gear', '--parent', 'widget', '--loop', '--prefix', 'wig');
   driven = generate('engine_room', '--group', 'Volumes', '--driver', '--prefix', 'egr');
+  generate('engine_room_pump', '--parent', 'engine_room', '--driver', '--prefix', 'egp');
+  for (const words of pageCommands()) generate(...words);
+  followPage(copy);
+  if (!hasTools) return;
+  project.linkTools();
+  expect(run('scripts/codegen.mjs')).toMatchObject({ status: 0 });
 });
 
-afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
-
-function generate(...words: string[]): Outcome {
-  return run('scripts/new.mjs', ...words);
-}
-
-function run(...words: string[]): Outcome {
-  const { status, stdout, stderr } = spawnSync(process.execPath, words, { cwd: copy, encoding: 'utf8' });
-  return { status, output: stdout + stderr };
-}
-
-function contents(): Record<string, string> {
-  const files = fs.readdirSync(copy, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  return Object.fromEntries(
-    files
-      .map(({ parentPath, name }) => path.join(parentPath, name))
-      .map((file) => [path.relative(copy, file), fs.readFileSync(file, 'utf8')]),
-  );
-}
+afterAll(() => project.remove());
 
 test('it writes the five files of a kind and changes no other, the generated types apart', () => {
   expect(made).toMatchObject({ status: 0 });
@@ -94,7 +55,7 @@ test('it writes the five files of a kind and changes no other, the generated typ
 
 test('with --parent it writes the five files of a child, in the group of its parent', () => {
   expect(child).toMatchObject({ status: 0 });
-  const written = Object.keys(contents()).filter((name) => !(name in between) && name.includes('widget'));
+  const written = Object.keys(contents()).filter((name) => !(name in between) && /widget_part/.test(name));
   expect(written.map((name) => name.replace(/\d{4}/, 'NNNN')).sort()).toEqual([
     'migrations/NNNN_widget_parts.ts',
     'models/widget_part.ts',
@@ -107,7 +68,7 @@ test('with --parent it writes the five files of a child, in the group of its par
 test('with --driver it writes a kind with a process and a log, and changes no other file', () => {
   expect(driven).toMatchObject({ status: 0 });
   const after = contents();
-  const written = Object.keys(after).filter((name) => /engine_room/.test(name) && !(name in before));
+  const written = Object.keys(after).filter((name) => /engine_room(?!_pump)/.test(name) && !(name in before));
   expect(written.map((name) => name.replace(/\d{4}/, 'NNNN')).sort()).toEqual([
     'drivers/engine_room.ts',
     'jobs/engine_room.ts',
@@ -158,13 +119,14 @@ test('the tests that it wrote pass but for those that say what to fill in', () =
     path.join(ROOT, 'node_modules/jest/bin/jest.js'),
     'test/widget.test.ts',
     'test/widget_part.test.ts',
-    'test/gear.test.ts',
+    'test/widget_gear.test.ts',
     'test/engine_room.test.ts',
+    'test/engine_room_pump.test.ts',
     '--reporters',
     'default',
   );
   expect(output).toMatch(/This kind has only a name yet/);
-  expect(output).toMatch(/Tests: +4 failed, 9 passed, 13 total/);
+  expect(output).toMatch(/Tests: +5 failed, 12 passed, 17 total/);
   expect(status).toBe(1);
 }, 120_000);
 
@@ -222,6 +184,31 @@ describe('the service with the new kind', () => {
     expect(read.body).toEqual({ data: { listWidgets: { data: [{ id: widget.body.id, name: 'first' }] } } });
   });
 
+  it('does what docs/adding-a-kind.md says of bookmarks', async () => {
+    const url = 'https://example.com/page';
+    const bookmark = await post('/v2/bookmarks', { name: 'first', url });
+    expect(bookmark).toMatchObject({ status: 201, body: { url } });
+    expect(await post('/v2/bookmarks', { name: 'other', url })).toMatchObject({
+      status: 409,
+      body: { code: 'already_exists', field: 'url' },
+    });
+    expect(await post('/v2/bookmarks', { name: 'other', url: 'nowhere' })).toMatchObject({
+      status: 422,
+      body: { errors: [{ field: 'url' }] },
+    });
+    const list = '{ listBookmarks(url: "https://example.com/page", sort: "url") { data { name } } }';
+    expect((await post('/graphql', { query: list })).body).toEqual({
+      data: { listBookmarks: { data: [{ name: 'first' }] } },
+    });
+    const application = (await post('/v2/applications', { name: 'shop', preset: 'node-web' })).body;
+    const place = `/v2/bookmarks/${String(bookmark.body.id)}`;
+    expect(await post(`${place}/follow`, { application_id: application.id })).toMatchObject({
+      status: 200,
+      body: { url: `https://${String(application.default_hostname)}/` },
+    });
+    expect(await post(`${place}/notes`, { name: 'read-me' })).toMatchObject({ status: 201, body: { name: 'read-me' } });
+  });
+
   it('describes its operations', async () => {
     const document = (await (await fetch(`${first.base_url}/v2/openapi.json`)).json()) as {
       paths: Record<string, object>;
@@ -233,16 +220,21 @@ describe('the service with the new kind', () => {
     );
     expect(places.filter((place) => place.includes('widgets')).sort()).toEqual([
       'delete /v2/widgets/{id}',
+      'delete /v2/widgets/{id}/gears/{gearId}',
       'delete /v2/widgets/{id}/parts/{partId}',
       'get /v2/projects/{id}/widgets',
       'get /v2/widgets',
       'get /v2/widgets/{id}',
+      'get /v2/widgets/{id}/gears',
+      'get /v2/widgets/{id}/gears/{gearId}',
       'get /v2/widgets/{id}/parts',
       'get /v2/widgets/{id}/parts/{partId}',
       'patch /v2/widgets/{id}',
+      'patch /v2/widgets/{id}/gears/{gearId}',
       'patch /v2/widgets/{id}/parts/{partId}',
       'post /v2/projects/{id}/widgets',
       'post /v2/widgets',
+      'post /v2/widgets/{id}/gears',
       'post /v2/widgets/{id}/parts',
     ]);
   });

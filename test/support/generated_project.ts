@@ -1,0 +1,67 @@
+// A copy of the project in which the generator of kinds may write.
+import { spawnSync } from 'node:child_process';
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+
+export const ROOT = path.resolve(__dirname, '../..');
+const SOURCES = [
+  ...['schema', 'resolvers', 'models', 'jobs', 'drivers', 'rest', 'graphql', 'agents', 'platform', 'contract', 'db'],
+  ...['core', 'server', 'migrations', 'cli', 'bench', 'demo', 'scripts', 'test/support', 'test/conformance'],
+  'tools/package.json',
+];
+const SETTINGS = ['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js'];
+
+/** The generator of resolver types is a development tool of its own; the service and its tests do without it. */
+export const hasTools = Boolean(process.env.CI) || fs.existsSync(path.join(ROOT, 'tools/node_modules'));
+
+export interface Outcome {
+  status: number | null;
+  output: string;
+}
+
+export interface GeneratedProject {
+  directory: string;
+  /** `npm run new` with these words. */
+  generate(...words: string[]): Outcome;
+  /** Node with these arguments, in the copy. */
+  run(...words: string[]): Outcome;
+  /** Without its tools the generator writes no types, which takes most of its time. */
+  linkTools(): void;
+  unlinkTools(): void;
+  /** Texts of all files by their path. */
+  contents(): Record<string, string>;
+  remove(): void;
+}
+
+/** Below the project, so that Node and the compiler find its node_modules on their way up. */
+export function copyProject(): GeneratedProject {
+  fs.mkdirSync(path.join(ROOT, '.cache'), { recursive: true });
+  const directory = fs.mkdtempSync(path.join(ROOT, '.cache/new-'));
+  for (const name of [...SOURCES, ...SETTINGS]) {
+    if (fs.existsSync(path.join(ROOT, name)))
+      fs.cpSync(path.join(ROOT, name), path.join(directory, name), { recursive: true });
+  }
+  const tools = path.join(directory, 'tools/node_modules');
+  const run = (...words: string[]): Outcome => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, words, { cwd: directory, encoding: 'utf8' });
+    return { status, output: stdout + stderr };
+  };
+  return {
+    directory,
+    run,
+    generate: (...words) => run('scripts/new.mjs', ...words),
+    linkTools: () => fs.symlinkSync(path.join(ROOT, 'tools/node_modules'), tools),
+    unlinkTools: () => fs.rmSync(tools, { force: true }),
+    contents: () => contentsOf(directory),
+    remove: () => fs.rmSync(directory, { recursive: true, force: true }),
+  };
+}
+
+function contentsOf(directory: string): Record<string, string> {
+  const files = fs.readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return Object.fromEntries(
+    files
+      .map(({ parentPath, name }) => path.join(parentPath, name))
+      .map((file) => [path.relative(directory, file), fs.readFileSync(file, 'utf8')]),
+  );
+}
