@@ -154,18 +154,12 @@ function restParts(
 ): RestParts {
   const { config } = platform;
   // Made when somebody wants to read it: most starts are not for that.
-  const openapi = memoize(() =>
-    renderOpenapi(
-      openapiDocument({
-        table: core.table,
-        schema: core.schema,
-        transitional: core.transitional,
-        baseUrl: config.baseUrl,
-        version,
-      }),
-    ),
-  );
-  const pages = consolePages();
+  const described = memoize(() => {
+    const { table, schema, transitional } = core;
+    return openapiDocument({ table, schema, transitional, baseUrl: config.baseUrl, version });
+  });
+  const openapi = memoize(() => renderOpenapi(described()));
+  const pages = consolePages(described);
   return {
     config,
     table: core.table,
@@ -176,10 +170,10 @@ function restParts(
     live: core.live,
     context: (request, requestId) => requestContext(platform, request, requestId),
     authenticate: (header, address) => authenticate(platform, header, address),
-    document(path) {
+    document(path, request) {
       if (path === '/v2/openapi.json') return { type: 'application/json', body: openapi().json };
       if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: openapi().yaml };
-      return path.startsWith('/v2/docs') ? pages(path) : null;
+      return path.startsWith('/v2/docs') ? pages(path, String(request.headers['accept-encoding'] ?? '')) : null;
     },
     done,
   };

@@ -9,6 +9,8 @@ interface Locator {
   fill(text: string): Promise<void>;
   click(): Promise<void>;
   waitFor(): Promise<void>;
+  focus(): Promise<void>;
+  first(): Locator;
   count(): Promise<number>;
 }
 
@@ -18,10 +20,12 @@ interface Page {
   locator(selector: string): Locator;
   on(event: string, listen: (seen: { url(): string; type(): string; text(): string; message: string }) => void): void;
   waitForFunction(script: string): Promise<unknown>;
+  evaluate(script: string): Promise<unknown>;
+  keyboard: { press(key: string): Promise<void> };
 }
 
 interface Browser {
-  newPage(): Promise<Page>;
+  newPage(options: object): Promise<Page>;
   close(): Promise<void>;
 }
 
@@ -43,10 +47,10 @@ afterAll(async () => {
 });
 
 /** A page, with everything that a browser complains about and every request that leaves for another host. */
-async function openPage(): Promise<{ page: Page; complaints: string[] }> {
+async function openPage(options = {}): Promise<{ page: Page; complaints: string[] }> {
   const { chromium } = (await import(PLAYWRIGHT)) as { chromium: { launch(options: object): Promise<Browser> } };
   browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
-  const page = await browser.newPage();
+  const page = await browser.newPage(options);
   const complaints: string[] = [];
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
@@ -61,10 +65,10 @@ async function openPage(): Promise<{ page: Page; complaints: string[] }> {
 
 /** Opens an operation of the console, sends it as it is prefilled, gives the status and the body that it shows. */
 async function execute(page: Page, group: string, operation: string): Promise<{ status: string; body: string }> {
+  await page.locator('#filter').fill(operation);
+  await page.locator(`#${operation} > summary`).click();
+  await page.locator(`#${operation} button.try`).click();
   const block = `#operations-${group}-${operation}`;
-  // The page draws the groups that are in sight.
-  await page.locator('.operation-filter-input').fill(group);
-  await page.locator(`${block} .opblock-summary-control`).click();
   await page.locator(`${block} button.execute`).click();
   const answer = `${block} .live-responses-table .response`;
   await page.locator(answer).waitFor();
@@ -83,7 +87,9 @@ describe('the pages', () => {
     const policy = response.headers.get('content-security-policy') ?? '';
     expect(policy).toContain("default-src 'none'");
     expect(policy).toContain("script-src 'self';");
-    expect(policy + html).not.toMatch(/https?:\/\/|unsafe-eval/);
+    const loaded = [...html.matchAll(/<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"/g)].map((match) => match[1]);
+    expect(loaded.filter((address) => !address?.startsWith('/v2/docs/assets/'))).toEqual([]);
+    expect(policy).not.toMatch(/https?:\/\/|unsafe-eval/);
     const assets = [...html.matchAll(/(?:src|href)="(\/v2\/docs\/assets\/[^"]+)"/g)].map((match) => match[1] as string);
     expect(assets.length).toBeGreaterThan(3);
     for (const asset of assets) {
@@ -93,6 +99,21 @@ describe('the pages', () => {
       expect(file.headers.get('x-request-id')).toBeTruthy();
       await file.arrayBuffer();
     }
+  });
+
+  it('the reference has every operation with its samples, written on the server', async () => {
+    const html = await (await fetch(`${service.url}/v2/docs`)).text();
+    const { paths } = (await (await fetch(`${service.url}/v2/openapi.json`)).json()) as {
+      paths: Record<string, Record<string, { operationId: string }>>;
+    };
+    const ids = Object.values(paths).flatMap((item) => Object.values(item).map(({ operationId }) => operationId));
+    expect(ids.filter((id) => !html.includes(`<details class="operation" id="${id}"`))).toEqual([]);
+    for (const label of ['curl', 'JavaScript', 'Python'])
+      expect(html.split(`>${label}</label>`)).toHaveLength(ids.length + 1);
+    const anchors = new Set([...html.matchAll(/ id="([^"]+)"/g)].map((match) => match[1]));
+    const links = [...html.matchAll(/href="#([^"]+)"/g)].map((match) => match[1]);
+    expect(links.filter((link) => !anchors.has(link))).toEqual([]);
+    expect(html).not.toMatch(/\{\{|undefined|\[object/);
   });
 
   it('an unknown asset is a problem document', async () => {
@@ -116,13 +137,36 @@ describe('in a browser', () => {
       expect(JSON.parse(created.body)).toMatchObject({ name: 'uploads', project_id: service.project });
 
       await page.reload();
-      await page.locator('.opblock >> nth=0').waitFor();
       expect(await page.locator('#project').inputValue()).toBe(service.project);
       const listed = await execute(page, 'Volumes', 'listVolumes');
       expect(listed.status).toMatch(/^200/);
       expect(JSON.parse(listed.body)).toMatchObject({ data: [{ name: 'uploads' }], next_cursor: null });
       const own = await execute(page, 'Projects', 'getProject');
       expect(own.status).toMatch(/^200/);
+      expect(complaints).toEqual([]);
+    },
+    60_000,
+  );
+
+  inBrowser(
+    `the reference is there without waiting, by keyboard, and on a phone${reason}`,
+    async () => {
+      const { page, complaints } = await openPage({ viewport: { width: 390, height: 844 }, isMobile: true });
+      await page.goto(`${service.url}/v2/docs#createVolume`);
+      // Opened by its address, with its samples; nothing of the console was loaded for it.
+      const samples = page.locator('#createVolume .samples pre');
+      expect(await samples.first().innerText()).toMatch(/^curl/);
+      await page.locator('#createVolume-0').focus();
+      await page.keyboard.press('ArrowRight');
+      expect(await page.locator('#createVolume .samples pre:visible').innerText()).toContain('fetch(');
+      expect(await page.locator('script[src*=swagger], link[href*=swagger]').count()).toBe(0);
+      await page.locator('#getVolume > summary').focus();
+      await page.keyboard.press('Enter');
+      await page.locator('#getVolume .body').waitFor();
+      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+      // The address that Swagger UI gave to an operation.
+      await page.goto(`${service.url}/v2/docs#/Projects/getProject`);
+      await page.locator('#getProject .body').waitFor();
       expect(complaints).toEqual([]);
     },
     60_000,

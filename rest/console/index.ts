@@ -2,6 +2,10 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { memoize } from '../../core/memoize';
+import type { OpenApiDocument } from '../openapi/document';
+import { referencePage } from './reference';
 
 export interface Page {
   type: string;
@@ -50,14 +54,35 @@ const PAGE_HEADERS = {
 // The address of an asset holds a digest of all of them, so it never changes what it means.
 const ASSET_HEADERS = { 'Cache-Control': 'public, max-age=31536000, immutable', 'X-Content-Type-Options': 'nosniff' };
 
-/** Pages and assets below /v2/docs by path; null for any other path. All are in memory. */
-export function consolePages(): (path: string) => Page | null {
+/**
+ * Pages and assets below /v2/docs by path, compressed for those who take it; null for any other path. All are in
+ * memory.
+ * @param document the OpenAPI document, asked for when somebody opens the reference
+ */
+export function consolePages(document: () => OpenApiDocument): (path: string, encodings: string) => Page | null {
   const { base, files } = assets();
-  const pages = new Map<string, Page>();
-  for (const [name, body] of files) pages.set(`${base}/${name}`, { type: typeOf(name), body, headers: ASSET_HEADERS });
-  const page = htmlPage('docs.html', base);
-  pages.set('/v2/docs', page).set('/v2/docs/', page);
-  return (path) => pages.get(path) ?? null;
+  const pages = new Map<string, () => Page>();
+  for (const [name, body] of files)
+    pages.set(`${base}/${name}`, () => ({ type: typeOf(name), body, headers: ASSET_HEADERS }));
+  const reference = memoize((): Page => {
+    const page = htmlPage('docs.html', base);
+    return { ...page, body: Buffer.from(referencePage(document(), page.body.toString())) };
+  });
+  pages.set('/v2/docs', reference).set('/v2/docs/', reference);
+  const compressed = new Map<string, Page>();
+  return (path, encodings) => {
+    const page = pages.get(path)?.();
+    if (!page || page.body.length < COMPRESSED_FROM_BYTES || !/\bgzip\b/.test(encodings)) return page ?? null;
+    const found = compressed.get(path) ?? compress(page);
+    compressed.set(path, found);
+    return found;
+  };
+}
+
+const COMPRESSED_FROM_BYTES = 4096;
+
+function compress({ type, body, headers }: Page): Page {
+  return { type, body: gzipSync(body), headers: { ...headers, 'Content-Encoding': 'gzip', Vary: 'Accept-Encoding' } };
 }
 
 /** GraphiQL, for GET /graphql of a browser. Its assets are among those of consolePages(). */

@@ -13,14 +13,15 @@ const fields = [...core.table.fields.values()];
 const types = Object.values(core.schema.getTypeMap()).filter(({ name }) => !name.startsWith('__'));
 
 /** Names of what must not be read by everybody. */
-const SECRET = /password|secret|token|credential|connection_string|private|(?:^|_)keys?$|^codes$|^value$/;
+const SECRET = /password$|secret|token$|credential|connection_string|private_|(?:^|_)keys?$|^codes$|^value$/;
 /** Fields that are named alike, and why they are no secrets. */
 const NO_SECRETS: Record<string, string> = {
-  'AiModel.key': 'the name of a model',
   'Activity.key_id': 'an id',
+  'BucketObject.key': 'the name of an object',
   'CheckResult.value': 'what was measured',
   'DnsInstruction.value': 'a record that is published',
   'DnsRecord.value': 'a record that is published',
+  'DeployKey.public_key': 'public',
   'DnsKey.public_key': 'published',
   'EnvironmentVariable.key': 'the name of a variable',
   'MetricPoint.value': 'what was measured',

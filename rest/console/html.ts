@@ -1,0 +1,28 @@
+// Text as HTML: escaped, and the little Markdown that descriptions have.
+
+export function escape(text: string): string {
+  return text.replace(/[&<>"]/g, (sign) => ENTITIES[sign] as string);
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+
+/** Paragraphs, lists, `code`, **bold** and [links](address). */
+export function markdown(text: string): string {
+  return text
+    .split(/\n{2,}/)
+    .map((block) => {
+      const items = block.split(/^[-*] /m);
+      const [before = '', ...entries] = items;
+      const list = entries.map((entry) => `<li>${inline(entry)}`).join('');
+      return (before.trim() && `<p>${inline(before)}</p>`) + (list && `<ul>${list}</ul>`);
+    })
+    .join('');
+}
+
+/** One line of it. */
+export function inline(text: string): string {
+  return escape(text.trim())
+    .replace(/`([^`]+)`/g, '<code>$1</code>')
+    .replace(/\*\*([^*]+)\*\*/g, '<b>$1</b>')
+    .replace(/\[([^\]]+)\]\(((?:https?:\/\/|\/)[^)\s]+)\)/g, '<a href="$2">$1</a>');
+}
