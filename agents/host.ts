@@ -22,6 +22,7 @@ import { outboundOf } from '../platform/probes';
 import { openCdn, startCdnCounting } from './cdn';
 import { openMail } from './mail';
 import { openNameserver } from './nameserver';
+import { openObjectStorageAgent } from './object_storage';
 import { openRegistry } from './registry';
 import { startRouteFeed } from './route_feed';
 import { openRouterLines, startSampler, type RouterLines } from './sampler';
@@ -102,6 +103,8 @@ async function openServers(
   if (images) opened.push(() => images.close());
   const mail = await openMail(platform);
   if (mail) opened.push(() => mail.close());
+  const objects = await openObjectStorageAgent(platform);
+  if (objects) opened.push(() => objects.close());
   return { nameserver: dns?.driver ?? null, registry: images?.driver ?? null };
 }
 

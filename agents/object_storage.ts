@@ -1,0 +1,227 @@
+// The embedded S3 endpoint of this host: its view of the database, its counters, and the sweep of its files.
+import type { Config } from '../core/config';
+import type { Logger } from '../core/log';
+import { endOfPrefix } from '../core/objects';
+import type { SecretBox } from '../core/secrets';
+import type { ControlDatabase } from '../db/control_database';
+import { openBlobStore, type BlobStore } from '../drivers/object_storage/embedded/blobs';
+import type { ObjectCatalog, ServedBucket, ServedKey } from '../drivers/object_storage/embedded/catalog';
+import { openEndpoint } from '../drivers/object_storage/embedded/endpoint';
+import { ownerCredentials } from '../models/bucket/presign';
+import * as served from '../models/bucket/served';
+import * as objects from '../models/bucket_object/catalog';
+import { listObjects } from '../models/bucket_object/list';
+
+/** Rights that were taken away end this much later at most. */
+const CACHED_MS = 500;
+const CACHE_MAX = 10_000;
+const COUNT_EVERY_MS = 2_000;
+const GARBAGE_AT_ONCE = 500;
+const SWEEP_EVERY_MS = 1_000;
+const ORPHANS_EVERY_MS = 3_600_000;
+/** No request writes to a file for so long without a byte, so it has been given up. */
+const ORPHAN_AGE_MS = 3_600_000;
+
+interface Parts {
+  config: Config;
+  secrets: SecretBox;
+  database: ControlDatabase;
+  log: Logger;
+}
+
+export interface ObjectStorageAgent {
+  port: number;
+  close(): Promise<void>;
+}
+
+/** @returns null where object storage is switched off, or where the port cannot be bound: the log says why */
+export async function openObjectStorageAgent(parts: Parts): Promise<ObjectStorageAgent | null> {
+  const { config, log } = parts;
+  if (config.s3Port === 0 || config.s3Engine !== 'embedded') return null;
+  const blobs = openBlobStore(config.s3Dir);
+  const traffic = openTraffic(parts);
+  const sweep = openSweep(parts, blobs);
+  try {
+    const endpoint = await openEndpoint({
+      catalog: openCatalog(parts),
+      blobs,
+      addresses: config.s3Listen,
+      port: config.s3Port,
+      names: { domain: config.s3Domain, websiteDomain: config.s3WebsiteDomain },
+      wakeSweep: () => sweep.wake(),
+      count: (...counted) => traffic.count(...counted),
+      log: (error, request_id) => log.error({ err: error, request_id }, 'a request to the S3 endpoint failed'),
+    });
+    log.info({ port: endpoint.port, addresses: config.s3Listen }, 'the S3 endpoint answers');
+    return {
+      port: endpoint.port,
+      async close() {
+        await endpoint.close(config.shutdownGraceSeconds * 1000);
+        await sweep.stop();
+        await traffic.stop();
+      },
+    };
+  } catch (error) {
+    await sweep.stop();
+    await traffic.stop();
+    log.error({ err: error, port: config.s3Port }, 'the S3 endpoint cannot listen; objects are not served');
+    return null;
+  }
+}
+
+function openCatalog({ config, secrets, database: sql }: Parts): ObjectCatalog {
+  const writes = { sql, config };
+  const buckets = cached((name) => served.bucketByName(sql, name) as Promise<ServedBucket | null>);
+  const keys = cached((id) => served.keyCredentials(sql, secrets, id) as Promise<ServedKey | null>);
+  return {
+    bucket: buckets,
+    key: keys,
+    ownerCredentials: (bucketId) => ownerCredentials(secrets, bucketId),
+    bucketsOf: (projectId) => served.bucketsOfProject(sql, projectId) as Promise<ServedBucket[]>,
+    principalsOf: (projectId) => served.principalsOf(sql, projectId),
+    changeBucket: (bucketId, change) => served.changeBucket(sql, bucketId, change as never),
+    find: (bucketId, key, versionId) => objects.findObject(sql, bucketId, key, versionId),
+    partsOf: (objectId) => objects.objectParts(sql, objectId),
+    put: (bucketId, object) => objects.putObject(writes, bucketId, object),
+    delete: (bucketId, deletions) => objects.deleteObjects(writes, bucketId, deletions),
+    list: (question) => listObjects(sql, question),
+    setTags: (objectId, tags) => objects.setObjectTags(sql, objectId, tags),
+    setPublic: (objectId, isPublic) => objects.setObjectPublic(sql, objectId, isPublic),
+    createUpload: (bucketId, upload) => objects.createUpload(sql, bucketId, upload),
+    upload: (bucketId, key, id) => objects.findUpload(sql, bucketId, key, id),
+    listUploads: ({ bucketId, prefix, after, limit }) =>
+      objects.listUploads(sql, {
+        ...{ bucketId, prefix, end: endOfPrefix(prefix), limit },
+        after: { key: after?.key ?? '', id: after?.position ?? '' },
+      }),
+    putPart: (bucketId, key, uploadId, part) => objects.putPart(writes, bucketId, uploadId, { ...part, key }),
+    uploadParts: (uploadId) => objects.uploadParts(sql, uploadId),
+    completeUpload: (bucketId, id, fileIds, object) => objects.completeUpload(writes, bucketId, id, fileIds, object),
+    abortUpload: (bucketId, uploadId) => objects.abortUpload(sql, bucketId, uploadId),
+  };
+}
+
+type Lookup<T> = (name: string, fresh?: 'fresh') => Promise<T | null>;
+
+/** What is there is remembered for a while; what is not is asked again each time. */
+function cached<T>(read: (name: string) => Promise<T | null>): Lookup<T> {
+  const known = new Map<string, { value: Promise<T | null>; until: number }>();
+  return async (name, fresh) => {
+    const found = known.get(name);
+    if (!fresh && found && found.until > performance.now()) return found.value;
+    if (known.size >= CACHE_MAX) known.clear();
+    const entry = { value: read(name), until: performance.now() + CACHED_MS };
+    known.set(name, entry);
+    const value = await entry.value.catch((error: unknown) => {
+      known.delete(name);
+      throw error;
+    });
+    if (value === null && known.get(name) === entry) known.delete(name);
+    return value;
+  };
+}
+
+interface Traffic {
+  count(bucketId: string, egressBytes: number, accessKeyId: string | null): void;
+  stop(): Promise<void>;
+}
+
+/** A killed process loses the traffic of the last seconds, and no object. */
+function openTraffic({ database, log }: Parts): Traffic {
+  let counted = new Map<string, { egress: number; requests: number }>();
+  let used = new Set<string>();
+  const store = async (): Promise<void> => {
+    if (!counted.size) return;
+    const [traffic, keys] = [counted, [...used]];
+    [counted, used] = [new Map(), new Set()];
+    await served.storeTraffic(database, traffic, keys);
+  };
+  const timer = repeated(store, COUNT_EVERY_MS, (error) =>
+    log.warn({ err: error }, 'the traffic of buckets could not be stored'),
+  );
+  return {
+    count(bucketId, egressBytes, accessKeyId) {
+      const sums = counted.get(bucketId) ?? { egress: 0, requests: 0 };
+      sums.egress += egressBytes;
+      sums.requests += 1;
+      counted.set(bucketId, sums);
+      if (accessKeyId) used.add(accessKeyId);
+    },
+    stop: () => timer.stop(store),
+  };
+}
+
+interface Sweep {
+  wake(): void;
+  stop(): Promise<void>;
+}
+
+/** Removes files that no object has any more, and now and then those that never got a row. */
+function openSweep({ database, log }: Parts, blobs: BlobStore): Sweep {
+  let isDue = true;
+  let orphansAt = Date.now();
+  const sweep = async (): Promise<void> => {
+    if (isDue) isDue = (await removeGarbage(database, blobs)) === GARBAGE_AT_ONCE;
+    if (Date.now() < orphansAt) return;
+    orphansAt = Date.now() + ORPHANS_EVERY_MS;
+    isDue = true;
+    const removed = await removeOrphans(database, blobs, ORPHAN_AGE_MS);
+    if (removed) log.warn({ files: removed }, 'files of uploads that were never finished were removed');
+  };
+  const timer = repeated(sweep, SWEEP_EVERY_MS, (error) =>
+    log.warn({ err: error }, 'files of objects could not be removed'),
+  );
+  return { wake: () => void (isDue = true), stop: () => timer.stop() };
+}
+
+async function removeGarbage(database: ControlDatabase, blobs: BlobStore): Promise<number> {
+  const found = await served.garbage(database, GARBAGE_AT_ONCE);
+  for (const { bucket_id, file_id } of found) await blobs.remove(bucket_id, file_id);
+  if (found.length)
+    await served.forgetGarbage(
+      database,
+      found.map(({ file_id }) => file_id),
+    );
+  return found.length;
+}
+
+/** @returns how many files had no row */
+export async function removeOrphans(database: ControlDatabase, blobs: BlobStore, ageMs: number): Promise<number> {
+  let removed = 0;
+  for await (const batch of blobs.idle(ageMs)) {
+    const orphans = new Set(
+      await served.filesWithoutRow(
+        database,
+        batch.map(({ fileId }) => fileId),
+      ),
+    );
+    for (const { bucketId, fileId } of batch.filter((file) => orphans.has(file.fileId))) {
+      await blobs.remove(bucketId, fileId);
+      removed += 1;
+    }
+  }
+  return removed;
+}
+
+function repeated(
+  run: () => Promise<void>,
+  everyMs: number,
+  failed: (error: unknown) => void,
+): { stop(last?: () => Promise<void>): Promise<void> } {
+  let running = Promise.resolve();
+  let isBusy = false;
+  const timer = setInterval(() => {
+    if (isBusy) return;
+    isBusy = true;
+    running = run()
+      .catch(failed)
+      .finally(() => (isBusy = false));
+  }, everyMs);
+  return {
+    async stop(last) {
+      clearInterval(timer);
+      await running;
+      await last?.().catch(failed);
+    },
+  };
+}

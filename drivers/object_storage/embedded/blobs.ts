@@ -1,0 +1,141 @@
+// The files of objects: written once, synced with their directory before anybody is told of them, never changed.
+import { createHash, randomBytes } from 'node:crypto';
+import { link, mkdir, open, readdir, stat, unlink, type FileHandle } from 'node:fs/promises';
+import path from 'node:path';
+import { syncDirectory } from './durable';
+
+const FILE_ID = /^[0-9a-f]{32}$/;
+const ID_BYTES = 16;
+
+export interface Written {
+  fileId: string;
+  size: number;
+  /** Hexadecimal. */
+  md5: string;
+}
+
+/** Sees each piece, and the MD5 of all: what it throws keeps the file from being acknowledged. */
+export interface Watch {
+  piece(piece: Buffer): void;
+  end(md5: string): void;
+}
+
+export interface BlobStore {
+  /**
+   * Writes the content; durable when it resolves. What it throws, and what `content` throws, leaves no file.
+   */
+  write(bucketId: string, content: AsyncIterable<Buffer>, watch?: Watch): Promise<Written>;
+  /** Another name for the same content, in another bucket perhaps. */
+  copy(from: { bucketId: string; fileId: string }, toBucketId: string): Promise<string>;
+  /** @throws ENOENT where the file has gone meanwhile */
+  open(bucketId: string, fileId: string): Promise<FileHandle>;
+  /** Absent is success. */
+  remove(bucketId: string, fileId: string): Promise<void>;
+  /** Files that nobody has written to for so long, in batches. */
+  idle(olderThanMs: number): AsyncIterable<{ bucketId: string; fileId: string }[]>;
+}
+
+export function openBlobStore(root: string): BlobStore {
+  const { place, create, forget } = openDirectories(root);
+  const remove = (bucketId: string, fileId: string): Promise<void> =>
+    unlink(place(bucketId, fileId)).catch(ignoreAbsent);
+  return {
+    async write(bucketId, content, watch) {
+      const { fileId, directory } = await create(bucketId);
+      try {
+        const written = await writeFile(place(bucketId, fileId), content, watch).catch(
+          (error: NodeJS.ErrnoException) => {
+            // The bucket was torn down and its directory with it.
+            if (error.code === 'ENOENT') forget(directory);
+            throw error;
+          },
+        );
+        await syncDirectory(directory);
+        return { fileId, ...written };
+      } catch (error) {
+        await remove(bucketId, fileId);
+        throw error;
+      }
+    },
+    async copy(from, toBucketId) {
+      const { fileId, directory } = await create(toBucketId);
+      await link(place(from.bucketId, from.fileId), place(toBucketId, fileId));
+      await syncDirectory(directory);
+      return fileId;
+    },
+    open: (bucketId, fileId) => open(place(bucketId, fileId), 'r'),
+    remove,
+    idle: (olderThanMs) => idleFiles(root, olderThanMs),
+  };
+}
+
+/** Where files are. Their directories are made when they are needed, and known from then on. */
+function openDirectories(root: string): {
+  place(bucketId: string, fileId: string): string;
+  create(bucketId: string): Promise<{ fileId: string; directory: string }>;
+  forget(directory: string): void;
+} {
+  const known = new Set<string>();
+  const place = (bucketId: string, fileId: string): string => path.join(root, bucketId, fileId.slice(0, 2), fileId);
+  return {
+    place,
+    async create(bucketId) {
+      const fileId = randomBytes(ID_BYTES).toString('hex');
+      const directory = path.dirname(place(bucketId, fileId));
+      if (!known.has(directory)) {
+        await mkdir(directory, { recursive: true, mode: 0o700 });
+        await syncDirectory(path.dirname(directory));
+        await syncDirectory(root);
+        known.add(directory);
+      }
+      return { fileId, directory };
+    },
+    forget: (directory) => void known.delete(directory),
+  };
+}
+
+async function writeFile(
+  file: string,
+  content: AsyncIterable<Buffer>,
+  watch: Watch | undefined,
+): Promise<{ size: number; md5: string }> {
+  const handle = await open(file, 'wx', 0o600);
+  try {
+    const md5 = createHash('md5');
+    let size = 0;
+    for await (const piece of content) {
+      md5.update(piece);
+      watch?.piece(piece);
+      for (let offset = 0; offset < piece.length;)
+        offset += (await handle.write(piece, offset, piece.length - offset)).bytesWritten;
+      size += piece.length;
+    }
+    const digest = md5.digest('hex');
+    watch?.end(digest);
+    await handle.sync();
+    return { size, md5: digest };
+  } finally {
+    await handle.close();
+  }
+}
+
+async function* idleFiles(root: string, olderThanMs: number): AsyncGenerator<{ bucketId: string; fileId: string }[]> {
+  for (const bucketId of await readdir(root).catch(() => [])) {
+    for (const shard of await readdir(path.join(root, bucketId)).catch(() => [])) {
+      const directory = path.join(root, bucketId, shard);
+      const batch: { bucketId: string; fileId: string }[] = [];
+      for (const fileId of await readdir(directory).catch(() => [])) {
+        if (!FILE_ID.test(fileId)) continue;
+        const found = await stat(path.join(directory, fileId)).catch(() => null);
+        // A copy is an old file with a new name: the time of the name counts.
+        if (found && Date.now() - Math.max(found.mtimeMs, found.ctimeMs) >= olderThanMs)
+          batch.push({ bucketId, fileId });
+      }
+      if (batch.length) yield batch;
+    }
+  }
+}
+
+function ignoreAbsent(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') throw error;
+}

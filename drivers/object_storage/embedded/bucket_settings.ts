@@ -1,0 +1,238 @@
+// The settings of a bucket over S3: the same rows that the API writes.
+import { policyMistake, type PolicyStatement } from '../../../core/bucket_access';
+import type { CorsRule } from '../../object_storage';
+import { requireAllowed, type Exchange } from './endpoint_context';
+import { S3Error } from './errors';
+import { isPublicRequest } from './metadata';
+import { headerOf } from './request';
+import { sendText, sendXml } from './respond';
+import { receiveText } from './upload';
+import { changeSettings } from './change_settings';
+import { getLifecycle, putLifecycle, requireRules } from './lifecycle_settings';
+import { aclOf } from './write_object';
+import { childOf, childrenOf, parseXml, textOf, type XmlNode } from './xml';
+
+const XML_BYTES_MAX = 64 * 1024;
+const RULES_MAX = 100;
+const POLICY_BYTES_MAX = 20 * 1024;
+const METHODS = ['GET', 'PUT', 'POST', 'DELETE', 'HEAD'];
+const ORIGIN = /^(\*|https?:\/\/[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?)$/;
+
+type Handler = (exchange: Exchange) => Promise<void> | void;
+
+/** By the name in the query and the method. */
+export const bucketSettings: Record<string, Partial<Record<string, Handler>>> = {
+  location: { GET: getLocation },
+  versioning: { GET: getVersioning, PUT: putVersioning },
+  cors: {
+    GET: getCors,
+    PUT: putCors,
+    DELETE: (exchange) => changeSettings(exchange, 's3:PutBucketCORS', { cors: [] }, 204),
+  },
+  lifecycle: {
+    GET: getLifecycle,
+    PUT: putLifecycle,
+    DELETE: (exchange) => changeSettings(exchange, 's3:PutLifecycleConfiguration', { lifecycle: [] }, 204),
+  },
+  policy: {
+    GET: getPolicy,
+    PUT: putPolicy,
+    DELETE: (exchange) => changeSettings(exchange, 's3:DeleteBucketPolicy', { policy: [] }, 204),
+  },
+  website: {
+    GET: getWebsite,
+    PUT: putWebsite,
+    DELETE: (exchange) => changeSettings(exchange, 's3:DeleteBucketWebsite', { website: null }, 204),
+  },
+  acl: { GET: getAcl, PUT: putAcl },
+  policyStatus: { GET: getPolicyStatus },
+  tagging: {
+    GET(exchange) {
+      requireAllowed(exchange, 's3:GetBucketTagging', '');
+      throw new S3Error('NoSuchTagSet');
+    },
+  },
+};
+
+function getLocation(exchange: Exchange): void {
+  requireAllowed(exchange, 's3:GetBucketLocation', '');
+  const { region } = exchange.bucket;
+  const text = `<?xml version="1.0" encoding="UTF-8"?>\n<LocationConstraint xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${region}</LocationConstraint>`;
+  sendText(exchange.request, 200, text, { 'content-type': 'application/xml' });
+}
+
+function getVersioning(exchange: Exchange): void {
+  requireAllowed(exchange, 's3:GetBucketVersioning', '');
+  const { versioning, versioned_at } = exchange.bucket;
+  sendXml(exchange, 'VersioningConfiguration', { Status: versioning ? 'Enabled' : versioned_at ? 'Suspended' : null });
+}
+
+function putVersioning(exchange: Exchange): Promise<void> {
+  return changeSettings(exchange, 's3:PutBucketVersioning', async () => {
+    const status = textOf(parseXml(await receiveText(exchange, XML_BYTES_MAX), 'VersioningConfiguration'), 'Status');
+    if (status !== 'Enabled' && status !== 'Suspended') throw new S3Error('MalformedXML');
+    return { versioning: status === 'Enabled' };
+  });
+}
+
+function getCors(exchange: Exchange): void {
+  requireAllowed(exchange, 's3:GetBucketCORS', '');
+  const { cors } = exchange.bucket;
+  if (!cors.length) throw new S3Error('NoSuchCORSConfiguration');
+  sendXml(exchange, 'CORSConfiguration', {
+    CORSRule: cors.map((rule) => ({
+      ...{ AllowedOrigin: rule.allowed_origins, AllowedMethod: rule.allowed_methods },
+      ...{
+        AllowedHeader: rule.allowed_headers,
+        ExposeHeader: rule.expose_headers,
+        MaxAgeSeconds: rule.max_age_seconds,
+      },
+    })),
+  });
+}
+
+function putCors(exchange: Exchange): Promise<void> {
+  return changeSettings(exchange, 's3:PutBucketCORS', async () => {
+    const rules = childrenOf(parseXml(await receiveText(exchange, XML_BYTES_MAX), 'CORSConfiguration'), 'CORSRule');
+    return { cors: requireRules(rules).map(corsRule) };
+  });
+}
+
+function corsRule(node: XmlNode): CorsRule {
+  const all = (name: string): string[] => childrenOf(node, name).map(({ text }) => text);
+  const [allowed_origins, allowed_methods] = [all('AllowedOrigin'), all('AllowedMethod')];
+  const age = Number(textOf(node, 'MaxAgeSeconds') ?? 3600);
+  const isValid =
+    allowed_origins.length > 0 &&
+    allowed_origins.length <= 20 &&
+    allowed_origins.every((origin) => ORIGIN.test(origin)) &&
+    allowed_methods.length > 0 &&
+    allowed_methods.every((method) => METHODS.includes(method)) &&
+    Number.isInteger(age) &&
+    age >= 0 &&
+    age <= 86_400;
+  if (!isValid)
+    throw new S3Error(
+      'InvalidRequest',
+      'A CORS rule has origins that are no origins, an unknown method, or a wrong age.',
+    );
+  return {
+    allowed_origins,
+    allowed_methods,
+    allowed_headers: all('AllowedHeader'),
+    expose_headers: all('ExposeHeader'),
+    max_age_seconds: age,
+  };
+}
+
+/** As the API keeps policies, which is simpler than the language of AWS. */
+function getPolicy(exchange: Exchange): void {
+  requireAllowed(exchange, 's3:GetBucketPolicy', '');
+  const { policy, name } = exchange.bucket;
+  if (!policy.length) throw new S3Error('NoSuchBucketPolicy');
+  const Statement = policy.map(({ id, effect, principals, actions, resources }) => ({
+    ...(id !== null && { Sid: id }),
+    Effect: effect === 'allow' ? 'Allow' : 'Deny',
+    Principal: principals.includes('*') ? '*' : { AWS: principals },
+    Action: actions,
+    Resource: resources.map((pattern) => `arn:aws:s3:::${name}/${pattern}`),
+  }));
+  const text = JSON.stringify({ Version: '2012-10-17', Statement });
+  sendText(exchange.request, 200, text, { 'content-type': 'application/json' });
+}
+
+function putPolicy(exchange: Exchange): Promise<void> {
+  return changeSettings(exchange, 's3:PutBucketPolicy', async () => {
+    const policy = policyOf(await receiveText(exchange, POLICY_BYTES_MAX), exchange.bucket.name);
+    const mistake = policyMistake(policy, await exchange.catalog.principalsOf(exchange.bucket.project_id));
+    if (mistake) throw new S3Error('MalformedPolicy', mistake);
+    return { policy };
+  });
+}
+
+type AwsStatement = Record<string, unknown> & { Sid?: string; Effect?: string };
+
+function policyOf(text: string, bucket: string): PolicyStatement[] {
+  const list = (value: unknown): string[] => {
+    const all = Array.isArray(value) ? value : [value];
+    if (!all.length || all.some((one) => typeof one !== 'string')) throw new S3Error('MalformedPolicy');
+    return all as string[];
+  };
+  const { Statement } = parseJson(text) as { Statement?: unknown };
+  const statements = Array.isArray(Statement) ? (Statement as AwsStatement[]) : [];
+  if (!statements.length || statements.length > RULES_MAX) throw new S3Error('MalformedPolicy');
+  return statements.map(({ Sid, Effect, Principal, Action, Resource, ...rest }) => {
+    if (Object.keys(rest).length) throw new S3Error('NotImplemented', `Policies have no ${Object.keys(rest)[0]}.`);
+    if (Effect !== 'Allow' && Effect !== 'Deny') throw new S3Error('MalformedPolicy');
+    const principals = list(Principal === '*' ? '*' : (Principal as { AWS?: unknown } | undefined)?.AWS);
+    const resources = list(Resource).map((arn) => {
+      const [, name, pattern] = /^arn:aws:s3:::([^/]+)(?:\/(.*))?$/s.exec(arn) ?? [];
+      if (name !== bucket) throw new S3Error('MalformedPolicy', 'A resource is not of this bucket.');
+      return pattern ?? '*';
+    });
+    return {
+      id: Sid ?? null,
+      effect: Effect === 'Allow' ? 'allow' : 'deny',
+      principals,
+      actions: list(Action),
+      resources: [...new Set(resources)],
+    };
+  });
+}
+
+function parseJson(text: string): object {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value;
+  } catch {
+    // Below.
+  }
+  throw new S3Error('MalformedPolicy');
+}
+
+function getPolicyStatus(exchange: Exchange): void {
+  requireAllowed(exchange, 's3:GetBucketPolicyStatus', '');
+  const { access, policy } = exchange.bucket;
+  const isPublic =
+    access === 'public_read' || policy.some(({ effect, principals }) => effect === 'allow' && principals.includes('*'));
+  sendXml(exchange, 'PolicyStatus', { IsPublic: isPublic ? 'TRUE' : 'FALSE' });
+}
+
+function getWebsite(exchange: Exchange): void {
+  requireAllowed(exchange, 's3:GetBucketWebsite', '');
+  const { website } = exchange.bucket;
+  if (!website) throw new S3Error('NoSuchWebsiteConfiguration');
+  const { index_document, error_document } = website;
+  sendXml(exchange, 'WebsiteConfiguration', {
+    IndexDocument: { Suffix: index_document },
+    ErrorDocument: error_document ? { Key: error_document } : null,
+  });
+}
+
+function putWebsite(exchange: Exchange): Promise<void> {
+  return changeSettings(exchange, 's3:PutBucketWebsite', async () => {
+    const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'WebsiteConfiguration');
+    const index_document = textOf(childOf(document, 'IndexDocument'), 'Suffix') ?? '';
+    if (document.children.some(({ name }) => !['IndexDocument', 'ErrorDocument'].includes(name)))
+      throw new S3Error('NotImplemented', 'Websites have an index document and an error document.');
+    if (!/^[^/\n\r]{1,255}$/.test(index_document))
+      throw new S3Error('InvalidArgument', 'The suffix of the index document is not valid.');
+    if (exchange.bucket.access !== 'public_read')
+      throw new S3Error('InvalidRequest', 'A website needs a bucket that is public_read.');
+    return { website: { index_document, error_document: textOf(childOf(document, 'ErrorDocument'), 'Key') || null } };
+  });
+}
+
+function getAcl(exchange: Exchange): void {
+  requireAllowed(exchange, 's3:GetBucketAcl', '');
+  sendXml(exchange, 'AccessControlPolicy', aclOf(exchange, exchange.bucket.access === 'public_read'));
+}
+
+function putAcl(exchange: Exchange): Promise<void> {
+  if (headerOf(exchange.request, 'x-amz-acl') === undefined)
+    throw new S3Error('NotImplemented', 'Only canned ACLs are offered.');
+  const access = isPublicRequest(exchange.request) ? 'public_read' : 'private';
+  if (access === 'private' && exchange.bucket.website)
+    throw new S3Error('InvalidRequest', 'The bucket is served as a website.');
+  return changeSettings(exchange, 's3:PutBucketAcl', { access });
+}

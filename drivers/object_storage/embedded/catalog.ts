@@ -1,0 +1,84 @@
+// What the endpoint asks of the database. models/bucket_object/catalog.ts answers; every write is one transaction with
+// what the bucket uses. Writes throw ObjectRefused.
+import type { Grant, PolicyStatement } from '../../../core/bucket_access';
+import type { Deleted, Deletion, NewObject, StoredObject, StoredPart, StoredUpload } from '../../../core/objects';
+import type { Credentials } from '../../../core/sigv4';
+import type { CorsRule, LifecycleRule } from '../../object_storage';
+
+export interface ServedBucket {
+  id: string;
+  project_id: string;
+  name: string;
+  region: string;
+  access: 'private' | 'public_read';
+  versioning: boolean;
+  versioned_at: string | null;
+  website: { index_document: string; error_document: string | null } | null;
+  cors: CorsRule[];
+  lifecycle: LifecycleRule[];
+  policy: PolicyStatement[];
+  created_at: string;
+}
+
+export interface ServedKey extends Credentials {
+  projectId: string;
+  grants: Grant[];
+  /** Enabled and not expired, by the clock. */
+  isActive: boolean;
+}
+
+export interface ListedVersion {
+  common_prefix: string | null;
+  id: number;
+  key: string;
+  version_id: string;
+  is_latest: boolean;
+  is_delete_marker: boolean;
+  size: number;
+  etag: string;
+  modified_at: string;
+  checksum_algorithm: string | null;
+  checksum_type: string | null;
+}
+
+export interface ListQuestion {
+  bucketId: string;
+  prefix: string;
+  delimiter: string | null;
+  versions: boolean;
+  after: { key: string; position: string } | null;
+  limit: number;
+}
+
+export type BucketChange = Partial<
+  Pick<ServedBucket, 'access' | 'versioning' | 'website' | 'cors' | 'lifecycle' | 'policy'>
+>;
+
+export interface ObjectCatalog {
+  /** @param fresh not from the cache, whose rows are half a second old at most */
+  bucket(name: string, fresh?: 'fresh'): Promise<ServedBucket | null>;
+  key(accessKeyId: string, fresh?: 'fresh'): Promise<ServedKey | null>;
+  ownerCredentials(bucketId: string): Credentials;
+  bucketsOf(projectId: string): Promise<ServedBucket[]>;
+  /** Access keys that a policy may name. */
+  principalsOf(projectId: string): Promise<Set<string>>;
+  changeBucket(bucketId: string, change: BucketChange): Promise<void>;
+
+  /** Without a version the latest one. */
+  find(bucketId: string, key: string, versionId: string | null): Promise<StoredObject | null>;
+  partsOf(objectId: number): Promise<StoredPart[]>;
+  put(bucketId: string, object: NewObject): Promise<StoredObject>;
+  /** All or nothing, in their order. */
+  delete(bucketId: string, deletions: readonly Deletion[]): Promise<Deleted[]>;
+  list(question: ListQuestion): Promise<ListedVersion[]>;
+  setTags(objectId: number, tags: Record<string, string> | null): Promise<void>;
+  setPublic(objectId: number, isPublic: boolean): Promise<void>;
+
+  createUpload(bucketId: string, upload: Pick<StoredUpload, 'key' | 'object'>): Promise<string>;
+  upload(bucketId: string, key: string, id: string): Promise<StoredUpload | null>;
+  listUploads(question: Omit<ListQuestion, 'versions'>): Promise<StoredUpload[]>;
+  putPart(bucketId: string, key: string, uploadId: string, part: Omit<StoredPart, 'modified_at'>): Promise<string>;
+  uploadParts(uploadId: string): Promise<StoredPart[]>;
+  completeUpload(bucketId: string, uploadId: string, fileIds: string[], object: NewObject): Promise<StoredObject>;
+  abortUpload(bucketId: string, uploadId: string): Promise<void>;
+}

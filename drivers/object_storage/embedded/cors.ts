@@ -1,0 +1,53 @@
+// Requests of pages of other origins (Fetch standard, §3.2).
+import { wildcardMatches } from '../../../core/bucket_access';
+import type { CorsRule } from '../../object_storage';
+import type { ServedBucket } from './catalog';
+import { S3Error } from './errors';
+import { headerOf, type S3Request } from './request';
+
+/** Headers for the response to a page of another origin; none where no rule allows it. */
+export function corsHeaders(bucket: ServedBucket, request: S3Request): Record<string, string> {
+  const origin = headerOf(request, 'origin');
+  const rule = origin === undefined ? undefined : bucket.cors.find((one) => allows(one, origin, request.method));
+  if (!rule || origin === undefined) return {};
+  return {
+    ...originHeaders(rule, origin),
+    ...(rule.expose_headers.length && { 'access-control-expose-headers': rule.expose_headers.join(', ') }),
+  };
+}
+
+/** @throws S3Error AccessDenied where no rule allows what the page wants to do */
+export function preflightHeaders(bucket: ServedBucket, request: S3Request): Record<string, string> {
+  const origin = headerOf(request, 'origin');
+  const method = headerOf(request, 'access-control-request-method');
+  if (origin === undefined || method === undefined)
+    throw new S3Error(
+      'InvalidRequest',
+      'A preflight request has the headers Origin and Access-Control-Request-Method.',
+    );
+  const wanted = (headerOf(request, 'access-control-request-headers') ?? '')
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter(Boolean);
+  const rule = bucket.cors.find(
+    (one) =>
+      allows(one, origin, method) &&
+      wanted.every((name) => one.allowed_headers.some((allowed) => wildcardMatches(allowed.toLowerCase(), name))),
+  );
+  if (!rule) throw new S3Error('AccessDenied', 'No CORS rule of the bucket allows this request.');
+  return {
+    ...originHeaders(rule, origin),
+    'access-control-allow-methods': rule.allowed_methods.join(', '),
+    ...(wanted.length && { 'access-control-allow-headers': wanted.join(', ') }),
+    'access-control-max-age': String(rule.max_age_seconds),
+  };
+}
+
+function allows({ allowed_origins, allowed_methods }: CorsRule, origin: string, method: string): boolean {
+  return allowed_methods.includes(method) && allowed_origins.some((one) => wildcardMatches(one, origin));
+}
+
+function originHeaders({ allowed_origins }: CorsRule, origin: string): Record<string, string> {
+  if (allowed_origins.includes('*')) return { 'access-control-allow-origin': '*' };
+  return { 'access-control-allow-origin': origin, 'access-control-allow-credentials': 'true', vary: 'Origin' };
+}

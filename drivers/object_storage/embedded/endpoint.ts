@@ -1,0 +1,265 @@
+// The S3 endpoint: one request from its first byte to its last.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { mintRequestId } from '../../../core/ids';
+import { permissionIn } from '../../../core/bucket_access';
+import type { BlobStore } from './blobs';
+import { bucketSettings } from './bucket_settings';
+import type { ObjectCatalog, ServedBucket } from './catalog';
+import { corsHeaders, preflightHeaders } from './cors';
+import { hasQuery, mayDo, type Exchange, type ObjectExchange } from './endpoint_context';
+import { S3Error, s3ErrorOf } from './errors';
+import { listBuckets, listObjects, listVersions } from './lists';
+import * as multipart from './multipart';
+import { postObject } from './post_form';
+import { readObject } from './read_object';
+import { headerOf, parseRequest, queryOf, type HostNames, type S3Request } from './request';
+import { sendEmpty, sendError } from './respond';
+import { authenticate, type Caller } from './signature';
+import { serveWebsite } from './website';
+import * as objects from './write_object';
+
+const HEADER_BYTES_MAX = 32 * 1024;
+const HEADERS_TIMEOUT_MS = 10_000;
+const KEEP_ALIVE_MS = 65_000;
+/** A connection on which nothing moves. */
+const IDLE_MS = 60_000;
+const TIMEOUT_CHECK_MS = 5_000;
+/** Of buckets, in the query. What is not known here and not in bucketSettings is ignored, as AWS does. */
+const NOT_OFFERED = [
+  ...[
+    'accelerate',
+    'analytics',
+    'encryption',
+    'intelligent-tiering',
+    'inventory',
+    'logging',
+    'metrics',
+    'notification',
+  ],
+  ...['object-lock', 'ownershipControls', 'publicAccessBlock', 'replication', 'requestPayment', 'torrent', 'select'],
+  ...['restore', 'retention', 'legal-hold', 'metadataTable', 'session'],
+];
+
+export interface EndpointOptions {
+  catalog: ObjectCatalog;
+  blobs: BlobStore;
+  addresses: readonly string[];
+  port: number;
+  names: HostNames;
+  wakeSweep(): void;
+  /** Behind each request that named a bucket. */
+  count(bucketId: string, egressBytes: number, accessKeyId: string | null): void;
+  log(error: unknown, requestId: string): void;
+}
+
+export interface Endpoint {
+  port: number;
+  close(graceMs: number): Promise<void>;
+}
+
+/** @throws Error with a code where the port can not be bound */
+export async function openEndpoint(options: EndpointOptions): Promise<Endpoint> {
+  const servers: Server[] = [];
+  let { port } = options;
+  for (const address of options.addresses) {
+    const server = createServer({
+      maxHeaderSize: HEADER_BYTES_MAX,
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+      noDelay: true,
+    });
+    Object.assign(server, {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      timeout: IDLE_MS,
+    });
+    server.on('request', (request, response) => void handle(options, request, response));
+    server.on(
+      'checkContinue',
+      (request: IncomingMessage, response: ServerResponse) => void handle(options, request, response),
+    );
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(port, address, resolve);
+    });
+    port = (server.address() as { port: number }).port;
+    servers.push(server);
+  }
+  return { port, close: (graceMs) => closeAll(servers, graceMs) };
+}
+
+async function closeAll(servers: readonly Server[], graceMs: number): Promise<void> {
+  await Promise.all(
+    servers.map((server) => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+      return closed.finally(() => clearTimeout(timer));
+    }),
+  );
+}
+
+async function handle(options: EndpointOptions, raw: IncomingMessage, response: ServerResponse): Promise<void> {
+  const id = mintRequestId();
+  response.setHeader('x-amz-request-id', id);
+  response.setHeader('x-content-type-options', 'nosniff');
+  response.on('error', () => undefined);
+  const seen: Seen = {
+    request: {
+      raw,
+      response,
+      id,
+      method: raw.method ?? 'GET',
+      bucket: null,
+      key: null,
+      path: raw.url ?? '/',
+      query: [],
+      isWebsite: false,
+    },
+    bucket: null,
+    caller: null,
+  };
+  let egress = 0;
+  try {
+    seen.request = parseRequest(raw, response, id, options.names);
+    egress = (await respond(options, seen)) ?? 0;
+  } catch (error) {
+    const known = s3ErrorOf(error);
+    if (known.unknown) options.log(error, id);
+    sendError(seen.request, known.error);
+  } finally {
+    if (seen.bucket) options.count(seen.bucket.id, egress, seen.caller?.key?.accessKeyId ?? null);
+  }
+}
+
+interface Seen {
+  request: S3Request;
+  bucket: ServedBucket | null;
+  caller: Caller | null;
+}
+
+async function respond(options: EndpointOptions, seen: Seen): Promise<number | void> {
+  const { catalog, blobs, wakeSweep } = options;
+  const { request } = seen;
+  const named =
+    request.bucket === null
+      ? null
+      : ((await catalog.bucket(request.bucket)) ?? (await catalog.bucket(request.bucket, 'fresh')));
+  seen.bucket = named;
+  if (request.method === 'OPTIONS') return preflight(named, request);
+  if (named)
+    for (const [name, value] of Object.entries(corsHeaders(named, request))) request.response.setHeader(name, value);
+  const isForm =
+    request.method === 'POST' &&
+    request.key === null &&
+    /^multipart\/form-data/i.test(headerOf(request, 'content-type') ?? '');
+  const caller = await authenticate(request, catalog, named);
+  seen.caller = caller;
+  const context = { catalog, blobs, wakeSweep, request, caller };
+  if (request.bucket === null) return request.method === 'GET' ? listBuckets(context) : refuseMethod();
+  if (request.method === 'PUT' && request.key === null && !request.query.length) return createBucket(named, caller);
+  // Strangers do not learn which names there are.
+  if (!named) throw new S3Error(caller.key || caller.isOwner || request.isWebsite ? 'NoSuchBucket' : 'AccessDenied');
+  const run = async (bucket: ServedBucket): Promise<number | void> => {
+    const exchange = { ...context, bucket };
+    if (request.isWebsite) return serveWebsite(exchange);
+    if (headerOf(request, 'expect') === '100-continue') request.response.writeContinue();
+    if (isForm) return postObject(exchange);
+    return request.key === null
+      ? ofBucket(exchange)
+      : ofObject({ ...exchange, key: request.key, versionId: objects.versionOf(exchange) });
+  };
+  return retried(options, seen, run);
+}
+
+/** What was granted a moment ago works at once: a refusal looks at what the database has now. */
+async function retried(
+  options: EndpointOptions,
+  seen: Seen,
+  run: (bucket: ServedBucket) => Promise<number | void>,
+): Promise<number | void> {
+  const bucket = seen.bucket as ServedBucket;
+  try {
+    return await run(bucket);
+  } catch (error) {
+    const isDenied = error instanceof S3Error && error.code === 'AccessDenied' && !seen.request.response.headersSent;
+    if (!isDenied || seen.request.raw.readableDidRead) throw error;
+    const { caller } = seen;
+    const fresh = await options.catalog.bucket(bucket.name, 'fresh');
+    if (caller?.key) Object.assign(caller.key, await options.catalog.key(caller.key.accessKeyId, 'fresh'));
+    if (!fresh) throw error;
+    return run(fresh);
+  }
+}
+
+function preflight(bucket: ServedBucket | null, request: S3Request): void {
+  if (!bucket) throw new S3Error('AccessDenied', 'No CORS rule of the bucket allows this request.');
+  sendEmpty({ request }, 200, preflightHeaders(bucket, request));
+}
+
+function refuseMethod(): never {
+  throw new S3Error('MethodNotAllowed');
+}
+
+/** Buckets are made with the API. Clients that make sure of theirs first learn that it is there. */
+function createBucket(bucket: ServedBucket | null, { key }: Caller): never {
+  if (bucket && key?.projectId === bucket.project_id && permissionIn(key.grants, bucket.id))
+    throw new S3Error('BucketAlreadyOwnedByYou');
+  throw new S3Error('AccessDenied', 'Buckets are created with the API of the platform.');
+}
+
+async function ofBucket(exchange: Exchange): Promise<void> {
+  const { request } = exchange;
+  const name = NOT_OFFERED.find((one) => hasQuery(request, one));
+  if (name) throw new S3Error('NotImplemented', `?${name} is not offered.`);
+  const setting = Object.keys(bucketSettings).find((one) => hasQuery(request, one));
+  if (setting) return (bucketSettings[setting]?.[request.method] ?? refuseMethod)(exchange);
+  if (request.method === 'POST' && hasQuery(request, 'delete')) return objects.deleteObjects(exchange);
+  if (request.method === 'DELETE')
+    throw new S3Error('NotImplemented', 'Buckets are deleted with the API of the platform.');
+  if (request.method === 'HEAD') return headBucket(exchange);
+  if (request.method !== 'GET') return refuseMethod();
+  if (hasQuery(request, 'uploads')) return multipart.listUploads(exchange);
+  return hasQuery(request, 'versions') ? listVersions(exchange) : listObjects(exchange);
+}
+
+function headBucket(exchange: Exchange): void {
+  const { key } = exchange.caller;
+  const isGranted =
+    key?.projectId === exchange.bucket.project_id && permissionIn(key.grants, exchange.bucket.id) !== null;
+  if (!isGranted && !mayDo(exchange, 's3:ListBucket', '')) throw new S3Error('AccessDenied');
+  sendEmpty(exchange, 200, { 'x-amz-bucket-region': exchange.bucket.region });
+}
+
+type ObjectHandler = (exchange: ObjectExchange) => Promise<number | void>;
+
+/** By the name in the query and the method; '' is the object itself. */
+const OBJECT_HANDLERS: Record<string, Partial<Record<string, ObjectHandler>>> = {
+  uploads: { POST: multipart.createUpload },
+  uploadId: {
+    GET: multipart.listParts,
+    PUT: (exchange) => (objects.hasCopySource(exchange) ? multipart.copyPart(exchange) : multipart.putPart(exchange)),
+    POST: multipart.completeUpload,
+    DELETE: multipart.abortUpload,
+  },
+  tagging: {
+    GET: objects.getTags,
+    PUT: (exchange) => objects.setTags(exchange, 'given'),
+    DELETE: (exchange) => objects.setTags(exchange, null),
+  },
+  acl: { GET: objects.getAcl, PUT: objects.setAcl },
+  attributes: { GET: objects.getAttributes },
+  '': {
+    GET: readObject,
+    HEAD: readObject,
+    PUT: (exchange) => (objects.hasCopySource(exchange) ? objects.copyObject(exchange) : objects.putObject(exchange)),
+    DELETE: objects.deleteObject,
+  },
+};
+
+async function ofObject(exchange: ObjectExchange): Promise<number | void> {
+  const { request } = exchange;
+  const name = NOT_OFFERED.find((one) => hasQuery(request, one));
+  if (name) throw new S3Error('NotImplemented', `?${name} is not offered.`);
+  const part = Object.keys(OBJECT_HANDLERS).find((one) => one && queryOf(request, one) !== undefined) ?? '';
+  return (OBJECT_HANDLERS[part]?.[request.method] ?? refuseMethod)(exchange);
+}

@@ -1,0 +1,58 @@
+// What every handler of the endpoint is given.
+import { isAllowed, permissionIn, type BucketAction } from '../../../core/bucket_access';
+import type { BlobStore } from './blobs';
+import type { ObjectCatalog, ServedBucket } from './catalog';
+import { S3Error } from './errors';
+import { queryOf, type S3Request } from './request';
+import type { Caller } from './signature';
+
+export interface EndpointContext {
+  catalog: ObjectCatalog;
+  blobs: BlobStore;
+  /** Files may have become garbage. */
+  wakeSweep(): void;
+}
+
+export interface Exchange extends EndpointContext {
+  request: S3Request;
+  caller: Caller;
+  bucket: ServedBucket;
+}
+
+/** A request for an object. */
+export interface ObjectExchange extends Exchange {
+  key: string;
+  /** Of the query; `null` is the version that was written without versioning. */
+  versionId: string | null;
+  /** Of a website: it goes out whole, with the status 404. */
+  isErrorDocument?: boolean;
+}
+
+/**
+ * Whether the caller may do this now. @param resource key of the object, or prefix of a list
+ * @throws S3Error AccessDenied
+ */
+export function requireAllowed(exchange: Exchange, action: BucketAction, resource: string, isPublic = false): void {
+  if (!mayDo(exchange, action, resource, isPublic)) throw new S3Error('AccessDenied');
+}
+
+export function mayDo(
+  { caller, bucket }: Pick<Exchange, 'caller' | 'bucket'>,
+  action: BucketAction,
+  resource: string,
+  isPublic = false,
+): boolean {
+  const isOfProject = caller.key?.projectId === bucket.project_id;
+  const request = {
+    action,
+    resource,
+    principal: caller.key?.accessKeyId ?? null,
+    permission: caller.key && isOfProject ? permissionIn(caller.key.grants, bucket.id) : null,
+    isOwner: caller.isOwner,
+  };
+  return isAllowed(bucket, request, isPublic);
+}
+
+export function hasQuery(request: S3Request, name: string): boolean {
+  return queryOf(request, name) !== undefined;
+}

@@ -1,0 +1,81 @@
+// Errors as clients of S3 know them.
+import { ObjectRefused, type Refusal } from '../../../core/objects';
+
+const STATUSES = {
+  AccessDenied: [403, 'Access denied.'],
+  AuthorizationHeaderMalformed: [400, 'The authorization that you provided is malformed.'],
+  AuthorizationQueryParametersError: [400, 'The authorization in the query is malformed.'],
+  BadDigest: [400, 'The checksum that you sent does not match the content that was received.'],
+  BucketAlreadyOwnedByYou: [409, 'The bucket exists already, and you may use it.'],
+  EntityTooLarge: [400, 'The upload is larger than an object may be in one request.'],
+  EntityTooSmall: [400, 'A part other than the last one is smaller than 5 MiB.'],
+  IncompleteBody: [400, 'The body is shorter than its announced length.'],
+  InternalError: [500, 'The request failed because of an internal error. Try again.'],
+  InvalidAccessKeyId: [403, 'The access key does not exist, is disabled, or has expired.'],
+  InvalidArgument: [400, 'An argument is not valid.'],
+  InvalidDigest: [400, 'The Content-MD5 or checksum value is not valid.'],
+  InvalidPart: [400, 'One of the parts was not found, or its entity tag does not match.'],
+  InvalidPartOrder: [400, 'The parts are not in ascending order.'],
+  InvalidPolicyDocument: [400, 'The policy of the form is not valid.'],
+  InvalidRange: [416, 'The range lies outside of the object.'],
+  InvalidRequest: [400, 'The request is not valid.'],
+  InvalidTag: [400, 'The tags are not valid.'],
+  InvalidURI: [400, 'The URI cannot be decoded.'],
+  KeyTooLongError: [400, 'The key is longer than 1024 bytes.'],
+  MalformedPOSTRequest: [400, 'The body is not a well-formed multipart/form-data document.'],
+  MalformedPolicy: [400, 'The policy is not valid.'],
+  MalformedXML: [400, 'The XML is not well-formed, or not what this request expects.'],
+  MetadataTooLarge: [400, 'The user metadata is larger than 2 KiB.'],
+  MethodNotAllowed: [405, 'The method is not allowed for this resource.'],
+  MissingContentLength: [411, 'The header Content-Length is missing.'],
+  NoSuchBucket: [404, 'The bucket does not exist.'],
+  NoSuchBucketPolicy: [404, 'The bucket has no policy.'],
+  NoSuchCORSConfiguration: [404, 'The bucket has no CORS rules.'],
+  NoSuchKey: [404, 'The object does not exist.'],
+  NoSuchLifecycleConfiguration: [404, 'The bucket has no lifecycle rules.'],
+  NoSuchTagSet: [404, 'The bucket has no tags.'],
+  NoSuchUpload: [404, 'The upload does not exist: it may have been completed or aborted.'],
+  NoSuchVersion: [404, 'The version does not exist.'],
+  NoSuchWebsiteConfiguration: [404, 'The bucket is not served as a website.'],
+  NotImplemented: [501, 'This function of S3 is not offered.'],
+  NotModified: [304, 'Not modified.'],
+  PreconditionFailed: [412, 'A condition of the request does not hold.'],
+  QuotaExceeded: [403, 'The bucket or its project has reached its storage limit.'],
+  RequestTimeTooSkewed: [403, 'The time of the request differs too much from that of the server.'],
+  ServiceUnavailable: [503, 'The service cannot answer at the moment. Try again.'],
+  SignatureDoesNotMatch: [403, 'The signature does not match. Check the secret access key and how you sign.'],
+  XAmzContentSHA256Mismatch: [400, 'The content does not match x-amz-content-sha256.'],
+} as const satisfies Record<string, readonly [number, string]>;
+
+export type S3Code = keyof typeof STATUSES;
+
+export class S3Error extends Error {
+  override readonly name = 'S3Error';
+  readonly status: number;
+
+  /** @param headers of the response */
+  constructor(
+    readonly code: S3Code,
+    message?: string,
+    readonly headers: Record<string, string> = {},
+  ) {
+    const [status, usual] = STATUSES[code];
+    super(message ?? usual);
+    this.status = status;
+  }
+}
+
+const OUTAGE = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOSPC|EDQUOT|EMFILE)$/;
+
+/** Any failure as what the client sees; `unknown` is a mistake of ours, to be logged. */
+export function s3ErrorOf(error: unknown): { error: S3Error; unknown: boolean } {
+  if (error instanceof S3Error) return { error, unknown: false };
+  if (error instanceof ObjectRefused) return { error: new S3Error(error.reason satisfies Refusal), unknown: false };
+  const { code = '', status } = error as { code?: string; status?: number };
+  if (status === 503 || OUTAGE.test(code)) {
+    const full = code === 'ENOSPC' || code === 'EDQUOT';
+    const message = full ? 'The disk of the host is full. An operator has to free space.' : undefined;
+    return { error: new S3Error('ServiceUnavailable', message, { 'Retry-After': '5' }), unknown: full };
+  }
+  return { error: new S3Error('InternalError'), unknown: true };
+}

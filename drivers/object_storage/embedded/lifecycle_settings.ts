@@ -1,0 +1,95 @@
+// Lifecycle rules over S3: those that the API has.
+import { formats } from '../../../core/formats';
+import type { LifecycleRule } from '../../object_storage';
+import { changeSettings } from './change_settings';
+import { requireAllowed, type Exchange } from './endpoint_context';
+import { S3Error } from './errors';
+import { sendXml } from './respond';
+import { receiveText } from './upload';
+import { childOf, childrenOf, parseXml, textOf, type XmlElements, type XmlNode } from './xml';
+
+const XML_BYTES_MAX = 64 * 1024;
+const RULES_MAX = 100;
+const DAYS_MAX = 36_500;
+const KNOWN = [
+  'ID',
+  'Filter',
+  'Prefix',
+  'Status',
+  'Expiration',
+  'NoncurrentVersionExpiration',
+  'AbortIncompleteMultipartUpload',
+];
+
+export function getLifecycle(exchange: Exchange): void {
+  requireAllowed(exchange, 's3:GetLifecycleConfiguration', '');
+  const { lifecycle } = exchange.bucket;
+  if (!lifecycle.length) throw new S3Error('NoSuchLifecycleConfiguration');
+  sendXml(exchange, 'LifecycleConfiguration', {
+    Rule: lifecycle.map((rule): XmlElements => ({
+      ...{ ID: rule.id, Filter: { Prefix: rule.prefix }, Status: rule.enabled ? 'Enabled' : 'Disabled' },
+      Expiration: rule.expire_after_days && { Days: rule.expire_after_days },
+      NoncurrentVersionExpiration: rule.expire_noncurrent_after_days && {
+        NoncurrentDays: rule.expire_noncurrent_after_days,
+      },
+      AbortIncompleteMultipartUpload: rule.abort_incomplete_uploads_after_days && {
+        DaysAfterInitiation: rule.abort_incomplete_uploads_after_days,
+      },
+    })),
+  });
+}
+
+export function putLifecycle(exchange: Exchange): Promise<void> {
+  return changeSettings(exchange, 's3:PutLifecycleConfiguration', async () => {
+    const rules = childrenOf(parseXml(await receiveText(exchange, XML_BYTES_MAX), 'LifecycleConfiguration'), 'Rule');
+    const lifecycle = requireRules(rules).map(lifecycleRule);
+    if (new Set(lifecycle.map(({ id }) => id)).size < lifecycle.length)
+      throw new S3Error('InvalidArgument', 'Two rules have the same ID.');
+    return { lifecycle };
+  });
+}
+
+function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
+  const days = (parent: string, name: string): number | null => {
+    const text = textOf(childOf(node, parent), name);
+    if (text === undefined) return null;
+    if (!/^\d{1,5}$/.test(text) || Number(text) < 1 || Number(text) > DAYS_MAX)
+      throw new S3Error('InvalidArgument', `${name} is not a number of days.`);
+    return Number(text);
+  };
+  requireKnown(node);
+  const filter = childOf(node, 'Filter');
+  const rule = {
+    ...{ id: textOf(node, 'ID') || `rule-${index + 1}`, enabled: textOf(node, 'Status') === 'Enabled' },
+    prefix: textOf(filter, 'Prefix') ?? textOf(node, 'Prefix') ?? '',
+    expire_after_days: days('Expiration', 'Days'),
+    expire_noncurrent_after_days: days('NoncurrentVersionExpiration', 'NoncurrentDays'),
+    abort_incomplete_uploads_after_days: days('AbortIncompleteMultipartUpload', 'DaysAfterInitiation'),
+  };
+  if (
+    (rule.expire_after_days ?? rule.expire_noncurrent_after_days ?? rule.abort_incomplete_uploads_after_days) === null
+  )
+    throw new S3Error('InvalidRequest', 'A rule needs at least one age.');
+  if (formats.single_line(rule.id + rule.prefix) === null || rule.id.length > 255) throw new S3Error('InvalidArgument');
+  return rule;
+}
+
+/** @throws S3Error NotImplemented */
+function requireKnown(node: XmlNode): void {
+  const filter = childOf(node, 'Filter');
+  const expiry = childOf(node, 'Expiration')?.children ?? [];
+  if (
+    node.children.some(({ name }) => !KNOWN.includes(name)) ||
+    filter?.children.some(({ name }) => name !== 'Prefix') ||
+    expiry.some(({ name }) => name !== 'Days')
+  )
+    throw new S3Error(
+      'NotImplemented',
+      'Rules have a prefix, and ages in days; transitions, dates, tags and sizes are not offered.',
+    );
+}
+
+export function requireRules(rules: XmlNode[]): XmlNode[] {
+  if (!rules.length || rules.length > RULES_MAX) throw new S3Error('MalformedXML');
+  return rules;
+}

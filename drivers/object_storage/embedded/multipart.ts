@@ -1,0 +1,242 @@
+// Multipart uploads: parts are files of their own and stay it, so that completing costs no copying.
+import { createHash } from 'node:crypto';
+import type { StoredObject, StoredPart, StoredUpload } from '../../../core/objects';
+import {
+  canBe,
+  checksum,
+  combined,
+  isAlgorithm,
+  usualType,
+  type ChecksumAlgorithm,
+  type ChecksumType,
+} from './checksums';
+import { writeConditions } from './conditions';
+import { requireAllowed, type Exchange, type ObjectExchange } from './endpoint_context';
+import { S3Error } from './errors';
+import { checksumHeaders, requireOffered } from './metadata';
+import { piecesOf, rangeOf, readFile } from './read_object';
+import { headerOf, numberOf, queryOf } from './request';
+import { sendEmpty, sendXml } from './respond';
+import { receive, receiveText, type Received } from './upload';
+import { copySource, describe, versionHeader } from './write_object';
+import { childrenOf, parseXml, textOf, type XmlElements } from './xml';
+
+const PARTS_MAX = 10_000;
+const PART_BYTES_MIN = 5 * 2 ** 20;
+const XML_BYTES_MAX = 4 * 2 ** 20;
+
+export async function createUpload(exchange: ObjectExchange): Promise<void> {
+  const { request, bucket, catalog, key } = exchange;
+  requireAllowed(exchange, 's3:PutObject', key);
+  requireOffered(request);
+  const described = describe(exchange);
+  const algorithm = headerOf(request, 'x-amz-checksum-algorithm')?.toUpperCase();
+  if (algorithm !== undefined && !isAlgorithm(algorithm))
+    throw new S3Error('InvalidRequest', 'The checksum algorithm is not offered.');
+  const type =
+    algorithm && ((headerOf(request, 'x-amz-checksum-type')?.toUpperCase() ?? usualType(algorithm)) as ChecksumType);
+  if (algorithm && type && !canBe(algorithm, type))
+    throw new S3Error('InvalidRequest', `The checksum ${algorithm} cannot be ${type}.`);
+  const metadata = { ...described.metadata, ...(algorithm && { checksum_algorithm: algorithm, checksum_type: type }) };
+  const UploadId = await catalog.createUpload(bucket.id, { key, object: { ...described, metadata } });
+  sendXml(
+    exchange,
+    'InitiateMultipartUploadResult',
+    { Bucket: bucket.name, Key: key, UploadId },
+    algorithm && type ? { 'x-amz-checksum-algorithm': algorithm, 'x-amz-checksum-type': type } : {},
+  );
+}
+
+export async function putPart(exchange: ObjectExchange): Promise<void> {
+  const { upload, number } = await requirePart(exchange);
+  const received = await receive(exchange);
+  await keepPart(exchange, upload, number, received);
+  const sums =
+    received.checksum && received.algorithm
+      ? { [`x-amz-checksum-${received.algorithm.toLowerCase()}`]: received.checksum }
+      : {};
+  sendEmpty(exchange, 200, { etag: `"${received.md5}"`, ...sums });
+}
+
+async function keepPart(
+  exchange: ObjectExchange,
+  upload: StoredUpload,
+  number: number,
+  received: Received,
+): Promise<string> {
+  const { bucket, catalog, blobs, key } = exchange;
+  const checksums = received.algorithm && received.checksum ? { [received.algorithm]: received.checksum } : {};
+  const part = { number, file_id: received.fileId, size: received.size, etag: received.md5, checksums };
+  return catalog.putPart(bucket.id, key, upload.id, part).catch(async (error: unknown) => {
+    if ((error as { name?: string }).name === 'ObjectRefused') await blobs.remove(bucket.id, received.fileId);
+    throw error;
+  });
+}
+
+/** UploadPartCopy: the bytes are copied, since a part has an entity tag of its own. */
+export async function copyPart(exchange: ObjectExchange): Promise<void> {
+  const { bucket, catalog, blobs, request } = exchange;
+  const { upload, number } = await requirePart(exchange);
+  const { object, from } = await copySource(exchange);
+  const header = headerOf(request, 'x-amz-copy-source-range');
+  const range = header === undefined ? null : rangeOf(header, object.size);
+  if (header !== undefined && !range) throw new S3Error('InvalidArgument', 'x-amz-copy-source-range is not a range.');
+  const parts = object.part_count ? await catalog.partsOf(object.id) : [];
+  const { checksum_algorithm: algorithm } = upload.object.metadata;
+  const sums = algorithm ? checksum(algorithm as ChecksumAlgorithm) : null;
+  async function* content(): AsyncGenerator<Buffer> {
+    for (const { fileId, start, end } of piecesOf(object, parts, range ?? { start: 0, end: object.size }))
+      yield* readFile(await blobs.open(from.bucket.id, fileId), start, end);
+  }
+  const written = await blobs.write(bucket.id, content(), {
+    piece: (piece) => sums?.update(piece),
+    end: () => undefined,
+  });
+  const received = { ...written, algorithm: (algorithm as ChecksumAlgorithm) ?? null, checksum: sums && sums.digest() };
+  const LastModified = await keepPart(exchange, upload, number, received);
+  sendXml(exchange, 'CopyPartResult', { LastModified, ETag: `"${written.md5}"` });
+}
+
+async function requirePart(exchange: ObjectExchange): Promise<{ upload: StoredUpload; number: number }> {
+  requireAllowed(exchange, 's3:PutObject', exchange.key);
+  requireOffered(exchange.request);
+  const number = numberOf(exchange.request, 'partNumber', 0, Infinity);
+  if (number < 1 || number > PARTS_MAX)
+    throw new S3Error('InvalidArgument', `partNumber must be from 1 to ${PARTS_MAX}.`);
+  return { upload: await requireUpload(exchange), number };
+}
+
+async function requireUpload({ catalog, bucket, key, request }: ObjectExchange): Promise<StoredUpload> {
+  const upload = await catalog.upload(bucket.id, key, queryOf(request, 'uploadId') ?? '');
+  if (!upload) throw new S3Error('NoSuchUpload');
+  return upload;
+}
+
+export async function completeUpload(exchange: ObjectExchange): Promise<void> {
+  const { request, bucket, catalog, key } = exchange;
+  requireAllowed(exchange, 's3:PutObject', key);
+  const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'CompleteMultipartUpload');
+  const listed = childrenOf(document, 'Part').map((part) => ({
+    number: Number(textOf(part, 'PartNumber')),
+    etag: (textOf(part, 'ETag') ?? '').replace(/^"|"$/g, ''),
+  }));
+  if (!listed.length || listed.length > PARTS_MAX) throw new S3Error('MalformedXML');
+  const id = queryOf(request, 'uploadId') ?? '';
+  const upload = await catalog.upload(bucket.id, key, id);
+  if (!upload) return repeated(exchange, id);
+  const parts = chosenParts(listed, await catalog.uploadParts(upload.id));
+  const object = completedObject(upload, parts);
+  const given = headerOf(request, `x-amz-checksum-${object.metadata.checksum_algorithm?.toLowerCase()}`);
+  if (given !== undefined && given !== object.metadata.checksum) throw new S3Error('BadDigest');
+  const ids = parts.map(({ file_id }) => file_id);
+  const stored = await catalog.completeUpload(bucket.id, upload.id, ids, { ...object, ...writeConditions(request) });
+  exchange.wakeSweep();
+  answer(exchange, stored);
+}
+
+/** A client that did not hear the answer asks again. */
+async function repeated(exchange: ObjectExchange, uploadId: string): Promise<void> {
+  const stored = await exchange.catalog.find(exchange.bucket.id, exchange.key, null);
+  if (!uploadId || stored?.upload_id !== uploadId) throw new S3Error('NoSuchUpload');
+  answer(exchange, stored);
+}
+
+function answer(exchange: ObjectExchange, stored: StoredObject): void {
+  const { checksum_algorithm: algorithm, checksum: value, checksum_type: type } = stored.metadata;
+  const { bucket, key } = exchange;
+  sendXml(
+    exchange,
+    'CompleteMultipartUploadResult',
+    {
+      ...{ Location: `/${bucket.name}/${key}`, Bucket: bucket.name, Key: key, ETag: `"${stored.etag}"` },
+      ...(algorithm && value && { [`Checksum${algorithm}`]: value, ChecksumType: type }),
+    },
+    { ...versionHeader(stored), ...checksumHeaders(stored) },
+  );
+}
+
+function chosenParts(listed: readonly { number: number; etag: string }[], parts: readonly StoredPart[]): StoredPart[] {
+  const known = new Map(parts.map((part) => [part.number, part]));
+  return listed.map(({ number, etag }, index) => {
+    if (index && number <= (listed[index - 1]?.number as number)) throw new S3Error('InvalidPartOrder');
+    const part = known.get(number);
+    if (part?.etag !== etag) throw new S3Error('InvalidPart');
+    if (index < listed.length - 1 && part.size < PART_BYTES_MIN) throw new S3Error('EntityTooSmall');
+    return part;
+  });
+}
+
+function completedObject(upload: StoredUpload, parts: readonly StoredPart[]) {
+  const md5 = createHash('md5');
+  for (const { etag } of parts) md5.update(Buffer.from(etag, 'hex'));
+  const { checksum_algorithm: algorithm, checksum_type: type } = upload.object.metadata;
+  const sums = algorithm ? parts.map(({ checksums, size }) => ({ checksum: checksums[algorithm] ?? '', size })) : [];
+  if (sums.some((sum) => !sum.checksum))
+    throw new S3Error('InvalidPart', `A part has no checksum of the type ${algorithm}.`);
+  const total = algorithm ? combined(algorithm as ChecksumAlgorithm, type as ChecksumType, sums) : null;
+  return {
+    ...upload.object,
+    ...{ key: upload.key, file_id: null, part_count: parts.length, upload_id: upload.id },
+    size: parts.reduce((sum, { size }) => sum + size, 0),
+    etag: `${md5.digest('hex')}-${parts.length}`,
+    metadata: { ...upload.object.metadata, ...(total && { checksum: total }) },
+  };
+}
+
+export async function abortUpload(exchange: ObjectExchange): Promise<void> {
+  requireAllowed(exchange, 's3:AbortMultipartUpload', exchange.key);
+  await exchange.catalog.abortUpload(exchange.bucket.id, (await requireUpload(exchange)).id);
+  exchange.wakeSweep();
+  sendEmpty(exchange, 204);
+}
+
+export async function listParts(exchange: ObjectExchange): Promise<void> {
+  const { request, bucket, key, catalog } = exchange;
+  requireAllowed(exchange, 's3:ListMultipartUploadParts', key);
+  const upload = await requireUpload(exchange);
+  const [max, marker] = [
+    numberOf(request, 'max-parts', 1000, 1000),
+    numberOf(request, 'part-number-marker', 0, PARTS_MAX),
+  ];
+  const rest = (await catalog.uploadParts(upload.id)).filter(({ number }) => number > marker);
+  const shown = rest.slice(0, max);
+  const { checksum_algorithm: algorithm, checksum_type: type } = upload.object.metadata;
+  sendXml(exchange, 'ListPartsResult', {
+    ...{ Bucket: bucket.name, Key: key, UploadId: upload.id, StorageClass: 'STANDARD' },
+    ...{ PartNumberMarker: marker, NextPartNumberMarker: shown.at(-1)?.number ?? 0, MaxParts: max },
+    ...{ IsTruncated: rest.length > shown.length, ChecksumAlgorithm: algorithm, ChecksumType: type },
+    Part: shown.map(({ number, size, etag, modified_at, checksums }): XmlElements => ({
+      ...{ PartNumber: number, LastModified: modified_at, ETag: `"${etag}"`, Size: size },
+      ...Object.fromEntries(Object.entries(checksums).map(([name, value]) => [`Checksum${name}`, value])),
+    })),
+  });
+}
+
+export async function listUploads(exchange: Exchange): Promise<void> {
+  const { request, bucket, catalog } = exchange;
+  const prefix = queryOf(request, 'prefix') ?? '';
+  requireAllowed(exchange, 's3:ListBucketMultipartUploads', prefix);
+  const max = numberOf(request, 'max-uploads', 1000, 1000);
+  const marker = queryOf(request, 'key-marker') ?? '';
+  const after = { key: marker, position: queryOf(request, 'upload-id-marker') || (marker ? '~' : '') };
+  const found = await catalog.listUploads({ bucketId: bucket.id, prefix, delimiter: null, after, limit: max + 1 });
+  const shown = found.slice(0, max);
+  const last = shown.at(-1);
+  const isTruncated = found.length > shown.length;
+  sendXml(exchange, 'ListMultipartUploadsResult', {
+    ...{
+      Bucket: bucket.name,
+      KeyMarker: marker,
+      UploadIdMarker: queryOf(request, 'upload-id-marker') ?? '',
+      Prefix: prefix,
+    },
+    ...(isTruncated && { NextKeyMarker: last?.key, NextUploadIdMarker: last?.id }),
+    ...{ MaxUploads: max, IsTruncated: isTruncated },
+    Upload: shown.map(({ id, key, created_at }) => ({
+      Key: key,
+      UploadId: id,
+      StorageClass: 'STANDARD',
+      Initiated: created_at,
+    })),
+  });
+}

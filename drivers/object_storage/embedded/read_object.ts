@@ -1,0 +1,174 @@
+// GET and HEAD of an object: whole, a range or a part, streamed from its files.
+import type { FileHandle } from 'node:fs/promises';
+import type { StoredObject, StoredPart } from '../../../core/objects';
+import { requireConditions } from './conditions';
+import { mayDo, requireAllowed, type ObjectExchange } from './endpoint_context';
+import { S3Error } from './errors';
+import { checksumHeaders, objectHeaders } from './metadata';
+import { headerOf, numberOf, queryOf } from './request';
+
+const PIECE_BYTES = 256 * 1024;
+const PARTS_MAX = 10_000;
+/** Between the look at the row and the opening of the file the object may be overwritten. */
+const TRIES = 3;
+
+interface Range {
+  /** First byte and the one behind the last. */
+  start: number;
+  end: number;
+}
+
+/** The version that a request names, for everybody who may know of it. @throws S3Error */
+export async function findVersion(
+  exchange: ObjectExchange,
+  action: 'GetObject' | 'GetObjectTagging' | 'GetObjectAttributes',
+): Promise<StoredObject> {
+  const { catalog, bucket, key, versionId } = exchange;
+  const object = await catalog.find(bucket.id, key, versionId);
+  const versioned =
+    action === 'GetObject'
+      ? 's3:GetObjectVersion'
+      : (`s3:${action.replace('Object', 'ObjectVersion')}` as 's3:GetObjectVersionTagging');
+  requireAllowed(exchange, versionId ? versioned : `s3:${action}`, key, !versionId && object?.is_public === true);
+  if (object && !object.is_delete_marker) return object;
+  const isListed = mayDo(exchange, 's3:ListBucket', key) || exchange.caller.key === null;
+  // Who may not list learns nothing about what is there.
+  if (!isListed) throw new S3Error('AccessDenied');
+  if (object && versionId) throw new S3Error('MethodNotAllowed', undefined, marker(object));
+  throw new S3Error(versionId ? 'NoSuchVersion' : 'NoSuchKey', undefined, object ? marker(object) : {});
+}
+
+function marker(object: StoredObject): Record<string, string> {
+  return {
+    'x-amz-delete-marker': 'true',
+    ...(object.version_id !== 'null' && { 'x-amz-version-id': object.version_id }),
+  };
+}
+
+/** @returns bytes of content that were sent */
+export async function readObject(exchange: ObjectExchange): Promise<number> {
+  for (let tries = 1; ; tries += 1) {
+    const object = await findVersion(exchange, 'GetObject');
+    if (!exchange.isErrorDocument) requireConditions(exchange.request, object);
+    try {
+      return await send(exchange, object);
+    } catch (error) {
+      if (
+        (error as NodeJS.ErrnoException).code !== 'ENOENT' ||
+        tries === TRIES ||
+        exchange.request.response.headersSent
+      )
+        throw error;
+    }
+  }
+}
+
+async function send(exchange: ObjectExchange, object: StoredObject): Promise<number> {
+  const { request, catalog, caller } = exchange;
+  const { response } = request;
+  const parts = object.part_count ? await catalog.partsOf(object.id) : [];
+  const part = partOf(exchange, object, parts);
+  const header = exchange.isErrorDocument ? undefined : headerOf(request, 'range');
+  const range = part ?? rangeOf(header, object.size, headerOf(request, 'if-range'), object.etag);
+  const { start, end } = range ?? { start: 0, end: object.size };
+  const headers: Record<string, string> = {
+    ...objectHeaders(object, request, caller.key !== null || caller.isOwner),
+    'content-length': String(end - start),
+    ...(range && { 'content-range': `bytes ${start}-${end - 1}/${object.size}` }),
+    ...(object.part_count && part && { 'x-amz-mp-parts-count': String(parts.length) }),
+    ...(!range && headerOf(request, 'x-amz-checksum-mode')?.toUpperCase() === 'ENABLED' && checksumHeaders(object)),
+  };
+  const status = exchange.isErrorDocument ? 404 : range ? 206 : 200;
+  if (request.method === 'HEAD' || start === end) {
+    response.writeHead(status, headers).end();
+    return 0;
+  }
+  const files = piecesOf(object, parts, { start, end });
+  const [first, ...rest] = files;
+  const handle = await exchange.blobs.open(exchange.bucket.id, (first as FilePiece).fileId);
+  response.writeHead(status, headers);
+  await copyOut(exchange, handle, first as FilePiece);
+  for (const file of rest) await copyOut(exchange, await exchange.blobs.open(exchange.bucket.id, file.fileId), file);
+  response.end();
+  return end - start;
+}
+
+interface FilePiece extends Range {
+  fileId: string;
+}
+
+/** Which bytes of which files a range is made of. */
+export function piecesOf(object: StoredObject, parts: readonly StoredPart[], { start, end }: Range): FilePiece[] {
+  if (object.file_id) return [{ fileId: object.file_id, start, end }];
+  const pieces: FilePiece[] = [];
+  let offset = 0;
+  for (const { file_id: fileId, size } of parts) {
+    const [from, to] = [Math.max(start, offset), Math.min(end, offset + size)];
+    if (from < to) pieces.push({ fileId, start: from - offset, end: to - offset });
+    offset += size;
+  }
+  return pieces;
+}
+
+async function copyOut(
+  { request: { response } }: ObjectExchange,
+  handle: FileHandle,
+  { start, end }: FilePiece,
+): Promise<void> {
+  for await (const piece of readFile(handle, start, end)) {
+    if (response.destroyed) return;
+    if (!response.write(piece)) await drained(response);
+  }
+}
+
+/** The bytes of a range, and closes the file. @throws Error where the file is shorter */
+export async function* readFile(handle: FileHandle, start: number, end: number): AsyncGenerator<Buffer> {
+  try {
+    for (let offset = start; offset < end;) {
+      const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, end - offset));
+      const { bytesRead } = await handle.read(piece, 0, piece.length, offset);
+      if (bytesRead === 0) throw new Error('a file of an object is shorter than its row says');
+      offset += bytesRead;
+      yield piece.subarray(0, bytesRead);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+function drained(response: ObjectExchange['request']['response']): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      response.off('drain', done).off('close', done);
+      resolve();
+    };
+    response.on('drain', done).on('close', done);
+  });
+}
+
+/** ?partNumber= @throws S3Error */
+function partOf({ request }: ObjectExchange, object: StoredObject, parts: readonly StoredPart[]): Range | null {
+  if (queryOf(request, 'partNumber') === undefined) return null;
+  const number = numberOf(request, 'partNumber', 1, PARTS_MAX);
+  const index = parts.length ? number - 1 : 0;
+  const sizes = parts.length ? parts.map(({ size }) => size) : [object.size];
+  if (number < 1 || number > sizes.length) throw new S3Error('InvalidRange');
+  const start = sizes.slice(0, index).reduce((sum, size) => sum + size, 0);
+  return { start, end: start + (sizes[index] as number) };
+}
+
+/** One range of bytes (RFC 9110 §14). Several, and those without a sense, are ignored. @throws S3Error InvalidRange */
+export function rangeOf(header: string | undefined, size: number, ifRange?: string, etag?: string): Range | null {
+  const match = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '');
+  if (!match || (ifRange !== undefined && ifRange !== `"${etag}"`)) return null;
+  const [, first = '', last = ''] = match;
+  if (first === '' && last === '') return null;
+  if (first === '') {
+    if (Number(last) === 0 || size === 0) throw new S3Error('InvalidRange');
+    return { start: Math.max(0, size - Number(last)), end: size };
+  }
+  const [start, end] = [Number(first), last === '' ? size : Math.min(Number(last) + 1, size)];
+  if (last !== '' && Number(last) < start) return null;
+  if (start >= size) throw new S3Error('InvalidRange', undefined, { 'content-range': `bytes */${size}` });
+  return { start, end };
+}

@@ -1,0 +1,152 @@
+// Receiving content: decoded, measured, checked against everything that the client said of it, and durable at the end.
+import { createHash } from 'node:crypto';
+import { UNSIGNED_PAYLOAD } from '../../../core/sigv4';
+import type { Written } from './blobs';
+import { checksum, isAlgorithm, isChecksumValue, type ChecksumAlgorithm } from './checksums';
+import { dechunked } from './chunked';
+import { S3Error } from './errors';
+import type { Exchange } from './endpoint_context';
+import { headerOf, type S3Request } from './request';
+
+/** Of one request. */
+const PUT_BYTES_MAX = 5 * 2 ** 30;
+const SIGNED_CHUNKS = /^STREAMING-AWS4-HMAC-SHA256-PAYLOAD(-TRAILER)?$/;
+const UNSIGNED_CHUNKS = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
+
+export interface Received extends Written {
+  algorithm: ChecksumAlgorithm | null;
+  /** Base64. */
+  checksum: string | null;
+}
+
+/** @throws S3Error; nothing is left then */
+export async function receive(exchange: Exchange): Promise<Received> {
+  const { blobs, bucket, request } = exchange;
+  const body = bodyOf(exchange);
+  const expected = expectedChecksum(request);
+  const sums = expected && checksum(expected.algorithm);
+  const sha256 = /^[0-9a-f]{64}$/.test(exchange.caller.payload) ? createHash('sha256') : null;
+  const content = measured(body.content, body.length, () => {
+    if (sha256 && sha256.digest('hex') !== exchange.caller.payload) throw new S3Error('XAmzContentSHA256Mismatch');
+  });
+  let value: string | null = null;
+  const written = await blobs.write(bucket.id, content, {
+    piece(piece) {
+      sums?.update(piece);
+      sha256?.update(piece);
+    },
+    end(md5) {
+      value = sums && sums.digest();
+      const given = expected && (expected.value ?? body.trailers.get(expected.header) ?? null);
+      if (given !== null && given !== value) throw new S3Error('BadDigest');
+      requireMd5(request, md5);
+    },
+  });
+  return { ...written, algorithm: expected?.algorithm ?? null, checksum: value };
+}
+
+/** The whole of a small body, such as an XML document. @throws S3Error */
+export async function receiveText(exchange: Exchange, bytesMax: number): Promise<string> {
+  const body = bodyOf(exchange);
+  if (body.length > bytesMax) throw new S3Error('EntityTooLarge');
+  const expected = expectedChecksum(exchange.request);
+  const pieces: Buffer[] = [];
+  for await (const piece of measured(body.content, body.length, () => undefined)) pieces.push(piece);
+  const whole = Buffer.concat(pieces);
+  const { payload } = exchange.caller;
+  if (/^[0-9a-f]{64}$/.test(payload) && createHash('sha256').update(whole).digest('hex') !== payload)
+    throw new S3Error('XAmzContentSHA256Mismatch');
+  if (expected) {
+    const sum = checksum(expected.algorithm);
+    sum.update(whole);
+    const given = expected.value ?? body.trailers.get(expected.header);
+    if (given !== undefined && given !== sum.digest()) throw new S3Error('BadDigest');
+  }
+  requireMd5(exchange.request, createHash('md5').update(whole).digest('hex'));
+  return whole.toString('utf8');
+}
+
+interface Body {
+  content: AsyncIterable<Buffer>;
+  length: number;
+  trailers: Map<string, string>;
+}
+
+function bodyOf({ request, caller }: Exchange): Body {
+  const trailers = new Map<string, string>();
+  const raw = request.raw as AsyncIterable<Buffer>;
+  const signed = SIGNED_CHUNKS.exec(caller.payload);
+  const isChunked = signed !== null || caller.payload === UNSIGNED_CHUNKS;
+  if (!isChunked && caller.payload !== UNSIGNED_PAYLOAD && !/^[0-9a-f]{64}$/.test(caller.payload))
+    throw new S3Error('NotImplemented', `x-amz-content-sha256: ${caller.payload.slice(0, 100)} is not offered.`);
+  const header = isChunked ? 'x-amz-decoded-content-length' : 'content-length';
+  const text = headerOf(request, header);
+  if (text === undefined || !/^\d{1,15}$/.test(text))
+    throw new S3Error('MissingContentLength', `The header ${header} is missing.`);
+  const length = Number(text);
+  if (length > PUT_BYTES_MAX) throw new S3Error('EntityTooLarge');
+  if (!isChunked) return { content: raw, length, trailers };
+  if (signed && !caller.chunks) throw new S3Error('AccessDenied', 'Signed chunks need a signed request.');
+  const announced = (headerOf(request, 'x-amz-trailer') ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean);
+  const signing = signed ? caller.chunks : null;
+  return { content: dechunked(raw, { signing, announced, trailers }), length, trailers };
+}
+
+/** Exactly `length` bytes, and `end` behind the last one. */
+async function* measured(content: AsyncIterable<Buffer>, length: number, end: () => void): AsyncGenerator<Buffer> {
+  let seen = 0;
+  try {
+    for await (const piece of content) {
+      seen += piece.length;
+      if (seen > length) throw new S3Error('InvalidRequest', 'The body is longer than its announced length.');
+      yield piece;
+    }
+  } catch (error) {
+    // The client has gone, or was too slow.
+    if (['ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE'].includes((error as { code?: string }).code ?? ''))
+      throw new S3Error('IncompleteBody');
+    throw error;
+  }
+  if (seen < length) throw new S3Error('IncompleteBody');
+  end();
+}
+
+/** @throws S3Error BadDigest, InvalidDigest */
+function requireMd5(request: S3Request, md5: string): void {
+  const given = headerOf(request, 'content-md5');
+  if (given === undefined) return;
+  const bytes = Buffer.from(given, 'base64');
+  if (bytes.length !== 16) throw new S3Error('InvalidDigest');
+  if (bytes.toString('hex') !== md5) throw new S3Error('BadDigest');
+}
+
+interface ExpectedChecksum {
+  algorithm: ChecksumAlgorithm;
+  header: string;
+  /** null: in a trailer, or only to be computed. */
+  value: string | null;
+}
+
+/** What x-amz-checksum-… says, in a header or a trailer. @throws S3Error InvalidRequest */
+export function expectedChecksum(request: S3Request): ExpectedChecksum | null {
+  const names = Object.keys(request.raw.headers).flatMap((name) => /^x-amz-checksum-(\w+)$/.exec(name)?.[1] ?? []);
+  const trailer = /x-amz-checksum-(\w+)/i.exec(headerOf(request, 'x-amz-trailer') ?? '')?.[1];
+  const given = [...names, ...(trailer ? [trailer.toLowerCase()] : [])].filter(
+    (name) => !['algorithm', 'type', 'mode'].includes(name),
+  );
+  const asked = headerOf(request, 'x-amz-sdk-checksum-algorithm') ?? headerOf(request, 'x-amz-checksum-algorithm');
+  if (given.length > 1) throw new S3Error('InvalidRequest', 'Only one checksum may be sent.');
+  const name = (given[0] ?? asked)?.toUpperCase();
+  if (name === undefined) return null;
+  if (!isAlgorithm(name))
+    throw new S3Error('InvalidRequest', `The checksum algorithm ${name.slice(0, 20)} is not offered.`);
+  const header = `x-amz-checksum-${name.toLowerCase()}`;
+  const value = headerOf(request, header) ?? null;
+  if (value !== null && !isChecksumValue(name, value))
+    throw new S3Error('InvalidRequest', `The value of ${header} is not valid.`);
+  return { algorithm: name, header, value };
+}
