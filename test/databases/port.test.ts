@@ -18,6 +18,19 @@ describeEngine('redis', () => {
       strangers.push(stranger);
       stranger.listen(port, '127.0.0.1', () => resolve());
     });
+  /** Takes the port that the next server will be given. */
+  const occupyNext = async (): Promise<number> => {
+    const [first, last] = hall.service.platform.config.databasePorts;
+    const given = new Set(
+      (await hall.service.sql<{ port: number }>('select port from database_ports')).map(({ port }) => port),
+    );
+    for (let port = first; port <= last; port += 1) {
+      if (given.has(port)) continue;
+      await occupy(port).catch(() => undefined);
+      return port;
+    }
+    throw new Error('no port is left');
+  };
   const portOf = async (id: string): Promise<number> =>
     (await hall.call('GET', `/v2/databases/${id}/credentials`)).body.endpoints[0].port;
 
@@ -49,4 +62,31 @@ describeEngine('redis', () => {
     expect((await hall.act(id, 'start')).status).toBe('available');
     expect(await portOf(id)).not.toBe(before);
   }, 120_000);
+
+  test('so do a replica, and an endpoint with a program of its own', async () => {
+    const { id } = await hall.create({ name: 'spread', engine: 'redis' });
+    for (const [kind, body] of [
+      ['replica', { name: 'reader' }],
+      ['endpoint', { name: 'reads', target: 'replicas' }],
+    ] as const) {
+      const taken = await occupyNext();
+      const made = await hall.call('POST', `/v2/databases/${id}/${kind}s`, { body });
+      expect([kind, made.status]).toEqual([kind, 201]);
+      const place = `/v2/databases/${id}/${kind}s/${made.body.id}`;
+      await eventually(`the ${kind}`, async () =>
+        ['available', 'active'].includes((await hall.call('GET', place)).body.status) ? true : null,
+      );
+      const lines = (
+        await hall.call(
+          'GET',
+          `/v2/databases/${id}/logs?limit=100&search=Another${kind === 'replica' ? `&replica_id=${made.body.id}` : ''}`,
+        )
+      ).body.data as {
+        message: string;
+      }[];
+      expect(lines.map(({ message }) => message)).toContainEqual(
+        expect.stringMatching(`^Another program on the host uses port ${taken}. The ${kind} uses port \\d+ instead.$`),
+      );
+    }
+  }, 180_000);
 });

@@ -112,11 +112,14 @@ test('what can not work ends with a reason that says why, and leaves nothing run
       broken.wrongPort(18_231),
       broken.release(),
       { 'notes.txt': 'nothing here' },
+      broken.unreadable(),
     ].map((files) => service.application(files, GIVEN_UP_SOON)),
   );
   const ends = await Promise.all(all.map((application) => application.deploy()));
-  expect(ends.map(({ status }) => status)).toEqual(Array(6).fill('failed'));
-  const [build, exits, silent, port, release, unknown] = ends.map(({ status_reason }) => status_reason as string);
+  expect(ends.map(({ status }) => status)).toEqual(Array(7).fill('failed'));
+  const [build, exits, silent, port, release, unknown, unreadable] = ends.map(
+    ({ status_reason }) => status_reason as string,
+  );
   expect(build).toContain('The build failed with exit code 7.');
   expect(exits).toContain('Process type web: The app exited with code 9 right after its start.');
   expect(silent).toMatch(/The app did not listen on PORT \d+ within 8 seconds/);
@@ -125,6 +128,7 @@ test('what can not work ends with a reason that says why, and leaves nothing run
   );
   expect(release).toContain('The release command failed with exit code 4.');
   expect(unknown).toMatch(/\w/);
+  expect(unreadable).toMatch(/dist\/private.*Set the permissions in the build, for example with chmod -R u\+rwX\./);
   expect((await all[0]!.log(ends[0].id)).join('\n')).toContain('about to fail');
   expect((await all[3]!.log(ends[3].id)).join('\n')).toMatch(
     /The app does not listen on PORT \d+ yet; it listens on 18231\. Use the PORT variable\./,

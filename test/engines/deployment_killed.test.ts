@@ -3,6 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { createTestDatabase } from '../support/database';
 import { destroyUnits, eventually, leftOvers, visitHost } from '../support/deploy';
@@ -115,6 +116,25 @@ const built = (seconds: number) => ({
   }),
 });
 
+/** What the ingress answers while something is done, from the moment on at which it listens. */
+async function statusesWhile(made: Made, work: () => Promise<void>): Promise<number[]> {
+  const statuses: number[] = [];
+  let isOver = false;
+  const asking = (async () => {
+    while (!isOver || statuses.at(-1) !== 200) {
+      await visit(made).then(
+        ({ status }) => statuses.push(status),
+        () => undefined,
+      );
+      await sleep(5);
+    }
+  })();
+  await work();
+  isOver = true;
+  await asking;
+  return statuses;
+}
+
 test('killed while one is fetched, one built, one released, one started, one runs and one stops', async () => {
   const running = await make('running', webCommand('node a.js', { 'a.js': PID }));
   const stopping = await make(
@@ -150,7 +170,10 @@ test('killed while one is fetched, one built, one released, one started, one run
   program.signal('SIGKILL');
   await program.ended;
   git.intercept = null;
-  await startAgain();
+  const statuses = await statusesWhile(running, startAgain);
+  // It runs on: who asks before the routes are read from the database is served, or asked to come again.
+  expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+  expect(statuses.at(-1)).toBe(200);
 
   await Promise.all([fetched, building, releasing, starting].map((made) => reaches(made, 'active')));
   await eventually('stopped', async () => (await call('GET', `/v2/applications/${stopping.id}`)).status === 'stopped');

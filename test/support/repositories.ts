@@ -115,6 +115,16 @@ export const broken = {
     'package-lock.json': lock('x'),
     'x.js': '',
   }),
+  /** The build leaves a directory that nobody may read. */
+  unreadable: (): GitFiles => ({
+    'package.json': JSON.stringify({
+      name: 'x',
+      version: '1.0.0',
+      scripts: { build: 'mkdir -p dist/private && chmod 000 dist/private', start: 'node x.js' },
+    }),
+    'package-lock.json': lock('x'),
+    'x.js': '',
+  }),
   exits: (): GitFiles => webCommand('sh -c "echo goodbye; exit 9"'),
   silent: (): GitFiles => webCommand('sleep 1000'),
   wrongPort: (port: number): GitFiles =>
