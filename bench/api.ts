@@ -50,7 +50,7 @@ async function measureAll(stage: Stage, node: string, packages: boolean): Promis
   ];
   for (const section of sections) {
     const found = await section();
-    // A run that breaks off later has told what it had.
+    // What a run has measured is printed even if it breaks off later.
     if (found.length) printProgress(rowTable(found));
     rows.push(...found);
   }

@@ -15,7 +15,7 @@ export interface Goal {
   beside: Name;
   /** Requests per second: at least `target` times those of the reference. p99: at most. */
   of: 'rps' | 'p99';
-  /** Without one the ratio is only told. */
+  /** Without one the ratio is only printed. */
   target?: number;
 }
 

@@ -17,7 +17,7 @@ export interface Options {
   print(line: string): void;
 }
 
-/** One row for each goal of the wanted cases. */
+/** One row for each goal of the selected cases. */
 export async function compareCases(stage: Stage, options: Options): Promise<Row[]> {
   const cases = compared(stage.data).filter(({ name }) => isWanted(stage.plan, name));
   if (!cases.length) return [];
@@ -63,7 +63,7 @@ function missing({ name, goals }: Case, servers: Servers): Row[] {
 
 const PROFILED_MS = 6_000;
 
-/** The wanted cases one by one, each on a fresh service, warmed up and then profiled. */
+/** The selected cases one by one, each on a fresh service, warmed up and then profiled. */
 export async function profileCases({ dataDir, data, plan }: Stage, { node, print }: Options): Promise<void> {
   for (const { name, streams } of compared(data).filter((one) => isWanted(plan, one.name))) {
     const { flags, settings, file } = profiled(plan.cpuProf as string, name);

@@ -1,4 +1,4 @@
-// Processor time of PostgreSQL, all its processes together. Linux tells it in /proc; elsewhere it is not known.
+// Processor time of PostgreSQL, all its processes together. Linux has it in /proc; elsewhere it is not known.
 import { readdirSync, readFileSync } from 'node:fs';
 import { withClient } from './stage';
 

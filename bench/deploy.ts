@@ -35,9 +35,9 @@ export interface Application {
 
 interface Deployed {
   id: string;
-  /** What its pages say. */
+  /** The text of its pages. */
   greeting: string;
-  /** Milliseconds from the POST to the first answer of the new version, and between the words of the log. */
+  /** Milliseconds from the POST to the first answer of the new version, and between the lines of the log. */
   total: number;
   source: number;
   build: number;

@@ -24,7 +24,7 @@ export interface LongList {
   row: Row;
 }
 
-/** Fills the table in the database itself. Null where the measure is not wanted. */
+/** Fills the table in the database itself. Null where the measure is not selected. */
 export async function fillTable({ dataDir, plan }: Stage, print: (line: string) => void): Promise<LongList | null> {
   if (!isWanted(plan, 'pages')) return null;
   return withDatabase(dataDir, (url) =>
@@ -90,7 +90,7 @@ const NEW_VOLUMES = `insert into volumes (id, project_id, name, size_gb, region,
   from generate_series($1::int, $2::int) n`;
 
 /**
- * Walks to page 10,000 through the API, which shows that no row is lost or told twice; then measures both pages in
+ * Walks to page 10,000 through the API, which shows that no row is lost or repeated; then measures both pages in
  * turn.
  */
 export async function pages({ dataDir, data, plan }: Stage, list: LongList, node: string): Promise<Row[]> {

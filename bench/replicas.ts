@@ -16,7 +16,7 @@ const TARGET = 1.7;
 const CORES_MIN = 4;
 /** Of a core, for each replica: both, database and load then take one of two. */
 const SHARE = 0.3;
-/** In rounds. While code is compiled, which takes a while of such a part, rates say nothing. */
+/** In rounds. While code is compiled, which takes a while of such a part, rates mean nothing. */
 const WARM_UP = 4;
 const ROUND = 2;
 

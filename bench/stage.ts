@@ -32,7 +32,7 @@ export const FACES = { ...OPEN, WORKER: 'separate' };
 export async function onStage(plan: Plan, node: string, run: (stage: Stage) => Promise<void>): Promise<void> {
   const dataDir = mkdtempSync(path.join(os.tmpdir(), 'platform-bench-'));
   chmodSync(dataDir, 0o711); // as root, the database runs as another user
-  // Servers that have just been told to end may still write.
+  // Servers that are stopping may still write.
   const clear = (): void => rmSync(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 200 });
   process.once('exit', clear);
   try {

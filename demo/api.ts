@@ -12,7 +12,7 @@ export interface Resource {
 export interface Api {
   /** @throws Error with the detail of the problem document */
   call<T = Resource>(method: string, place: string, body?: object): Promise<T>;
-  /** Asks again and again until `enough` says so. @throws Error when that takes too long */
+  /** Polls until `enough` is true. @throws Error when that takes too long */
   until<T = Resource>(place: string, enough: (found: T) => boolean, withinMs?: number): Promise<T>;
   /** Hands over each event of a live tail. Returns how to end it. */
   tail<T>(place: string, each: (event: T) => void): () => Promise<void>;

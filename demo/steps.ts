@@ -11,7 +11,7 @@ export interface Play {
   show: Show;
   /** Once it was made. */
   application?: { id: string; host: string; url: string };
-  /** Ports that its instances have told of. */
+  /** Ports that its instances have printed. */
   ports: Set<number>;
 }
 

@@ -43,7 +43,7 @@ function isStale() {
   return built === undefined || newestSource() > built;
 }
 
-/** A folder's own time tells of files that were added, renamed or removed. */
+/** The time of a folder changes when files are added, renamed or removed. */
 function newestSource() {
   const times = ['package.json', 'tsconfig.json'].map((file) => fs.statSync(path.join(ROOT, file)).mtimeMs);
   for (const folder of sourceFolders()) {

@@ -129,22 +129,22 @@ async function updateSources(serverDirectory: ServerDirectory, spec: SpreadSpec)
   const known = (await runCommands(serverDirectory, `show acl ${file}`))
     .split('\n')
     .flatMap((line) => line.split(' ')[1] ?? []);
-  const wanted = sourcesOf(spec).map((source) => source.trim());
-  for (const source of wanted)
+  const desired = sourcesOf(spec).map((source) => source.trim());
+  for (const source of desired)
     if (!known.includes(source)) await runCommands(serverDirectory, `add acl ${file} ${source}`);
   for (const source of known)
-    if (!wanted.includes(source)) await runCommands(serverDirectory, `del acl ${file} ${source}`);
+    if (!desired.includes(source)) await runCommands(serverDirectory, `del acl ${file} ${source}`);
   const left = (await runCommands(serverDirectory, `show acl ${file}`))
     .split('\n')
     .filter((line) => line !== '').length;
-  if (left !== wanted.length) throw new DriverError('transient', 'The endpoint did not accept its allowed sources.');
+  if (left !== desired.length) throw new DriverError('transient', 'The endpoint did not accept its allowed sources.');
 }
 
 // Who stays keeps its slot, and so its sessions.
 async function updateServers(serverDirectory: ServerDirectory, { servers }: SpreadSpec): Promise<void> {
-  const wanted = portsOf(servers);
+  const desired = portsOf(servers);
   const before = await slotsOf(serverDirectory);
-  const kept = before.filter(({ port }) => port !== null && wanted.includes(port));
+  const kept = before.filter(({ port }) => port !== null && desired.includes(port));
   const leaving = before.filter((slot) => !kept.includes(slot));
   for (const { name, port } of leaving)
     if (port !== null)
@@ -152,7 +152,7 @@ async function updateServers(serverDirectory: ServerDirectory, { servers }: Spre
         serverDirectory,
         `set server replicas/${name} state maint; shutdown sessions server replicas/${name}`,
       );
-  const coming = wanted.filter((port) => !kept.some((slot) => slot.port === port));
+  const coming = desired.filter((port) => !kept.some((slot) => slot.port === port));
   for (const [index, port] of coming.entries()) {
     const name = leaving[index]?.name ?? '';
     await runCommands(
@@ -161,7 +161,7 @@ async function updateServers(serverDirectory: ServerDirectory, { servers }: Spre
     );
   }
   const after = (await slotsOf(serverDirectory)).flatMap(({ port }) => port ?? []).sort((a, b) => a - b);
-  if (JSON.stringify(after) !== JSON.stringify(wanted))
+  if (JSON.stringify(after) !== JSON.stringify(desired))
     throw new DriverError('transient', 'The endpoint did not accept its replicas.');
 }
 

@@ -203,15 +203,15 @@ async function reloadRunning<S extends ListenerSpec>(
   { id, spec }: Desired<S>,
 ): Promise<boolean> {
   const applied = await readNote<Applied>(serverDirectory, 'applied');
-  const wanted = appliedOf(program, spec);
+  const desired = appliedOf(program, spec);
   const { state } = await stateOf(engine, id);
   if (
     state.state !== 'running' ||
-    applied?.startup !== wanted.startup ||
-    JSON.stringify(applied) === JSON.stringify(wanted)
+    applied?.startup !== desired.startup ||
+    JSON.stringify(applied) === JSON.stringify(desired)
   )
     return false;
-  const sessions = applied.rights.every((right) => wanted.rights.includes(right)) ? 'stay' : 'end';
+  const sessions = applied.rights.every((right) => desired.rights.includes(right)) ? 'stay' : 'end';
   // Killed in the middle, the next call starts it anew.
   await removeNote(serverDirectory, 'applied');
   await writeFiles(program, serverDirectory, spec);
@@ -219,7 +219,7 @@ async function reloadRunning<S extends ListenerSpec>(
     () => true,
     () => false,
   );
-  if (told) await writeNote(serverDirectory, 'applied', wanted);
+  if (told) await writeNote(serverDirectory, 'applied', desired);
   return told;
 }
 

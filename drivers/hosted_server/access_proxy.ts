@@ -42,15 +42,15 @@ const noteName = 'access_proxy';
 const fileName = 'access_proxy.json';
 const limits = { memory_mb: 128, cpus: 1, processes: 64, time_ms: null, output_bytes: 1 << 20, disk_mb: null };
 
-/** What differs, for the operator; null = as wanted. Looks only. */
+/** What differs, for the operator; null = nothing. Changes nothing. */
 export async function proxyDifference(
   engine: ProxyContext,
   serverDirectory: ServerDirectory,
   spec: ProxiedServer,
 ): Promise<'access proxy' | null> {
-  const wanted = isDesired(spec);
-  if (wanted !== (await isRunning(engine, spec.id))) return 'access proxy';
-  return !wanted || (await readNote<string>(serverDirectory, noteName)) === digestOf(engine, spec)
+  const desired = isDesired(spec);
+  if (desired !== (await isRunning(engine, spec.id))) return 'access proxy';
+  return !desired || (await readNote<string>(serverDirectory, noteName)) === digestOf(engine, spec)
     ? null
     : 'access proxy';
 }
@@ -164,13 +164,13 @@ function read() {
 function listen() {
   const all = Object.values(os.networkInterfaces()).flat()
     .filter((one) => !one.internal && !one.address.startsWith('fe80:')).map((one) => one.address);
-  const wanted = rules.addresses || all;
+  const desired = rules.addresses || all;
   for (const [address, listener] of listeners) {
-    if (wanted.includes(address)) continue;
+    if (desired.includes(address)) continue;
     listener.close();
     listeners.delete(address);
   }
-  for (const address of wanted) {
+  for (const address of desired) {
     if (listeners.has(address)) continue;
     const listener = net.createServer({ pauseOnConnect: true, noDelay: true, keepAlive: true }, accept);
     listeners.set(address, listener);

@@ -1,5 +1,5 @@
 // Data that take the place of others: by a restore, by an upgrade. The old ones stay aside until the server with the
-// new ones answers, and come back when it does not. Killed at any point, the same call goes on, or `putBack` ends it.
+// new ones answers, and come back when it does not. Killed at any point, the same call goes on, or `restorePreviousData` ends it.
 //   data.next    whole data that wait      data.before  the old ones, aside
 //   replacement.json  says for whom: there from the moment data.next is whole until the end
 import { randomBytes } from 'node:crypto';
@@ -27,7 +27,7 @@ export interface Replacement {
 /** @throws DriverError invalid where the server did not start with the new data: the old ones are back */
 export async function replaceData(
   serverDirectory: ServerDirectory,
-  { key, fill, stop, verify: prove, rollBack: goBack }: Replacement,
+  { key, fill, stop, verify, rollBack }: Replacement,
   ctx: DriverContext,
 ): Promise<void> {
   // Killed in its last steps, it has left some of them.
@@ -36,12 +36,12 @@ export async function replaceData(
   await stop();
   await swapIn(serverDirectory);
   try {
-    await prove();
+    await verify();
   } catch (error) {
     if (ctx.signal.aborted) throw error; // the next call goes on
     await stop();
     await restorePreviousData(serverDirectory, ctx);
-    await goBack();
+    await rollBack();
     throw Object.assign(
       new DriverError('invalid', 'The server did not start with the new data. The data from before are back.'),
       { cause: error },

@@ -113,7 +113,7 @@ export async function removeServerDirectory(engine: EngineContext, id: string, c
   await clearLeftOvers(engine, id, ctx);
 }
 
-/** Ids of all homes of the engine, left-overs of interrupted calls included. */
+/** Ids of all servers of the engine, left-overs of interrupted calls included. */
 export async function listServerDirectories(engine: EngineContext): Promise<string[]> {
   const entries = (await readdir(engine.directory).catch(absentIsNull)) ?? [];
   const ids = await Promise.all(

@@ -9,9 +9,9 @@ export interface Mount {
 
 /** The mount that is seen at this very path, or null. */
 export async function mountAt(point: string): Promise<Mount | null> {
-  const wanted = await realpath(point).catch(() => null);
-  if (wanted === null) return null;
-  return (await mounts()).filter((mount) => mount.point === wanted).pop() ?? null;
+  const desired = await realpath(point).catch(() => null);
+  if (desired === null) return null;
+  return (await mounts()).filter((mount) => mount.point === desired).pop() ?? null;
 }
 
 /** Every mount at or below the path. */

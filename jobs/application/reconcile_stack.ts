@@ -1,4 +1,4 @@
-// Brings the instances of an application, or of a preview, to what is wanted.
+// Brings the instances of an application, or of a preview, to what is desired.
 import type { Sql } from '../../core/context';
 import { loadRoutes } from '../../models/route';
 import {

@@ -1,10 +1,10 @@
 // The one rule that deploying, restarting, rolling back, scaling, starting and stopping come down to: of each process
-// type as many instances of its release as are wanted; what runs an older one goes when those are healthy.
+// type as many instances of its release as are desired; what runs an older one goes when those are healthy.
 import type { PresentInstance, DesiredProcess } from '../../models/stack';
 
 export interface StackPlan {
   start: { want: DesiredProcess; count: number }[];
-  /** Ids of instances that are not wanted any more. */
+  /** Ids of instances that are not desired any more. */
   retire: string[];
 }
 

@@ -18,16 +18,20 @@ export async function updateProcessStatuses(
 ): Promise<void> {
   for (const process of processes) {
     const all = present.filter(({ process_id, candidate }) => process_id === process.process_id && !candidate);
-    const wanted = process.release_id === null || atRest.has(status) ? 0 : process.instances;
-    await updateProcessStatus(ctx.sql, process, processStatus(process, all, wanted), countRunning(all));
+    const desired = process.release_id === null || atRest.has(status) ? 0 : process.instances;
+    await updateProcessStatus(ctx.sql, process, processStatus(process, all, desired), countRunning(all));
   }
 }
 
-function processStatus(process: ProcessState, all: readonly PresentInstance[], wanted: number): ProcessState['status'] {
+function processStatus(
+  process: ProcessState,
+  all: readonly PresentInstance[],
+  desired: number,
+): ProcessState['status'] {
   const ours = all.filter(({ release_id, status }) => release_id === process.release_id && status !== 'stopping');
   const running = countRunning(all);
-  if (wanted === 0) return all.length === 0 || process.release_id === null ? 'idle' : 'scaling';
-  if (countRunning(ours) === wanted && all.length === wanted) return 'running';
+  if (desired === 0) return all.length === 0 || process.release_id === null ? 'idle' : 'scaling';
+  if (countRunning(ours) === desired && all.length === desired) return 'running';
   if (running === 0 && ours.some(({ status }) => status === 'crashed')) return 'crashed';
   if (process.status === 'crashed') return running > 0 ? 'running' : 'crashed';
   return process.status === 'running' ? 'running' : 'scaling';
@@ -69,8 +73,8 @@ function statusAfterRestart({ status, processes, present }: ObservedApplication)
   status: ApplicationStatus;
   status_reason?: string | null;
 } {
-  const wanted = processes.filter(({ release_id, instances }) => release_id !== null && instances > 0);
-  const done = wanted.every((process) => isReplaced(process, instancesOf(process, present)));
+  const desired = processes.filter(({ release_id, instances }) => release_id !== null && instances > 0);
+  const done = desired.every((process) => isReplaced(process, instancesOf(process, present)));
   if (done) return { status: 'running', status_reason: null };
   const lost = present.find(({ status: one, candidate }) => one === 'crashed' && !candidate);
   // The old instances, where there are some, serve on.

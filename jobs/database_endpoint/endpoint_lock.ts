@@ -1,4 +1,4 @@
-// Two jobs bring an endpoint to what is wanted: its own, and that of its database, which does not say that a password
+// Two jobs bring an endpoint to what is desired: its own, and that of its database, which does not say that a password
 // holds before the pooler has it. One at a time, each with what it reads in its turn.
 const queues = new Map<string, Promise<unknown>>();
 

@@ -52,7 +52,7 @@ export async function markUsersApplied(sql: Sql, users: readonly DesiredUser[]):
   return rows.filter(({ changed }) => changed).map(({ id }) => id);
 }
 
-/** Endpoints at the port of a server: they are as wanted when it is. */
+/** Endpoints at the port of a server: they are up to date when it is. */
 export interface DirectEndpoint {
   id: string;
   version: number;

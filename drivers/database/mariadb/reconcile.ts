@@ -13,7 +13,7 @@ import { digest, isOverStorage } from '../proxied_server';
 import { adminOf, hashOf } from './config';
 import { identifier, type Query, type Row } from './connection';
 
-/** By user: what was wanted, and what the server made of it. */
+/** By user: digests of what was desired and of what was found in the server afterwards. */
 interface UsersNote {
   full: boolean;
   users: Record<string, KnownUser>;
@@ -39,7 +39,7 @@ const privilegesWhenFull: Record<ServerUser['access'], string> = {
 };
 const engineUsers = ['mariadb.sys'];
 
-/** Looks only. */
+/** Changes nothing. */
 export async function inspectServer(
   engine: EngineContext,
   serverDirectory: ServerDirectory,

@@ -1,4 +1,4 @@
-// What a server is: its unit, its answer, its storage. Looks only.
+// What a server is: its unit, its answer, its storage. Changes nothing.
 import type { DatabaseServer, ObservedServer, ServerMetrics } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';

@@ -1,4 +1,4 @@
-// Restores: the files of a backup, and the log after them up to the point that is wanted, played by a server aside. Its
+// Restores: the files of a backup, and the log after them up to the point that is desired, played by a server aside. Its
 // data take the place of those of the server when they are whole; the old ones stay until the server with the new ones
 // answers.
 import { readdir } from 'node:fs/promises';
@@ -157,14 +157,14 @@ async function recover(
   ctx: DriverContext,
 ): Promise<void> {
   const owner = await assignOwner(staging, temporary, ctx);
-  for (const wanted of [target, {}]) {
+  for (const desired of [target, {}]) {
     const settings = {
       restore_command:
         `if test -f "${archive}/%f.gz"; then gzip -dc "${archive}/%f.gz" > "%p"; ` + `else cp "${archive}/%f" "%p"; fi`,
       recovery_target_timeline: timeline,
       recovery_target_action: 'promote',
       hot_standby: 'off',
-      ...wanted,
+      ...desired,
     };
     await configure(
       staging,

@@ -47,7 +47,7 @@ export async function completeArchive(
     'server',
     {},
     async (session) => {
-      // A commit after the point that is wanted, so that the end of the log is not before it.
+      // A commit after the point that is desired, so that the end of the log is not before it.
       await session.query('select pg_current_xact_id()');
       const { rows } = await session.query<{ file: string }>('select pg_walfile_name(pg_switch_wal()) as file');
       await archived(path.join(archiveDirectory(source, backup.system_identifier), `${rows[0]?.file}.gz`), ctx);

@@ -44,7 +44,7 @@ export async function ensureUsers(session: Session, spec: DatabaseServer): Promi
 }
 
 /**
- * Rights inside of the database; `session` is in it. Users that are not wanted any more go, what they made goes to the
+ * Rights inside of the database; `session` is in it. Users that are not desired any more go, what they made goes to the
  * owner role.
  */
 export async function ensureRights(session: Session, spec: DatabaseServer): Promise<void> {
@@ -58,12 +58,12 @@ export async function ensureRights(session: Session, spec: DatabaseServer): Prom
     ...spec.users.filter(({ access }) => access === 'admin').map(({ username }) => username),
   ];
   for (const maker of makers) if (!done.has(maker)) await openLaterTables(session, maker);
-  const wanted = new Set(spec.users.map(({ username }) => username));
+  const desired = new Set(spec.users.map(({ username }) => username));
   const { rows: logins } = await session.query<{ rolname: string }>(
     `select rolname from pg_roles where rolcanlogin and not rolsuper and rolname not like 'platform\\_%'
       and rolname not like 'pg\\_%'`,
   );
-  for (const { rolname } of logins) if (!wanted.has(rolname)) await dropUser(session, rolname);
+  for (const { rolname } of logins) if (!desired.has(rolname)) await dropUser(session, rolname);
 }
 
 async function presentRoles(session: Session): Promise<Map<string, Role>> {

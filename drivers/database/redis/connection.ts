@@ -1,4 +1,4 @@
-// Words with a server, over its socket, as the platform's own user.
+// Commands to a server, over its socket, as the platform's own user.
 import { memoize } from '../../../core/memoize';
 import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';

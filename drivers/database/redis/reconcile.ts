@@ -30,7 +30,7 @@ const noGrowth = '1';
 const rewriteShare = 0.5;
 const shrunkShare = 0.9;
 
-/** Looks only. */
+/** Changes nothing. */
 export async function inspectServer(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
