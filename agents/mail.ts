@@ -1,8 +1,8 @@
 // Mail on this host: the servers that take it in, the loop that hands it on, and the one that takes bounces.
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
-import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import type { Config } from '../core/config';
+import { mailDirectory } from '../core/mail_directory';
 import { isPublicAddress } from '../core/addresses';
 import { limits } from '../core/limits';
 import { StartupError } from '../core/startup_error';
@@ -19,9 +19,10 @@ import type { Platform } from '../platform/platform';
 import { outboundOf } from '../platform/probes';
 import { startMailLoop } from './mail_loop';
 import { bounceRules } from './mail_reports';
-import { openAcceptances, submissionRules } from './mail_rules';
-import { openMailStore } from './mail_store';
+import { openAcceptances, submissionRules, type Acceptances } from './mail_rules';
+import { openMailStore, type MailStore } from './mail_store';
 import { startMailUpkeep } from './mail_upkeep';
+import { startPlatformMail } from './platform_mail';
 import { trackedMessage } from './mail_tracking';
 
 const MIB = 1024 * 1024;
@@ -40,14 +41,7 @@ export async function openMail(platform: Platform): Promise<Mail | null> {
   const store = openMailStore(mailDirectory(config));
   const acceptances = openAcceptances(database, config);
   const tls = await certificateOf(platform);
-  const submission = await openSubmission({
-    ...{ ports: config.smtpPorts, addresses: config.smtpListen, host: config.smtpHost, tls },
-    ...{ bytesMax: config.mailSizeMb * MIB, recipientsMax: limits.mailRecipientsPerMessage },
-    rules: submissionRules({ database, store, acceptances, log }),
-    log: (message, error) => log.error({ err: error }, message),
-  });
-  for (const { port, error } of submission.failed)
-    log.error({ err: error, port }, 'a port of SMTP_PORTS cannot be bound; it takes no mail');
+  const submission = await listenForMail(platform, { store, acceptances, tls });
   const bounces = await openBounces(platform, tls);
   const watch = watchCertificate(config, [submission, ...(bounces ? [bounces] : [])]);
   const transport = openTransport(config.smtpHost);
@@ -57,6 +51,10 @@ export async function openMail(platform: Platform): Promise<Mail | null> {
     listen: (handlers) => listen(databaseUrl, handlers, log),
   });
   const upkeep = startMailUpkeep({ config, database, store, log });
+  const own = startPlatformMail({
+    ...{ config, database, secrets, store, acceptances, log },
+    listen: (handlers) => listen(databaseUrl, handlers, log),
+  });
   log.info({ ports: submission.ports, mode: config.mailMode }, 'the mail server answers');
   return {
     ports: submission.ports,
@@ -64,6 +62,7 @@ export async function openMail(platform: Platform): Promise<Mail | null> {
       watch();
       await submission.close();
       await bounces?.close();
+      await own.stop();
       await acceptances.idle();
       await upkeep.stop();
       await loop.stop();
@@ -72,8 +71,19 @@ export async function openMail(platform: Platform): Promise<Mail | null> {
   };
 }
 
-export function mailDirectory({ dataDir }: Config): string {
-  return join(dataDir, 'mail');
+async function listenForMail(
+  { config, database, log }: Platform,
+  { store, acceptances, tls }: { store: MailStore; acceptances: Acceptances; tls: { key: string; cert: string } },
+): Promise<MailListener> {
+  const submission = await openSubmission({
+    ...{ ports: config.smtpPorts, addresses: config.smtpListen, host: config.smtpHost, tls },
+    ...{ bytesMax: config.mailSizeMb * MIB, recipientsMax: limits.mailRecipientsPerMessage },
+    rules: submissionRules({ database, store, acceptances, log }),
+    log: (message, error) => log.error({ err: error }, message),
+  });
+  for (const { port, error } of submission.failed)
+    log.error({ err: error, port }, 'a port of SMTP_PORTS cannot be bound; it takes no mail');
+  return submission;
 }
 
 async function openBounces(

@@ -5,6 +5,7 @@ import { openSender } from '../drivers/notifier';
 import { listen } from '../platform/listener';
 import type { Platform } from '../platform/platform';
 import { outboundOf } from '../platform/probes';
+import { platformMailId, queuePlatformMail } from '../models/mail/outbox';
 import { localRegion } from '../models/observer/regions';
 import { startCheckLoop, type CheckCounts } from './check_loop';
 import { startDeliveryLoop } from './delivery_loop';
@@ -24,6 +25,12 @@ export function startObservers(platform: Platform): Observers {
     smtpUrl: config.smtpUrl,
     smtpFrom: config.smtpFrom ?? config.ownerEmail,
     caFile: config.outboundCaFile,
+    queue: config.smtpPorts.length
+      ? (id, addresses, mail) => {
+          const recipients = [...addresses];
+          return queuePlatformMail(database, secrets, { id: platformMailId(id), recipients, mail });
+        }
+      : null,
   });
   const parts = {
     database,

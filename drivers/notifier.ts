@@ -1,6 +1,6 @@
 // Sends messages: one attempt each, with the truth of how it went.
 import type { Delivery, NotifierTarget, Outgoing } from '../core/notifications';
-import { openMail, type Mail } from './notifier/mail';
+import { openMail, type Mail, type QueueMail } from './notifier/mail';
 import { discordRequest, pagerdutyRequest, slackRequest, type ChatRequest } from './notifier/chat';
 import { webhookRequest } from './notifier/webhook';
 import type { Outbound } from './outbound';
@@ -21,6 +21,8 @@ export interface SenderOptions {
   /** SMTP_URL; null: no mail. */
   smtpUrl: string | null;
   smtpFrom: string;
+  /** Where mail goes without SMTP_URL. */
+  queue: QueueMail;
   caFile: string | null;
 }
 

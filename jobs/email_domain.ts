@@ -8,22 +8,33 @@ import {
   type CheckedDomain,
 } from '../models/email_domain/check';
 import { mailHostOf } from '../models/email_domain/instructions';
+import { ensureEmailRecords, withEmailZone } from '../models/email_domain/records';
+import { removeManagedRecords } from '../models/dns_record/managed';
 import { isVerifiedElsewhere } from '../models/email_domain/work';
 import { gone, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
-type DomainRow = LoopRow & CheckedDomain & Pick<EmailDomain, 'project_id' | 'dkim_keys' | 'dkim_selector'>;
+type DomainRow = LoopRow & CheckedDomain & Pick<EmailDomain, 'project_id' | 'dns' | 'dkim_keys' | 'dkim_selector'>;
 
 // No `states`: a domain fails for lack of its records, never because the platform could not look for them.
 export const job: Job<DomainRow> = {
   table: EmailDomain.table,
-  reconcile: async (row, ctx) => (row.deleted_at ? gone : check(row, ctx)),
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : check(row, ctx)),
 };
 
+async function tearDown(row: DomainRow, ctx: JobContext): Promise<Outcome> {
+  await ctx.sql.transaction((sql) => removeManagedRecords(sql, { type: EmailDomain.kind, id: row.id }));
+  return gone;
+}
+
 async function check(row: DomainRow, ctx: JobContext): Promise<Outcome> {
-  const findings = await lookUpEmailRecords(ctx.probes.dns, row);
+  const mail = mailHostOf(ctx.config);
+  const zone = await ctx.sql.transaction((sql) => ensureEmailRecords(sql, row, mail));
+  // Where the platform itself answers for the names, there is nobody to ask.
+  const found = zone?.isServed ? null : await lookUpEmailRecords(ctx.probes.dns, row);
+  const findings = withEmailZone(found, zone, row, mail);
   if (!findings) ctx.log.warn('the DNS gave no answer about a sending domain');
   const now = new Date();
-  let verdict = evaluateEmailDomain(row, findings, mailHostOf(ctx.config), now);
+  let verdict = evaluateEmailDomain(row, findings, mail, now);
   const moves = verdict.status !== row.status;
   if (moves && verdict.status === 'verified' && (await isVerifiedElsewhere(ctx.sql, row)))
     verdict = { ...verdict, status: row.status, status_reason: 'The domain is verified in another project.' };

@@ -17,6 +17,7 @@ async function createDomains(knex: Knex): Promise<void> {
     table.specificType('project_id', 'text collate "C"').notNullable();
     table.specificType('name', 'text collate "C"').notNullable();
     table.text('return_path_subdomain').notNullable();
+    table.text('dns').notNullable().defaultTo('automatic');
     table.boolean('open_tracking').notNullable().defaultTo(false);
     table.boolean('click_tracking').notNullable().defaultTo(false);
     table.text('dkim_selector').notNullable();
@@ -143,6 +144,13 @@ const QUEUE = [
     primary key (message_id, number)
   ) with (fillfactor = 70)`,
   'create index email_deliveries_due on email_deliveries (next_at) where next_at is not null',
+  // What the platform itself sends, until its message is in the queue. The text is sealed.
+  `create table email_outbox (
+    id text collate "C" primary key,
+    recipients text[] not null,
+    sealed text not null,
+    created_at timestamptz(3) not null default now()
+  )`,
   `create index email_deliveries_soft on email_deliveries (email_relay_zone_id, recipient, ended_at) where soft`,
   `create index email_deliveries_ended on email_deliveries (email_relay_zone_id, ended_at)
      where ended_at is not null`,

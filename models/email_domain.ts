@@ -6,7 +6,7 @@ import { mintId, timeOfId } from '../core/ids';
 import { defineStates } from '../core/states';
 import { named } from '../db/statement';
 import type { Values } from '../db/table';
-import type { CreateEmailDomainInput, DnsInstruction, UpdateEmailDomainInput } from '../schema/types';
+import type { CreateEmailDomainInput, DnsInstruction, DnsMode, UpdateEmailDomainInput } from '../schema/types';
 import { getPublicSuffix } from 'tldts';
 import { Resource } from './base/resource';
 import {
@@ -16,8 +16,9 @@ import {
   rotatedRecords,
   type CheckedDomain,
 } from './email_domain/check';
-import { emailInstructions, mailHostOf, type EmailFindings } from './email_domain/instructions';
+import { emailInstructions, mailHostOf, servedFindings, type EmailFindings } from './email_domain/instructions';
 import { dkimColumns, keysOfRecords, openDkimKeys } from './email_domain/keys';
+import { ensureEmailRecords, withEmailZone } from './email_domain/records';
 
 /** A domain of a customer that mail is sent from. */
 export class EmailDomain extends Resource implements CheckedDomain {
@@ -35,6 +36,7 @@ export class EmailDomain extends Resource implements CheckedDomain {
 
   declare name: string;
   declare return_path_subdomain: string;
+  declare dns: DnsMode;
   declare open_tracking: boolean;
   declare click_tracking: boolean;
   declare dkim_selector: string;
@@ -56,19 +58,22 @@ export class EmailDomain extends Resource implements CheckedDomain {
     await requireUnverifiedElsewhere(ctx, input.name);
     const id = mintId(EmailDomain.idPrefix);
     const created_at = timeOfId(id).toISOString();
-    return EmailDomain.insert(ctx, {
+    const domain = await EmailDomain.insert(ctx, {
       ...{ id, created_at, updated_at: created_at, pending_since: created_at, name: input.name, status: 'pending' },
       return_path_subdomain: input.return_path_subdomain ?? 'bounce',
+      dns: input.dns ?? 'automatic',
       open_tracking: input.open_tracking ?? false,
       click_tracking: input.click_tracking ?? false,
       ...dkimColumns(ctx.secrets, id, await newDkimKeys('current')),
     });
+    return domain.settle(ctx);
   }
 
   async change(ctx: Context, input: UpdateEmailDomainInput): Promise<this> {
     const { return_path_subdomain } = input;
     const moves = return_path_subdomain != null && return_path_subdomain !== this.return_path_subdomain;
-    return this.update(ctx, { ...given(input), ...(moves && unverified()) });
+    await this.update(ctx, { ...given(input), ...(moves && unverified()) });
+    return moves ? this.settle(ctx) : this;
   }
 
   /** @throws resource_in_use while a relay zone sends for it */
@@ -88,7 +93,8 @@ export class EmailDomain extends Resource implements CheckedDomain {
         resource_status: this.status,
       });
     const keys = [...openDkimKeys(ctx.secrets, this), ...(await newDkimKeys('next'))];
-    return this.update(ctx, dkimColumns(ctx.secrets, this.id, keys));
+    await this.update(ctx, dkimColumns(ctx.secrets, this.id, keys));
+    return this.settle(ctx);
   }
 
   /** What the DNS says of a domain now, for `verify`. Null where it gave no answer, or there is no such domain. */
@@ -99,13 +105,27 @@ export class EmailDomain extends Resource implements CheckedDomain {
 
   /** Takes over what a probe has found. @throws provider_error where it found out nothing, domain_taken */
   async verify(ctx: Context, findings: EmailFindings | null): Promise<this> {
-    if (!findings) throw problem('provider_error', 'The DNS gave no answer about the domain. Try again in a moment.');
+    const mail = mailHostOf(ctx.config);
+    const zone = await ensureEmailRecords(ctx.sql, this, mail);
+    const all = withEmailZone(findings, zone, this, mail);
+    if (!all) throw problem('provider_error', 'The DNS gave no answer about the domain. Try again in a moment.');
+    return this.record(ctx, all);
+  }
+
+  /** Makes the records where the project holds the zone; where it is delegated, nothing is left to be waited for. */
+  private async settle(ctx: Context): Promise<this> {
+    const mail = mailHostOf(ctx.config);
+    const zone = await ensureEmailRecords(ctx.sql, this, mail);
+    return zone?.isServed ? this.record(ctx, servedFindings(this, mail, zone)) : this;
+  }
+
+  private async record(ctx: Context, findings: EmailFindings): Promise<this> {
     const now = new Date();
     const verdict = evaluateEmailDomain(this, findings, mailHostOf(ctx.config), now);
     const moves = verdict.status !== this.status;
     if (moves && verdict.status === 'verified') await requireUnverifiedElsewhere(ctx, this.name);
-    ctx.activity.resource = { type: EmailDomain.kind, id: this.id, name: this.name, project_id: this.project_id };
-    ctx.activity.changed_fields = moves ? ['status'] : [];
+    ctx.activity.resource ??= { type: EmailDomain.kind, id: this.id, name: this.name, project_id: this.project_id };
+    if (moves && !ctx.activity.changed_fields.length) ctx.activity.changed_fields = ['status'];
     const keys = rotatedColumns(ctx, this, findings);
     const next = nextEmailCheckMs({ ...this, ...verdict }, now);
     const [row] = await ctx.sql.query<object>(RECORD, [

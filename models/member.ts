@@ -5,7 +5,9 @@ import { mintId } from '../core/ids';
 import { limits } from '../core/limits';
 import { mintSecret, sha256 } from '../core/tokens';
 import type { AcceptInvitationInput, InviteMemberInput } from '../schema/types';
+import { invitationMail } from '../core/platform_mail';
 import { projectAccess } from './identity';
+import { queueMail } from './mail/outbox';
 import type { Page } from './base/page';
 import { newest, noteChange, type NewestArguments } from './base/row';
 import { startSession, viewer, type Viewer } from './session';
@@ -127,6 +129,14 @@ export async function inviteMember(
     sessionUser(ctx).id,
     INVITATION_DAYS,
   ]);
+  await queueMail(
+    ctx,
+    [email],
+    invitationMail({
+      ...{ project: ctx.project?.name ?? '', inviter: sessionUser(ctx).name, role: input.role, token },
+      ...{ days: INVITATION_DAYS, baseUrl: ctx.config.baseUrl },
+    }),
+  );
   noteChange(ctx, { type: 'invitation', id, name: null }, ['email', 'role']);
   return { invitation: invitation as InvitationRow, token };
 }

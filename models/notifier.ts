@@ -33,7 +33,7 @@ export class Notifier extends Resource {
   declare enabled: boolean;
   declare last_delivery: NotifierDelivery | null;
 
-  /** @throws validation_failed, engine_unavailable for email where the operator has set no SMTP_URL, quota_exceeded */
+  /** @throws validation_failed, engine_unavailable for email where the operator has switched mail off, quota_exceeded */
   static async create(ctx: Context, input: CreateNotifierInput): Promise<Notifier> {
     const config = mergeConfig(input.type, null, input.config, ctx.config);
     if (input.type === 'email') requireMail(ctx);
@@ -112,8 +112,11 @@ async function late(ctx: Context, seq: number): Promise<NotifierTest> {
 }
 
 function requireMail(ctx: Context): void {
-  if (ctx.config.smtpUrl !== null) return;
-  throw problem('engine_unavailable', 'This installation sends no mail. An operator has to set SMTP_URL.');
+  if (ctx.config.smtpUrl !== null || ctx.config.smtpPorts.length) return;
+  throw problem(
+    'engine_unavailable',
+    'This installation sends no mail: `SMTP_PORTS` is `0`, and `SMTP_URL` is not set.',
+  );
 }
 
 /** Where a notifier sends. */

@@ -4,6 +4,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import type { CheckFigures } from '../models/observer/claim';
 import { StartupError } from '../core/startup_error';
 import { listenErrorReason } from './http';
+import type { AdminPages } from './mail_pages';
 
 export interface Metrics {
   registry: Registry;
@@ -95,15 +96,14 @@ export async function listenAdmin(
   config: { adminHost: string; adminPort: number },
   exposition: Exposition,
   routes: Record<string, AdminRoute> = {},
+  pages: AdminPages = () => Promise.resolve(false),
 ): Promise<{ port: number; close(): Promise<void> }> {
   const all: Record<string, AdminRoute> = { ...routes, '/metrics': (_, response) => answer(response, exposition) };
   const server = createServer((request, response) => {
     const path = request.url ?? '';
     const route = Object.hasOwn(all, path) ? all[path] : undefined;
-    if (!route) return void response.writeHead(404).end();
-    route(request, response).catch(
-      () => void (response.headersSent ? response.destroy() : response.writeHead(500).end()),
-    );
+    const served = route ? route(request, response) : respondWithPage(pages, request, response);
+    served.catch(() => void (response.headersSent ? response.destroy() : response.writeHead(500).end()));
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
@@ -123,4 +123,8 @@ async function answer(response: ServerResponse, exposition: Exposition): Promise
   const registry = await exposition();
   const text = await registry.metrics();
   response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
+}
+
+async function respondWithPage(pages: AdminPages, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (!(await pages(request, response))) response.writeHead(404).end();
 }

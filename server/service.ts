@@ -6,6 +6,7 @@ import type { Config } from '../core/config';
 import { withPort } from '../core/config';
 import { errors, problem } from '../core/errors';
 import { plainLog } from '../core/log';
+import { MAIL_LINK_PATH } from '../core/mail_links';
 import { memoize } from '../core/memoize';
 import { version } from '../package.json';
 import { idempotencyRecords } from '../models/idempotency_record';
@@ -29,6 +30,8 @@ import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
 import { graphqlFace } from '../graphql/face';
 import { gitOauthCallback } from './git_oauth';
 import { listenHttp } from './http';
+import { mailLinks } from './mail_links';
+import { mailPages } from './mail_pages';
 import { OAUTH_CALLBACK_PATH } from '../models/git_integration/oauth';
 import { MIGRATIONS, type Platform } from '../platform/platform';
 import { startWorker } from './start_worker';
@@ -76,7 +79,8 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service, '
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
   const config = await openWeb(platform, built, metrics, opened);
-  const admin = await listenAdmin(config, () => metrics.registry, adminRoutes(platform));
+  const pages = mailPages(() => platform);
+  const admin = await listenAdmin(config, () => metrics.registry, adminRoutes(platform), pages);
   opened.push(() => admin.close());
   return { config, adminPort: admin.port };
 }
@@ -229,6 +233,7 @@ function expressApp(platform: Platform, graphql: express.Router, state: { draini
   app.use('/graphql', graphql);
   app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform));
   app.get(AUTHORITY_PATH, databaseAuthorityFile(platform));
+  app.get(`${MAIL_LINK_PATH}*path`, mailLinks(platform));
   app.all(OAUTH_CALLBACK_PATH, gitOauthCallback(platform));
   app.use((request, response) => {
     const request_id = String(response.getHeader('X-Request-Id'));

@@ -1,7 +1,8 @@
 // From SMTP submission to a signed message at the receiver, and what comes back.
+import { simpleParser } from 'mailparser';
 import { createTransport, type Transporter } from 'nodemailer';
 import { freePort } from './support/free_port';
-import { openMailBench, type MailBench } from './support/mail';
+import { eventually, mailReport as report, openMailBench, type MailBench } from './support/mail';
 import { startMailReceiver, type MailReceiver } from './support/mail_receiver';
 import type { Answer, TestService } from './support/service';
 import { smtpDialogue } from './support/smtp_dialogue';
@@ -63,17 +64,6 @@ const suppressions = async (of: Body = zone): Promise<Body[]> =>
 async function counted(metric: string, of: Body = zone): Promise<number> {
   const { body } = await service.call('GET', `/v2/email_relay_zones/${of.id}/metrics?metrics=${metric}`);
   return body.series.flatMap(({ points }: Body) => points).reduce((sum: number, { value }: Body) => sum + value, 0);
-}
-
-async function eventually(check: () => Promise<void>): Promise<void> {
-  for (const until = Date.now() + 15_000; ;) {
-    try {
-      return await check();
-    } catch (error) {
-      if (Date.now() > until) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-  }
 }
 
 test('a message arrives with SPF, both signatures of DKIM and DMARC in order', async () => {
@@ -206,15 +196,6 @@ test('a server that says later is asked again', async () => {
   expect((await receiver.mailTo('greylisted-1@receiver.example')).raw).toContain('Hello');
 });
 
-const report = (type: string, fields: string, quoted: string): string =>
-  [
-    ...['From: MAILER-DAEMON@receiver.example', 'To: x', 'Subject: Report', 'MIME-Version: 1.0'],
-    `Content-Type: multipart/report; report-type=${type}; boundary=cut`,
-    ...['', '--cut', 'Content-Type: text/plain', '', 'Sorry.', ''],
-    ...['--cut', `Content-Type: message/${type}`, '', fields, ''],
-    ...['--cut', 'Content-Type: message/rfc822', '', quoted, '', '--cut--', ''],
-  ].join('\r\n');
-
 async function giveBack(to: string, raw: string): Promise<void> {
   const client = createTransport({ host: '127.0.0.1', port: mxPort, tls: { rejectUnauthorized: false } });
   await client.sendMail({ envelope: { from: '', to: [to] }, raw });
@@ -248,4 +229,71 @@ test('a bounce that comes back later, and a complaint, reach the suppression lis
     ]),
   );
   expect(listed.map(([email]) => email)).not.toContain('away@receiver.example');
+});
+
+test('links and pictures count, and lead nowhere but where they were made for', async () => {
+  await service.call('PATCH', `/v2/email_domains/${domain.id}`, {
+    body: { open_tracking: true, click_tracking: true },
+  });
+  const html =
+    '<html><body><p>Hällo <a href="https://shop.example/?a=1&amp;b=2">x</a><a href="mailto:a@b.example">y</a></p></body></html>';
+  await send({ to: 'tracked@receiver.example', html, headers: { 'List-Unsubscribe': '<https://shop.example/u>' } });
+  await send({ to: 'plain@receiver.example', text: 'https://shop.example/' });
+  const mail = await receiver.mailTo('tracked@receiver.example');
+  expect((await receiver.judge(mail, bench.dns.address)).dkim).toEqual(['ed25519-sha256 pass', 'rsa-sha256 pass']);
+  expect(mail.raw).toContain('List-Unsubscribe: <https://shop.example/u>');
+  expect((await receiver.mailTo('plain@receiver.example')).raw).toContain('https://shop.example/');
+  const parsed = await simpleParser(mail.raw);
+  const text = String(parsed.html);
+  expect(text).toContain('Hällo');
+  expect(text).toContain('href="mailto:a@b.example"');
+  const [, link = ''] = /href="(http:[^"]+)"/.exec(text) ?? [];
+  const [, picture = ''] = /src="(http:[^"]+)"/.exec(text) ?? [];
+  const get = (url: string): Promise<Response> => fetch(url.replaceAll('&amp;', '&'), { redirect: 'manual' });
+  await eventually(async () =>
+    expect(
+      await service.sql(`select 1 from email_deliveries
+    where recipient = 'tracked@receiver.example' and status = 'delivered'`),
+    ).toHaveLength(1),
+  );
+  const clicked = await get(link);
+  expect([clicked.status, clicked.headers.get('location')]).toEqual([302, 'https://shop.example/?a=1&b=2']);
+  await get(link);
+  expect((await get(picture)).headers.get('content-type')).toBe('image/gif');
+  const elsewhere = link.replace(/[^/]+$/, Buffer.from('https://evil.example/').toString('base64url'));
+  expect((await get(elsewhere)).status).toBe(404);
+  await eventually(async () => expect([await counted('clicked'), await counted('opened')]).toEqual([1, 1]));
+  await service.call('PATCH', `/v2/email_domains/${domain.id}`, {
+    body: { open_tracking: false, click_tracking: false },
+  });
+});
+
+test('a zone whose mail comes back too often is suspended, and says why', async () => {
+  const bad = await newZone('bad');
+  const to = Array.from({ length: 25 }, (_, index) => `hard-${100 + index}@receiver.example`);
+  await send({ to }, bad);
+  const path = `/v2/email_relay_zones/${bad.id}`;
+  await eventually(async () => expect((await service.call('GET', path)).body.status).toBe('suspended'));
+  expect((await service.call('GET', path)).body.status_reason).toMatch(/of 25 recipients within 24 hours do not exist/);
+  await expect(send({ to: 'jo@receiver.example' }, bad)).rejects.toMatchObject({ responseCode: 550 });
+  const enabled = await service.call('PATCH', path, { body: { enabled: true } });
+  expect(enabled.body.status).toBe('suspended');
+  await service.sql(`update email_relay_zones set suspended_at = now() - interval '25 hours' where id = $1`, [bad.id]);
+  await service.sql(
+    `update email_deliveries set ended_at = ended_at - interval '25 hours'
+    where email_relay_zone_id = $1`,
+    [bad.id],
+  );
+  await service.sql(`update email_relay_zones set next_at = now() where id = $1`, [bad.id]);
+  await eventually(async () => expect((await service.call('GET', path)).body.status).toBe('active'));
+});
+
+test('the pages of the operator list messages, for names of this machine only', async () => {
+  const list = await fetch(`${service.adminUrl}/mail`);
+  const text = await list.text();
+  expect(list.headers.get('content-security-policy')).toContain("default-src 'none'");
+  expect(text).toContain('jo@receiver.example');
+  expect(text).not.toContain('<p>H');
+  const [, id] = /href="\/mail\/(eml_\w+)"/.exec(text) ?? [];
+  expect(await (await fetch(`${service.adminUrl}/mail/${id}`)).text()).toContain('# DKIM: ');
 });

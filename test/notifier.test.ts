@@ -5,7 +5,7 @@ import { startService, type Answer, type TestService } from './support/service';
 let service: TestService;
 
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ settings: { SMTP_PORTS: '0' } });
 });
 
 afterAll(() => service.close());

@@ -7,7 +7,7 @@ export const outboundSettings = {
     secret: true,
     description:
       'Mail server for messages of notifiers: smtp://user:password@host:587, or smtps:// for TLS from the start. ' +
-      'Not set: no notifiers of the type email.',
+      'Not set: they go into the queue of the platform. In the mode smarthost, all mail goes there.',
   }),
   SMTP_FROM: text({
     default: null,

@@ -13,6 +13,7 @@ interface OwnerTable {
 
 const OWNERS: OwnerTable[] = [
   { table: 'domains', name: 'hostname', hasConflict: `findings->'zone'->>'conflicts' <> '[]'` },
+  { table: 'email_domains', name: 'name', hasConflict: `findings->'zone'->>'conflicts' <> '[]'` },
 ];
 
 /** A zone has come, has gone, or is delegated otherwise: the resources of the project below its name look again. */

@@ -2,6 +2,7 @@
 import type { Config } from '../../core/config';
 import { publishesKey, type DkimRecord } from '../../core/dkim';
 import type { DnsInstruction } from '../../schema/types';
+import type { ManagedRecord, ManagedRecords } from '../dns_record/managed';
 
 /** What of a domain decides its records. */
 export interface SendingName {
@@ -16,6 +17,8 @@ export interface EmailFindings {
   return_path: string[];
   dmarc: string[];
   dkim: Record<string, string[]>;
+  /** What stands in the zone of the project, where the platform keeps the records. */
+  zone?: ManagedRecords;
 }
 
 /** What the platform asks of sending domains. */
@@ -59,6 +62,31 @@ export function neededRecords(domain: SendingName, { host, spf }: MailHost): Nee
   ];
 }
 
+/** The records for a zone of the project. */
+export function managedEmailRecords(domain: SendingName, mail: MailHost): ManagedRecord[] {
+  return neededRecords(domain, mail).map(({ purpose, type, name, value, priority }) => ({
+    ...{ type, name, value, priority },
+    // A second policy would be an error of the whole, and mail of two exchanges would be lost to one of them.
+    ...((purpose === 'spf' || purpose === 'dmarc') && { isDefeatedBy: (other) => isPolicy(purpose, other) }),
+    ...(purpose === 'return_path' && { isDefeatedBy: (other) => other.type === 'MX' && other.value !== value }),
+  }));
+}
+
+function isPolicy(purpose: 'spf' | 'dmarc', { type, value }: { type: string; value: string }): boolean {
+  return type === 'TXT' && (purpose === 'spf' ? /^"?v=spf1\b/i : /^"?v=DMARC1\b/i).test(value);
+}
+
+/** What the DNS would say where the platform itself answers for all of the names. */
+export function servedFindings(domain: SendingName, mail: MailHost, zone: ManagedRecords): EmailFindings {
+  const found: EmailFindings = { spf: [], return_path: [], dmarc: [], dkim: {}, zone };
+  for (const { purpose, value, priority, selector = '' } of neededRecords(domain, mail)) {
+    if (purpose === 'dkim') found.dkim[selector] = [value];
+    if (purpose === 'spf' || purpose === 'dmarc') found[purpose] = [value];
+    if (purpose === 'return_path') found.return_path = [`${priority} ${value}`];
+  }
+  return found;
+}
+
 /** The same with what the last check found; `findings` null = never checked. */
 export function emailInstructions(
   domain: SendingName,
@@ -80,6 +108,8 @@ export function missingRecords(domain: SendingName, mail: MailHost, findings: Em
     (needed) => isRequired(domain, needed) && !isThere(needed, mail, observedFor(needed, findings)),
   );
   if (!missing.length) return null;
+  const { conflicts = [] } = findings.zone ?? {};
+  if (conflicts.length) return conflicts.join(' ');
   return missing
     .map((needed) => {
       const what = observedFor(needed, findings).length ? 'has another value' : 'was not found';

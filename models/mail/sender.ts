@@ -44,3 +44,11 @@ export function allowsSource({ allowed_sources }: SendingZone, address: string):
     return base.kind() === source.kind() && source.match([base, bits] as [ipaddr.IPv4, number]);
   });
 }
+
+const SIGNING = quick(`select id from email_domains where name = $1 and status = 'verified' and deleted_at is null`);
+
+/** The verified sending domain of a name, whose keys sign mail of the platform itself; null where there is none. */
+export async function findSigningDomain(sql: Sql, name: string): Promise<{ id: string } | null> {
+  const [found] = await sql.query<{ id: string }>(SIGNING, [name]);
+  return found ?? null;
+}

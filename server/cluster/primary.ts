@@ -8,6 +8,7 @@ import { addWebProcesses, addCheckFigures, addWorkerLag, listenAdmin, openMetric
 import { adminRoutes } from '../ai_usage_ingest';
 import { checkFigures } from '../../models/observer/claim';
 import { poolSizeThatFits } from '../../platform/connection_budget';
+import { mailPages } from '../mail_pages';
 import { metricSum } from './metrics';
 import { startWebProcesses } from './web_processes';
 import type { Platform } from '../../platform/platform';
@@ -47,6 +48,7 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service & 
     platform.config,
     async () => sum.of([await own.registry.getMetricsAsJSON(), ...(await processes.metrics())]),
     adminRoutes(platform),
+    mailPages(() => platform),
   );
   opened.push(() => admin.close());
   return { config: platform.config, adminPort: admin.port, failed: processes.failed };

@@ -62,3 +62,25 @@ export async function openMailBench(
     },
   };
 }
+
+/** Until the check passes. */
+export async function eventually(check: () => Promise<void>): Promise<void> {
+  for (const until = Date.now() + 15_000; ;) {
+    try {
+      return await check();
+    } catch (error) {
+      if (Date.now() > until) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+/** A report about mail, as servers send them. */
+export const mailReport = (type: string, fields: string, quoted: string): string =>
+  [
+    ...['From: MAILER-DAEMON@receiver.example', 'To: x', 'Subject: Report', 'MIME-Version: 1.0'],
+    `Content-Type: multipart/report; report-type=${type}; boundary=cut`,
+    ...['', '--cut', 'Content-Type: text/plain', '', 'Sorry.', ''],
+    ...['--cut', `Content-Type: message/${type}`, '', fields, ''],
+    ...['--cut', 'Content-Type: message/rfc822', '', quoted, '', '--cut--', ''],
+  ].join('\r\n');

@@ -1,0 +1,85 @@
+// Messages with tracking: their HTML parts get links of the platform, and a picture. The rest of the message goes
+// through byte by byte. A message that is signed or encrypted end to end is left as it is.
+import { Rewriter, Splitter, Joiner } from '@zone-eu/mailsplit';
+import type { EventEmitter } from 'node:events';
+import { createReadStream } from 'node:fs';
+import { BodyHash } from './body_hash';
+import { replaceLinks, type Replacements } from './html_links';
+
+interface MimeNode {
+  contentType: string | false;
+  multipart: string | false;
+  disposition: string | false;
+  charset: string | false;
+  root: boolean;
+}
+
+const HTML_BYTES_MAX = 512 * 1024;
+const NODES_MAX = 200;
+const UNTOUCHABLE = /^multipart\/(signed|encrypted)|^application\/(pkcs7|x-pkcs7)/i;
+
+export interface TrackedBody {
+  /** Of the whole message, header and body; the header is that of the file, with what the rewriting has changed. */
+  raw: Buffer;
+  bodyOffset: number;
+  bodyHash: string;
+}
+
+/** @returns null where the message has no HTML to be tracked, or must not be touched */
+export async function rewriteHtml(path: string, replacements: Replacements): Promise<TrackedBody | null> {
+  let touched = false;
+  let isUntouchable = false;
+  const splitter = new Splitter({ maxChildNodes: NODES_MAX, ignoreEmbedded: true });
+  const rewriter = new Rewriter((node: MimeNode) => {
+    if (UNTOUCHABLE.test(String(node.contentType || ''))) isUntouchable = true;
+    return node.contentType === 'text/html' && node.disposition !== 'attachment';
+  });
+  rewriter.on('node', (data: RewrittenNode) => {
+    collect(data, async (html) => {
+      if (isUntouchable || !/^(utf-?8|us-ascii)?$/i.test(String(data.node.charset || ''))) return null;
+      touched = true;
+      return replaceLinks(html, replacements);
+    });
+  });
+  const chunks: Buffer[] = [];
+  const source = createReadStream(path);
+  const joiner = new Joiner();
+  const failed = (error: Error): void => void joiner.destroy(error);
+  for (const stream of [source, splitter, rewriter] as unknown as EventEmitter[]) stream.once('error', failed);
+  source.pipe(splitter).pipe(rewriter).pipe(joiner);
+  for await (const chunk of joiner as AsyncIterable<Buffer>) chunks.push(chunk);
+  return touched && !isUntouchable ? trackedBody(Buffer.concat(chunks)) : null;
+}
+
+interface RewrittenNode {
+  node: MimeNode;
+  decoder: NodeJS.ReadableStream;
+  encoder: NodeJS.WritableStream;
+}
+
+/** Hands the decoded text on as a whole; what is too large goes through as it is. */
+function collect({ decoder, encoder }: RewrittenNode, change: (html: string) => Promise<string | null>): void {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  decoder.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
+    bytes += chunk.length;
+  });
+  decoder.on('end', () => {
+    const whole = Buffer.concat(chunks);
+    const asItIs = (): void => void encoder.end(whole);
+    if (bytes > HTML_BYTES_MAX) return asItIs();
+    change(whole.toString('utf8')).then((text) => (text === null ? asItIs() : encoder.end(Buffer.from(text))), asItIs);
+  });
+}
+
+function trackedBody(raw: Buffer): TrackedBody | null {
+  // The encoders end lines with LF alone at times; a signature is made of what will be sent.
+  const text = raw.toString('latin1').replace(/\r?\n/g, '\r\n');
+  const lines = Buffer.from(text, 'latin1');
+  const end = lines.indexOf('\r\n\r\n');
+  if (end === -1) return null;
+  const hash = new BodyHash();
+  hash.update(lines.subarray(end + 4));
+  return { raw: lines, bodyOffset: end + 4, bodyHash: hash.digest() };
+}

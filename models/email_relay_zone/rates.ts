@@ -1,0 +1,60 @@
+// How much of a zone's mail bounces or is complained about, and when that is too much. The bounds are those at which
+// large receivers begin to refuse all of a sender's mail.
+import type { Sql } from '../../core/context';
+import { named } from '../../db/statement';
+import type { EmailRelayZone } from '../email_relay_zone';
+
+export interface ZoneRates {
+  /** Ended within a day. */
+  ended: number;
+  /** Addresses that do not exist. */
+  bounced: number;
+  complained: number;
+}
+
+export const BOUNCE_SHARE_MAX = 0.1;
+export const COMPLAINT_SHARE_MAX = 0.005;
+/** Below these numbers a share says nothing. */
+const BOUNCES_MIN = 20;
+const COMPLAINTS_MIN = 3;
+/** A suspended zone sends nothing, so that its rates fall; it stays so for a day at least. */
+const SUSPENDED_MS = 24 * 3_600_000;
+
+const RATES = named(`select count(*) filter (where status in ('delivered', 'bounced'))::int as ended,
+    count(*) filter (where status = 'bounced' and not soft)::int as bounced,
+    count(complained_at)::int as complained
+  from email_deliveries where email_relay_zone_id = $1 and ended_at > now() - interval '24 hours'`);
+
+export async function ratesOf(sql: Sql, zoneId: string): Promise<ZoneRates> {
+  const [rates] = await sql.query<ZoneRates>(RATES, [zoneId]);
+  return rates ?? { ended: 0, bounced: 0, complained: 0 };
+}
+
+export type RatesVerdict = Pick<EmailRelayZone, 'status' | 'status_reason' | 'suspended_at'>;
+
+/** Active zones with too much of either are suspended; suspended ones come back after a day of better rates. */
+export function judgeRates(
+  zone: Pick<EmailRelayZone, 'enabled' | 'status' | 'suspended_at'>,
+  rates: ZoneRates,
+  now: Date,
+): RatesVerdict {
+  const usual = zone.enabled ? 'active' : 'disabled';
+  const reason = reasonOf(rates);
+  if (!zone.suspended_at) {
+    if (!reason || usual === 'disabled') return { status: usual, status_reason: null, suspended_at: null };
+    return { status: 'suspended', status_reason: reason, suspended_at: now.toISOString() };
+  }
+  const isOver = now.getTime() - Date.parse(zone.suspended_at) >= SUSPENDED_MS;
+  if (isOver && !reason) return { status: usual, status_reason: null, suspended_at: null };
+  const status_reason = reason ?? 'Too much of its mail came back. It can send again a day after it was suspended.';
+  return { status: 'suspended', status_reason, suspended_at: zone.suspended_at };
+}
+
+function reasonOf({ ended, bounced, complained }: ZoneRates): string | null {
+  const within = `of ${ended} recipients within 24 hours`;
+  if (bounced >= BOUNCES_MIN && bounced > ended * BOUNCE_SHARE_MAX)
+    return `${bounced} ${within} do not exist; the limit is ${BOUNCE_SHARE_MAX * 100} percent.`;
+  if (complained >= COMPLAINTS_MIN && complained > ended * COMPLAINT_SHARE_MAX)
+    return `${complained} ${within} reported the mail as spam; the limit is ${COMPLAINT_SHARE_MAX * 100} percent.`;
+  return null;
+}

@@ -1,0 +1,65 @@
+// Mail of the platform itself, on its way into the queue. Its text may hold a secret, such as the token of an
+// invitation, so it is sealed until the host writes the message.
+import { createHash } from 'node:crypto';
+import type { Context, Sql } from '../../core/context';
+import { mintId } from '../../core/ids';
+import type { PlatformMail } from '../../core/platform_mail';
+import type { SecretBox } from '../../core/secrets';
+import { named } from '../../db/statement';
+
+export const OUTBOX = 'email_outbox';
+
+const INSERT = named(
+  'insert into email_outbox (id, recipients, sealed) values ($1, $2, $3) on conflict (id) do nothing',
+);
+const NEXT = named('select id, recipients, sealed from email_outbox order by id limit $1');
+const DELETE = named('delete from email_outbox where id = any($1)');
+
+export interface WaitingMail {
+  id: string;
+  recipients: string[];
+  mail: PlatformMail;
+}
+
+/** In the transaction of what it tells of; nothing where mail is switched off. */
+export async function queueMail(
+  { sql, secrets, config }: Pick<Context, 'sql' | 'secrets' | 'config'>,
+  recipients: readonly string[],
+  mail: PlatformMail,
+): Promise<void> {
+  if (!config.smtpPorts.length) return;
+  await queuePlatformMail(sql, secrets, { id: mintId('eml'), recipients: [...recipients], mail });
+}
+
+/** The id of the message that tells of something with an id of its own, in whatever form. */
+export function platformMailId(of: string): string {
+  const digits = createHash('sha256').update(of).digest();
+  return `eml_${Array.from(digits.subarray(0, 26), (byte) => LETTERS[byte % LETTERS.length]).join('')}`;
+}
+
+const LETTERS = '0123456789abcdefghjkmnpqrstvwxyz';
+
+/** @param waiting its id is that of the message: the same one twice is sent once */
+export async function queuePlatformMail(
+  sql: Sql,
+  secrets: SecretBox,
+  { id, recipients, mail }: WaitingMail,
+): Promise<void> {
+  await sql.query(INSERT, [id, recipients, secrets.seal(JSON.stringify(mail), sealingOf(id))]);
+  sql.due(OUTBOX);
+}
+
+export async function waitingMails(sql: Sql, secrets: SecretBox, count: number): Promise<WaitingMail[]> {
+  const rows = await sql.query<{ id: string; recipients: string[]; sealed: string }>(NEXT, [count]);
+  return rows.map(({ id, recipients, sealed }) => {
+    return { id, recipients, mail: JSON.parse(secrets.open(sealed, sealingOf(id))) as PlatformMail };
+  });
+}
+
+export async function forgetMails(sql: Sql, ids: readonly string[]): Promise<void> {
+  await sql.query(DELETE, [[...ids]]);
+}
+
+function sealingOf(id: string): string {
+  return `email_outbox:${id}`;
+}

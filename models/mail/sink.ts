@@ -1,0 +1,34 @@
+// Messages as an operator looks at them.
+import type { Sql } from '../../core/context';
+import { named } from '../../db/statement';
+
+export interface ShownMessage {
+  id: string;
+  accepted_at: string;
+  header_from: string;
+  subject: string;
+  size_bytes: number;
+  file: string;
+  body_offset: number;
+  recipients: { recipient: string; status: string; last_response: string | null }[];
+  /** Selectors that sign, and whether their records were found. */
+  signing: { name: string; dkim_records: unknown; findings: unknown } | null;
+}
+
+const COLUMNS = `m.id, m.accepted_at, m.header_from, m.subject, m.size_bytes, m.file, m.body_offset,
+  (select jsonb_agg(jsonb_build_object('recipient', d.recipient, 'status', d.status,
+    'last_response', d.last_response) order by d.number)
+    from (select * from email_deliveries where message_id = m.id order by number limit 20) d) as recipients,
+  (select jsonb_build_object('name', e.name, 'dkim_records', e.dkim_records, 'findings', e.findings)
+    from email_domains e where e.id = m.email_domain_id) as signing`;
+const LATEST = named(`select ${COLUMNS} from email_messages m order by m.id desc limit $1`);
+const ONE = named(`select ${COLUMNS} from email_messages m where m.id = $1`);
+
+export function latestMessages(sql: Sql, count: number): Promise<ShownMessage[]> {
+  return sql.query<ShownMessage>(LATEST, [count]);
+}
+
+export async function findMessage(sql: Sql, id: string): Promise<ShownMessage | null> {
+  const [message] = await sql.query<ShownMessage>(ONE, [id]);
+  return message ?? null;
+}

@@ -1,0 +1,93 @@
+// The last messages, for whoever develops on this machine: a list, and the text of each as it is kept. On the port of
+// the metrics, which only this machine reaches. Nothing of a message is ever rendered.
+import { createReadStream } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { mailDirectory } from '../core/mail_directory';
+import type { DkimRecord } from '../core/dkim';
+import { isPublished, type EmailFindings } from '../models/email_domain/instructions';
+import { findMessage, latestMessages, type ShownMessage } from '../models/mail/sink';
+import type { Platform } from '../platform/platform';
+
+export type AdminPages = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
+
+const SHOWN = 100;
+const TEXT_BYTES_MAX = 2 * 1024 * 1024;
+const HEADERS = {
+  'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+  'X-Content-Type-Options': 'nosniff',
+  'Cache-Control': 'no-store',
+};
+
+/** Answers GET /mail and /mail/{id}; false for other paths. */
+export function mailPages(platform: () => Pick<Platform, 'config' | 'database'>): AdminPages {
+  return async (request, response) => {
+    const [, id] = /^\/mail(?:\/(eml_[0-9a-z]{26}))?$/.exec(request.url ?? '') ?? [null];
+    if (id === null || request.method !== 'GET') return false;
+    const { config, database } = platform();
+    // A page of somebody else that has its name lead here would read the mail (DNS rebinding).
+    if (!isOwnName(request.headers.host, config.adminHost)) return false;
+    if (id === undefined) sendHtml(response, listPage(await latestMessages(database, SHOWN), config.mailMode));
+    else await sendText(response, await findMessage(database, id), mailDirectory(config));
+    return true;
+  };
+}
+
+function isOwnName(host: string | undefined, own: string): boolean {
+  const name = (host ?? '').replace(/:\d+$/, '').replace(/^\[|\]$/g, '');
+  return name === 'localhost' || name === own || isIP(name) > 0;
+}
+
+function sendHtml(response: ServerResponse, html: string): void {
+  response.writeHead(200, { ...HEADERS, 'Content-Type': 'text/html; charset=utf-8' }).end(html);
+}
+
+async function sendText(response: ServerResponse, message: ShownMessage | null, directory: string): Promise<void> {
+  if (!message) return void response.writeHead(404, HEADERS).end();
+  response.writeHead(200, { ...HEADERS, 'Content-Type': 'text/plain; charset=utf-8' });
+  for (const { recipient, status, last_response } of message.recipients ?? [])
+    response.write(`# ${recipient}: ${status} ${last_response ?? ''}\n`);
+  response.write(`# DKIM: ${dkimText(message)}\n\n`);
+  try {
+    const stream = createReadStream(join(directory, message.file), { end: TEXT_BYTES_MAX });
+    for await (const chunk of stream as AsyncIterable<Buffer>) response.write(chunk);
+  } catch {
+    response.write('The text is no longer kept: the message has left.\n');
+  }
+  response.end();
+}
+
+/** What receivers will find of the signatures. */
+function dkimText({ signing }: ShownMessage): string {
+  if (!signing) return 'not signed: the sender is of no sending domain';
+  const findings = signing.findings as EmailFindings | null;
+  const keys = (signing.dkim_records as DkimRecord[]).filter(({ role }) => role === 'current');
+  return keys
+    .map((key) => {
+      const found = isPublished(key, findings);
+      const signs = found || key.algorithm === 'rsa';
+      const record = found ? 'record found' : 'record not found';
+      return `${key.selector} (${key.algorithm}) ${signs ? 'signs' : 'does not sign'}, ${record}`;
+    })
+    .join('; ');
+}
+
+function listPage(messages: readonly ShownMessage[], mode: string): string {
+  const rows = messages.map((message) => {
+    const to = (message.recipients ?? []).map(({ recipient, status }) => `${recipient} (${status})`).join(', ');
+    const cells = [message.accepted_at, message.header_from, to, message.subject || '(no subject)', message.size_bytes];
+    const [at, ...others] = cells.map((cell) => escapeHtml(String(cell)));
+    const link = `<a href="/mail/${message.id}">${at}</a>`;
+    return `<tr>${[link, ...others, escapeHtml(dkimText(message))].map((cell) => `<td>${cell}</td>`).join('')}</tr>`;
+  });
+  const titles = ['Accepted', 'From', 'To', 'Subject', 'Bytes', 'DKIM'].map((title) => `<th>${title}</th>`).join('');
+  return `<!doctype html><meta charset="utf-8"><title>Mail</title>
+<style>body{font:14px sans-serif}td,th{text-align:left;padding:.3em .8em;border-bottom:1px solid #ccc}</style>
+<h1>Mail</h1><p>Mode: ${escapeHtml(mode)}. The last ${SHOWN} messages, the newest first.</p>
+<table><tr>${titles}</tr>${rows.join('\n')}</table>`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+}

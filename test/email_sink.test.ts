@@ -1,0 +1,93 @@
+// A new installation: nothing leaves. Mail of customers and of the platform itself is kept, and can be read.
+import { createTransport } from 'nodemailer';
+import { startDnsParent, type DnsParent } from './support/dns_parent';
+import { freePort } from './support/free_port';
+import { openMailBench, type MailBench } from './support/mail';
+import type { TestService } from './support/service';
+
+let bench: MailBench;
+let service: TestService;
+let parent: DnsParent;
+let port: number;
+
+beforeAll(async () => {
+  port = await freePort();
+  const dnsPort = await freePort();
+  parent = await startDnsParent('example.com', await freePort());
+  bench = await openMailBench({
+    worker: true,
+    settings: { SMTP_PORTS: String(port), DNS_PORT: String(dnsPort), DNS_ROOTS: parent.address },
+  });
+  ({ service } = bench);
+});
+
+afterAll(async () => {
+  await bench.close();
+  await parent.close();
+});
+
+async function eventually<Result>(find: () => Promise<Result | undefined>): Promise<Result> {
+  for (const until = Date.now() + 15_000; Date.now() < until;) {
+    const found = await find();
+    if (found !== undefined) return found;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error('it did not come');
+}
+
+/** The text of the first message that was kept for the address. */
+const kept = (address: string): Promise<string> =>
+  eventually(async () => {
+    const [row] = await service.sql(
+      `select message_id from email_deliveries where recipient = $1 and status = 'kept'`,
+      [address],
+    );
+    return row && (await (await fetch(`${service.adminUrl}/mail/${row.message_id}`)).text());
+  });
+
+test('mail of a customer is kept, and says which keys would sign it', async () => {
+  const domain = await bench.verified('sink.example');
+  const { body: zone } = await service.call('POST', '/v2/email_relay_zones', {
+    body: { name: 'sink', email_domain_ids: [domain.id] },
+  });
+  const client = createTransport({
+    ...{ host: '127.0.0.1', port, tls: { rejectUnauthorized: false } },
+    auth: { user: zone.smtp_username, pass: zone.smtp_password },
+  });
+  await client.sendMail({ from: 'a@sink.example', to: 'reader@elsewhere.example', subject: 'Kept', text: 'Here.' });
+  client.close();
+  const text = await kept('reader@elsewhere.example');
+  expect(text).toContain('Subject: Kept');
+  expect(text).toContain(`${domain.dkim_selector} (rsa) signs, record found`);
+});
+
+test('an e-mail notifier goes the same way', async () => {
+  const { body: notifier } = await service.call('POST', '/v2/notifiers', {
+    body: { name: 'Ops', type: 'email', config: { addresses: ['ops@elsewhere.example'] } },
+  });
+  const tested = await service.call('POST', `/v2/notifiers/${notifier.id}/test`);
+  expect(tested.body).toMatchObject({ status: 'delivered' });
+  expect(await kept('ops@elsewhere.example')).toContain('Auto-Submitted: auto-generated');
+});
+
+test('a domain whose zone the project holds sets itself up, and takes its records with it', async () => {
+  const { body: zone } = await service.call('POST', '/v2/dns_zones', { body: { name: 'held.example.com' } });
+  const domain = await bench.created('held.example.com');
+  const records = async (): Promise<{ type: string; name: string; managed_by: { type: string } | null }[]> =>
+    (await service.call('GET', `/v2/dns_zones/${zone.id}/records`)).body.data;
+  const own = (await records()).filter(({ managed_by }) => managed_by?.type === 'email_domain');
+  expect(own.map(({ type, name }) => `${type} ${name}`).sort()).toEqual([
+    'MX bounce',
+    'TXT _dmarc',
+    'TXT bounce',
+    `TXT ${domain.dkim_selector}-e._domainkey`,
+    `TXT ${domain.dkim_selector}._domainkey`,
+  ]);
+  await service.sql(`update dns_zones set status = 'active' where id = $1`, [zone.id]);
+  const verified = await bench.verify(domain.id);
+  expect(verified.body).toMatchObject({ status: 'verified', dns: 'automatic' });
+  const rotated = await service.call('POST', `/v2/email_domains/${domain.id}/dkim/rotate`);
+  expect(rotated.body.dkim_selector).not.toBe(domain.dkim_selector);
+  await service.call('DELETE', `/v2/email_domains/${domain.id}`);
+  await eventually(async () => ((await records()).some(({ managed_by }) => managed_by) ? undefined : true));
+});
