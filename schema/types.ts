@@ -5804,7 +5804,11 @@ export type EmailDomain = {
   click_tracking: Scalars['Boolean']['output'];
   /** Selector of the DKIM key that signs now (RFC 6376). */
   dkim_selector: Scalars['String']['output'];
-  /** DNS records that you have to create. */
+  dns: DnsMode;
+  /**
+   * DNS records that the domain requires. You have to create them, unless the platform keeps them: then they stand in your
+   * zone with `managed_by`, and are `verified`.
+   */
   dns_records: Array<DnsInstruction>;
   status: EmailDomainStatus;
   /** What was missing at the last check, or `null` if everything needed was found. */
@@ -5837,6 +5841,7 @@ export type CreateEmailDomainInput = {
   name: Scalars['String']['input'];
   /** First label of the name to which bounces return. */
   return_path_subdomain?: InputMaybe<Scalars['String']['input']>;
+  dns?: InputMaybe<DnsMode>;
   open_tracking?: InputMaybe<Scalars['Boolean']['input']>;
   click_tracking?: InputMaybe<Scalars['Boolean']['input']>;
 };
@@ -9461,6 +9466,7 @@ export type EmailDomainResolvers<ContextType = Context, ParentType extends Resol
   open_tracking?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   click_tracking?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   dkim_selector?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  dns?: Resolver<ResolversTypes['DnsMode'], ParentType, ContextType>;
   dns_records?: Resolver<Array<ResolversTypes['DnsInstruction']>, ParentType, ContextType>;
   status?: Resolver<ResolversTypes['EmailDomainStatus'], ParentType, ContextType>;
   status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;

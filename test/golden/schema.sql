@@ -972,6 +972,7 @@ create table email_domains (
   project_id text collate "C" not null,
   name text collate "C" not null,
   return_path_subdomain text not null,
+  dns text not null default 'automatic'::text,
   open_tracking boolean not null default false,
   click_tracking boolean not null default false,
   dkim_selector text not null,
@@ -1025,6 +1026,14 @@ create table email_messages (
   constraint email_messages_pkey PRIMARY KEY (id)
 );
 CREATE INDEX email_messages_finished ON public.email_messages USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+
+create table email_outbox (
+  id text collate "C" not null,
+  recipients text[] not null,
+  sealed text not null,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint email_outbox_pkey PRIMARY KEY (id)
+);
 
 create table email_relay_zones (
   id text collate "C" not null,
