@@ -1,46 +1,12 @@
-// Operations: listRegistries, createRegistry, getRegistry, deleteRegistry, listRegistryImages, listRobotAccounts,
-// createRobotAccount, getRobotAccount, deleteRobotAccount.
+// Operations: listRegistries, createRegistry, getRegistry, deleteRegistry, listRegistryImages.
 // Container registries: the operations, and the OCI Distribution API that they are for.
 import { createHash, randomBytes } from 'node:crypto';
 import { eventually } from './support/deploy';
-import { freePort } from './support/free_port';
-import { startRegistryClient, type RegistryClient } from './support/registry_client';
-import { startService, type Answer, type TestService } from './support/service';
+import { startRegistryClient } from './support/registry_client';
+import { activeRegistry, createPusher, newName, port, service, setUpRegistry } from './support/registry_cases';
+import { startService } from './support/service';
 
-type Body = Answer['body'];
-
-let service: TestService;
-let port: number;
-
-beforeAll(async () => {
-  port = await freePort();
-  service = await startService({
-    worker: true,
-    settings: { REGISTRY_PORT: String(port), QUOTAS: '{"registries": 100}' },
-  });
-});
-
-afterAll(() => service.close());
-
-let serial = 0;
-const newName = (): string => `reg${(serial += 1)}`;
-
-async function activeRegistry(name = newName()): Promise<Body> {
-  const made = await service.call('POST', '/v2/registries', { body: { name }, headers: { Prefer: 'wait=20' } });
-  expect([made.status, made.body.status]).toEqual([201, 'active']);
-  return made.body;
-}
-
-async function robot(permissions: string[], more: object = {}): Promise<Body> {
-  const made = await service.call('POST', '/v2/robot_accounts', { body: { name: newName(), permissions, ...more } });
-  expect([made.status, made.text]).toEqual([201, expect.anything()]);
-  return made.body;
-}
-
-const clientOf = ({ username, secret }: Body): RegistryClient =>
-  startRegistryClient({ port, username: String(username), password: String(secret) });
-
-const pusher = async (): Promise<RegistryClient> => clientOf(await robot(['pull', 'push', 'delete']));
+setUpRegistry();
 
 describe('registries', () => {
   it('answers everything that is promised', async () => {
@@ -83,7 +49,7 @@ describe('registries', () => {
 
   it('goes with its images, and its name becomes free', async () => {
     const registry = await activeRegistry();
-    const client = await pusher();
+    const client = await createPusher();
     await client.pushImage(`${String(registry.name)}/app`, 'latest', [randomBytes(1000)]);
     expect((await service.call('DELETE', `/v2/registries/${String(registry.id)}`)).status).toBe(204);
     expect((await client.pull(`${String(registry.name)}/app`, 'latest')).status).toBe(403);
@@ -94,75 +60,10 @@ describe('registries', () => {
   });
 });
 
-describe('robot accounts', () => {
-  it('shows the secret once', async () => {
-    const made = await robot(['pull'], { registry_ids: [(await activeRegistry()).id] });
-    expect(made).toMatchObject({ status: 'active', last_used_at: null, expires_at: null, secret: expect.any(String) });
-    expect(made.username).toMatch(/^robot-reg\d+-[a-z0-9]{6}$/);
-    const got = await service.call('GET', `/v2/robot_accounts/${String(made.id)}`);
-    expect(got.body.secret).toBeNull();
-  });
-
-  it('refuses an unknown registry and an end in the past', async () => {
-    const unknown = await service.call('POST', '/v2/robot_accounts', {
-      body: { name: newName(), permissions: ['pull'], registry_ids: ['reg_00000000000000000000000000'] },
-    });
-    expect([unknown.status, unknown.body]).toMatchObject([
-      422,
-      { code: 'reference_not_found', field: 'registry_ids.0' },
-    ]);
-    const past = await service.call('POST', '/v2/robot_accounts', {
-      body: { name: newName(), permissions: ['pull'], expires_at: '2020-01-01T00:00:00Z' },
-    });
-    expect([past.status, past.body.errors]).toMatchObject([422, [{ field: 'expires_at', code: 'too_small' }]]);
-  });
-
-  it('ends at once when it is deleted, and with its time', async () => {
-    const registry = await activeRegistry();
-    const name = `${String(registry.name)}/app`;
-    await (await pusher()).pushImage(name, 'latest', [randomBytes(10)]);
-    const account = await robot(['pull'], { expires_at: new Date(Date.now() + 2_000).toISOString() });
-    const client = clientOf(account);
-    expect((await client.pull(name, 'latest')).status).toBe(200);
-    await eventually(
-      'it has happened',
-      async () => (await client.pull(name, 'latest', { sameToken: true })).status === 401,
-    );
-    const listed = await service.call('GET', `/v2/robot_accounts?status=expired&name=${String(account.name)}`);
-    expect(listed.body.data).toMatchObject([{ id: account.id, status: 'expired' }]);
-    const other = await robot(['pull']);
-    const second = clientOf(other);
-    expect((await second.pull(name, 'latest')).status).toBe(200);
-    await service.call('DELETE', `/v2/robot_accounts/${String(other.id)}`);
-    expect((await second.pull(name, 'latest', { sameToken: true })).status).toBe(401);
-  });
-
-  it('does what its permissions say, in its registries, and no more', async () => {
-    const [mine, other] = [await activeRegistry(), await activeRegistry()];
-    const all = await pusher();
-    for (const { name } of [mine, other]) await all.pushImage(`${String(name)}/app`, '1', [randomBytes(10)]);
-    const client = clientOf(await robot(['pull'], { registry_ids: [mine.id] }));
-    expect((await client.pull(`${String(mine.name)}/app`, '1')).status).toBe(200);
-    expect((await client.pull(`${String(other.name)}/app`, '1')).status).toBe(403);
-    expect((await client.call('POST', `/v2/${String(mine.name)}/app/blobs/uploads/`)).status).toBe(403);
-    expect((await client.call('DELETE', `/v2/${String(mine.name)}/app/manifests/1`)).status).toBe(403);
-    expect((await client.call('GET', '/v2/_catalog')).status).toBe(403);
-    expect((await client.pull('nobody/app', '1')).status).toBe(403);
-  });
-
-  it('leaves its registries with them', async () => {
-    const registry = await activeRegistry();
-    const account = await robot(['pull'], { registry_ids: [registry.id] });
-    await service.call('DELETE', `/v2/registries/${String(registry.id)}`);
-    const got = await service.call('GET', `/v2/robot_accounts/${String(account.id)}`);
-    expect(got.body.registry_ids).toEqual([]);
-  });
-});
-
 describe('images', () => {
   it('are counted and listed exactly', async () => {
     const registry = await activeRegistry();
-    const client = await pusher();
+    const client = await createPusher();
     const [shared, own] = [randomBytes(5000), randomBytes(3000)];
     const first = await client.pushImage(`${String(registry.name)}/shop`, '1', [shared]);
     const second = await client.pushImage(`${String(registry.name)}/shop`, '2', [shared, own]);
@@ -183,7 +84,7 @@ describe('images', () => {
 
   it('takes a layer in chunks, after an interruption too, and refuses one of another digest', async () => {
     const registry = await activeRegistry();
-    const client = await pusher();
+    const client = await createPusher();
     const name = `${String(registry.name)}/chunks`;
     const layer = randomBytes(3000);
     const digest = `sha256:${createHash('sha256').update(layer).digest('hex')}`;
@@ -208,7 +109,7 @@ describe('images', () => {
   });
 
   it('refuses a manifest that names what was never pushed, and what is none', async () => {
-    const client = await pusher();
+    const client = await createPusher();
     const name = `${String((await activeRegistry()).name)}/bad`;
     const missing = await client.putManifest(name, 'x', { layers: [`sha256:${'1'.repeat(64)}`] });
     expect([missing.status, missing.code]).toEqual([404, 'MANIFEST_BLOB_UNKNOWN']);
@@ -221,7 +122,7 @@ describe('images', () => {
   });
 
   it('lists tags in pages and shows referrers', async () => {
-    const client = await pusher();
+    const client = await createPusher();
     const name = `${String((await activeRegistry()).name)}/tags`;
     const base = await client.pushImage(name, 'a', [randomBytes(10)]);
     for (const tag of ['b', 'c']) await client.pushImage(name, tag, [randomBytes(10)]);

@@ -9,7 +9,7 @@ setUpPaging();
 type Row = Record<string, unknown>;
 
 const keyOf = (row: Row): string =>
-  String(row.id ?? row.key ?? row.code ?? row.database_package ?? row.region ?? row.type);
+  String(row.id ?? row.digest ?? row.key ?? row.code ?? row.database_package ?? row.region ?? row.type);
 
 /** All rows, in pages of the given sizes by turns. */
 async function walk(
@@ -59,8 +59,8 @@ function compare(a: string | number | null, b: string | number | null): number {
   return (a ?? Infinity) < (b ?? Infinity) ? -1 : 1;
 }
 
-/** A database may have few of them, and has as many already. */
-const FEW = ['listDatabaseEndpoints', 'listDatabaseReplicas'];
+/** A parent may have few of them, and has as many already. */
+const FEW = ['listDatabaseEndpoints', 'listDatabaseReplicas', 'listCdnDomains'];
 
 describe('a walk while rows come and go', () => {
   const changing = distinct.filter(

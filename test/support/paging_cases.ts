@@ -57,7 +57,7 @@ export function setUpPaging(): void {
       settings: {
         ...SAMPLE_SETTINGS,
         DNS_RESOLVERS: dns.address,
-        QUOTAS: '{"databases": null, "database_storage_gb": null, "registries": null}',
+        QUOTAS: '{"databases": null, "database_storage_gb": null, "registries": null, "email_relay_zones": null}',
       },
     });
     world = openWorld(service);

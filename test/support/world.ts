@@ -7,10 +7,10 @@ import { allKinds } from '../../models/base/registry';
 import { buildCore } from '../../resolvers';
 import { openapiDocument } from '../../rest/openapi';
 import { deployed, instanceOf, type DeployedApplication } from './deployed';
-import { insertRegistryImage } from './registry_rows';
 import { SAMPLE_BRANCHES, sampleBranch, sampleRepository } from './sample_repository';
 import type { Answer, CallOptions, TestService } from './service';
 import { SHARE_PATH } from './world_git';
+import { activateCdnZone, childMakers } from './world_children';
 import { databaseCollections, databaseMakers, databaseReady, databaseReferences } from './world_databases';
 
 export const core = buildCore();
@@ -85,8 +85,10 @@ export const kindNames: readonly string[] = allKinds().map((kind) => kind.kind);
 /** The kind of the row that a parameter of a path names: /volumes/{id} is a volume. */
 export function kindOfParam(operation: Operation, name: string): string {
   if (operation.path === SHARE_PATH && name === 'projectId') return 'shared_repository_project';
-  const collection = new RegExp(`/(\\w+)/\\{${name}\\}`).exec(operation.path)?.[1] ?? '';
-  const kind = allKinds().find(({ table }) => table === collection)?.kind ?? COLLECTIONS[collection];
+  const [, parent, collection = ''] =
+    new RegExp(`(?:/(\\w+)/\\{\\w+\\})?/(\\w+)/\\{${name}\\}`).exec(operation.path) ?? [];
+  const nested = parent && CHILDREN[`${parent} ${collection}`];
+  const kind = nested || (allKinds().find(({ table }) => table === collection)?.kind ?? COLLECTIONS[collection]);
   if (!kind) throw new Error(`${operation.id}: whose id is {${name}}?`);
   return kind;
 }
@@ -101,6 +103,9 @@ const COLLECTIONS: Record<string, string> = {
   suppressions: 'email_suppression',
   ...databaseCollections,
 };
+
+/** Collections that stand below several kinds. */
+const CHILDREN: Record<string, string> = { 'cdn_zones domains': 'cdn_domain', 'cdn_zones purges': 'cdn_purge' };
 
 /** Fields that refer to several rows. */
 const LISTED: Record<string, string> = { email_domain_ids: 'email_domain' };
@@ -127,6 +132,7 @@ export const typeName = (type: Parameters<typeof getNamedType>[0]): string => St
 
 /** Kinds whose rows are not made by a POST of their own. */
 const makers: Record<string, (world: World, kind: string) => Promise<string>> = {
+  ...childMakers((world, kind) => created(world, kind)),
   ...databaseMakers((world, kind) => created(world, kind)),
   async error() {
     return 'not_found';
@@ -156,24 +162,6 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
     const { body } = await world.call('GET', `/v2/projects/${world.project}/activity?limit=1`);
     return body.data[0].id;
   },
-  /** Made by the checks of an observer. */
-  async check_result(world) {
-    const answer = await world.call('POST', `/v2/observers/${await world.id('observer')}/check`);
-    if (answer.status !== 200) throw new Error(`no check: ${answer.text}`);
-    return answer.body.id;
-  },
-  /** An observer has one that is open; further ones are over. */
-  async incident(world) {
-    const id = mintId('inc');
-    await world.service.sql(
-      `insert into incidents (id, project_id, observer_id, status, cause, started_at, resolved_at)
-        values ($1, $2, $3, 'resolved', 'The connection was refused.', now(), now())`,
-      [id, world.project, await world.id('observer')],
-    );
-    return id;
-  },
-  /** Pushed with an OCI client. */
-  registry_image: async (world) => insertRegistryImage(world, await world.id('registry')),
   /** Made by the loop, of what is deployed. */
   async instance(world) {
     const id = await world.id('application');
@@ -196,6 +184,7 @@ const READY: Record<string, (world: World, id: string) => Promise<unknown>> = {
   },
   rotateSharedRepositoryDeployKey: (world, id) =>
     world.service.sql(`update shared_repositories set access = 'deploy_key' where id = $1`, [id]),
+  createCdnPurge: activateCdnZone,
   redeployPreview: (world, id) => world.service.sql(`update previews set status = 'running' where id = $1`, [id]),
 };
 

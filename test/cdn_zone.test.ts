@@ -1,58 +1,9 @@
-// Operations: listCdnZones, createCdnZone, getCdnZone, updateCdnZone, deleteCdnZone, getCdnZoneMetrics, listCdnPurges,
-// createCdnPurge, getCdnPurge, listCdnDomains, addCdnDomain, getCdnDomain, verifyCdnDomain, removeCdnDomain.
+// Operations: listCdnZones, createCdnZone, getCdnZone, updateCdnZone, deleteCdnZone, getCdnZoneMetrics.
 // CDN zones: the operations, and what the cache of the host answers for them.
-import { startCdnOrigin, type CdnOrigin } from './support/cdn_origin';
+import { activeZone, newName, origin, service, setUpCdn, visit, type Body } from './support/cdn_cases';
 import { eventually } from './support/deploy';
-import { startDnsServer, type DnsServer } from './support/dns_server';
-import { freePort } from './support/free_port';
-import { startService, type Answer, type TestService } from './support/service';
 
-type Body = Answer['body'];
-
-let service: TestService;
-let origin: CdnOrigin;
-let dns: DnsServer;
-let visit: (
-  host: string,
-  target: string,
-  headers?: Record<string, string>,
-  method?: string,
-) => ReturnType<CdnOrigin['visit']>;
-
-beforeAll(async () => {
-  [origin, dns] = [await startCdnOrigin(), await startDnsServer()];
-  const http = await freePort();
-  service = await startService({
-    worker: true,
-    settings: { ALLOW_PRIVATE_ADDRESSES: '1', DNS_RESOLVERS: dns.address, INGRESS_PORT: String(http) },
-  });
-  visit = (host, target, headers = {}, method = 'GET') => origin.visit(http, host, target, headers, method);
-});
-
-afterAll(async () => {
-  await service.close();
-  await dns.close();
-  await origin.close();
-});
-
-let serial = 0;
-const newName = (): string => `zone${(serial += 1)}`;
-
-async function activeZone(more: object = {}): Promise<Body> {
-  const body = { name: newName(), origin: { type: 'url', url: origin.url }, ...more };
-  const made = await service.call('POST', '/v2/cdn_zones', { body, headers: { Prefer: 'wait=20' } });
-  expect([made.status, made.body.status]).toEqual([201, 'active']);
-  return made.body;
-}
-
-async function purge(zone: Body, body: object): Promise<Body> {
-  const made = await service.call('POST', `/v2/cdn_zones/${String(zone.id)}/purges`, { body });
-  expect([made.status, made.body.status]).toEqual([201, 'pending']);
-  return eventually('the purge', async () => {
-    const got = await service.call('GET', `/v2/cdn_zones/${String(zone.id)}/purges/${String(made.body.id)}`);
-    return got.body.status === 'completed' ? got.body : null;
-  });
-}
+setUpCdn();
 
 describe('zones', () => {
   it('answer everything that is promised', async () => {
@@ -202,31 +153,6 @@ describe('the cache', () => {
     expect(origin.requests('/half')).toHaveLength(2);
   });
 
-  it('takes out what is purged, by path, prefix, tag and all', async () => {
-    const zone = await activeZone();
-    const targets = ['/a/1?max-age=60&tag=red', '/a/2?max-age=60&tag=blue', '/b/1?max-age=60&tag=red'];
-    const seen = async (): Promise<boolean[]> => {
-      const found = [];
-      for (const target of targets)
-        found.push((await visit(zone.hostname, target)).headers['cache-status'] === 'edge; hit');
-      return found;
-    };
-    await seen();
-    expect(await seen()).toEqual([true, true, true]);
-    await purge(zone, { type: 'urls', values: ['/a/1'] });
-    expect(await seen()).toEqual([false, true, true]);
-    await purge(zone, { type: 'prefixes', values: ['/a/'] });
-    expect(await seen()).toEqual([false, false, true]);
-    await purge(zone, { type: 'tags', values: ['red'] });
-    expect(await seen()).toEqual([false, true, false]);
-    await purge(zone, { type: 'all' });
-    expect(await seen()).toEqual([false, false, false]);
-    const wrong = await service.call('POST', `/v2/cdn_zones/${String(zone.id)}/purges`, {
-      body: { type: 'urls', values: ['x'] },
-    });
-    expect([wrong.status, wrong.body.errors]).toMatchObject([422, [{ field: 'values.0' }]]);
-  });
-
   it('compresses texts, passes writes through, and forgets what they changed', async () => {
     const zone = await activeZone();
     const text = await visit(zone.hostname, '/text?max-age=60&bytes=5000', { 'Accept-Encoding': 'gzip' });
@@ -260,25 +186,5 @@ describe('the cache', () => {
       return total('requests') === 4 ? { hits: total('cache_hit_ratio'), origin: total('origin_requests') } : null;
     });
     expect(metrics).toEqual({ hits: 75, origin: 1 });
-  });
-});
-
-describe('custom domains', () => {
-  it('are served once their one record is found', async () => {
-    const zone = await activeZone();
-    const path = `/v2/cdn_zones/${String(zone.id)}/domains`;
-    const added = await service.call('POST', path, { body: { hostname: 'static.example.com' } });
-    expect([added.status, added.body]).toMatchObject([
-      201,
-      { status: 'pending', cdn_zone_id: zone.id, dns_instructions: [{ type: 'CNAME', value: zone.hostname }] },
-    ]);
-    expect(added.body.dns_instructions).toHaveLength(1);
-    dns.set('static.example.com', 'CNAME', [String(zone.hostname)]);
-    const verified = await service.call('POST', `${path}/${String(added.body.id)}/verify`);
-    expect([verified.status, verified.body.status]).toEqual([200, 'active']);
-    await eventually('it is served', async () => (await visit('static.example.com', '/d?max-age=60')).status === 200);
-    expect((await service.call('GET', path)).body.data).toMatchObject([{ id: added.body.id, status: 'active' }]);
-    expect((await service.call('DELETE', `${path}/${String(added.body.id)}`)).status).toBe(204);
-    await eventually('it is gone', async () => (await visit('static.example.com', '/d')).status === 404);
   });
 });

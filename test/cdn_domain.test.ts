@@ -1,0 +1,26 @@
+// Operations: listCdnDomains, addCdnDomain, getCdnDomain, verifyCdnDomain, removeCdnDomain.
+// Custom domains of CDN zones: one record, which proves and leads.
+import { activeZone, dns, service, setUpCdn, visit } from './support/cdn_cases';
+import { eventually } from './support/deploy';
+
+setUpCdn();
+
+describe('custom domains', () => {
+  it('are served once their one record is found', async () => {
+    const zone = await activeZone();
+    const path = `/v2/cdn_zones/${String(zone.id)}/domains`;
+    const added = await service.call('POST', path, { body: { hostname: 'static.example.com' } });
+    expect([added.status, added.body]).toMatchObject([
+      201,
+      { status: 'pending', cdn_zone_id: zone.id, dns_instructions: [{ type: 'CNAME', value: zone.hostname }] },
+    ]);
+    expect(added.body.dns_instructions).toHaveLength(1);
+    dns.set('static.example.com', 'CNAME', [String(zone.hostname)]);
+    const verified = await service.call('POST', `${path}/${String(added.body.id)}/verify`);
+    expect([verified.status, verified.body.status]).toEqual([200, 'active']);
+    await eventually('it is served', async () => (await visit('static.example.com', '/d?max-age=60')).status === 200);
+    expect((await service.call('GET', path)).body.data).toMatchObject([{ id: added.body.id, status: 'active' }]);
+    expect((await service.call('DELETE', `${path}/${String(added.body.id)}`)).status).toBe(204);
+    await eventually('it is gone', async () => (await visit('static.example.com', '/d')).status === 404);
+  });
+});

@@ -1,0 +1,39 @@
+// Rows that stand below others, or that something else than a POST of their own makes.
+import { mintId } from '../../core/ids';
+import { insertRegistryImage } from './registry_rows';
+import type { World } from './world';
+
+type Make = (world: World, kind: string) => Promise<string>;
+
+/** @param create makes a row by the operation of its kind */
+export function childMakers(create: Make): Record<string, Make> {
+  return {
+    /** Of a zone that is active, which the loop makes it. */
+    async cdn_purge(world, kind) {
+      await activateCdnZone(world, await world.id('cdn_zone'));
+      return create(world, kind);
+    },
+    /** Pushed with an OCI client. */
+    registry_image: async (world) => insertRegistryImage(world, await world.id('registry')),
+    /** Made by the checks of an observer. */
+    async check_result(world) {
+      const answer = await world.call('POST', `/v2/observers/${await world.id('observer')}/check`);
+      if (answer.status !== 200) throw new Error(`no check: ${answer.text}`);
+      return answer.body.id;
+    },
+    /** An observer has one that is open; further ones are over. */
+    async incident(world) {
+      const id = mintId('inc');
+      await world.service.sql(
+        `insert into incidents (id, project_id, observer_id, status, cause, started_at, resolved_at)
+        values ($1, $2, $3, 'resolved', 'The connection was refused.', now(), now())`,
+        [id, world.project, await world.id('observer')],
+      );
+      return id;
+    },
+  };
+}
+
+export function activateCdnZone(world: World, id: string): Promise<unknown> {
+  return world.service.sql(`update cdn_zones set status = 'active' where id = $1`, [id]);
+}
