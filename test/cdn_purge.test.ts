@@ -37,7 +37,7 @@ describe('a purge', () => {
     expect(done).toMatchObject({
       type: 'all',
       values: null,
-      created_by: { type: 'key' },
+      created_by: { name: expect.any(String) },
       completed_at: expect.any(String),
     });
     expect((await service.call('GET', `${path}?type=all&status=completed`)).body.data).toEqual([done]);

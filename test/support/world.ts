@@ -2,7 +2,6 @@
 // so that a kind which is added later has its rows here without a line of its own.
 import { getNamedType, getNullableType, isInputObjectType, type GraphQLInputObjectType } from 'graphql';
 import type { Operation } from '../../contract/operations';
-import { mintId } from '../../core/ids';
 import { allKinds } from '../../models/base/registry';
 import { buildCore } from '../../resolvers';
 import { openapiDocument } from '../../rest/openapi';
