@@ -25,7 +25,10 @@ function main() {
     [`migrations/${number}_${kinds}.ts`]: 'migration.ts',
     [`test/${kind}.test.ts`]: 'test.ts',
     ...(hasLoop && { [`jobs/${kind}.ts`]: 'job.ts' }),
-    ...(values.driver && { [`drivers/${kind}.ts`]: 'driver.ts' }),
+    ...(values.driver && {
+      [`drivers/${kind}.ts`]: 'driver.ts',
+      [`test/engines/${kind}_conformance.test.ts`]: 'conformance.test.ts',
+    }),
   };
   requireNew(kind, kinds, Object.keys(files));
   const words = {

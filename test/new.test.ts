@@ -77,6 +77,7 @@ test('with --driver it writes a kind with a process and a log, and changes no ot
     'resolvers/engine_room.ts',
     'schema/engine_room.graphql',
     'test/engine_room.test.ts',
+    'test/engines/engine_room_conformance.test.ts',
   ]);
   const changed = Object.keys(before).filter((name) => after[name] !== before[name]);
   expect(changed).toEqual(hasTools ? ['schema/types.ts'] : []);

@@ -9,7 +9,10 @@ const SOURCES = [
   ...['core', 'server', 'migrations', 'cli', 'bench', 'demo', 'scripts', 'test/support', 'test/conformance'],
   'tools/package.json',
 ];
-const SETTINGS = ['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js'];
+const SETTINGS = [
+  ...['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js'],
+  'jest.engines.config.js',
+];
 
 /** The generator of resolver types is a development tool of its own; the service and its tests do without it. */
 export const hasTools = Boolean(process.env.CI) || fs.existsSync(path.join(ROOT, 'tools/node_modules'));
@@ -41,6 +44,7 @@ export function copyProject(): GeneratedProject {
     if (fs.existsSync(path.join(ROOT, name)))
       fs.cpSync(path.join(ROOT, name), path.join(directory, name), { recursive: true });
   }
+  fs.mkdirSync(path.join(directory, 'test/engines'));
   const tools = path.join(directory, 'tools/node_modules');
   const run = (...words: string[]): Outcome => {
     const { status, stdout, stderr } = spawnSync(process.execPath, words, { cwd: directory, encoding: 'utf8' });
