@@ -2,9 +2,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { createEmptyDatabase, type TestDatabase } from './support/database';
-import { followPage, pageCommands } from './support/adding_a_kind_page';
-import { copyProject, hasTools, ROOT, type GeneratedProject, type Outcome } from './support/generated_project';
+import { createEmptyDatabase, type TestDatabase } from '../support/database';
+import { followPage, pageCommands } from '../support/adding_a_kind_page';
+import { copyProject, hasTools, ROOT, type GeneratedProject, type Outcome } from '../support/generated_project';
 
 let project: GeneratedProject;
 let copy = '';

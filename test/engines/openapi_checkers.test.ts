@@ -1,0 +1,32 @@
+// The OpenAPI document before checkers of others, and the clients that generators make of it.
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { buildCore } from '../../resolvers';
+import { openapiDocument, renderOpenapi } from '../../rest/openapi';
+
+const checker = path.resolve(__dirname, '../../tools/check-openapi.mjs');
+const installed = existsSync(path.resolve(__dirname, '../../tools/node_modules/@redocly/cli'));
+const outside = installed || process.env.CI ? test : test.skip;
+
+outside(
+  'linters find no error and no warning, generated clients compile (needs: npm ci --prefix tools)',
+  async () => {
+    const { table, schema, transitional } = buildCore();
+    const described = { table, schema, transitional, baseUrl: 'http://127.0.0.1:8080', version: '0.1.0' };
+    const folder = mkdtempSync(path.join(tmpdir(), 'openapi-'));
+    try {
+      const file = path.join(folder, 'openapi.yaml');
+      writeFileSync(file, renderOpenapi(openapiDocument(described)).yaml);
+      const output = await new Promise<string>((done) =>
+        execFile(process.execPath, [checker, file], (_, stdout, stderr) => done(stdout + stderr)),
+      );
+      expect(output.split('\n').filter((line) => line.startsWith('ok'))).toHaveLength(4);
+      expect(output).not.toContain('FAILED');
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+  120_000,
+);
