@@ -64,7 +64,7 @@ describe('references', () => {
     const sources = texts.filter((file) => !file.endsWith('.md'));
     const bare = matches(sources, /^.*§.*$/gm).filter(
       ([file, { 0: line, index = 0 }]) =>
-        !/\.md|\bRFC|FIPS/.test(read(file).slice(Math.max(0, index - 130), index) + line),
+        !/\.md|\bRFC|FIPS|[Ss]tandard/.test(read(file).slice(Math.max(0, index - 130), index) + line),
     );
     expect(bare.map(([file, [line]]) => `${file}: ${line.trim()}`)).toEqual([]);
   });

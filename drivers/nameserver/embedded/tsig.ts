@@ -16,7 +16,7 @@ export interface TsigState {
   error: number;
   /** The last MAC of the conversation. */
   mac: Buffer;
-  /** The first answer covers more than those behind it (§5.3.1). */
+  /** The first answer covers more than those behind it (RFC 8945 §5.3.1). */
   isFirst: boolean;
   originalId: number;
   /** Seconds, of the query. */
@@ -80,7 +80,7 @@ function check(
 export function signMessage(message: Buffer, state: TsigState): Buffer {
   const isUnsigned = state.error === TSIG_ERROR.BADKEY || state.error === TSIG_ERROR.BADSIG;
   const now = Math.floor(Date.now() / 1000);
-  // A client with a wrong clock gets its own time back, and ours beside it (§5.2.3).
+  // A client with a wrong clock gets its own time back, and ours beside it (RFC 8945 §5.2.3).
   const time = state.error === TSIG_ERROR.BADTIME ? state.time : now;
   const other = state.error === TSIG_ERROR.BADTIME ? time48(now) : Buffer.alloc(0);
   const before = Buffer.concat([uint16(state.mac.length), state.mac]);
@@ -116,7 +116,7 @@ function hmac({ secret }: TsigKey, parts: Buffer[]): Buffer {
   return mac.digest();
 }
 
-/** Name, class, TTL, algorithm, time, fudge, error and other data (§4.3.3), names in lower case. */
+/** Name, class, TTL, algorithm, time, fudge, error and other data (RFC 8945 §4.3.3), names in lower case. */
 function variables(name: Buffer, time: number, fudge: number, error: number, other: Buffer): Buffer {
   const lower = Buffer.from(name.toString('latin1').toLowerCase(), 'latin1');
   const fixed = [uint16(CLASS_ANY), Buffer.alloc(4), ALGORITHM_NAME, time48(time), uint16(fudge), uint16(error)];

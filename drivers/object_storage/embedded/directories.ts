@@ -53,6 +53,6 @@ async function observe(directory: string): Promise<Observation<BucketObserved>> 
     throw error;
   });
   if (!found) return { state: 'absent' };
-  if (!found.isDirectory()) return { state: 'foreign', detail: 'something else has the name of the directory' };
+  if (!found.isDirectory()) return { state: 'foreign', detail: 'Something else has the name of the directory.' };
   return { state: 'present', upToDate: true, observed: NOTHING };
 }
