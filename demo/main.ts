@@ -1,5 +1,6 @@
-// npm run demo: everything that the platform does with an application, in less than a minute, on a directory and ports
-// of its own. Exit code 0 only if all that it expects was so. Ctrl-C clears up too.
+// npm run demo: everything that the platform does with an application, and a DNS zone, in about a minute, on a directory
+// and ports of its own. Exit code 0 only if all that it expects was so. Ctrl-C clears up too.
+import { openParent, showZone } from './dns';
 import { openShow } from './show';
 import { openStage } from './stage';
 import { perform, untilNothingIsLeft, type Play } from './steps';
@@ -14,13 +15,15 @@ async function main(): Promise<number> {
   const begin = performance.now();
   const interrupted = onSignal();
   show.step('The service starts, with a database, in a directory of its own');
-  const opening = openStage();
+  const parent = await openParent();
+  const opening = openStage(parent.settings);
   let play: Play | undefined;
   try {
     const stage = await Promise.race([opening, interrupted]);
     play = { stage, show, ports: new Set() };
     show.note(`ok: ready; applications are served on port ${stage.port}, files are in ${stage.directory}`);
     await Promise.race([perform(play), interrupted]);
+    await Promise.race([showZone(stage, show, parent), interrupted]);
     show.step(`All was as expected, in ${((performance.now() - begin) / 1000).toFixed(1)} s.`);
     return 0;
   } catch (error) {
@@ -30,6 +33,7 @@ async function main(): Promise<number> {
   } finally {
     if (play) await clearUp(play);
     await (await opening.catch(() => undefined))?.close();
+    parent.close();
     show.note('the service is stopped, its directory is gone');
   }
 }

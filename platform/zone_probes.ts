@@ -8,6 +8,7 @@ import { DriverError, driverContext } from '../drivers/driver';
 import {
   readDelegation,
   readRecords,
+  readWholeZone,
   ROOT_SERVERS,
   type Delegation,
   type DelegationOptions,
@@ -31,9 +32,15 @@ async function foundRecords(
   const { name_servers }: Delegation = await readDelegation(name, options, signal);
   const others = name_servers.filter((server) => !own.includes(server));
   if (!others.length) return [];
+  const whole = await readWholeZone(name, others, options, signal);
+  if (whole) return whole.filter((answer) => !isApexServer(answer, name)).flatMap((answer) => toRecord(answer) ?? []);
   const questions = wanted as { name: string; type: packet.StringRecordType }[];
   const found = (await readRecords(name, others, questions, options, signal)) as packet.Answer[];
   return found.flatMap((answer) => toRecord(answer) ?? []);
+}
+
+function isApexServer({ type, name }: packet.Answer, zone: string): boolean {
+  return type === 'NS' && name.toLowerCase() === zone;
 }
 
 const NONE = { priority: null, weight: null, port: null, flags: null, tag: null };
@@ -46,6 +53,8 @@ function toRecord(answer: packet.Answer): FoundRecord | null {
     case 'A':
     case 'AAAA':
     case 'CNAME':
+    case 'NS':
+    case 'PTR':
       return { ...record, value: answer.data };
     case 'MX':
       return { ...record, value: answer.data.exchange, priority: answer.data.preference ?? 0 };

@@ -5,6 +5,7 @@ import { isIP } from 'node:net';
 import * as packet from 'dns-packet';
 import { DriverError } from '../driver';
 import type { DnsQuestions } from '../dns';
+import { readTransfer } from './transfer_client';
 
 export interface Delegation {
   /** Lower case, without a trailing dot, sorted; empty where the parent does not delegate the zone. */
@@ -32,6 +33,7 @@ export const ROOT_SERVERS = [
 const STEPS_MAX = 16;
 const SERVERS_TRIED_MAX = 3;
 const ANSWER_WITHIN_MS = 1_200;
+const TRANSFER_WITHIN_MS = 1_500;
 const DNS_PORT = 53;
 
 /**
@@ -55,6 +57,20 @@ export async function readDelegation(
     servers = await nextServers(zone, answer, options);
   }
   throw new DriverError('transient', 'The parent zone was not found within 16 referrals.');
+}
+
+/** Everything that a zone has, where one of its name servers sends it; null otherwise. */
+export async function readWholeZone(
+  zone: string,
+  nameServers: readonly string[],
+  options: DelegationOptions,
+  signal: AbortSignal,
+): Promise<packet.Answer[] | null> {
+  const { port } = endpointsOf(options.roots);
+  const servers = (await Promise.all(nameServers.map((name) => addressesOf(name, options)))).flat();
+  const late = AbortSignal.any([signal, AbortSignal.timeout(TRANSFER_WITHIN_MS)]);
+  const asked = servers.slice(0, SERVERS_TRIED_MAX).map((address) => readTransfer(zone, { address, port }, late));
+  return (await Promise.all(asked)).find((records) => records !== null) ?? null;
 }
 
 /** Present answers of the name servers of a zone for names and types, to take over its records. */

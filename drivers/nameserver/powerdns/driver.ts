@@ -3,7 +3,7 @@
 import type { DriverContext, Fingerprint, Observation, Owned } from '../../driver';
 import { asDriverErrors, checkpoint, DriverError } from '../../driver';
 import type { NameserverDriver, ZoneObserved, ZoneSpec } from '../../nameserver';
-import { openPowerdnsApi, type ApiZone, type PowerdnsApi, type PowerdnsOptions } from './api';
+import { openPowerdnsApi, type ApiRrset, type ApiZone, type PowerdnsApi, type PowerdnsOptions } from './api';
 import { openCounters } from './counters';
 import { isAsDesired, readKeyState, writeKeys, type KeyState } from './keys';
 import { changesBetween, rrsetsOf, type RrsetChange } from './rrsets';
@@ -53,12 +53,13 @@ interface Inspection {
   changes: RrsetChange[];
   keys: KeyState;
   hasSettings: boolean;
+  zone: ApiZone | null;
 }
 
 const NO_KEYS: KeyState = { missing: [], surplus: [], unpublished: [] };
 
 async function inspect(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: DriverContext): Promise<Inspection> {
-  const none = { changes: [], keys: NO_KEYS, hasSettings: false };
+  const none = { changes: [], keys: NO_KEYS, hasSettings: false, zone: null };
   const zone = await api.call<ApiZone>('GET', pathOf(spec), ctx);
   if (!zone) return { ...none, observation: { state: 'absent' } };
   if (zone.account !== accountOf(id))
@@ -74,7 +75,7 @@ async function inspect(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: Driver
   };
   const diff = changes.slice(0, 5).map(({ changetype, name, type }) => `${changetype} ${name} ${type}`);
   const observation = { state: 'present' as const, upToDate, observed, ...(!upToDate && { diff: diff.join(', ') }) };
-  return { observation, changes, keys, hasSettings };
+  return { observation, changes, keys, hasSettings, zone };
 }
 
 async function ensure(
@@ -93,10 +94,15 @@ async function ensure(
   for (const rrsets of batchesOf(found.changes)) await api.call('PATCH', pathOf(spec), ctx, { rrsets });
   if (!isAsDesired(found.keys)) {
     await writeKeys(api, pathOf(spec), found.keys, ctx);
-    // Changes of records reach the caches at once, those of keys do not.
-    await api.call('PUT', `/cache/flush?domain=${spec.name}.$`, ctx);
+    // A change of keys alone leaves unsigned answers in the caches, and secondaries with the old serial.
+    const rrsets = [{ ...soaOf(spec, found), changetype: 'REPLACE' as const }];
+    await api.call('PATCH', pathOf(spec), ctx, { rrsets });
   }
   return { ref: { driver: NAME, name: id } };
+}
+
+function soaOf(spec: ZoneSpec, { zone }: Inspection): ApiRrset {
+  return rrsetsOf(spec, zone?.serial ?? spec.serial)[0] as ApiRrset;
 }
 
 /** With SOA and name servers only; the rest is a change like any other. */

@@ -1,0 +1,67 @@
+// Taking over a domain: its present name server is asked for a transfer, and where it refuses, for common names.
+import { startDnsParent, type DnsParent } from '../support/dns_parent';
+import { startDnsServer, type DnsServer } from '../support/dns_server';
+import { freePort } from '../support/free_port';
+import { startPowerdns, type Powerdns } from '../support/powerdns';
+import { startService, type Answer, type TestService } from '../support/service';
+
+jest.setTimeout(60_000);
+
+let service: TestService;
+let parent: DnsParent;
+let resolver: DnsServer;
+const present: Powerdns[] = [];
+
+/** The present name server of a domain. The walk from the root has one port for all, so it has an address of its own. */
+async function serve(name: string, port: number, address: string, more: string): Promise<void> {
+  const server = await startPowerdns([`local-address=${address}`, `local-port=${port}`, more]);
+  present.push(server);
+  const rrset = (owner: string, type: string, content: string): object => ({
+    ...{ name: `${owner}.`, type, ttl: 300, records: [{ content, disabled: false }] },
+  });
+  const rrsets = [
+    rrset(`seldom.${name}`, 'NS', 'ns.elsewhere.example.net.'),
+    rrset(`www.${name}`, 'A', '192.0.2.1'),
+    rrset(`_sip._udp.${name}`, 'SRV', '1 2 5060 sip.example.net.'),
+    rrset(`long.${name}`, 'TXT', `"${'x'.repeat(255)}" "${'y'.repeat(255)}"`),
+  ];
+  const nameservers = [`ns.${name.replace('.com', '.net')}.`];
+  await server.call('POST', '/zones', { name: `${name}.`, kind: 'Native', nameservers, rrsets });
+}
+
+beforeAll(async () => {
+  const port = await freePort();
+  parent = await startDnsParent('example.com', port);
+  await serve('open.example.com', port, '127.0.0.2', 'allow-axfr-ips=127.0.0.0/8');
+  await serve('closed.example.com', port, '127.0.0.3', 'disable-axfr=yes');
+  resolver = await startDnsServer({ 'ns.open.example.net A': ['127.0.0.2'], 'ns.closed.example.net A': ['127.0.0.3'] });
+  await parent.delegate('open.example.com', ['ns.open.example.net']);
+  await parent.delegate('closed.example.com', ['ns.closed.example.net']);
+  service = await startService({ settings: { DNS_ROOTS: parent.address, DNS_RESOLVERS: resolver.address } });
+});
+afterAll(async () => {
+  await service?.close();
+  for (const one of [parent, ...present]) await one?.close();
+  await resolver?.close();
+});
+
+async function scanned(name: string): Promise<Answer['body']> {
+  const zone = (await service.call('POST', '/v2/dns_zones', { body: { name } })).body;
+  const answer = await service.call('POST', `/v2/dns_zones/${zone.id}/scan`);
+  expect(answer.status).toBe(200);
+  return answer.body;
+}
+
+const namesOf = ({ records }: Answer['body']): string[] =>
+  records.map(({ type, name }: { type: string; name: string }) => `${name} ${type}`).sort();
+
+test('every record is found by a transfer, name servers of the apex apart', async () => {
+  const found = await scanned('open.example.com');
+  expect(found.errors).toEqual([]);
+  expect(namesOf(found)).toEqual(['_sip._udp SRV', 'long TXT', 'seldom NS', 'www A']);
+  expect(found.records.find(({ type }: { type: string }) => type === 'TXT').value).toHaveLength(510);
+});
+
+test('where that is refused, names that nobody knows stay hidden', async () => {
+  expect(namesOf(await scanned('closed.example.com'))).toEqual(['www A']);
+});
