@@ -1464,7 +1464,8 @@ export type Mutation = {
    */
   verifyDnsZone: DnsZone;
   /**
-   * Adds the records that the present name servers of the domain publish: those of common names. Records that the zone has
+   * Adds the records that the present name servers of the domain publish: all of them where a server allows a transfer
+   * (AXFR), otherwise those of common names. Records that the zone has
    * already are skipped. Fails with `provider_error` if no name server answers.
    */
   scanDnsZone: DnsImport;
