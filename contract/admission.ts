@@ -59,14 +59,18 @@ export async function admit(
  * Runs an admitted operation: a query at once, a mutation between its hooks and in one transaction, which a dry run
  * rolls back.
  * @param run replays, or finds the resource and checks If-Match, references, state, uniqueness and quotas
+ * @param replay the answer of a request that is repeated, null for a new one: asked before `prepare`, which may act
  */
 export async function execute<Result>(
   ctx: Context,
   { field, prepare, confirm }: RootOperation,
   args: Arguments,
   run: (inner: Context) => Promise<Result>,
+  replay: () => Promise<Result | null> = () => Promise.resolve(null),
 ): Promise<Result> {
   if (field.kind === 'query') return run(ctx);
+  const repeated = prepare ? await replay() : null;
+  if (repeated) return repeated;
   ctx.probed = await prepare?.(args, ctx);
   if (ctx.dry_run) return rehearse(ctx, run);
   const result = await ctx.transact(run);

@@ -29,6 +29,14 @@ export function idempotencyKey(header: string | string[] | undefined): string | 
   return header;
 }
 
+/** A POST with an Idempotency-Key. */
+export interface RepeatableRequest {
+  key: string;
+  operation: Operation;
+  path: string;
+  body: unknown;
+}
+
 /**
  * Runs the effect once per key, project, operation and path; a repetition gets the stored answer.
  * @throws idempotency_in_progress while the first is under way, idempotency_key_reused with another body
@@ -36,12 +44,10 @@ export function idempotencyKey(header: string | string[] | undefined): string | 
 export async function runOnce(
   ctx: Context,
   store: IdempotencyStore,
-  request: { key: string; operation: Operation; path: string; body: unknown },
+  request: RepeatableRequest,
   effect: () => Promise<RestResponse>,
 ): Promise<RestResponse> {
-  // The project too: on a short path the header selects it, and the same key may be used in two projects.
-  const scope = digest([ctx.identity?.id, ctx.project?.id, request.operation.id, request.path, request.key]);
-  const fingerprint = digest([request.path, canonicalJson(request.body)]);
+  const { scope, fingerprint } = digestsOf(ctx, request);
   const isLocked = await store.lock(ctx, scope);
   // Also without the lock: repetitions of a finished request may come together.
   const known = await store.find(ctx, scope);
@@ -51,8 +57,34 @@ export async function runOnce(
     await store.save(ctx, scope, fingerprint, answer);
     return answer;
   }
+  return replayed(known, fingerprint);
+}
+
+/** The stored answer of a request that is finished, null for another one. @throws idempotency_key_reused */
+export async function findReplay(
+  ctx: Context,
+  store: IdempotencyStore,
+  request: RepeatableRequest,
+): Promise<RestResponse | null> {
+  const { scope, fingerprint } = digestsOf(ctx, request);
+  const known = await store.find(ctx, scope);
+  return known && replayed(known, fingerprint);
+}
+
+function replayed(known: { fingerprint: string; answer: RestResponse }, fingerprint: string): RestResponse {
   if (known.fingerprint !== fingerprint) throw problem('idempotency_key_reused');
   return { ...known.answer, headers: { ...known.answer.headers, 'Idempotent-Replayed': 'true' } };
+}
+
+function digestsOf(
+  ctx: Context,
+  { key, operation, path, body }: RepeatableRequest,
+): { scope: string; fingerprint: string } {
+  return {
+    // The project too: on a short path the header selects it, and the same key may be used in two projects.
+    scope: digest([ctx.identity?.id, ctx.project?.id, operation.id, path, key]),
+    fingerprint: digest([path, canonicalJson(body)]),
+  };
 }
 
 function digest(parts: unknown[]): string {

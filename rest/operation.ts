@@ -7,7 +7,7 @@ import type { Context } from '../core/context';
 import { bodyTag } from './conditional';
 import type { Exchange } from './exchange';
 import type { Handler } from './facade';
-import { idempotencyKey, runOnce, type RestResponse } from './idempotency';
+import { findReplay, idempotencyKey, runOnce, type RestResponse } from './idempotency';
 import type { Match } from './router';
 
 export async function runOperation(
@@ -22,16 +22,17 @@ export async function runOperation(
   const { method, field } = operation;
   if (method !== 'GET' && method !== 'POST') ctx.if_match = request.headers['if-match'];
   const key = method === 'POST' ? idempotencyKey(request.headers['idempotency-key']) : null;
-  return execute(ctx, called, args, async (inner) => {
+  const sent = field.body ? args[field.body.argument] : {};
+  const repeatable = key === null || ctx.dry_run ? null : { key, operation, path, body: sent };
+  const run = async (inner: Context): Promise<RestResponse> => {
     const respond = async (): Promise<RestResponse> => {
       const body = await handler(inner, args);
       const location = locationOf(operation, readers.get(operation.id), params, body);
       return responseOf(inner, operation, body, location ? { Location: parts.config.baseUrl + location } : {});
     };
-    if (key === null || inner.dry_run) return respond();
-    const sent = field.body ? args[field.body.argument] : {};
-    return runOnce(inner, parts.answers, { key, operation, path, body: sent }, respond);
-  });
+    return repeatable ? runOnce(inner, parts.answers, repeatable, respond) : respond();
+  };
+  return execute(ctx, called, args, run, async () => repeatable && findReplay(ctx, parts.answers, repeatable));
 }
 
 /** The path of a created record, null where none was created or nothing reads it. */

@@ -35,8 +35,12 @@ export async function firstBoot({ database, config }: Pick<Platform, 'database' 
   });
 }
 
+function firstKeyFile(dataDir: string): string {
+  return path.join(dataDir, 'first-key.json');
+}
+
 async function writeFirstKey(dataDir: string, first: FirstKey): Promise<void> {
-  const file = path.join(dataDir, 'first-key.json');
+  const file = firstKeyFile(dataDir);
   makeDirectory(dataDir);
   try {
     // A temporary file first: an existing one keeps its permissions when it is written.
@@ -67,23 +71,35 @@ async function create(session: Session, email: string, region: string): Promise<
   return { key: token, project_id: project };
 }
 
-/** What the operator sees once, ready to paste: the last lines of the first start. */
-export function firstBootText({ key, project_id, base_url }: FirstKey, facts: HostFacts): string {
-  const headers = `-H 'Authorization: Bearer ${key}' -H 'X-Svc-Project: ${project_id}'`;
+/** Where the text goes: what is not a terminal may be a file or a collector of logs, which keep what they get. */
+export type Output = 'terminal' | 'log';
+
+/**
+ * What the operator sees once, ready to paste: the last lines of the first start. The key itself is shown on a terminal
+ * only; else its file is named.
+ */
+export function firstBootText(first: FirstKey, facts: HostFacts, dataDir: string, output: Output): string {
+  const { key, project_id, base_url } = first;
+  const file = firstKeyFile(dataDir);
+  const isShown = output === 'terminal';
+  const headers = `-H "Authorization: Bearer $KEY" -H 'X-Svc-Project: ${project_id}'`;
   const json = `-H 'Content-Type: application/json'`;
   const firstId = `grep -o 'app_[0-9a-z]*' | head -1`;
   const application = '{"name": "hello", "preset": "node-web"}';
   return [
     ...missingText(facts),
     '',
-    'Welcome. The key is shown only once. It is also in first-key.json in the data directory.',
+    isShown
+      ? 'Welcome. The key is shown only once. It is also in first-key.json in the data directory.'
+      : 'Welcome. The key is not shown here, since this is not a terminal. It is in its file.',
     '',
-    `  key      ${key}`,
+    `  key      ${isShown ? key : file}`,
     `  project  ${project_id}`,
     `  address  ${base_url}`,
     '',
     'Deploy an application from a preset. The last response contains its host name:',
     '',
+    isShown ? `  KEY=${key}` : `  KEY=$(node -p "require('${file}').key")`,
     `  curl ${base_url}/v2/me ${headers}`,
     `  ID=$(curl -sS ${base_url}/v2/applications ${headers} ${json} -d '${application}' | ${firstId})`,
     `  curl ${base_url}/v2/applications/$ID/deployments ${headers} ${json} -H 'Prefer: wait=60' -d '{}'`,

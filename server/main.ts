@@ -17,7 +17,8 @@ runProgram('npm start', async (platform) => {
   const service = await start(platform);
   const { firstBoot, firstBootText } = load('./first_boot') as typeof OfFirstBoot;
   const first = await firstBoot(platform);
-  const welcome = first && firstBootText(first, await platform.facts());
+  const output = process.stdout.isTTY ? 'terminal' : 'log';
+  const welcome = first && firstBootText(first, await platform.facts(), platform.config.dataDir, output);
   platform.log.info({ address: service.config.baseUrl, admin_port: service.adminPort }, 'ready');
   // Behind the lines of the log, where it stays in sight.
   if (welcome) writeText(platform.log, welcome);

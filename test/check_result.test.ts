@@ -1,5 +1,6 @@
 // Checks that are asked for: what they answer, what they leave behind (docs/contract/resources.md §15.1).
 import { addMetricPoints } from '../models/metric_point';
+import { applyFindings } from '../models/observer/results';
 import { startTarget, type Target } from './support/breakable_target';
 import { observersOf, type Observers } from './support/observers';
 import { startService, type TestService } from './support/service';
@@ -105,5 +106,32 @@ describe('metrics', () => {
     expect((await observers.check(id)).body).toMatchObject({ status: 'fail', value: 0 });
     await point('requests', 2, 0, 7);
     expect((await observers.check(id)).body).toMatchObject({ status: 'pass', value: 7 });
+  });
+
+  test('a metric of a database that is silent for three windows has no data, until it is heard of', async () => {
+    const body = { name: 'watched', engine: 'postgresql', version: '15', database_package: 'dev-1vcpu-256mb' };
+    const database = await service.call('POST', '/v2/databases', { body });
+    expect(database.status).toBe(201);
+    const metric = { resource_type: 'database', resource_id: database.body.id, metric: 'connections' };
+    const { id } = (
+      await observers.create({
+        ...{ type: 'metric', uptime: undefined },
+        metric: { ...metric, operator: 'gt', threshold: 10 },
+      })
+    ).body;
+    // What the loop finds of a metric without points.
+    const silence = async (): Promise<unknown> => {
+      const finding = { observer_id: id, region: 'local', fence: null, checked_at: new Date(), outcome: null };
+      await service.platform.database.transaction((session) => applyFindings(session, [finding]));
+      return (await observers.get(id)).status;
+    };
+    expect(await silence()).toBe('pending');
+    await service.sql(`update observers set data_at = now() - interval '1 hour' where id = $1`, [id]);
+    expect(await silence()).toBe('no_data');
+    const at = new Date(Date.now() - 2 * 60_000);
+    const points = { at, project_id: service.project, resource_id: metric.resource_id, part_id: 'primary' };
+    await addMetricPoints(service.platform.database, [{ ...points, metric: 'connections', samples: 4, total: 12 }]);
+    expect((await observers.check(id)).body).toMatchObject({ status: 'pass', value: 3 });
+    expect((await observers.get(id)).status).toBe('ok');
   });
 });

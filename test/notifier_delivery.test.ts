@@ -190,6 +190,12 @@ describe('a test message tells the truth of one attempt', () => {
     ]);
     expect(receiver.at('/hooks/test')[0]?.body).toMatchObject({ type: 'notifier.test', data: { notifier: { id } } });
     expect(receiver.at('/hooks/test')[0]?.headers).not.toHaveProperty('webhook-signature');
+    // What is repeated with its key is answered again, and not sent again.
+    const headers = { 'Idempotency-Key': 'test-once' };
+    const again = (): Promise<Answer> => service.call('POST', `/v2/notifiers/${id}/test`, { headers });
+    const [first, second] = [await again(), await again()];
+    expect([second.body, second.headers.get('idempotent-replayed')]).toEqual([first.body, 'true']);
+    expect(receiver.at('/hooks/test')).toHaveLength(2);
     expect((await service.call('GET', `/v2/notifiers/${id}`)).body.last_delivery).toMatchObject({
       status: 'delivered',
     });

@@ -9,6 +9,8 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { limits } from '../core/limits';
 import { settings } from '../core/settings';
+import { hostFacts } from '../drivers/host';
+import { firstBootText } from '../server/first_boot';
 import { processesWith } from './support/processes';
 import { startProgram } from './support/program';
 import { database, directory, setUpStarts, until } from './support/start_cases';
@@ -56,11 +58,15 @@ test('first start, kill -9, second start, stop: with the embedded database', asy
   await until(() => first.out().includes('GraphQL: '));
   const text = first.out();
   expect(text.trimEnd().split('\n').pop()).toContain(`Console: ${base}/v2/docs`);
-  for (const value of [`key      ${file.key}`, `project  ${file.project_id}`, `address  ${base}`])
+  // A file or a collector of logs keeps what it gets: the key goes to terminals only.
+  expect(text).not.toContain(file.key);
+  const onTerminal = firstBootText(file, await hostFacts({ directory: dir }), dir, 'terminal');
+  expect(onTerminal.split(`key      ${file.key}\n`)).toHaveLength(2);
+  for (const value of [`key      ${dir}/first-key.json`, `project  ${file.project_id}`, `address  ${base}`])
     expect(text.split(value)).toHaveLength(2);
 
-  const examples = text.split('\n').filter((line) => /^ {2}(curl |ID=)/.test(line));
-  expect(examples).toHaveLength(4);
+  const examples = text.split('\n').filter((line) => /^ {2}(curl |ID=|KEY=)/.test(line));
+  expect(examples).toHaveLength(5);
   const { stdout } = await promisify(execFile)('bash', ['-ec', examples.join('\n')]);
   expect(stdout).toContain('"status":"active"');
   expect(stdout).toContain('"status":"running"');

@@ -1,5 +1,6 @@
 // Checks against a target that is broken in every way, over real sockets. Only 127.0.0.1 counts as public here, so that
 // every other address of the loopback network stands for a private one.
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -51,6 +52,17 @@ function check(changes: Partial<UptimeCheck>): Promise<CheckOutcome> {
 }
 
 const at = (place: string): string => `http://127.0.0.1:${target.port}${place}`;
+
+const hasPing = spawnSync('ping', ['-c', '1', '-W', '1', '127.0.0.1']).status === 0;
+const withPing = hasPing ? test : test.skip;
+
+withPing('a ping is answered, or not, and goes to no private address (needs iputils-ping)', async () => {
+  const ping = (address: string): Promise<CheckOutcome> =>
+    check({ check: 'ping', target: address, timeout_seconds: 1 });
+  expect(await ping('up.example.com')).toMatchObject({ status: 'pass', status_code: null, error: null });
+  expect((await ping('127.0.0.1')).response_time_ms).toBeGreaterThanOrEqual(0);
+  expect(await ping('127.0.0.2')).toMatchObject({ status: 'fail', error: expect.stringContaining('private') });
+});
 
 test('a target that answers passes, with the parts of its time', async () => {
   const outcome = await check({ target: `http://up.example.com:${target.port}/ok`, expected_body: 'is well' });
