@@ -37,7 +37,7 @@ export interface ObjectStorageAgent {
 /** @returns null where object storage is switched off, or where the port cannot be bound: the log says why */
 export async function openObjectStorageAgent(parts: Parts): Promise<ObjectStorageAgent | null> {
   const { config, log } = parts;
-  if (config.s3Port === 0 || config.s3Engine !== 'embedded') return null;
+  if (config.s3Port === 0) return null;
   const blobs = openBlobStore(config.s3Dir);
   const traffic = openTraffic(parts);
   const sweep = openSweep(parts, blobs);

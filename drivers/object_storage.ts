@@ -1,8 +1,7 @@
 // Object storage over the S3 protocol. One engine a folder: drivers/object_storage/embedded, an endpoint of this host
-// with files on its disk, and drivers/object_storage/ceph, a Ceph Object Gateway.
+// with files on its disk; later others behind the same interface.
 import type { Permission, PolicyStatement } from '../core/bucket_access';
-import type { ListedObject, ObjectsQuestion } from '../core/objects';
-import type { DriverContext, ResourceDriver } from './driver';
+import type { ResourceDriver } from './driver';
 
 export interface CorsRule {
   allowed_origins: string[];
@@ -66,12 +65,4 @@ export interface ObjectStorage {
   buckets: BucketDriver;
   /** null where the engine reads the rows of keys by itself. */
   keys: AccessKeyDriver | null;
-}
-
-/** Read-only questions that the API asks an engine which keeps its own books. */
-export interface ObjectStorageQuestions {
-  /** Whether the name is free at the engine: buckets of others are never touched. */
-  isFree(bucket: string, ctx: DriverContext): Promise<boolean>;
-  isEmpty(bucket: string, ctx: DriverContext): Promise<boolean>;
-  list(bucket: string, question: ObjectsQuestion, ctx: DriverContext): Promise<ListedObject[]>;
 }

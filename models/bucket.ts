@@ -20,6 +20,8 @@ import { requireRegion } from './region';
 const INDEX_DOCUMENT = 'index.html';
 const EMPTY = named(`select 1 from bucket_objects where bucket_id = $1 limit 1`);
 const HOLD = named('select hold_bucket($1)');
+const ORIGIN_OF = named(`select id from cdn_zones where project_id = $2 and origin->>'bucket_id' = $1
+  and deleted_at is null`);
 const ABORT = named('select abort_bucket_upload(bucket_id, id) from bucket_uploads where bucket_id = $1');
 
 /** A container for objects. It exists at once; the loop brings what the engine has to know of it. */
@@ -84,12 +86,17 @@ export class Bucket extends Resource {
     return this.update(ctx, changes);
   }
 
-  /** Unfinished uploads go with the bucket. @throws bucket_not_empty */
-  async destroy(ctx: Context, probed: { isEmpty: boolean } | null): Promise<void> {
+  /** Unfinished uploads go with the bucket. @throws bucket_not_empty, resource_in_use for the origin of a CDN zone */
+  async destroy(ctx: Context): Promise<void> {
     // The lock of writers: what is refused or waits behind it finds no bucket any more.
     await ctx.sql.query(HOLD, [this.id]);
     const objects = await ctx.sql.query(EMPTY, [this.id]);
-    if (objects.length || probed?.isEmpty === false) throw problem('bucket_not_empty');
+    if (objects.length) throw problem('bucket_not_empty');
+    const zones = await ctx.sql.query<{ id: string }>(ORIGIN_OF, [this.id, this.project_id]);
+    if (zones.length) {
+      const dependents = zones.map(({ id }) => ({ type: 'cdn_zone', id }));
+      throw problem('resource_in_use', 'The bucket is the origin of a CDN zone.', { dependents });
+    }
     await ctx.sql.query(ABORT, [this.id]);
     await removeGrants(ctx, this);
     await this.remove(ctx);

@@ -12,7 +12,7 @@ export const resolvers: Resolvers = {
     createBucket: (_, { input }, ctx) => Bucket.create(ctx, input),
     updateBucket: async (_, { id, input }, ctx) => (await Bucket.forUpdate(ctx, id)).change(ctx, input),
     deleteBucket: async (_, { id }, ctx) => {
-      await (await Bucket.forUpdate(ctx, id)).destroy(ctx, null);
+      await (await Bucket.forUpdate(ctx, id)).destroy(ctx);
       return true;
     },
   },

@@ -82,6 +82,18 @@ test('a bucket with an object, a noncurrent version or a delete marker is not de
   expect(usage).toMatchObject({ object_count: 0, size_bytes: 0, noncurrent_size_bytes: 0, upload_bytes: 0 });
 });
 
+test('the origin of a CDN zone is not deleted', async () => {
+  const { body } = await create();
+  const origin = { type: 'bucket', bucket_id: body.id };
+  const zone = await service.call('POST', '/v2/cdn_zones', { body: { name: 'assets', origin } });
+  expect(zone.status).toBe(201);
+  const refused = await service.call('DELETE', `/v2/buckets/${body.id}`);
+  expect([refused.status, refused.body.code]).toEqual([409, 'resource_in_use']);
+  expect(refused.body.dependents).toEqual([{ type: 'cdn_zone', id: zone.body.id }]);
+  await service.call('DELETE', `/v2/cdn_zones/${zone.body.id}`);
+  expect((await service.call('DELETE', `/v2/buckets/${body.id}`)).status).toBe(204);
+});
+
 test('without an engine nothing is promised', async () => {
   const off = await startService({ settings: { S3_PORT: '0' } });
   try {

@@ -1,11 +1,7 @@
-// Settings of object storage: the embedded S3 endpoint, or a Ceph Object Gateway.
-import { addresses, hostname, httpUrl, integer, oneOf, path, text } from '../setting_types';
+// Settings of the embedded S3 endpoint.
+import { addresses, hostname, httpUrl, integer, path } from '../setting_types';
 
 export const objectStorageSettings = {
-  S3_ENGINE: oneOf(['embedded', 'ceph'], {
-    default: 'embedded',
-    description: 'Engine of buckets: the embedded S3 endpoint, or a Ceph Object Gateway (RGW_URL).',
-  }),
   S3_PORT: integer({
     default: '9000',
     min: 0,
@@ -36,7 +32,4 @@ export const objectStorageSettings = {
     derived: 'objects in the data directory',
     description: 'Directory of the objects.',
   }),
-  RGW_URL: httpUrl({ default: null, description: 'URL of the Ceph Object Gateway, for S3_ENGINE=ceph.' }),
-  RGW_ACCESS_KEY: text({ default: null, description: 'Access key of a user of the gateway with all admin caps.' }),
-  RGW_SECRET_KEY: text({ default: null, secret: true, description: 'Secret key of that user.' }),
 };

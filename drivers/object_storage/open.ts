@@ -1,9 +1,9 @@
-// The engine that the settings choose.
+// The engine of this installation.
 import type { Config } from '../../core/config';
 import type { ObjectStorage } from '../object_storage';
 import { bucketDirectories } from './embedded/directories';
 
-type Settings = Pick<Config, 's3Engine' | 's3Port' | 's3Dir'>;
+type Settings = Pick<Config, 's3Port' | 's3Dir'>;
 
 /** @returns null where object storage is switched off */
 export function openObjectStorage(config: Settings): ObjectStorage | null {

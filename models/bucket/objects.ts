@@ -21,12 +21,7 @@ export interface ObjectsArguments {
  * One page in the order of keys; of versions of one key the newest comes first.
  * @throws invalid_cursor
  */
-export async function pageOfObjects(
-  ctx: Context,
-  bucket: Bucket,
-  args: ObjectsArguments,
-  read: (question: ObjectsQuestion) => Promise<ListedObject[]> = (question) => readObjects(ctx, bucket, question),
-): Promise<Page<BucketObject>> {
+export async function pageOfObjects(ctx: Context, bucket: Bucket, args: ObjectsArguments): Promise<Page<BucketObject>> {
   const limit = args.limit ?? limits.pageSizeDefault;
   const { prefix, delimiter, versions } = args;
   const expect = {
@@ -34,7 +29,7 @@ export async function pageOfObjects(
     filters: hashFilters({ bucket: bucket.id, prefix, delimiter, versions: versions ?? false }),
   };
   const after = args.cursor != null ? ctx.cursors.decode(args.cursor, expect) : null;
-  const rows = await read({
+  const rows = await readObjects(ctx, bucket, {
     prefix: prefix ?? '',
     delimiter: delimiter ?? null,
     versions: versions ?? false,

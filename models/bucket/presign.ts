@@ -1,5 +1,4 @@
 // URLs that work without an access key, signed with a key that only this installation knows: one for each bucket.
-import type { Config } from '../../core/config';
 import type { Context } from '../../core/context';
 import { validationFailed } from '../../core/errors';
 import { KEY_BYTES_MAX } from '../../core/objects';
@@ -39,20 +38,12 @@ export function presign(ctx: Context, bucket: Bucket, input: PresignBucketObject
   const url = presignUrl({
     ...{ method, key: input.key, expiresSeconds, contentType: input.content_type, now },
     ...{ endpoint: endpointOf(ctx.config), bucket: bucket.name, region: bucket.region },
-    credentials: credentialsOf(ctx.secrets, ctx.config, bucket.id),
+    credentials: ownerCredentials(ctx.secrets, bucket.id),
   });
   ctx.activity.resource = { type: 'bucket', id: bucket.id, name: bucket.name, project_id: bucket.project_id };
   // As the signature has it: to the second.
   const expires_at = new Date(Math.floor(now.getTime() / 1000 + expiresSeconds) * 1000).toISOString();
   return { url, method, expires_at };
-}
-
-/** Ceph knows the user of RGW_ACCESS_KEY, who may do everything. */
-function credentialsOf(secrets: SecretBox, config: Config, bucketId: string): Credentials {
-  const { s3Engine, rgwAccessKey, rgwSecretKey } = config;
-  return s3Engine === 'ceph'
-    ? { accessKeyId: rgwAccessKey ?? '', secretAccessKey: rgwSecretKey ?? '' }
-    : ownerCredentials(secrets, bucketId);
 }
 
 function requireKey(key: string): void {
