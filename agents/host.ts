@@ -21,6 +21,7 @@ import type { Platform } from '../platform/platform';
 import { outboundOf } from '../platform/probes';
 import { openCdn, startCdnCounting } from './cdn';
 import { openMail } from './mail';
+import { openGitProviders } from '../drivers/git_provider';
 import { openNameserver } from './nameserver';
 import { openObjectStorageAgent } from './object_storage';
 import { openRegistry } from './registry';
@@ -82,7 +83,8 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const { facts } = platform;
   const counting = startCdnCounting(cdn.driver, database, log);
   opened.push(() => counting.stop());
-  const served = { cdn: cdn.driver, ...(await openServers(platform, opened)) };
+  const gitProviders = openGitProviders(outboundOf(config));
+  const served = { cdn: cdn.driver, gitProviders, ...(await openServers(platform, opened)) };
   const own = { source, builder: openBuilder(toolchains), runtime, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = { ...own, ...(await openKindDrivers({ config, runtime, facts })) };
   const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log });

@@ -21,6 +21,8 @@ export interface Commit extends Head {
   message: string;
   /** `Name <address>` as Git has it, at most 200 characters. */
   author: string;
+  /** The message asks not to be deployed, `[skip ci]`. */
+  skip?: true;
 }
 
 /** Why a repository gave nothing: shown to the user. `unreachable` is worth a retry, the others are not. */

@@ -32,7 +32,17 @@ export async function allLogs(sql: Sql, drivers: HostDrivers, jobs: readonly Job
 /** What kinds add to the drivers of a host; the others are the host's own. */
 type KindDrivers = Omit<
   HostDrivers,
-  'source' | 'builder' | 'runtime' | 'ingress' | 'nameserver' | 'registry' | 'cdn' | 'directories' | 'shipper' | 'facts'
+  | 'source'
+  | 'gitProviders'
+  | 'builder'
+  | 'runtime'
+  | 'ingress'
+  | 'nameserver'
+  | 'registry'
+  | 'cdn'
+  | 'directories'
+  | 'shipper'
+  | 'facts'
 >;
 
 /** The drivers of all kinds that have some of their own on a host. */

@@ -10,7 +10,8 @@ import {
 } from '../models/auto_deploy';
 import { concerns } from '../models/auto_deploy/paths';
 import { DriverError } from '../drivers/driver';
-import { SourceError, type GitRemote, type Head } from '../drivers/source';
+import { SourceError, type Head } from '../drivers/source';
+import { checksGate } from './auto_deploy_gate';
 import { requireRemote } from './source_remote';
 import type { Source } from '../models/application/source';
 import { jittered, settled, type Job, type JobContext, type Outcome, requireHost } from './job';
@@ -30,8 +31,8 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
   if (application.source?.type !== 'git')
     return settled({ status_reason: 'The source of the application is not a Git repository.' }, jittered(pollMs));
   try {
-    const columns = await checkHead(row, application, application.source, ctx);
-    return settled({ ...columns, last_checked_at, failures: 0, status_reason: null }, jittered(pollMs));
+    const { nextMs = pollMs, ...columns } = await checkHead(row, application, application.source, ctx);
+    return settled({ status_reason: null, ...columns, last_checked_at, failures: 0 }, jittered(nextMs));
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
     if (ctx.signal.aborted) throw new DriverError('transient', error.message);
@@ -50,7 +51,7 @@ async function checkHead(
   application: WatchedApplication,
   of: Source,
   ctx: JobContext,
-): Promise<object> {
+): Promise<Found> {
   const { source } = requireHost(ctx);
   const branch = row.branch ?? of.branch;
   const remote = await requireRemote(ctx, of);
@@ -59,23 +60,35 @@ async function checkHead(
   const isKnown = row.last_seen_sha !== null && row.watched === watched;
   const before = isKnown ? row.last_seen_sha : await deployedCommit(ctx.sql, row.id);
   const seen = { last_seen_sha: head.sha, watched };
-  if (before === null || before === head.sha) return seen;
-  if (!(await touchesWatchedPaths(row, before, head, remote, ctx))) return seen;
-  await deployHead(ctx.sql, row, application, head, watched);
-  return {};
+  const passed = { ...seen, awaited_sha: null, awaited_since: null };
+  if (before === null || before === head.sha) return passed;
+  const commit = await source.fetch(row.id, remote, { branch: head.branch, commit: head.sha }, ctx);
+  if (commit.skip) return { ...passed, status_reason: skipReason(head.sha) };
+  if (!(await touchesWatchedPaths(row, before, head, ctx))) return passed;
+  const gate = await checksGate(row, of, head.sha, ctx);
+  if (gate.open) {
+    await deployHead(ctx.sql, row, application, head, watched);
+    return {};
+  }
+  if (!gate.wait) return { ...passed, status_reason: gate.reason };
+  const { since: awaited_since, reason: status_reason, nextMs } = gate;
+  return { awaited_sha: head.sha, awaited_since, status_reason, nextMs };
+}
+
+/** Columns to remember, and when to look again if not after the usual time. */
+interface Found {
+  [column: string]: unknown;
+  nextMs?: number;
+}
+
+function skipReason(sha: string): string {
+  return `Commit ${sha.slice(0, 10)} was not deployed: its message says so.`;
 }
 
 /** Whether the push changes a path that counts. A push whose paths can't be told, as after a force push, does. */
-async function touchesWatchedPaths(
-  row: AutoDeployRow,
-  from: string,
-  head: Head,
-  remote: GitRemote,
-  ctx: JobContext,
-): Promise<boolean> {
+async function touchesWatchedPaths(row: AutoDeployRow, from: string, head: Head, ctx: JobContext): Promise<boolean> {
   if (!row.paths.length) return true;
   const { source } = requireHost(ctx);
-  await source.fetch(row.id, remote, { branch: head.branch, commit: head.sha }, ctx);
   const changed = await source.changedPaths(row.id, from, head.sha, ctx);
   return changed === null || concerns(row.paths, changed);
 }

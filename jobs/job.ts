@@ -12,6 +12,7 @@ import type { CertificateDriver } from '../drivers/certificates';
 import type { EngineDriver, EngineId } from '../drivers/database';
 import type { DriverContext } from '../drivers/driver';
 import type { EndpointDrivers } from '../drivers/endpoint';
+import type { GitProviders } from '../drivers/git_provider';
 import type { IngressDriver } from '../drivers/ingress';
 import type { NameserverDriver } from '../drivers/nameserver';
 import type { RegistryDriver } from '../drivers/registry';
@@ -43,6 +44,8 @@ export interface HostDrivers {
   ingress: IngressDriver;
   /** Engines of databases that this host has. */
   databases: ReadonlyMap<EngineId, EngineDriver>;
+  /** GitHub, GitLab, Bitbucket and Gitea, with what is written there. */
+  gitProviders: GitProviders;
   /** What listens for endpoints that have a port of their own. */
   endpoints: EndpointDrivers;
   /** What answers for DNS zones; null where DNS_PORT is 0 or its port is taken. */

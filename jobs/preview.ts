@@ -6,12 +6,14 @@ import { pollPreview } from '../models/preview/poll';
 import { releaseAllLeases } from '../db/lease';
 import { stackOfPreview, type StackKey } from '../models/stack';
 import { expirePreview, latestOfPreview, removeStack } from '../models/stack_removal';
+import { cacheDirectory, removeDirectory } from './deployment/row';
 import { reconcileStack } from './application/reconcile_stack';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
 interface PreviewRow extends LoopRow {
   project_id: string;
   application_id: string;
+  branch: string;
   status: Preview['status'];
   expires_at: string | null;
 }
@@ -103,7 +105,10 @@ function nextStatusTowards(from: Preview['status'], to: Preview['status']): Prev
 }
 
 async function tearDown(row: PreviewRow, ctx: JobContext): Promise<Outcome> {
-  return (await removeStack(ctx.sql, stackKeyOf(row))) ? progressing(GOING_MS) : gone;
+  if (await removeStack(ctx.sql, stackKeyOf(row))) return progressing(GOING_MS);
+  const { application_id, id: preview_id, branch } = row;
+  if (branch.startsWith('refs/')) await removeDirectory(cacheDirectory({ application_id, preview_id, branch }, ctx));
+  return gone;
 }
 
 function stackKeyOf({ id, project_id, application_id }: PreviewRow): StackKey {

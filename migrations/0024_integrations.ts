@@ -108,8 +108,9 @@ async function createPullRequests(knex: Knex): Promise<void> {
       .onDelete('cascade');
     table.text('git_repository_id').notNullable();
     table.integer('number').notNullable();
-    // Something happened to it: it is read from the provider again.
-    table.boolean('is_stale').notNullable().defaultTo(true);
+    // What happened to it, counted, and up to which of it it was read from the provider.
+    table.bigInteger('events').notNullable().defaultTo(1);
+    table.bigInteger('read_events').notNullable().defaultTo(0);
     table.text('state');
     table.text('commit_sha');
     table.boolean('from_fork').notNullable().defaultTo(false);
@@ -151,6 +152,15 @@ const INDEXES = [
      where deleted_at is null`,
   'create unique index git_repositories_hook on git_repositories (hook_hash)',
   'create index git_repositories_due on git_repositories (next_at) where next_at is not null',
+  // What a pull request says of its preview is out of date when the preview has moved.
+  `create function pull_request_of_preview() returns trigger language plpgsql as $$
+    begin
+      update pull_requests set generation = generation + 1, next_at = now()
+        where application_id = new.application_id and number = new.pull_request_number;
+      return null;
+    end $$`,
+  `create trigger previews_pull_request after insert or update of status, deleted_at on previews for each row
+     when (new.pull_request_number is not null) execute function pull_request_of_preview()`,
   'create index pull_requests_due on pull_requests (next_at) where next_at is not null',
   `create index applications_by_git_integration on applications ((source ->> 'git_integration_id'))
      where source ->> 'git_integration_id' is not null and deleted_at is null`,

@@ -9,6 +9,7 @@ import { isGit, resolveSource } from './application/remote';
 import type { Source } from './application/source';
 import type { Session } from '../db/control_database';
 import { queueDeployment } from './deployment/queue';
+import { webhookOf } from './git_integration/webhook';
 import type { LoopRow } from '../db/lease';
 import { changeRows } from '../db/loop_rows';
 import { named } from '../db/statement';
@@ -26,6 +27,9 @@ export interface AutoDeployRow extends LoopRow {
   watched: string | null;
   /** Looks in a row that failed. */
   failures: number;
+  /** A head whose checks run, and since when. */
+  awaited_sha: string | null;
+  awaited_since: string | null;
   observed_generation: number;
 }
 
@@ -52,14 +56,14 @@ const SELECT = named(`select ${COLUMNS} from auto_deploys where id = $1`);
 /** The configuration of an application, defaults where it has none. */
 export async function autoDeployOf(ctx: Context, application: Application): Promise<AutoDeployView> {
   const [row] = await ctx.sql.query<Configured>(SELECT, [application.id]);
-  return viewOf(application, row ?? DEFAULTS);
+  return viewOf(ctx, application, row ?? DEFAULTS);
 }
 
 const ADD = named('insert into auto_deploys (id) values ($1) on conflict (id) do nothing');
 // A head that was seen before a pause says nothing about what to deploy after it.
 const CONFIGURED = `last_seen_sha = case when enabled then last_seen_sha else $6 end,
   watched = case when enabled then watched else $7 end, enabled = $2, branch = $3,
-  wait_for_checks = $4, paths = $5, failures = 0, status_reason = null`;
+  wait_for_checks = $4, paths = $5, failures = 0, status_reason = null, awaited_sha = null, awaited_since = null`;
 
 /** The head of the branch when auto-deploy was switched on, and of what: pushes after it are deployed. */
 export interface HeadAtStart {
@@ -105,7 +109,7 @@ export async function changeAutoDeploy(
   const values = [application.id, enabled, branch, wait_for_checks, JSON.stringify(paths), ...start];
   await changeRows(ctx.sql, { table: 'auto_deploys', set: CONFIGURED, where: 'id = $1', values });
   const [saved] = await ctx.sql.query<Configured>(SELECT, [application.id]);
-  return viewOf(changed, saved as Configured);
+  return viewOf(ctx, changed, saved as Configured);
 }
 
 function merged(
@@ -129,9 +133,13 @@ function requireSource(source: Source | null, input: UpdateAutoDeployInput): voi
   throw validationFailed([{ field: 'wait_for_checks', code: 'depends_on', detail }]);
 }
 
-function viewOf(application: Application, { observed_generation, ...rest }: Configured): AutoDeployView {
+async function viewOf(
+  ctx: Context,
+  application: Application,
+  { observed_generation, ...rest }: Configured,
+): Promise<AutoDeployView> {
   return {
-    document: { application_id: application.id, ...rest },
+    document: { application_id: application.id, ...rest, ...(await webhookOf(ctx, application.source)) },
     etag: `"${application.version}-${observed_generation}"`,
   };
 }
@@ -168,7 +176,9 @@ export async function deployedCommit(sql: Session, applicationId: string): Promi
 
 const LOCK = named('select 1 from applications where id = $1 and deleted_at is null for no key update');
 const SEEN = named(
-  `update auto_deploys set last_seen_sha = $4, watched = $5 where id = $1 and fence = $2 and generation = $3
+  `update auto_deploys set last_seen_sha = $3, watched = $4, awaited_sha = null, awaited_since = null
+    where id = $1 and fence = $2 and enabled and branch is not distinct from $5 and wait_for_checks = $6
+      and paths = $7::jsonb
     returning id`,
 );
 const ALREADY = named(`select 1 from deployments where application_id = $1 and preview_id is null and commit_sha = $2
@@ -188,7 +198,17 @@ export function deployHead(
   return sql.transaction(async (session) => {
     // Before the row of auto-deploy, as requests do.
     const [held] = await session.query(LOCK, [application.id]);
-    const [seen] = held ? await session.query(SEEN, [row.id, row.fence, row.generation, head.sha, watched]) : [];
+    const [seen] = held
+      ? await session.query(SEEN, [
+          row.id,
+          row.fence,
+          head.sha,
+          watched,
+          row.branch,
+          row.wait_for_checks,
+          JSON.stringify(row.paths),
+        ])
+      : [];
     if (!seen) return;
     const [already] = await session.query(ALREADY, [application.id, head.sha]);
     if (already) return;

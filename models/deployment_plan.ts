@@ -5,6 +5,7 @@ import type { ApplicationSettings } from '../schema/types';
 import type { Application } from './application';
 import { settingsOf } from './application_settings';
 import { variablesOf } from './environment_variable';
+import { isFromFork } from './preview/from_fork';
 import { named } from '../db/statement';
 
 export interface Planning {
@@ -13,7 +14,8 @@ export interface Planning {
   tenant: number;
   settings: ApplicationSettings;
   processes: { type: string; command: string | null; instances: number }[];
-  variables(secrets: SecretBox, stage: 'build' | 'runtime'): Promise<Record<string, string>>;
+  /** @param previewId null: of the application itself */
+  variables(secrets: SecretBox, stage: 'build' | 'runtime', previewId: string | null): Promise<Record<string, string>>;
   /** SVC_* of a deployment. */
   platformVariables(deployment: {
     id: string;
@@ -36,7 +38,8 @@ export async function findPlanning(sql: Sql, applicationId: string): Promise<Pla
     ...{ name, region, tenant },
     settings: settingsOf(found as unknown as Application),
     processes: await sql.query<Planning['processes'][number]>(PROCESSES, [applicationId]),
-    variables: (secrets, stage) => variablesOf(sql, secrets, applicationId, stage),
+    variables: async (secrets, stage, previewId) =>
+      (await isFromFork(sql, previewId)) ? {} : variablesOf(sql, secrets, applicationId, stage),
     platformVariables: (deployment) =>
       platformVariables({
         application_id: id,

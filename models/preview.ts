@@ -47,6 +47,8 @@ export class Preview extends Resource {
   declare status_reason: string | null;
   declare current_deployment_id: string | null;
   declare release_id: string | null;
+  /** Its code gets no variables and is not deployed by itself. */
+  declare from_fork: boolean;
   declare created_by: NewDeployment['created_by'];
 
   /**
@@ -63,6 +65,7 @@ export class Preview extends Resource {
     const pull_request_number = input.pull_request_number ?? null;
     const expires_at = expiryOf(application, input.expires_at);
     const { source, branch, sha } = requireHead(found, pull_request_number);
+    const from_fork = found?.from_fork ?? false;
     const hostname = await freeHostname(ctx, application, { branch, pull_request_number });
     const preview = await Preview.insert(ctx, {
       application_id: application.id,
@@ -71,6 +74,7 @@ export class Preview extends Resource {
       expires_at,
       hostname,
       status: 'queued',
+      from_fork,
       created_by: actor(ctx),
     });
     await preview.queue(ctx, application, source, sha, 'pull_request');

@@ -8,6 +8,7 @@ import type { ApplicationSettings } from '../schema/types';
 import type { Application } from './application';
 import { settingsOf } from './application_settings';
 import { variablesOf } from './environment_variable';
+import { isFromFork } from './preview/from_fork';
 import { named } from '../db/statement';
 
 export interface ReleasePlace {
@@ -50,7 +51,8 @@ export async function createRelease(sql: Sql, secrets: SecretBox, place: Release
   const [found] = await sql.query<ReleaseParts>(FIND, [place.application_id, place.deployment_id]);
   if (!found) throw new Error('a release needs a deployment of its application');
   const id = mintId('rel');
-  const variables = { ...found.plan?.env, ...(await variablesOf(sql, secrets, found.id, 'runtime')) };
+  const own = (await isFromFork(sql, place.preview_id)) ? {} : await variablesOf(sql, secrets, found.id, 'runtime');
+  const variables = { ...found.plan?.env, ...own };
   await sql.query(INSERT, [
     id,
     found.project_id,

@@ -28,10 +28,12 @@ import { backupDownload } from './backup_download';
 import { requestContext } from '../platform/context';
 import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
 import { graphqlFace } from '../graphql/face';
+import { gitHooks } from './git_hooks';
 import { gitOauthCallback } from './git_oauth';
 import { listenHttp } from './http';
 import { mailLinks } from './mail_links';
 import { mailPages } from './mail_pages';
+import { HOOK_PATH } from '../models/git_integration/hook';
 import { OAUTH_CALLBACK_PATH } from '../models/git_integration/oauth';
 import { MIGRATIONS, type Platform } from '../platform/platform';
 import { startWorker } from './start_worker';
@@ -234,6 +236,7 @@ function expressApp(platform: Platform, graphql: express.Router, state: { draini
   app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform));
   app.get(AUTHORITY_PATH, databaseAuthorityFile(platform));
   app.get(`${MAIL_LINK_PATH}*path`, mailLinks(platform));
+  app.post(`${HOOK_PATH}:token`, gitHooks(platform));
   app.all(OAUTH_CALLBACK_PATH, gitOauthCallback(platform));
   app.use((request, response) => {
     const request_id = String(response.getHeader('X-Request-Id'));

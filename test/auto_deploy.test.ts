@@ -13,6 +13,8 @@ describe('the configuration', () => {
     paths: [],
     status_reason: null,
     last_checked_at: null,
+    webhook_url: null,
+    webhook_reason: null,
   };
 
   test('is off, and merges what is sent', async () => {
@@ -92,7 +94,8 @@ describe('the configuration', () => {
   });
 
   test('is the same on GraphQL', async () => {
-    const fields = 'application_id enabled branch wait_for_checks paths status_reason last_checked_at';
+    const fields =
+      'application_id enabled branch wait_for_checks paths status_reason last_checked_at webhook_url webhook_reason';
     const changed = await service.graphql(
       `mutation ($id: ID!) { updateAutoDeploy(id: $id, input: { enabled: true, paths: ["a"] }) { ${fields} } }`,
       { id: application },

@@ -146,13 +146,17 @@ async function describeCommit(
   ctx: DriverContext,
 ): Promise<Commit> {
   const text = await git(
-    ['log', '-1', '--no-show-signature', '--encoding=UTF-8', '--format=%an <%ae>%x00%s', sha, '--'],
+    ['log', '-1', '--no-show-signature', '--encoding=UTF-8', '--format=%an <%ae>%x00%s%x00%B', sha, '--'],
     { gitDir },
     ctx,
   );
-  const [author = '', message = ''] = text.split('\0').map(toLine);
-  return { branch, sha, message, author };
+  const [author = '', message = '', whole = ''] = text.split('\0');
+  const skip = SKIP_MARKS.test(whole) && { skip: true as const };
+  return { branch, sha, message: toLine(message), author: toLine(author), ...skip };
 }
+
+/** The marks of the usual builders, and the same with `deploy`. */
+const SKIP_MARKS = /\[(?:(?:skip|no)[ -](?:ci|cd|actions|deploy)|(?:ci|cd|actions|deploy)[ -]skip)\]/i;
 
 function toLine(text: string): string {
   return [...text.replace(/\p{Cc}+/gu, ' ').trim()].slice(0, lineMax).join('');

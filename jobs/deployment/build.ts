@@ -167,7 +167,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
     async spec() {
       const planning = await findPlanning(ctx.sql, row.application_id);
       if (!planning) throw new DriverError('transient', 'The application was deleted.');
-      const variables = await planning.variables(ctx.secrets, 'build');
+      const variables = await planning.variables(ctx.secrets, 'build', row.preview_id);
       const trust = await databaseTrust(row.application_id, ctx);
       const { command, env, defaults } = await builder.task(plan, place, ctx);
       return {

@@ -56,13 +56,17 @@ export function artifactDirectory(row: Pick<DeploymentRow, 'id' | 'artifact_id'>
   return path.join(requireHost(ctx).directories.releases, row.artifact_id ?? row.id);
 }
 
-/** Previews have one of their own: what a pull request leaves in it must not get into what the application runs. */
-export function cacheDirectory(row: Pick<DeploymentRow, 'application_id' | 'preview_id'>, ctx: JobContext): string {
-  return path.join(
-    requireHost(ctx).directories.caches,
-    row.application_id,
-    row.preview_id === null ? 'application' : 'previews',
-  );
+/**
+ * Previews have one of their own: what they leave in it must not get into what the application runs. Each pull request
+ * has its own, since the code may be a stranger's.
+ */
+export function cacheDirectory(
+  row: Pick<DeploymentRow, 'application_id' | 'preview_id' | 'branch'>,
+  ctx: JobContext,
+): string {
+  const { application_id, preview_id, branch } = row;
+  const name = preview_id === null ? 'application' : branch?.startsWith('refs/') ? preview_id : 'previews';
+  return path.join(requireHost(ctx).directories.caches, application_id, name);
 }
 
 export function taskUnitId(row: DeploymentRow, step: 'build' | 'release'): string {

@@ -10,6 +10,8 @@ export interface ProbedHead {
   /** As the preview keeps it: a branch, or a full ref of a pull request. */
   branch: string;
   answer: SourceResult;
+  /** Of a pull request, where the provider was asked: its branch is in another repository. */
+  from_fork?: boolean;
 }
 
 /**

@@ -14,7 +14,7 @@ const TAKEN = named(
 
 /** A free one: what it shows, the name of the application, and what tells it apart. */
 export async function freeHostname(
-  ctx: Context,
+  ctx: Pick<Context, 'sql'> & { config: Pick<Context['config'], 'appsDomain'> },
   application: { name: string },
   shown: { branch: string; pull_request_number: number | null },
 ): Promise<string> {

@@ -22,7 +22,8 @@ interface Polled {
 
 // Only the time of the look: no version, and nothing that a step on the row would have to know.
 const TURN = named(`update previews p set looked_at = now() from applications a
-  where p.id = $1 and a.id = p.application_id and p.deleted_at is null and p.status in ('running', 'failed')
+  where p.id = $1 and a.id = p.application_id and p.deleted_at is null and not p.from_fork
+    and p.status in ('running', 'failed')
     and (p.looked_at is null or p.looked_at <= now() - $2 * interval '1 ms')
   returning p.id, p.project_id, p.application_id, p.hostname, p.branch, a.source`);
 const LOCK = named('select id, project_id from applications where id = $1 and deleted_at is null for no key update');

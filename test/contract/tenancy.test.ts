@@ -78,6 +78,7 @@ describe('bodies', () => {
         const fields = operation.field.body?.type.getFields() ?? {};
         const needs = {
           ...(field === 'application_id' && 'mount_path' in fields && { mount_path: '/elsewhere' }),
+          ...(field === 'git_integration_id' && { access: 'git_integration' }),
           ...(field === 'replica_id' && { target: 'replicas' }),
         };
         const body = { ...(await mine.body(operation)), ...needs, [field]: listed ? [foreign] : foreign };

@@ -10,6 +10,7 @@ import { SAMPLE_BRANCHES, sampleBranch, sampleRepository } from './sample_reposi
 import type { Answer, CallOptions, TestService } from './service';
 import { SHARE_PATH } from './world_git';
 import { activateCdnZone, childMakers } from './world_children';
+import { gitMakers, SHARE_PATH } from './world_git';
 import { databaseCollections, databaseMakers, databaseReady, databaseReferences } from './world_databases';
 
 export const core = buildCore();
@@ -149,6 +150,7 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
   async ai_model() {
     return 'gpt-4o-mini';
   },
+  ...gitMakers,
   async environment_variable(world) {
     const key = `KEY_${(serial += 1)}`;
     const value = `value of ${mark(world, key)}`;

@@ -1,0 +1,96 @@
+// Repositories of integrations that applications use: the webhook at the provider, the present name, and, where no
+// webhook tells of them, the pull requests that are open.
+import { GitProviderError, type GitProviderClient } from '../core/git_provider';
+import { Problem } from '../core/errors';
+import { accessOf } from '../models/git_integration/client';
+import { hookUrl, openHook } from '../models/git_integration/hook';
+import {
+  describedBy,
+  notePullRequests,
+  retireRepository,
+  usersOf,
+  type RepositoryRow,
+} from '../models/git_integration/repository_work';
+import { gone, jittered, progressing, requireHost, settled, type Job, type JobContext, type Outcome } from './job';
+
+const WITH_HOOK_MS = 10 * 60_000;
+const BACKOFF_MAX_MS = 60 * 60_000;
+
+export const job: Job<RepositoryRow> = {
+  table: 'git_repositories',
+  host: true,
+  quiet: true,
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
+};
+
+async function reconcile(row: RepositoryRow, ctx: JobContext): Promise<Outcome> {
+  const users = await usersOf(ctx.sql, row);
+  if (!users.length) {
+    await retireRepository(ctx.sql, row);
+    return progressing(0);
+  }
+  const checked_at = new Date().toISOString();
+  try {
+    const client = await clientOf(row, ctx);
+    const found = await client.repository(row.repository_id);
+    const hook = await ensureHook(row, found.full_name, client, ctx);
+    const watching = users.filter(({ auto_create }) => auto_create);
+    if (watching.length) {
+      const { rows } = await client.pullRequests({ id: row.repository_id, full_name: found.full_name }, 'open', null);
+      for (const user of watching) await notePullRequests(ctx.sql, row, user, rows);
+    }
+    const pollMs = ctx.config.gitPollSeconds * 1000;
+    const nextMs = hook.provider_hook_id === null ? pollMs : Math.max(pollMs, WITH_HOOK_MS);
+    return settled({ ...describedBy(found), ...hook, checked_at, failures: 0 }, jittered(nextMs));
+  } catch (error) {
+    if (!(error instanceof GitProviderError || error instanceof Problem)) throw error;
+    const failures = row.failures + 1;
+    const pauseMs = Math.min(ctx.config.gitPollSeconds * 1000 * 2 ** Math.min(failures, 10), BACKOFF_MAX_MS);
+    return settled(
+      { checked_at, failures, hook_reason: row.provider_hook_id ? null : error.message },
+      jittered(pauseMs),
+    );
+  }
+}
+
+interface HookColumns {
+  provider_hook_id: string | null;
+  hook_reason: string | null;
+}
+
+/** A token that may not create webhooks is no fault: the address is shown to the user. */
+async function ensureHook(
+  row: RepositoryRow,
+  full_name: string,
+  client: GitProviderClient,
+  ctx: JobContext,
+): Promise<HookColumns> {
+  if (row.provider_hook_id !== null) return { provider_hook_id: row.provider_hook_id, hook_reason: null };
+  const hook = openHook(ctx.secrets, row);
+  try {
+    const of = { id: row.repository_id, full_name };
+    const id = await client.ensureWebhook(of, hookUrl(ctx.config, hook), hook.secret);
+    return { provider_hook_id: id || null, hook_reason: null };
+  } catch (error) {
+    if (!(error instanceof GitProviderError) || error.failure === 'unauthorized') throw error;
+    return { provider_hook_id: null, hook_reason: error.message };
+  }
+}
+
+async function tearDown(row: RepositoryRow, ctx: JobContext): Promise<Outcome> {
+  if (row.provider_hook_id === null) return gone;
+  try {
+    const client = await clientOf(row, ctx);
+    await client.removeWebhook({ id: row.repository_id, full_name: row.full_name }, row.provider_hook_id);
+  } catch (error) {
+    // A provider that is away for good must not keep the row.
+    if (!(error instanceof GitProviderError || error instanceof Problem)) throw error;
+    ctx.log.info({ git_integration_id: row.git_integration_id }, 'a webhook stays at the provider');
+  }
+  return gone;
+}
+
+async function clientOf(row: RepositoryRow, ctx: JobContext): Promise<GitProviderClient> {
+  const { access } = await accessOf(ctx, row.git_integration_id);
+  return requireHost(ctx).gitProviders.client(access, ctx.signal);
+}

@@ -1,0 +1,99 @@
+// What a pull request is told of its preview: a status of its commit, and one comment that is changed.
+import { GitProviderError, STATUS_PREFIX, type GitProviderClient, type GitStatus } from '../../core/git_provider';
+import {
+  previewUrl,
+  type PullRequestPlace,
+  type PullRequestPreview,
+  type PullRequestRow,
+} from '../../models/pull_request/work';
+import type { JobContext } from '../job';
+
+interface Report {
+  sha: string;
+  status: GitStatus;
+  comment: string;
+}
+
+/** Columns that say what was reported. Nothing is sent where it was said already. @throws GitProviderError */
+export async function reportPreview(
+  row: PullRequestRow,
+  place: PullRequestPlace,
+  preview: PullRequestPreview | null,
+  remark: string | null,
+  client: GitProviderClient,
+  ctx: JobContext,
+): Promise<object> {
+  const report = reportOf(row, place, preview, remark, ctx);
+  if (!report) return {};
+  const of = { id: place.repository_id, full_name: place.full_name };
+  const { sha, status, comment } = report;
+  const reported = `${sha} ${status.state} ${status.description} ${status.url ?? ''}`;
+  if (reported !== row.reported) await client.setStatus(of, sha, status);
+  if (comment === row.comment) return { reported };
+  return { reported, comment, comment_id: await writeComment(row, of, comment, client) };
+}
+
+async function writeComment(
+  row: PullRequestRow,
+  of: { id: string; full_name: string },
+  text: string,
+  client: GitProviderClient,
+): Promise<string> {
+  try {
+    return await client.writeComment(of, row.number, row.comment_id, text);
+  } catch (error) {
+    // Somebody has deleted it.
+    if (row.comment_id === null || !(error instanceof GitProviderError) || error.failure !== 'not_found') throw error;
+    return client.writeComment(of, row.number, null, text);
+  }
+}
+
+const STATES: Record<PullRequestPreview['status'], GitStatus['state']> = {
+  queued: 'pending',
+  building: 'pending',
+  deploying: 'pending',
+  running: 'success',
+  failed: 'failure',
+};
+const WORDS: Record<PullRequestPreview['status'], string> = {
+  queued: 'The preview waits to be built.',
+  building: 'The preview is being built.',
+  deploying: 'The preview is being started.',
+  running: 'The preview is running.',
+  failed: 'The preview failed.',
+};
+
+function reportOf(
+  row: PullRequestRow,
+  { application: { name } }: PullRequestPlace,
+  preview: PullRequestPreview | null,
+  remark: string | null,
+  ctx: JobContext,
+): Report | null {
+  const context = `${STATUS_PREFIX}${name}/preview`;
+  const title = `**Preview of ${name}**`;
+  if (!preview) {
+    // Nobody is told of a preview that there never was, unless there is a reason.
+    if (row.commit_sha === null || (remark === null && row.comment === null)) return null;
+    const text = remark ?? 'The preview was removed.';
+    const state = remark === null ? 'success' : 'pending';
+    return {
+      sha: row.commit_sha,
+      status: { state, description: text, url: null, context },
+      comment: `${title}\n\n${text}`,
+    };
+  }
+  const sha = preview.commit_sha ?? row.commit_sha;
+  if (sha === null) return null;
+  const url = previewUrl(ctx.config, preview);
+  const reason = preview.status === 'failed' ? (preview.status_reason ?? '') : '';
+  const description = reason || WORDS[preview.status];
+  const lines = [title, '', `${WORDS[preview.status]} Commit ${sha.slice(0, 10)}.`];
+  if (preview.status === 'running') lines.push('', url);
+  if (reason) lines.push('', '```', reason.replaceAll('```', "'''"), '```');
+  return {
+    sha,
+    status: { state: STATES[preview.status], description, url: preview.status === 'running' ? url : null, context },
+    comment: lines.join('\n'),
+  };
+}
