@@ -4,6 +4,7 @@ import {
   deployedCommit,
   deployHead,
   findWatchedApplication,
+  noteReason,
   watchedSourceOf,
   type AutoDeployRow,
   type WatchedApplication,
@@ -16,6 +17,7 @@ import { requireRemote } from './source_remote';
 import type { Source } from '../models/application/source';
 import { jittered, settled, type Job, type JobContext, type Outcome, requireHost } from './job';
 
+const NO_GIT = 'The source of the application is not a Git repository.';
 const BACKOFF_MAX_MS = 600_000;
 /** Until the paths of a push are known, its repository may have to be fetched. */
 const STEP_MS = 300_000;
@@ -29,10 +31,12 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
   const pollMs = ctx.config.gitPollSeconds * 1000;
   const last_checked_at = new Date().toISOString();
   if (application.source?.type !== 'git')
-    return settled({ status_reason: 'The source of the application is not a Git repository.' }, jittered(pollMs));
+    return settled({ status_reason: NO_GIT, failures: 1 }, jittered(pollMs));
   try {
     const { nextMs = pollMs, ...columns } = await checkHead(row, application, application.source, ctx);
-    return settled({ status_reason: null, ...columns, last_checked_at, failures: 0 }, jittered(nextMs));
+    // What was said of the newest head stays as long as it is the newest.
+    const cleared = (row.failures > 0 || row.awaited_sha !== null) && { status_reason: null };
+    return settled({ ...cleared, ...columns, last_checked_at, failures: 0 }, jittered(nextMs));
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
     if (ctx.signal.aborted) throw new DriverError('transient', error.message);
@@ -63,16 +67,21 @@ async function checkHead(
   const passed = { ...seen, awaited_sha: null, awaited_since: null };
   if (before === null || before === head.sha) return passed;
   const commit = await source.fetch(row.id, remote, { branch: head.branch, commit: head.sha }, ctx);
-  if (commit.skip) return { ...passed, status_reason: skipReason(head.sha) };
-  if (!(await touchesWatchedPaths(row, before, head, ctx))) return passed;
+  if (commit.skip) return refuse(row, skipReason(head.sha), passed, ctx);
+  if (!(await touchesWatchedPaths(row, before, head, ctx))) return { ...passed, status_reason: null };
   const gate = await checksGate(row, of, head.sha, ctx);
   if (gate.open) {
     await deployHead(ctx.sql, row, application, head, watched);
-    return {};
+    return { status_reason: null };
   }
-  if (!gate.wait) return { ...passed, status_reason: gate.reason };
+  if (!gate.wait) return refuse(row, gate.reason, passed, ctx);
   const { since: awaited_since, reason: status_reason, nextMs } = gate;
   return { awaited_sha: head.sha, awaited_since, status_reason, nextMs };
+}
+
+async function refuse(row: AutoDeployRow, reason: string, passed: object, ctx: JobContext): Promise<Found> {
+  await noteReason(ctx.sql, row, reason);
+  return { ...passed };
 }
 
 /** Columns to remember, and when to look again if not after the usual time. */

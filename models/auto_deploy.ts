@@ -181,6 +181,17 @@ const SEEN = named(
       and paths = $7::jsonb
     returning id`,
 );
+const REASON = named(`update auto_deploys set status_reason = $3, observed_generation = observed_generation + 1
+  where id = $1 and fence = $2`);
+
+/**
+ * Says why a head is never deployed. Written beside the step: when a push comes meanwhile, the step's own word is void,
+ * and the next one finds the head seen already.
+ */
+export async function noteReason(sql: Session, { id, fence }: AutoDeployRow, reason: string): Promise<void> {
+  await sql.query(REASON, [id, fence, reason]);
+}
+
 const ALREADY = named(`select 1 from deployments where application_id = $1 and preview_id is null and commit_sha = $2
   and status in ('queued', 'building', 'deploying', 'active') and deleted_at is null limit 1`);
 

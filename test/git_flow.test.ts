@@ -16,8 +16,16 @@ let application: string;
 beforeAll(async () => {
   peer = await startGitPeer('github');
   peer.tokens = new Set([TOKEN]);
-  peer.repositories = [{ id: 1, full_name: 'acme/shop', private: true, default_branch: 'main' }];
-  peer.git.makeRepository('acme/shop', { 'index.html': 'one' });
+  peer.repositories = ['acme/shop', 'acme/lib'].map((full_name, index) => ({
+    ...{ id: index + 1, full_name, private: true, default_branch: 'main' },
+  }));
+  // A private submodule of the same host, by ssh as people write it.
+  const lib = peer.git.makeRepository('acme/lib', { 'lib.html': 'from the submodule' });
+  peer.git.makeRepository('acme/shop', {
+    'index.html': 'one',
+    '.gitmodules': '[submodule "lib"]\n\tpath = lib\n\turl = git@127.0.0.1:acme/lib.git\n',
+    lib: { mode: '160000', content: lib },
+  });
   // No poll comes in the time of the test: what happens is set off by webhooks.
   const settings = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', GIT_POLL_SECONDS: '3600' };
   service = await startService({ worker: true, settings });
@@ -35,10 +43,13 @@ beforeAll(async () => {
 }, 120_000);
 
 afterAll(async () => {
+  // What runs would outlive the test.
+  await service?.call('DELETE', application);
+  await until(async () => !(await service.sql('select 1 from applications limit 1')).length, WAIT_MS);
   await service?.close();
-  expect(peer.mistakes).toEqual([]);
   await peer?.close();
-});
+  expect(peer.mistakes).toEqual([]);
+}, 120_000);
 
 const deployments = async (): Promise<Answer['body'][]> =>
   (await service.call('GET', `${application}/deployments?limit=100`)).body.data;
@@ -106,7 +117,7 @@ test('with wait_for_checks a push waits until they pass, and is not deployed whe
   await push();
   const reason = async (): Promise<string | null> =>
     (await service.call('GET', `${application}/auto_deploy`)).body.status_reason;
-  await until(async () => (await reason())?.includes('the check unit failed'), WAIT_MS);
+  await until(async () => (await reason())?.includes('the check unit failed'), 20_000);
   const good = peer.git.commit('acme/shop', { 'index.html': 'good' });
   peer.checks.set(good, [{ name: 'unit', state: 'pending' }]);
   await push();
@@ -116,7 +127,7 @@ test('with wait_for_checks a push waits until they pass, and is not deployed whe
   await deliver('check_suite', { action: 'completed' });
   await deployed(good);
   await service.call('PATCH', `${application}/auto_deploy`, { body: { wait_for_checks: false } });
-});
+}, 120_000);
 
 describe('pull requests', () => {
   test('opened, pushed to, and merged: one preview, its status, and one comment', async () => {
@@ -173,6 +184,11 @@ describe('pull requests', () => {
     const closed = await service.call('POST', `${application}/previews`, { body: { pull_request_number: 7 } });
     expect([closed.status, closed.body.field]).toEqual([422, 'pull_request_number']);
   }, 120_000);
+});
+
+test('the submodule of the same host was read with the token', () => {
+  const files = execFileSync('find', [service.dataDir, '-path', '*/lib/lib.html']).toString();
+  expect(files).toContain('/releases/');
 });
 
 test('the token is in no file of the platform', () => {

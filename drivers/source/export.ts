@@ -149,7 +149,7 @@ async function readSubmodules(
     const sha = links.get(module.path ?? '');
     return sha === undefined || !module.path || !module.url
       ? []
-      : [{ path: module.path, sha, address: toAbsoluteAddress(module.url, remote.address) }];
+      : [{ path: module.path, sha, address: toReadableAddress(toAbsoluteAddress(module.url, remote.address), remote) }];
   });
 }
 
@@ -163,6 +163,14 @@ function toAbsoluteAddress(url: string, base: string): string {
     else if (part !== '.') parts.push(part);
   }
   return root + parts.join('/');
+}
+
+/** A token is for https: a submodule that is named by ssh at the same host is read that way too. */
+function toReadableAddress(address: string, { address: base, credential }: GitRemote): string {
+  if (credential?.kind !== 'basic' || !URL.canParse(base)) return address;
+  const { hostname, origin } = new URL(base);
+  const match = /^(?:ssh:\/\/)?(?:[\w.-]+@)([\w.-]+)(?::\d+)?[/:](.+)$/.exec(address);
+  return match?.[1]?.toLowerCase() === hostname ? `${origin}/${match[2]}` : address;
 }
 
 async function resolveSubmodule(from: Export, { sha, address }: Submodule, ctx: DriverContext): Promise<Export> {
