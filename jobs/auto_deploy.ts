@@ -30,8 +30,7 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
   if (!application) return settled();
   const pollMs = ctx.config.gitPollSeconds * 1000;
   const last_checked_at = new Date().toISOString();
-  if (application.source?.type !== 'git')
-    return settled({ status_reason: NO_GIT, failures: 1 }, jittered(pollMs));
+  if (application.source?.type !== 'git') return settled({ status_reason: NO_GIT, failures: 1 }, jittered(pollMs));
   try {
     const { nextMs = pollMs, ...columns } = await checkHead(row, application, application.source, ctx);
     // What was said of the newest head stays as long as it is the newest.
