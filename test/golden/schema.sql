@@ -1556,7 +1556,8 @@ create table pull_requests (
   application_id text collate "C" not null,
   git_repository_id text not null,
   number integer not null,
-  is_stale boolean not null default true,
+  events bigint not null default '1'::bigint,
+  read_events bigint not null default '0'::bigint,
   state text,
   commit_sha text,
   from_fork boolean not null default false,
@@ -2290,6 +2291,17 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.pull_request_of_preview()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      update pull_requests set generation = generation + 1, next_at = now()
+        where application_id = new.application_id and number = new.pull_request_number;
+      return null;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.put_bucket_object(of_bucket text, object jsonb, project_limit bigint)
  RETURNS bucket_objects
  LANGUAGE sql
@@ -2396,6 +2408,8 @@ CREATE TRIGGER instances_come_and_go AFTER INSERT OR DELETE ON public.instances 
 CREATE TRIGGER instances_move AFTER UPDATE ON public.instances FOR EACH ROW WHEN (((old.status IS DISTINCT FROM new.status) OR (old.exits IS DISTINCT FROM new.exits) OR (old.observed IS DISTINCT FROM new.observed))) EXECUTE FUNCTION instance_changed();
 
 CREATE TRIGGER instances_route AFTER INSERT OR DELETE OR UPDATE OF status, port, deleted_at ON public.instances FOR EACH ROW EXECUTE FUNCTION route_changed();
+
+CREATE TRIGGER previews_pull_request AFTER INSERT OR UPDATE OF status, deleted_at ON public.previews FOR EACH ROW WHEN ((new.pull_request_number IS NOT NULL)) EXECUTE FUNCTION pull_request_of_preview();
 
 CREATE TRIGGER previews_route AFTER INSERT OR DELETE OR UPDATE OF status, current_deployment_id, deleted_at ON public.previews FOR EACH ROW EXECUTE FUNCTION route_changed();
 

@@ -8,7 +8,6 @@ import { openapiDocument } from '../../rest/openapi';
 import { deployed, instanceOf, type DeployedApplication } from './deployed';
 import { SAMPLE_BRANCHES, sampleBranch, sampleRepository } from './sample_repository';
 import type { Answer, CallOptions, TestService } from './service';
-import { SHARE_PATH } from './world_git';
 import { activateCdnZone, childMakers } from './world_children';
 import { gitMakers, SHARE_PATH } from './world_git';
 import { databaseCollections, databaseMakers, databaseReady, databaseReferences } from './world_databases';
@@ -136,16 +135,6 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
   ...databaseMakers((world, kind) => created(world, kind)),
   async error() {
     return 'not_found';
-  },
-  /** Nobody was asked for it: the integrations of a world are pending. */
-  async git_repository() {
-    return '1296269';
-  },
-  /** Addressed by the other project. */
-  async shared_repository_project(world) {
-    const path = `/v2/shared_repositories/${await world.id('shared_repository')}/projects`;
-    const body = { project_id: (await world.service.newProject()).id };
-    return (await expectStatus(world, 'POST', path, body, 201)).project_id;
   },
   async ai_model() {
     return 'gpt-4o-mini';
