@@ -3806,6 +3806,13 @@ export type AutoDeploy = {
   status_reason?: Maybe<Scalars['String']['output']>;
   /** Time of the last check of the repository. */
   last_checked_at?: Maybe<Scalars['DateTime']['output']>;
+  /**
+   * Address to call on each push, so that it is deployed at once. The platform creates the webhook at the provider of an
+   * integration by itself. `null` for a repository that is only an address.
+   */
+  webhook_url?: Maybe<Scalars['String']['output']>;
+  /** Why the platform could not create the webhook: create it at the provider yourself. `null` if there is one. */
+  webhook_reason?: Maybe<Scalars['String']['output']>;
 };
 
 /** Fields that are left out keep their values. */
@@ -8700,6 +8707,8 @@ export type AutoDeployResolvers<ContextType = Context, ParentType extends Resolv
   paths?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   last_checked_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  webhook_url?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  webhook_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type BillingSummaryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BillingSummary'] = ResolversParentTypes['BillingSummary']> = {
