@@ -64,7 +64,7 @@ export async function openMailBench(
 }
 
 /** Until the check passes. */
-export async function eventually(check: () => Promise<void>): Promise<void> {
+export async function eventually(check: () => Promise<void>, withinMs = 15_000): Promise<void> {
   for (const until = Date.now() + 15_000; ;) {
     try {
       return await check();
