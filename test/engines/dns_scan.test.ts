@@ -12,7 +12,7 @@ let parent: DnsParent;
 let resolver: DnsServer;
 const present: Powerdns[] = [];
 
-/** The present name server of a domain. The walk from the root has one port for all, so it has an address of its own. */
+/** The present name server of a domain. The walk from the root has one port for all: it has an address of its own. */
 async function serve(name: string, port: number, address: string, more: string): Promise<void> {
   const server = await startPowerdns([`local-address=${address}`, `local-port=${port}`, more]);
   present.push(server);
