@@ -6,7 +6,7 @@ import { findLaunch } from '../../models/instance_work';
 import { wakeRows } from '../../db/loop_rows';
 import { gone, progressing, type HostDrivers, type JobContext, type Outcome, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
-import { WEB, type InstanceRow } from './row';
+import { appendInstanceLog, WEB, type InstanceRow } from './row';
 
 const stopsUnderWay = new Set<string>();
 
@@ -32,6 +32,8 @@ async function beginStop(row: InstanceRow, handle: Handle, ctx: JobContext): Pro
   if (stopsUnderWay.has(row.id)) return;
   const launch = await findLaunch(ctx.sql, row.id);
   const graceMs = (launch?.settings.run.shutdown_grace_seconds ?? DEFAULT_GRACE_SECONDS) * 1000;
+  // Shells print "Terminated" when their program ends by it.
+  await appendInstanceLog(row, ctx, `Stopping. Its processes get SIGTERM, and ${graceMs / 1000} seconds to end.`);
   stopsUnderWay.add(row.id);
   const { sql, log } = ctx;
   void drainAndStop(row, handle, graceMs, requireHost(ctx))

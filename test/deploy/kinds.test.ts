@@ -88,6 +88,10 @@ test('a Procfile with web, worker and release: the release command first, the wo
   await eventually('the worker', async () => (await application.get(`/processes/${worker.id}`)).status === 'running');
   await application.post(`/processes/${worker.id}/scale`, { instances: 0 });
   await eventually('no worker', async () => (await application.get(`/processes/${worker.id}`)).status === 'idle');
+  const { data: stopped } = await application.get('/logs?search=SIGTERM');
+  expect(stopped.map(({ message }: { message: string }) => message)).toEqual([
+    'worker: Stopping. Its processes get SIGTERM, and 3 seconds to end.',
+  ]);
 }, 60_000);
 
 test('a volume is there under its path, and survives a deployment', async () => {
