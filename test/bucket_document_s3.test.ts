@@ -1,0 +1,93 @@
+// Settings of a bucket as clients of S3 and browsers meet them: CORS, websites and lifecycle rules.
+import { request } from 'node:http';
+import * as s3 from '@aws-sdk/client-s3';
+import { startS3, type S3Service } from './support/s3';
+
+let world: S3Service;
+let client: s3.S3Client;
+
+beforeAll(async () => {
+  world = await startS3();
+  client = world.client();
+}, 60_000);
+
+afterAll(() => world.close());
+
+test('a website has index and error documents at its own host name', async () => {
+  const website = { index_document: 'index.html', error_document: '404.html' };
+  const { name: Bucket } = await world.bucket({ access: 'public_read', website });
+  for (const Key of ['index.html', 'dir/index.html', '404.html'])
+    await client.send(new s3.PutObjectCommand({ Bucket, Key, Body: Key, ContentType: 'text/html' }));
+  const get = (path: string): Promise<[number, string]> =>
+    new Promise((resolve, reject) => {
+      const headers = { host: `${Bucket}.${world.service.platform.config.s3WebsiteDomain}` };
+      request(world.endpoint + path, { headers }, (response) => {
+        const pieces: Buffer[] = [];
+        response.on('data', (piece: Buffer) => pieces.push(piece));
+        response.on('end', () =>
+          resolve([response.statusCode ?? 0, response.headers.location ?? String(Buffer.concat(pieces))]),
+        );
+      })
+        .on('error', reject)
+        .end();
+    });
+  expect([await get('/'), await get('/dir/'), await get('/dir'), await get('/none')]).toEqual([
+    [200, 'index.html'],
+    [200, 'dir/index.html'],
+    [302, '/dir/'],
+    [404, '404.html'],
+  ]);
+});
+
+test('CORS rules of S3 are those of the API, and answer preflights', async () => {
+  const { id, name: Bucket } = await world.bucket({ access: 'public_read' });
+  const rule = { AllowedOrigins: ['https://shop.example.com'], AllowedMethods: ['PUT'], AllowedHeaders: ['x-amz-*'] };
+  await client.send(new s3.PutBucketCorsCommand({ Bucket, CORSConfiguration: { CORSRules: [rule] } }));
+  const { body } = await world.service.call('GET', `/v2/buckets/${id}/cors`);
+  expect(body.rules).toMatchObject([{ allowed_origins: rule.AllowedOrigins, allowed_headers: ['x-amz-*'] }]);
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  const preflight = (method: string): Promise<Response> =>
+    fetch(`${world.endpoint}/${Bucket}/a`, {
+      method: 'OPTIONS',
+      headers: { origin: 'https://shop.example.com', 'access-control-request-method': method },
+    });
+  const allowed = await preflight('PUT');
+  expect([allowed.status, allowed.headers.get('access-control-allow-origin')]).toEqual([
+    200,
+    'https://shop.example.com',
+  ]);
+  expect((await preflight('DELETE')).status).toBe(403);
+});
+
+test('lifecycle rules expire objects, noncurrent versions and unfinished uploads', async () => {
+  const { id, name: Bucket } = await world.bucket({ versioning: true });
+  for (const Key of ['old/a', 'old/b', 'new/a']) await client.send(new s3.PutObjectCommand({ Bucket, Key, Body: Key }));
+  await client.send(new s3.CreateMultipartUploadCommand({ Bucket, Key: 'old/upload' }));
+  const ages = { expire_after_days: 2, expire_noncurrent_after_days: 2, abort_incomplete_uploads_after_days: 2 };
+  const old = `now() - interval '3 days'`;
+  await world.service.sql(`update bucket_objects set modified_at = ${old} where bucket_id = $1`, [id]);
+  await world.service.sql(`update bucket_uploads set created_at = ${old} where bucket_id = $1`, [id]);
+  const apply = () =>
+    world.service.call('PUT', `/v2/buckets/${id}/lifecycle`, {
+      body: { rules: [{ id: 'old', prefix: 'old/', ...ages }] },
+    });
+  const keys = async (): Promise<string[]> =>
+    (await world.service.call('GET', `/v2/buckets/${id}/objects?versions=true&limit=100`)).body.data.map(
+      ({ key, type }: { key: string; type: string }) => `${type} ${key}`,
+    );
+  const until = async (expected: string[]): Promise<void> => {
+    for (let turn = 0; turn < 100 && String(await keys()) !== String(expected); turn += 1)
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(await keys()).toEqual(expected);
+  };
+  await apply();
+  await until(['object new/a', 'delete_marker old/a', 'object old/a', 'delete_marker old/b', 'object old/b']);
+  expect(await world.service.sql('select id from bucket_uploads where bucket_id = $1', [id])).toEqual([]);
+  await world.service.sql(
+    `update bucket_objects set modified_at = ${old}, noncurrent_at = case when not is_latest then ${old} end
+      where bucket_id = $1`,
+    [id],
+  );
+  await apply();
+  await until(['object new/a', 'delete_marker old/a', 'delete_marker old/b']);
+});
