@@ -99,10 +99,16 @@ test('swaks, msmtp and smtplib of Python hand mail in, and it is signed', async 
   ]);
   const script = `import smtplib, ssl, sys
 from email.message import EmailMessage
-c = ssl.create_default_context(); c.check_hostname = False; c.verify_mode = ssl.CERT_NONE
-m = EmailMessage(); m['From'] = 'Zoë <a@killed.example>'; m['To'] = 'python@receiver.example'; m['Subject'] = 'Grüße'
-m.set_content('.dots\\n..and 8 bits: ä\\n'); m.add_attachment(b'\\x00\\xff' * 1000, maintype='application', subtype='octet-stream')
-s = smtplib.SMTP('127.0.0.1', ${port}); s.starttls(context=c); s.login(sys.argv[1], sys.argv[2]); s.send_message(m); s.quit()`;
+c = ssl.create_default_context()
+c.check_hostname = False; c.verify_mode = ssl.CERT_NONE
+m = EmailMessage()
+m['From'] = 'Zoë <a@killed.example>'
+m['To'] = 'python@receiver.example'; m['Subject'] = 'Grüße'
+m.set_content('.dots\\n..and 8 bits: ä\\n')
+m.add_attachment(b'\\x00\\xff' * 1000, maintype='application', subtype='octet-stream')
+s = smtplib.SMTP('127.0.0.1', ${port})
+s.starttls(context=c)
+s.login(sys.argv[1], sys.argv[2]); s.send_message(m); s.quit()`;
   await run('python3', ['-c', script, zone.smtp_username, zone.smtp_password]);
   const msmtp = run('msmtp', [
     ...['--host=127.0.0.1', `--port=${port}`, '--tls=on', '--tls-starttls=on', '--tls-certcheck=off', '--auth=plain'],

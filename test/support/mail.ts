@@ -65,7 +65,7 @@ export async function openMailBench(
 
 /** Until the check passes. */
 export async function eventually(check: () => Promise<void>, withinMs = 15_000): Promise<void> {
-  for (const until = Date.now() + 15_000; ;) {
+  for (const until = Date.now() + withinMs; ;) {
     try {
       return await check();
     } catch (error) {
