@@ -87,8 +87,8 @@ async function measure(client: pg.Client, api: Server, { count, seconds, port }:
 
 /** How long after its beat a check began. */
 function lagOf(observerId: string, at: number): number {
-  // From a moment that is certainly before the beat: the next one after it gives the phase.
-  const phase = (at + nextObserverCheckMs(observerId, 'local', INTERVAL_MS, at)) % INTERVAL_MS;
+  // All beats of an observer have the same phase.
+  const phase = nextObserverCheckMs(observerId, 'local', INTERVAL_MS, at) % INTERVAL_MS;
   return (at - phase + INTERVAL_MS) % INTERVAL_MS;
 }
 

@@ -109,7 +109,7 @@ describe('metrics', () => {
   });
 
   test('a metric of a database that is silent for three windows has no data, until it is heard of', async () => {
-    const body = { name: 'watched', engine: 'postgresql', version: '15', database_package: 'dev-1vcpu-256mb' };
+    const body = { name: 'watched', engine: 'postgresql', database_package: 'dev-1vcpu-256mb' };
     const database = await service.call('POST', '/v2/databases', { body });
     expect(database.status).toBe(201);
     const metric = { resource_type: 'database', resource_id: database.body.id, metric: 'connections' };
