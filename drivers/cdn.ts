@@ -1,5 +1,6 @@
 // Content delivery: caches between visitors and origins.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Credentials } from '../core/sigv4';
 import type { DriverContext } from './driver';
 
 export interface CdnZoneSpec {
@@ -19,6 +20,8 @@ export interface CdnOriginSpec {
   host_header: string;
   /** Ours: its address may be a private one. */
   is_internal: boolean;
+  /** Of a bucket: requests are signed, and a path is the key of an object. */
+  bucket?: { name: string; region: string; credentials: Credentials };
 }
 
 export interface CdnCacheRules {

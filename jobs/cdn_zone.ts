@@ -3,7 +3,9 @@ import type { CdnCacheRules, CdnOriginSpec, CdnZoneSpec } from '../drivers/cdn';
 import { DriverError } from '../drivers/driver';
 import { spreadRows } from '../db/loop_rows';
 import { CdnZone } from '../models/cdn_zone';
-import { activeHosts, applicationHost, forgetOldPurges, hasDomains } from '../models/cdn_zone/work';
+import { endpointOf } from '../models/bucket/endpoint';
+import { ownerCredentials } from '../models/bucket/presign';
+import { activeHosts, applicationHost, bucketOf, forgetOldPurges, hasDomains } from '../models/cdn_zone/work';
 import {
   gone,
   jittered,
@@ -53,7 +55,7 @@ async function specOf(row: ZoneRow, ctx: JobContext): Promise<CdnZoneSpec> {
 
 /** @throws DriverError where the origin has gone */
 async function originOf({ origin, project_id }: ZoneRow, ctx: JobContext): Promise<CdnOriginSpec> {
-  const { type, url, application_id, host_header } = origin;
+  const { type, url, application_id, bucket_id, host_header } = origin;
   if (type === 'url' && url) return { url, host_header: host_header ?? new URL(url).host, is_internal: false };
   if (type === 'application' && application_id) {
     const host = await applicationHost(ctx.sql, application_id, project_id);
@@ -61,7 +63,12 @@ async function originOf({ origin, project_id }: ZoneRow, ctx: JobContext): Promi
     const { ports } = requireHost(ctx).ingress;
     return { url: `http://127.0.0.1:${ports.http}`, host_header: host_header ?? host, is_internal: true };
   }
-  throw new DriverError('unsupported', 'The cache of this installation cannot read from a bucket yet.');
+  const bucket = bucket_id ? await bucketOf(ctx.sql, bucket_id, project_id) : null;
+  if (!bucket_id || !bucket) throw new DriverError('invalid', GONE_ORIGIN);
+  const endpoint = endpointOf(ctx.config);
+  const credentials = ownerCredentials(ctx.secrets, bucket_id);
+  // The signature holds the name of the endpoint.
+  return { url: endpoint, host_header: new URL(endpoint).host, is_internal: true, bucket: { ...bucket, credentials } };
 }
 
 async function tearDown(row: ZoneRow, ctx: JobContext): Promise<Outcome> {

@@ -1,9 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { Context } from '../core/context';
-import { problem, validationFailed, type FieldError } from '../core/errors';
-import { isId } from '../core/ids';
+import { validationFailed, type FieldError } from '../core/errors';
 import { defineStates } from '../core/states';
-import { named } from '../db/statement';
 import { tearDownRows } from '../db/loop_rows';
 import type {
   CdnCache,
@@ -15,6 +13,7 @@ import type {
   UpdateCdnZoneInput,
 } from '../schema/types';
 import { Application } from './application';
+import { Bucket } from './bucket';
 import { Resource } from './base/resource';
 
 const SUFFIX_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
@@ -97,7 +96,6 @@ function given(cache: CdnCacheInput | null | undefined): Partial<CdnCache> {
 }
 
 const FIELD_OF_TYPE = { url: 'url', bucket: 'bucket_id', application: 'application_id' } as const;
-const BUCKET = named('select 1 from buckets where id = $1 and project_id = $2 and deleted_at is null');
 
 /** @throws validation_failed for a field of another type or a URL with a path, reference_not_found */
 async function checkedOrigin(ctx: Context, input: CdnOriginInput): Promise<CdnOrigin> {
@@ -105,16 +103,8 @@ async function checkedOrigin(ctx: Context, input: CdnOriginInput): Promise<CdnOr
   const mistakes = originMistakes(input);
   if (mistakes.length) throw validationFailed(mistakes);
   if (application_id !== null) await Application.referenced(ctx, application_id, 'origin.application_id');
-  if (bucket_id !== null && !(await hasBucket(ctx, bucket_id)))
-    throw problem('reference_not_found', 'origin.bucket_id names nothing usable in this project.', {
-      field: 'origin.bucket_id',
-    });
+  if (bucket_id !== null) await Bucket.referenced(ctx, bucket_id, 'origin.bucket_id');
   return { type, url: url?.replace(/\/$/, '') ?? null, bucket_id, application_id, host_header };
-}
-
-async function hasBucket(ctx: Context, id: string): Promise<boolean> {
-  if (!isId('bkt', id)) return false;
-  return (await ctx.sql.query(BUCKET, [id, ctx.project?.id])).length > 0;
 }
 
 function originMistakes(input: CdnOriginInput): FieldError[] {

@@ -188,3 +188,21 @@ describe('the cache', () => {
     expect(metrics).toEqual({ hits: 75, origin: 1 });
   });
 });
+
+describe('a private bucket as the origin', () => {
+  it('is read in the name of the platform', async () => {
+    const bucket = await service.call('POST', '/v2/buckets', { body: { name: 'behind-a-zone' } });
+    expect([bucket.status, bucket.body.access]).toEqual([201, 'private']);
+    const presigned = await service.call('POST', `/v2/buckets/${String(bucket.body.id)}/presign`, {
+      body: { method: 'PUT', key: 'a folder/page.html' },
+    });
+    const put = await fetch(String(presigned.body.url), { method: 'PUT', body: '<p>Hello</p>' });
+    expect(put.status).toBe(200);
+    const zone = await activeZone({ origin: { type: 'bucket', bucket_id: bucket.body.id } });
+    const first = await visit(zone.hostname, '/a%20folder/page.html?x=1', { Cookie: 'session=1' });
+    expect([first.status, first.body]).toEqual([200, '<p>Hello</p>']);
+    expect((await visit(zone.hostname, '/a%20folder/page.html?x=1')).headers['cache-status']).toBe('edge; hit');
+    expect((await visit(zone.hostname, '/missing')).status).toBe(404);
+    expect((await visit(zone.hostname, '/x', {}, 'DELETE')).status).toBe(405);
+  });
+});

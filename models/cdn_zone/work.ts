@@ -9,6 +9,7 @@ const HAS_DOMAINS = named('select 1 from domains where cdn_zone_id = $1 limit 1'
 const APPLICATION = named(
   'select default_hostname from applications where id = $1 and project_id = $2 and deleted_at is null',
 );
+const BUCKET = named('select name, region from buckets where id = $1 and project_id = $2 and deleted_at is null');
 const PROJECTS = named('select id, project_id from cdn_zones where id = any($1)');
 const FORGET_PURGES = named(
   `delete from cdn_purges where cdn_zone_id = $1 and created_at < now() - interval '30 days' and status <> 'pending'`,
@@ -29,6 +30,15 @@ export async function hasDomains(sql: Sql, zoneId: string): Promise<boolean> {
 export async function applicationHost(sql: Sql, id: string, projectId: string): Promise<string | null> {
   const [row] = await sql.query<{ default_hostname: string }>(APPLICATION, [id, projectId]);
   return row?.default_hostname ?? null;
+}
+
+/** null: the bucket was deleted. */
+export async function bucketOf(
+  sql: Sql,
+  id: string,
+  projectId: string,
+): Promise<{ name: string; region: string } | null> {
+  return (await sql.query<{ name: string; region: string }>(BUCKET, [id, projectId]))[0] ?? null;
 }
 
 /** Projects of zones, by zone. */

@@ -18,7 +18,12 @@ export function setUpCdn(): void {
     [origin, dns, ingressPort] = [await startCdnOrigin(), await startDnsServer(), await freePort()];
     service = await startService({
       worker: true,
-      settings: { ALLOW_PRIVATE_ADDRESSES: '1', DNS_RESOLVERS: dns.address, INGRESS_PORT: String(ingressPort) },
+      settings: {
+        ALLOW_PRIVATE_ADDRESSES: '1',
+        DNS_RESOLVERS: dns.address,
+        INGRESS_PORT: String(ingressPort),
+        S3_PORT: String(await freePort()),
+      },
     });
   });
   afterAll(async () => {

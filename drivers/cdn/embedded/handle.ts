@@ -40,6 +40,7 @@ export function handleVisit(
   if (isLoop(visit)) return sendText(response, 508, 'The origin leads back to this address.');
   const hasBody = request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined;
   const isRead = request.method === 'GET' || request.method === 'HEAD';
+  if (!isRead && zone.spec.origin.bucket) return sendText(response, 405, 'The origin of this address is only read.');
   const work = isRead && !hasBody ? serveCached(visit) : passThrough(visit);
   work.catch((error: unknown) => {
     state.log('a request to a CDN zone failed', error);
@@ -149,7 +150,7 @@ async function passThrough(visit: Visit): Promise<void> {
   const origin = await state.origins.send(zone.spec.origin, {
     method: request.method ?? 'GET',
     target: request.url ?? '/',
-    headers: forwardedFields(visit, requestFields(request.headers)),
+    headers: zone.spec.origin.bucket ? wantedOf(visit).headers : forwardedFields(visit, requestFields(request.headers)),
     body: hasBody ? request : null,
     signal: aborted.signal,
   });
@@ -176,6 +177,8 @@ function wantedOf({ zone, request, countOrigin, ...rest }: Visit): Wanted {
   const headers = requestFields(request.headers);
   for (const name of ['range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'])
     delete headers[name];
+  // Nobody is recognised by a bucket, which the platform asks in its own name.
+  if (zone.spec.origin.bucket) for (const name of ['cookie', 'authorization']) delete headers[name];
   // One form for all: visitors get theirs compressed here.
   headers['accept-encoding'] = 'identity';
   const key = zone.spec.cache.query_string === 'ignore' ? pathOf(target) : target;

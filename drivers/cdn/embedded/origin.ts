@@ -4,6 +4,7 @@ import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { bareHost } from '../../../core/addresses';
+import { presignUrl } from '../../../core/sigv4';
 import type { Outbound } from '../../outbound';
 import type { CdnOriginSpec } from '../../cdn';
 import type { HeaderFields } from './headers';
@@ -37,7 +38,13 @@ export function openOriginClient(outbound: Outbound): OriginClient {
       const host = bareHost(hostname);
       const address = await addressOf(outbound, origin, host);
       const options: https.RequestOptions = {
-        ...{ method, path: target, signal, host, agent: isSecure ? agents.https : agents.http },
+        ...{
+          method: origin.bucket ? 'GET' : method,
+          path: origin.bucket ? signedTarget(origin, target) : target,
+          signal,
+          host,
+          agent: isSecure ? agents.https : agents.http,
+        },
         port: port || (isSecure ? 443 : 80),
         headers: { ...headers, host: origin.host_header },
         lookup: fixedLookup(address),
@@ -55,6 +62,29 @@ export function openOriginClient(outbound: Outbound): OriginClient {
       agents.https.destroy();
     },
   };
+}
+
+const SIGNED_SECONDS = 60;
+const INDEX = 'index.html';
+
+/** The object of a path. Query strings of visitors would be commands to the object storage: they are dropped. */
+function signedTarget({ url, bucket }: CdnOriginSpec, target: string): string {
+  if (!bucket) return target;
+  const path = target.split('?', 1)[0] ?? '/';
+  const key = `${decodedKey(path)}${path.endsWith('/') ? INDEX : ''}`;
+  const { name, region, credentials } = bucket;
+  const signed = presignUrl({
+    ...{ method: 'GET', endpoint: url, bucket: name, key, region, credentials, expiresSeconds: SIGNED_SECONDS },
+  });
+  return signed.slice(new URL(signed).origin.length);
+}
+
+function decodedKey(path: string): string {
+  try {
+    return decodeURIComponent(path.slice(1));
+  } catch {
+    return path.slice(1);
+  }
 }
 
 async function addressOf(outbound: Outbound, { is_internal }: CdnOriginSpec, host: string): Promise<string> {
