@@ -4,13 +4,7 @@ import { GitProviderError, type GitProviderClient } from '../core/git_provider';
 import { Problem } from '../core/errors';
 import { accessOf } from '../models/git_integration/client';
 import { hookUrl, openHook } from '../models/git_integration/hook';
-import {
-  describedBy,
-  notePullRequests,
-  retireRepository,
-  usersOf,
-  type RepositoryRow,
-} from '../models/git_integration/repository_work';
+import { describedBy, notePullRequests, retireRepository, usersOf, type RepositoryRow } from '../models/git_repository';
 import { gone, jittered, progressing, requireHost, settled, type Job, type JobContext, type Outcome } from './job';
 
 const WITH_HOOK_MS = 10 * 60_000;

@@ -11,7 +11,7 @@ import {
   removePreview,
   type PullRequestPlace,
   type PullRequestRow,
-} from '../models/pull_request/work';
+} from '../models/pull_request';
 import { jittered, requireHost, settled, type Job, type JobContext, type Outcome } from './job';
 import { reportPreview } from './pull_request/report';
 

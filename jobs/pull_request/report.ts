@@ -5,7 +5,7 @@ import {
   type PullRequestPlace,
   type PullRequestPreview,
   type PullRequestRow,
-} from '../../models/pull_request/work';
+} from '../../models/pull_request';
 import type { JobContext } from '../job';
 
 interface Report {

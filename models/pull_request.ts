@@ -1,19 +1,19 @@
 // What the job of a pull request reads and writes.
-import type { Config } from '../../core/config';
-import type { GitPullRequest } from '../../core/git_provider';
-import { mintId, timeOfId } from '../../core/ids';
-import type { Session } from '../../db/control_database';
-import type { LoopRow } from '../../db/lease';
-import { changeRows, tearDownRows, wakeRows } from '../../db/loop_rows';
-import { named } from '../../db/statement';
-import { PLATFORM, recordEvent } from '../activity';
-import type { Application } from '../application';
-import { applicationUrl } from '../application/url';
-import { queueDeployment } from '../deployment/queue';
-import { Preview } from '../preview';
-import { expiryOf } from '../preview/expiry';
-import { freeHostname } from '../preview/hostname';
-import { refOf } from './ref';
+import type { Config } from '../core/config';
+import type { GitPullRequest } from '../core/git_provider';
+import { mintId, timeOfId } from '../core/ids';
+import type { Session } from '../db/control_database';
+import type { LoopRow } from '../db/lease';
+import { changeRows, tearDownRows, wakeRows } from '../db/loop_rows';
+import { named } from '../db/statement';
+import { PLATFORM, recordEvent } from './activity';
+import type { Application } from './application';
+import { applicationUrl } from './application/url';
+import { queueDeployment } from './deployment/queue';
+import { Preview } from './preview';
+import { expiryOf } from './preview/expiry';
+import { freeHostname } from './preview/hostname';
+import { refOf } from './pull_request/ref';
 
 export interface PullRequestRow extends LoopRow {
   project_id: string;
