@@ -1,11 +1,11 @@
 // Mail of the platform itself: written as messages, and taken over into the queue like those of customers. Where its
 // sender is of a verified sending domain, it is signed with the keys of that domain.
-import MailComposer from 'nodemailer/lib/mail-composer';
 import type { Config } from '../core/config';
 import type { Logger } from '../core/log';
 import { htmlOf, textOf } from '../core/platform_mail';
 import type { SecretBox } from '../core/secrets';
 import type { ControlDatabase } from '../db/control_database';
+import { composeMessage } from '../drivers/mail/compose';
 import { receiveMessage } from '../drivers/mail/message_file';
 import { openWakeSignal } from '../jobs/wake_signal';
 import { findSigningDomain } from '../models/mail/sender';
@@ -64,14 +64,13 @@ async function takeOver(
   const from = config.smtpFrom ?? config.ownerEmail;
   const sender = /<([^>]+)>\s*$/.exec(from)?.[1] ?? from;
   const domain = await findSigningDomain(database, sender.slice(sender.lastIndexOf('@') + 1).toLowerCase());
-  const composed = new MailComposer({
-    ...{ from, to: recipients.length === 1 ? recipients[0] : undefined, bcc: recipients, subject: mail.subject },
-    ...{ text: textOf(mail), html: htmlOf(mail), messageId: `<${id}@${config.smtpHost}>`, newline: '\r\n' },
-    ...{ headers: { 'Auto-Submitted': 'auto-generated' }, disableFileAccess: true, disableUrlAccess: true },
+  const composed = composeMessage({
+    ...{ from, recipients, subject: mail.subject, text: textOf(mail), html: htmlOf(mail) },
+    messageId: `<${id}@${config.smtpHost}>`,
   });
   const file = `${id}.eml`;
   await store.remove([file]);
-  const { fields: _, ...stored } = await receiveMessage(composed.compile().createReadStream(), {
+  const { fields: _, ...stored } = await receiveMessage(composed, {
     ...{ id, file, directory: store.directory, host: config.smtpHost, bytesMax: BYTES_MAX },
     received: `Received: by ${config.smtpHost} id ${id};\r\n ${new Date().toUTCString().replace('GMT', '+0000')}`,
     checkHeader: () => undefined,

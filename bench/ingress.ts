@@ -16,7 +16,7 @@ import { printLine } from './run';
 const TARGET = 0.5;
 const CONNECTIONS = 32;
 const HOST = 'app.example.com';
-/** In the table of a second ingress beside the one that is measured. Looking it up costs nothing; the heap is larger. */
+/** In the table of a second ingress beside the one that is measured. A look-up costs nothing; the heap is larger. */
 const OTHER_HOSTS = 10_000;
 const ITEMS = Array.from({ length: 8 }, (_, index) => ({
   id: index,

@@ -1,5 +1,5 @@
-// Authoritative DNS for zones of customers. One engine a folder: drivers/nameserver/embedded, a server in this process, and
-// drivers/nameserver/powerdns, which drives one through its API.
+// Authoritative DNS for zones of customers. One engine a folder: drivers/nameserver/embedded, a server in this process,
+// and drivers/nameserver/powerdns, which drives one through its API.
 import type { SigningKey } from '../core/dnssec';
 import type { DriverContext, ResourceDriver } from './driver';
 

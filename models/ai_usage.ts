@@ -67,7 +67,8 @@ export async function existingProjects(sql: Sql, ids: readonly string[]): Promis
 // Both inserts go through their rows in order, so that batches which share some wait for each other in one direction.
 const RECORD = named(`with given as (
     select * from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::bigint[], $6::bigint[],
-      $7::bigint[], $8::bigint[]) as event (id, project_id, model_id, at, requests, input_tokens, output_tokens, errors)),
+      $7::bigint[], $8::bigint[])
+      as event (id, project_id, model_id, at, requests, input_tokens, output_tokens, errors)),
   fresh as (insert into ai_usage_events (id) select id from given order by id on conflict do nothing returning id),
   summed as (insert into ai_usage as u (project_id, date, model_id, requests, input_tokens, output_tokens, errors)
     select project_id, (at at time zone 'UTC')::date as day, model_id, sum(requests), sum(input_tokens),

@@ -33,7 +33,7 @@ export class Notifier extends Resource {
   declare enabled: boolean;
   declare last_delivery: NotifierDelivery | null;
 
-  /** @throws validation_failed, engine_unavailable for email where the operator has switched mail off, quota_exceeded */
+  /** @throws validation_failed, engine_unavailable for email where mail is switched off, quota_exceeded */
   static async create(ctx: Context, input: CreateNotifierInput): Promise<Notifier> {
     const config = mergeConfig(input.type, null, input.config, ctx.config);
     if (input.type === 'email') requireMail(ctx);

@@ -1,4 +1,5 @@
-// Certificates by ACME (RFC 8555), proven by HTTP-01, those of wildcards by DNS-01. acme-client speaks the protocol, over our own transport.
+// Certificates by ACME (RFC 8555), proven by HTTP-01, those of wildcards by DNS-01. acme-client speaks the protocol,
+// over our own transport.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type * as acmeClient from 'acme-client';

@@ -1,5 +1,6 @@
 // Data that take the place of others: by a restore, by an upgrade. The old ones stay aside until the server with the
-// new ones answers, and come back when it does not. Killed at any point, the same call goes on, or `restorePreviousData` ends it.
+// new ones answers, and come back when it does not. Killed at any point, the same call goes on, or
+// `restorePreviousData` ends it.
 //   data.next    whole data that wait      data.before  the old ones, aside
 //   replacement.json  says for whom: there from the moment data.next is whole until the end
 import { randomBytes } from 'node:crypto';

@@ -38,7 +38,7 @@ export function readTransfer(
         waiting = waiting.subarray(2 + length);
         if (!answers || (!found.length && answers[0]?.type !== 'SOA')) return 'refused';
         found.push(...answers);
-        // A zone begins and ends with its SOA (§2.2).
+        // A zone begins and ends with its SOA (RFC 5936 §2.2).
         if (found.length > 1 && found.at(-1)?.type === 'SOA') return 'whole';
       }
       return 'more';

@@ -1,5 +1,5 @@
-// Restores: the files of a backup, and the log after them up to the point that is desired, played by a server aside. Its
-// data take the place of those of the server when they are whole; the old ones stay until the server with the new ones
+// Restores: the files of a backup, and the log after them up to the desired point, played by a server aside. Its data
+// take the place of those of the server when they are whole; the old ones stay until the server with the new ones
 // answers.
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';

@@ -63,7 +63,7 @@ function crc32(algorithm: 'CRC32' | 'CRC32C'): Checksum {
     ...[Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array],
   ];
   let crc = -1;
-  /* eslint-disable @typescript-eslint/no-non-null-assertion -- indices below 256, or below the length */
+   
   return {
     update(chunk) {
       let value = crc;
@@ -125,7 +125,7 @@ function crc64(): Checksum {
       return bytes.toString('base64');
     },
   };
-  /* eslint-enable @typescript-eslint/no-non-null-assertion */
+   
 }
 
 /** Of a multipart upload, unless it says otherwise: CRC-64 of the whole, others of the checksums of the parts. */
