@@ -179,11 +179,10 @@ function isWithoutRow(operation: Operation, { status, body }: Answer): boolean {
 function isRefusedInBody(answer: Answer, operation: Operation, name: string): boolean {
   const { status, body } = answer;
   if (isMalformed(answer) || isInvalid(answer, name)) return true;
-  // Whether a reference names a row is asked last.
-  if (!/_ids?$/.test(name)) return false;
-  return (
-    (status === 422 && body.code === 'reference_not_found' && body.field === name) || isWithoutRow(operation, answer)
-  );
+  // Whether a reference names a row is asked last. It may stand in a list, or in an object.
+  const place = status === 422 && body.code === 'reference_not_found' ? String(body.field).split('.') : [];
+  if (place[0] === name && place.some((part) => /_ids?$/.test(part))) return true;
+  return /_ids?$/.test(name) && isWithoutRow(operation, answer);
 }
 
 function isInvalid({ status, body }: Answer, name: string): boolean {
