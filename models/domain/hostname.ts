@@ -29,7 +29,7 @@ export function requireForeign(config: Config, hostname: string): void {
 }
 
 function ownDomains(config: Config): string[] {
-  return [config.appsDomain, config.ingressHost, new URL(config.baseUrl).hostname];
+  return [config.appsDomain, config.ingressHost, config.cdnDomain, new URL(config.baseUrl).hostname];
 }
 
 // A wildcard one level above would take the platform's own name as well.

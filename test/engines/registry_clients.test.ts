@@ -1,0 +1,135 @@
+// The container registry as skopeo sees it, and killed while layers come in.
+import { execFile } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { startPlant, type Plant } from '../support/bad_days_program';
+import { eventually } from '../support/deploy';
+import { freePort } from '../support/free_port';
+
+const run = promisify(execFile);
+
+let plant: Plant;
+let port: number;
+let directory: string;
+
+beforeAll(async () => {
+  directory = mkdtempSync(path.join(tmpdir(), 'images-'));
+  port = await freePort();
+  plant = await startPlant({ REGISTRY_PORT: String(port) });
+  const made = await plant.call('POST', '/v2/registries', { body: { name: 'acme' } });
+  expect(made.status).toBe(201);
+}, 120_000);
+
+afterAll(async () => {
+  await plant.close();
+  rmSync(directory, { recursive: true, force: true });
+}, 120_000);
+
+async function robot(permissions: string[]): Promise<string> {
+  const name = `robot${randomBytes(4).toString('hex')}`.replace(/\d/g, 'x');
+  const { status, body } = await plant.call('POST', '/v2/robot_accounts', { body: { name, permissions } });
+  expect(status).toBe(201);
+  return `${body.username}:${body.secret}`;
+}
+
+/** An OCI layout with an image of random layers. @returns its reference for skopeo */
+function makeImage(name: string, layers: number, layerBytes: number): string {
+  const folder = path.join(directory, name);
+  mkdirSync(path.join(folder, 'blobs/sha256'), { recursive: true });
+  const add = (content: Buffer): { digest: string; size: number } => {
+    const hex = createHash('sha256').update(content).digest('hex');
+    writeFileSync(path.join(folder, 'blobs/sha256', hex), content);
+    return { digest: `sha256:${hex}`, size: content.length };
+  };
+  const type = (kind: string): string => `application/vnd.oci.image.${kind}`;
+  const contents = Array.from({ length: layers }, () => randomBytes(layerBytes));
+  const rootfs = {
+    type: 'layers',
+    diff_ids: contents.map((content) => `sha256:${createHash('sha256').update(content).digest('hex')}`),
+  };
+  const config = add(Buffer.from(JSON.stringify({ architecture: 'amd64', os: 'linux', config: {}, rootfs })));
+  const manifest = add(
+    Buffer.from(
+      JSON.stringify({
+        ...{ schemaVersion: 2, mediaType: type('manifest.v1+json') },
+        config: { mediaType: type('config.v1+json'), ...config },
+        layers: contents.map((content) => ({ mediaType: type('layer.v1.tar'), ...add(content) })),
+      }),
+    ),
+  );
+  const index = {
+    schemaVersion: 2,
+    manifests: [
+      {
+        ...{ mediaType: type('manifest.v1+json'), ...manifest },
+        annotations: { 'org.opencontainers.image.ref.name': 'latest' },
+      },
+    ],
+  };
+  writeFileSync(path.join(folder, 'index.json'), JSON.stringify(index));
+  writeFileSync(path.join(folder, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}');
+  return `oci:${folder}:latest`;
+}
+
+const remote = (name: string): string => `docker://localhost:${port}/acme/${name}`;
+const push = (image: string, name: string, credentials: string): Promise<unknown> =>
+  run('skopeo', ['copy', '--dest-tls-verify=false', '--dest-creds', credentials, image, remote(name)]);
+
+/** The digest that the registry has for a tag, as another program reads it. */
+async function digestOf(name: string, credentials: string): Promise<string> {
+  const { stdout } = await run('skopeo', ['inspect', '--tls-verify=false', '--creds', credentials, remote(name)]);
+  return (JSON.parse(stdout) as { Digest: string }).Digest;
+}
+
+test('an image of 20 layers goes there and back, is listed, and goes away', async () => {
+  const all = await robot(['pull', 'push', 'delete']);
+  await push(makeImage('twenty', 20, 20_000), 'twenty:1', all);
+  const back = path.join(directory, 'back');
+  const from = ['--src-tls-verify=false', '--src-creds', all];
+  await run('skopeo', ['copy', ...from, remote('twenty:1'), `oci:${back}:latest`]);
+  const { stdout } = await run('skopeo', ['list-tags', '--tls-verify=false', '--creds', all, remote('twenty')]);
+  expect((JSON.parse(stdout) as { Tags: string[] }).Tags).toEqual(['1']);
+  const [{ id }] = (await plant.sql<{ id: string }>('select id from registries')) as [{ id: string }];
+  expect((await plant.call('GET', `/v2/registries/${id}/images`)).body.data).toMatchObject([
+    { repository: 'twenty', tag: '1', digest: await digestOf('twenty:1', all) },
+  ]);
+  await run('skopeo', ['delete', '--tls-verify=false', '--creds', all, remote('twenty:1')]);
+  expect((await plant.call('GET', `/v2/registries/${id}`)).body.image_count).toBe(0);
+}, 120_000);
+
+test('who may not is refused', async () => {
+  const image = makeImage('refused', 1, 1000);
+  await expect(push(image, 'refused:1', await robot(['pull']))).rejects.toThrow(/denied|unauthorized/i);
+  await expect(push(image, 'refused:1', 'robot-nobody:wrong')).rejects.toThrow(/unauthorized|authentication/i);
+}, 60_000);
+
+test('a push that was killed is done again, and nothing is left over', async () => {
+  const all = await robot(['pull', 'push']);
+  const image = makeImage('killed', 4, 8_000_000);
+  for (const ms of [20, 80, 200, 400]) {
+    const pushing = push(image, 'killed:1', all).catch(() => null);
+    await sleep(ms);
+    await plant.kill();
+    await pushing;
+    await plant.start();
+  }
+  await eventually('the push', () =>
+    push(image, 'killed:1', all).then(
+      () => true,
+      () => false,
+    ),
+  );
+  const back = path.join(directory, 'killed-back');
+  const from = ['--src-tls-verify=false', '--src-creds', all];
+  await run('skopeo', ['copy', ...from, remote('killed:1'), `oci:${back}:latest`]);
+  const [sums] = await plant.sql<{ counted: number; stored: number }>(
+    `select r.size_bytes::float8 as counted,
+      (select sum(size_bytes) from registry_blobs)::float8
+        + (select sum(length(content)) from registry_manifests)::float8 as stored from registries r`,
+  );
+  expect(sums?.counted).toBe(sums?.stored);
+}, 240_000);
