@@ -30,7 +30,7 @@ export const prices: Prices = {
 };
 
 /** A feature joins when its group works on this platform. */
-export const builtFeatures: Feature[] = ['applications', 'databases', 'volumes', 'object_storage'];
+export const builtFeatures: Feature[] = ['applications', 'databases', 'volumes', 'object_storage', 'registry'];
 
 export const defaultApplicationType = 's-512mb';
 

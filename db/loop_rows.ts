@@ -55,6 +55,11 @@ export function tearDownRows(sql: Sql, { table, where, values }: LoopRows): Prom
   return write(sql, present, `deleted_at = now(), ${NEW_GENERATION}`);
 }
 
+/** SQL terms of `on conflict … do update set`, for an insert that changes a row of the table where there is one. */
+export function newGenerationOf(table: string): string {
+  return NEW_GENERATION.replace('= generation', `= ${table}.generation`);
+}
+
 /** Columns that db/write.ts sets beside those of a request. */
 export function newGeneration(raw: (text: string) => unknown): Record<string, unknown> {
   const terms = NEW_GENERATION.split(', ').map((term) => term.split(' = ') as [string, string]);

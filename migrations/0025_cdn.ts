@@ -58,8 +58,10 @@ const DOMAINS = [
     on delete cascade`,
   'alter table domains add constraint domains_parent check (num_nonnulls(application_id, cdn_zone_id) = 1)',
   'alter table domains add column target_host text',
-  'create index domains_of_cdn_zone on domains (cdn_zone_id, id) where cdn_zone_id is not null',
-  'create index domains_of_cdn_zone_by_hostname on domains (cdn_zone_id, hostname, id) where cdn_zone_id is not null',
+  // Whole: the end of a zone looks for rows in tear-down too.
+  'create index domains_of_cdn_zone on domains (cdn_zone_id, id)',
+  'create index domains_of_cdn_zone_by_hostname on domains (cdn_zone_id, hostname, id) where deleted_at is null',
+  'create index domains_of_cdn_zone_by_status on domains (cdn_zone_id, status, id) where deleted_at is null',
   'create view cdn_domains as select * from domains where cdn_zone_id is not null with local check option',
   `create function cdn_domain_changed() returns trigger language plpgsql as $$
     begin

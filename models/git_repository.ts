@@ -3,7 +3,7 @@ import { mintId } from '../core/ids';
 import type { GitPullRequest, GitRepository } from '../core/git_provider';
 import type { Session } from '../db/control_database';
 import type { LoopRow } from '../db/lease';
-import { tearDownRows } from '../db/loop_rows';
+import { newGenerationOf, tearDownRows } from '../db/loop_rows';
 import { named } from '../db/statement';
 
 export interface RepositoryRow extends LoopRow {
@@ -47,10 +47,10 @@ export function describedBy({ full_name, clone_url, default_branch }: GitReposit
 const NOTE = named(`insert into pull_requests (id, project_id, application_id, git_repository_id, number)
   values ($1, $2, $3, $4, $5)
   on conflict (application_id, number) do update set events = pull_requests.events + 1, failures = 0,
-    generation = pull_requests.generation + 1, next_at = now(), attempts = 0, deadline_at = null
+    ${newGenerationOf('pull_requests')}
     where pull_requests.commit_sha is distinct from $6 or pull_requests.state is distinct from $7
   returning id`);
-const OPEN = named(`update pull_requests set events = events + 1, generation = generation + 1, next_at = now()
+const OPEN = named(`update pull_requests set events = events + 1, ${newGenerationOf('pull_requests')}
   where application_id = $1 and state = 'open' and number <> all($2) and events = read_events returning id`);
 
 /** Makes the jobs of pull requests look that are new or were changed. @param open all that are open, or the newest */

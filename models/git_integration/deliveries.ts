@@ -3,7 +3,7 @@ import type { GitProviderName } from '../../core/git_provider';
 import { mintId } from '../../core/ids';
 import type { SecretBox } from '../../core/secrets';
 import type { Session } from '../../db/control_database';
-import { wakeRows } from '../../db/loop_rows';
+import { newGenerationOf, wakeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 import { hashOf, openHook } from './hook';
 
@@ -81,8 +81,7 @@ const CONCERNED = named(`select a.id, a.project_id from applications a where ${O
 const NOTE = named(`insert into pull_requests (id, project_id, application_id, git_repository_id, number)
   values ($1, $2, $3, $4, $5)
   on conflict (application_id, number) do update set events = pull_requests.events + 1,
-    git_repository_id = excluded.git_repository_id, failures = 0, generation = pull_requests.generation + 1,
-    next_at = now(), attempts = 0, deadline_at = null`);
+    git_repository_id = excluded.git_repository_id, failures = 0, ${newGenerationOf('pull_requests')}`);
 
 /** The pull request is read from the provider now. Of shared repositories the provider is not known. */
 export async function applyPullRequest(sql: Session, target: HookTarget, number: number): Promise<void> {

@@ -55,14 +55,17 @@ const CHANGED_TEXTS = [
 
 /** Another body of the same form; references need not lead anywhere, since a replay comes before they are looked at. */
 function changed(operation: Operation, body: Record<string, unknown> = {}): Record<string, unknown> {
-  if (!Object.keys(body).length)
-    return {
-      [Object.keys(operation.field.body?.type.getFields() ?? {})[0] as string]: 'app_01h455vb4pex5vsknk084sn02q',
-    };
   const fields = operation.field.body?.type.getFields() ?? {};
+  if (!Object.keys(body).length) {
+    const [name, field] = Object.entries(fields)[0] as [string, { type: unknown }];
+    return { [name]: String(field.type).startsWith('Boolean') ? true : 'app_01h455vb4pex5vsknk084sn02q' };
+  }
   const entries = Object.entries(body).map(([name, value]) => {
     const field = operation.field.body?.type.getFields()[name];
-    if (field && isEnumType(getNullableType(field.type))) return [name, value];
+    const type = field && getNullableType(field.type);
+    // Where there is nothing else, another word.
+    const isAlone = Object.keys(body).length === 1;
+    if (isEnumType(type)) return [name, isAlone ? type.getValues().find((word) => word.name !== value)?.name : value];
     if (/_id$/.test(name)) return [name, 'app_01h455vb4pex5vsknk084sn02q'];
     if (typeof value === 'boolean') return [name, !value];
     if (typeof value === 'number') return [name, value + 1];

@@ -49,7 +49,7 @@ test('the region is the one of the settings, with what is built', () => {
       country: null,
       city: null,
       available: true,
-      features: ['applications', 'databases', 'volumes'],
+      features: ['applications', 'databases', 'volumes', 'object_storage', 'registry'],
     },
   ]);
 });

@@ -70,6 +70,7 @@ export function setUpTenancy(): void {
       for (const kind of kindNames) if (kind !== 'project') await Promise.all([world.id(kind), world.other(kind)]);
     for (const world of [mine, ...others]) await writeLines(world);
     for (const world of [mine, ...others]) await writeObjects(world);
+    for (const world of [mine, ...others]) await writeUsage(world);
   });
   afterAll(async () => {
     await service.close();
@@ -86,4 +87,14 @@ async function writeObjects(world: World): Promise<void> {
       JSON.stringify(object),
     ]);
   }
+}
+
+/** Reported by the gateway. */
+async function writeUsage({ service: { sql }, project }: World): Promise<void> {
+  for (const model of ['first', 'second'])
+    await sql(
+      `insert into ai_usage (project_id, date, model_id, requests, input_tokens, output_tokens, errors)
+        values ($1, current_date, $2, 1, 1, 1, 0)`,
+      [project, model],
+    );
 }
