@@ -93,6 +93,7 @@ const INDEXES = [
   'create unique index robot_accounts_username on robot_accounts (username)',
   'create index robot_accounts_by_id on robot_accounts (project_id, id)',
   'create index robot_accounts_by_last_use on robot_accounts (project_id, last_used_at, id)',
+  'create index robot_accounts_by_last_use_last on robot_accounts (project_id, last_used_at desc nulls last, id desc)',
   'create index robot_accounts_by_end on robot_accounts (project_id, expires_at, id)',
   'create index registry_blobs_of_digest on registry_blobs (digest)',
   'create index registry_blobs_by_age on registry_blobs (registry_id, touched_at)',
@@ -102,6 +103,7 @@ const INDEXES = [
   'create unique index registry_tags_of_name on registry_tags (registry_id, repository, tag)',
   'create index registry_tags_of_manifest on registry_tags (registry_id, repository, digest)',
   'create index registry_tags_by_push on registry_tags (registry_id, pushed_at, id)',
+  'create index registry_tags_by_repository on registry_tags (registry_id, repository, id)',
   'create index registry_tags_by_tag on registry_tags (registry_id, tag, pushed_at, id)',
   'create index registry_uploads_of_registry on registry_uploads (registry_id, created_at)',
 ];

@@ -13,6 +13,7 @@ const DOMAINS_PER_ZONE = 20;
 /** A host name of a customer at which a CDN zone answers: a row of `domains`, checked and certified like the others. */
 export class CdnDomain extends Domain {
   static override readonly table = 'cdn_domains';
+  static override readonly storedIn = 'domains';
   static override readonly kind = 'cdn_domain';
   static override readonly idPrefix = 'cdd';
   static override readonly parentLimit = {

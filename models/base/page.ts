@@ -105,7 +105,11 @@ function planOf(kind: ResourceClass, ctx: Context, sort: string): Plan {
   const name = sort.replace(/^-/, '');
   const column = name === 'created_at' ? 'id' : name;
   if (column !== 'id' && !kind.sorts.includes(column)) throw new Error(`${kind.kind} can't be sorted by ${column}`);
-  return { column, descending: sort.startsWith('-'), nullable: tableOf(ctx, kind.table).nullable.has(column) };
+  return {
+    column,
+    descending: sort.startsWith('-'),
+    nullable: tableOf(ctx, kind.storedIn ?? kind.table).nullable.has(column),
+  };
 }
 
 function orderOf({ column, descending, nullable }: Plan): string {

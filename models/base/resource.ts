@@ -14,6 +14,8 @@ export interface ResourceClass<R extends Resource = Resource> {
   new (): R;
   /** SQL table. */
   readonly table: string;
+  /** The table behind it, where `table` is a view. */
+  readonly storedIn: string | null;
   /** Kind as in activity entries, file stem of every layer: `dns_record`. */
   readonly kind: string;
   readonly idPrefix: string;
@@ -36,6 +38,7 @@ export interface ResourceClass<R extends Resource = Resource> {
 }
 
 export abstract class Resource {
+  static readonly storedIn: string | null = null;
   static readonly filters: Record<string, string> = {};
   static readonly sorts: readonly string[] = [];
   static readonly defaultSort: string = '-created_at';

@@ -927,8 +927,9 @@ CREATE INDEX domains_by_hostname ON public.domains USING btree (application_id, 
 CREATE INDEX domains_by_id ON public.domains USING btree (application_id, id);
 CREATE INDEX domains_by_status ON public.domains USING btree (application_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX domains_due ON public.domains USING btree (next_at) WHERE (next_at IS NOT NULL);
-CREATE INDEX domains_of_cdn_zone ON public.domains USING btree (cdn_zone_id, id) WHERE (cdn_zone_id IS NOT NULL);
-CREATE INDEX domains_of_cdn_zone_by_hostname ON public.domains USING btree (cdn_zone_id, hostname, id) WHERE (cdn_zone_id IS NOT NULL);
+CREATE INDEX domains_of_cdn_zone ON public.domains USING btree (cdn_zone_id, id);
+CREATE INDEX domains_of_cdn_zone_by_hostname ON public.domains USING btree (cdn_zone_id, hostname, id) WHERE (deleted_at IS NULL);
+CREATE INDEX domains_of_cdn_zone_by_status ON public.domains USING btree (cdn_zone_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX domains_of_project ON public.domains USING btree (project_id, id) WHERE (deleted_at IS NULL);
 
 create table email_days (
@@ -1688,6 +1689,7 @@ create table registry_tags (
   constraint registry_tags_registry_id_repository_digest_fkey FOREIGN KEY (registry_id, repository, digest) REFERENCES registry_manifests(registry_id, repository, digest) ON DELETE CASCADE
 );
 CREATE INDEX registry_tags_by_push ON public.registry_tags USING btree (registry_id, pushed_at, id);
+CREATE INDEX registry_tags_by_repository ON public.registry_tags USING btree (registry_id, repository, id);
 CREATE INDEX registry_tags_by_tag ON public.registry_tags USING btree (registry_id, tag, pushed_at, id);
 CREATE INDEX registry_tags_of_manifest ON public.registry_tags USING btree (registry_id, repository, digest);
 CREATE UNIQUE INDEX registry_tags_of_name ON public.registry_tags USING btree (registry_id, repository, tag);
@@ -1744,6 +1746,7 @@ CREATE UNIQUE INDEX robot_accounts__name_taken__name ON public.robot_accounts US
 CREATE INDEX robot_accounts_by_end ON public.robot_accounts USING btree (project_id, expires_at, id);
 CREATE INDEX robot_accounts_by_id ON public.robot_accounts USING btree (project_id, id);
 CREATE INDEX robot_accounts_by_last_use ON public.robot_accounts USING btree (project_id, last_used_at, id);
+CREATE INDEX robot_accounts_by_last_use_last ON public.robot_accounts USING btree (project_id, last_used_at DESC NULLS LAST, id DESC);
 CREATE UNIQUE INDEX robot_accounts_username ON public.robot_accounts USING btree (username);
 
 create table schedules (
