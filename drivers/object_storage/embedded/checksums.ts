@@ -63,7 +63,7 @@ function crc32(algorithm: 'CRC32' | 'CRC32C'): Checksum {
     ...[Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array],
   ];
   let crc = -1;
-   
+
   return {
     update(chunk) {
       let value = crc;
@@ -125,7 +125,6 @@ function crc64(): Checksum {
       return bytes.toString('base64');
     },
   };
-   
 }
 
 /** Of a multipart upload, unless it says otherwise: CRC-64 of the whole, others of the checksums of the parts. */
