@@ -1,5 +1,6 @@
 // The story of the demo: one application from its first deployment to its end, through the public API alone.
 import type { Resource } from './api';
+import { showCache } from './cdn';
 import { makeRepository, type Repository } from './repository';
 import type { Show } from './show';
 import type { Stage } from './stage';
@@ -40,8 +41,7 @@ const QUICK = {
 };
 
 export async function perform(play: Play): Promise<void> {
-  const { directory } = play.stage;
-  const repository = makeRepository(`${directory}/sample`);
+  const repository = makeRepository(`${play.stage.directory}/sample`);
   await create(play, repository.url);
   const first = await firstDeployment(play, repository);
   await scale(play);
@@ -49,6 +49,7 @@ export async function perform(play: Play): Promise<void> {
   await brokenVersion(play, repository);
   await rollBack(play, first);
   await observe(play);
+  await showCache(play.stage, play.show, play.application?.id ?? '');
   await remove(play);
 }
 

@@ -5,6 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface Visit {
   status: number;
   body: string;
+  /** `Cache-Status`, of what a CDN zone answers. */
+  cache: string;
 }
 
 export interface Count {
@@ -30,7 +32,8 @@ export function visit(port: number, host: string, place = '/'): Promise<Visit> {
       (response) => {
         let body = '';
         response.setEncoding('utf8').on('data', (text: string) => (body += text));
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, body })).on('error', reject);
+        const cache = String(response.headers['cache-status'] ?? '');
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, body, cache })).on('error', reject);
       },
     );
     request.on('error', reject).on('timeout', () => request.destroy(new Error('no answer in time')));
