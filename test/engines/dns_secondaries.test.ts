@@ -67,6 +67,7 @@ described('secondaries', () => {
     server.ensure({ id: `dnz_${spec.name.split('.')[0]}`, spec }, { state: 'absent' }, driverContext(20_000));
 
   beforeAll(async () => {
+    const [atBind, atNsd] = [await freePort(), await freePort()];
     port = await freePort();
     const primary = { port, zones: zones.map(({ name }) => name), key };
     const target = async (name: string): Promise<string[]> => (name === 'target.example.net' ? ['192.0.2.44'] : []);
@@ -78,24 +79,12 @@ described('secondaries', () => {
       },
       questions: { a: target, aaaa: async () => [] },
       transferKey: { name: 'transfer', secret },
+      secondaries: [atBind, atNsd].map((at) => ({ address: '127.0.0.1', port: at })),
     });
     for (const zone of zones) await serve(zone);
     // The target of the ALIAS is known by its second question.
     for (let turn = 0; turn < 2; turn += 1) await ask(port, 'flat.signed.example.com', 'A');
-    programs.push(await startBindSecondary(primary), await startNsdSecondary(primary));
-    await server.close();
-    // Opened again, as the one that tells them of changes.
-    server = await openEmbeddedNameserver({
-      ...{ directory, addresses: ['127.0.0.1'], ports: [port], responsesPerSecond: 1_000_000, own: [] },
-      sealer: {
-        seal: (text) => Buffer.from(text).toString('base64'),
-        open: (text) => Buffer.from(text, 'base64').toString(),
-      },
-      questions: { a: target, aaaa: async () => [] },
-      transferKey: { name: 'transfer', secret },
-      secondaries: programs.map((program) => ({ address: '127.0.0.1', port: program.port })),
-    });
-    for (let turn = 0; turn < 2; turn += 1) await ask(port, 'flat.signed.example.com', 'A');
+    programs.push(await startBindSecondary(primary, atBind), await startNsdSecondary(primary, atNsd));
   });
   afterAll(async () => {
     for (const program of programs) await program.close();

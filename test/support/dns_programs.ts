@@ -17,9 +17,12 @@ export interface Program {
 }
 
 /** @param configure writes its files, and answers the command with its arguments */
-async function start(configure: (directory: string, port: number) => [string, string[]]): Promise<Program> {
+async function start(
+  configure: (directory: string, port: number) => [string, string[]],
+  at?: number,
+): Promise<Program> {
   const directory = mkdtempSync(path.join(tmpdir(), 'dns-program-'));
-  const port = await freePort();
+  const port = at ?? (await freePort());
   const [command, args] = configure(directory, port);
   const child: ChildProcess = spawn(command, args, { stdio: 'ignore' });
   for (let turn = 0; turn < 100; turn += 1) {
@@ -48,8 +51,8 @@ export interface Primary {
   key: string;
 }
 
-/** BIND as a secondary; it checks who notifies it by the key. */
-export function startBindSecondary({ port: from, zones, key }: Primary): Promise<Program> {
+/** BIND as a secondary; it checks who notifies it by the key. @param at its port */
+export function startBindSecondary({ port: from, zones, key }: Primary, at: number): Promise<Program> {
   const [name, secret] = key.split(':') as [string, string];
   return start((directory, port) => {
     const entries = zones.map(
@@ -65,10 +68,10 @@ export function startBindSecondary({ port: from, zones, key }: Primary): Promise
       controls { }; ${entries.join('\n')}`,
     );
     return ['/usr/sbin/named', ['-g', '-c', file]];
-  });
+  }, at);
 }
 
-export function startNsdSecondary({ port: from, zones, key }: Primary): Promise<Program> {
+export function startNsdSecondary({ port: from, zones, key }: Primary, at: number): Promise<Program> {
   const [name, secret] = key.split(':') as [string, string];
   return start((directory, port) => {
     const entries = zones.map(
@@ -102,7 +105,7 @@ ${entries.join('\n')}
 `,
     );
     return ['/usr/sbin/nsd', ['-d', '-c', file]];
-  });
+  }, at);
 }
 
 export interface Trusted {
