@@ -113,7 +113,7 @@ describe('filters', () => {
   test('regions', async () => {
     expect(await ids('regions?available=true&feature=volumes')).toEqual(['fra1']);
     expect(await ids('regions?available=false')).toEqual([]);
-    expect(await ids('regions?feature=registry')).toEqual([]);
+    expect(await ids('regions?feature=registry')).toEqual(['fra1']);
     expect((await get('regions?feature=nonsense')).body).toMatchObject({
       code: 'invalid_query_parameter',
       parameter: 'feature',
@@ -148,7 +148,7 @@ describe('what is offered is what is here', () => {
         country: 'DE',
         city: null,
         available: true,
-        features: ['applications', 'databases', 'volumes', 'object_storage'],
+        features: ['applications', 'databases', 'volumes', 'object_storage', 'registry'],
       },
     ]);
     expect(await rows('volume_size_limits')).toEqual([

@@ -284,8 +284,11 @@ test('a zone whose mail comes back too often is suspended, and says why', async 
     where email_relay_zone_id = $1`,
     [bad.id],
   );
-  await service.sql(`update email_relay_zones set next_at = now() where id = $1`, [bad.id]);
-  await eventually(async () => expect((await service.call('GET', path)).body.status).toBe('active'));
+  // A step that has begun before reads the times of before, and sets when the next one comes.
+  await eventually(async () => {
+    await service.sql(`update email_relay_zones set next_at = now() where id = $1 and lease_until is null`, [bad.id]);
+    expect((await service.call('GET', path)).body.status).toBe('active');
+  });
 });
 
 test('the pages of the operator list messages, for names of this machine only', async () => {
