@@ -279,11 +279,8 @@ test('a zone whose mail comes back too often is suspended, and says why', async 
   const enabled = await service.call('PATCH', path, { body: { enabled: true } });
   expect(enabled.body.status).toBe('suspended');
   await service.sql(`update email_relay_zones set suspended_at = now() - interval '25 hours' where id = $1`, [bad.id]);
-  await service.sql(
-    `update email_deliveries set ended_at = ended_at - interval '25 hours'
-    where email_relay_zone_id = $1`,
-    [bad.id],
-  );
+  const past = `update email_deliveries set ended_at = ended_at - interval '25 hours' where email_relay_zone_id = $1`;
+  await service.sql(past, [bad.id]);
   // A step that has begun before reads the times of before, and sets when the next one comes.
   await eventually(async () => {
     await service.sql(`update email_relay_zones set next_at = now() where id = $1 and lease_until is null`, [bad.id]);
