@@ -1,6 +1,7 @@
 // Keys of DKIM (RFC 6376): RSA-2048, and Ed25519 (RFC 8463) beside it, which receivers may not know.
-import { createPublicKey, generateKeyPair, randomInt, type KeyObject } from 'node:crypto';
+import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
+import { randomWord } from './random_word';
 
 export type DkimAlgorithm = 'rsa' | 'ed25519';
 
@@ -72,9 +73,5 @@ function recordValue(algorithm: DkimAlgorithm, key: KeyObject): string {
 }
 
 function newSelector(): string {
-  const letters = Array.from(
-    { length: SELECTOR_LENGTH - 1 },
-    () => SELECTOR_LETTERS[randomInt(SELECTOR_LETTERS.length)],
-  );
-  return `p${letters.join('')}`;
+  return `p${randomWord(SELECTOR_LETTERS, SELECTOR_LENGTH - 1)}`;
 }

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import type { Context } from '../core/context';
 import { validationFailed, type FieldError } from '../core/errors';
 import { defineStates } from '../core/states';
@@ -15,6 +14,7 @@ import type {
 import { Application } from './application';
 import { Bucket } from './bucket';
 import { Resource } from './base/resource';
+import { randomWord } from '../core/random_word';
 
 const SUFFIX_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
 const SUFFIX_LENGTH = 6;
@@ -59,11 +59,10 @@ export class CdnZone extends Resource {
 
   /** @throws validation_failed, reference_not_found, name_taken, quota_exceeded */
   static async create(ctx: Context, input: CreateCdnZoneInput): Promise<CdnZone> {
-    const suffix = Array.from({ length: SUFFIX_LENGTH }, () => SUFFIX_LETTERS[randomInt(SUFFIX_LETTERS.length)]);
     return CdnZone.insert(ctx, {
       name: input.name,
       origin: await checkedOrigin(ctx, input.origin),
-      hostname: `${input.name}-${suffix.join('')}.${ctx.config.cdnDomain}`,
+      hostname: `${input.name}-${randomWord(SUFFIX_LETTERS, SUFFIX_LENGTH)}.${ctx.config.cdnDomain}`,
       enabled: input.enabled ?? true,
       cache: { ...CACHE_DEFAULTS, ...given(input.cache) },
       compression: input.compression ?? true,

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { getPublicSuffix } from 'tldts';
 import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
@@ -18,6 +17,7 @@ import { wakeBlockedOwners, wakeRecordOwners } from './dns_record/owners';
 import { delegationState, type DelegationFindings } from './dns_zone/delegation';
 import { insertNameServers } from './dns_zone/name_servers';
 import { wakeClaims } from './dns_zone/work';
+import { randomWord } from '../core/random_word';
 
 const SOA_DEFAULTS = { refresh: 7200, retry: 3600, expire: 1_209_600, minimum: 3600 };
 const TTL_DEFAULT_SECONDS = 3600;
@@ -137,7 +137,7 @@ function given(soa: DnsZoneSoaInput | null | undefined): Partial<DnsZoneSoa> {
 }
 
 function newLabel(): string {
-  return Array.from({ length: LABEL_LENGTH }, () => LABEL_LETTERS[randomInt(LABEL_LETTERS.length)]).join('');
+  return randomWord(LABEL_LETTERS, LABEL_LENGTH);
 }
 
 /** @throws engine_unavailable where the operator has switched the name server off */

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import type { Context } from '../core/context';
 import { validationFailed } from '../core/errors';
 import { defineStates } from '../core/states';
@@ -6,6 +5,7 @@ import { mintSecret, sha256 } from '../core/tokens';
 import type { CreateRobotAccountInput, RobotAccountStatus, RobotPermission } from '../schema/types';
 import { Resource } from './base/resource';
 import { Registry } from './registry';
+import { randomWord } from '../core/random_word';
 
 const SUFFIX_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
 const SUFFIX_LENGTH = 6;
@@ -59,5 +59,5 @@ export class RobotAccount extends Resource {
 }
 
 function newSuffix(): string {
-  return Array.from({ length: SUFFIX_LENGTH }, () => SUFFIX_LETTERS[randomInt(SUFFIX_LETTERS.length)]).join('');
+  return randomWord(SUFFIX_LETTERS, SUFFIX_LENGTH);
 }

@@ -1,5 +1,4 @@
 // What a create body comes to: the row, its process types and its variables.
-import { randomInt } from 'node:crypto';
 import { applicationTypes, presetDefinitions, presets, type PresetDefinition } from '../../core/catalogs';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
@@ -8,6 +7,7 @@ import type { Values } from '../../db/table';
 import { requireRegion } from '../region';
 import { named } from '../../db/statement';
 import { newSource, templateSource } from './source';
+import { randomWord } from '../../core/random_word';
 
 export interface ApplicationPlan {
   values: Values;
@@ -74,7 +74,7 @@ const TAKEN = named('select 1 from applications where default_hostname = $1');
 
 async function freeHostname(ctx: Context, name: string): Promise<string> {
   for (;;) {
-    const suffix = Array.from({ length: SUFFIX_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
+    const suffix = randomWord(ALPHABET, SUFFIX_LENGTH);
     const hostname = `${name}-${suffix}.${ctx.config.appsDomain}`;
     const taken = await ctx.sql.query(TAKEN, [hostname]);
     if (!taken.length) return hostname;

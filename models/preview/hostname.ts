@@ -1,6 +1,6 @@
 // Host names of previews: readable, one label below the apps domain, and never the one of somebody else.
-import { randomInt } from 'node:crypto';
 import type { Context } from '../../core/context';
+import { randomWord } from '../../core/random_word';
 import { named } from '../../db/statement';
 
 /** Without vowels, so that no word comes out. */
@@ -19,7 +19,7 @@ export async function freeHostname(
   shown: { branch: string; pull_request_number: number | null },
 ): Promise<string> {
   for (;;) {
-    const suffix = Array.from({ length: SUFFIX_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
+    const suffix = randomWord(ALPHABET, SUFFIX_LENGTH);
     const hostname = `${labelOf(application.name, shown, suffix)}.${ctx.config.appsDomain}`;
     const taken = await ctx.sql.query(TAKEN, [hostname]);
     if (!taken.length) return hostname;

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
 import { createBrotliCompress, createGzip, constants } from 'node:zlib';
+import { parseByteRange, type ByteRange } from '../../../core/byte_range';
 import type { HeaderFields } from './headers';
 import type { StoredObject } from './store';
 
@@ -11,7 +12,7 @@ export interface Body {
   headers: HeaderFields;
   /** Known before the first byte is sent. */
   size: number | null;
-  open(range: { start: number; end: number } | null): Readable;
+  open(range: ByteRange | null): Readable;
 }
 
 /** Of a stored object. */
@@ -115,17 +116,14 @@ function codingFor({ headers }: IncomingMessage, body: Body): 'br' | 'gzip' | nu
   return accepted.includes('gzip') ? 'gzip' : null;
 }
 
-type Range = { start: number; end: number };
-
-/** One range (RFC 9110 §14.2); others, and one whose If-Range does not hold, are answered with the whole. */
-function rangeOf({ method, headers: asked }: IncomingMessage, { headers, size }: Body): Range | 'unsatisfiable' | null {
-  const match = /^bytes=(\d*)-(\d*)$/.exec(asked.range ?? '');
-  if (method !== 'GET' || size === null || !match || (match[1] === '' && match[2] === '')) return null;
+/** Several ranges, and one whose If-Range does not hold, are answered with the whole. */
+function rangeOf(
+  { method, headers: asked }: IncomingMessage,
+  { headers, size }: Body,
+): ByteRange | 'unsatisfiable' | null {
+  if (method !== 'GET' || size === null) return null;
   const condition = asked['if-range'];
   if (condition !== undefined && condition !== headers.etag && condition !== headers['last-modified']) return null;
-  const [first, last] = [match[1], match[2]].map((text) => (text === '' ? null : Number(text)));
-  const start = first ?? Math.max(0, size - (last ?? 0));
-  const end = first === null || last === null ? size - 1 : Math.min(last ?? 0, size - 1);
-  if (first !== null && last != null && last < (first ?? 0)) return null;
-  return start < size && start <= end ? { start, end } : 'unsatisfiable';
+  const range = parseByteRange(asked.range, size);
+  return range === 'reversed' ? null : range;
 }

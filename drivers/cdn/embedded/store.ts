@@ -36,7 +36,6 @@ export interface ObjectStore {
   create(description: Description): Promise<NewObject>;
   /** A later answer of the origin has confirmed the object. */
   renew(object: StoredObject, headers: HeaderFields, policy: CachePolicy): void;
-  remove(object: StoredObject): void;
   purge(zoneId: string, purge: PurgeSpec): void;
   /** Resolves when the files of the last run are known. */
   ready: Promise<void>;
@@ -71,7 +70,6 @@ export function openObjectStore(directory: string, bytesMax: number): ObjectStor
       object.headers = { ...object.headers, ...headers };
       object.policy = policy;
     },
-    remove: (object) => remove(store, object),
     purge: (zoneId, purge) => purgeObjects(store, zoneId, purge),
     ready: load(store),
   };

@@ -4,13 +4,8 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
+import type { ByteRange } from '../../../core/byte_range';
 import { RegistryError } from './errors';
-
-/** Both ends are included, as in a Range header. */
-export interface ByteRange {
-  start: number;
-  end: number;
-}
 
 export interface BlobFiles {
   /** Size in bytes; null where there is no file. */

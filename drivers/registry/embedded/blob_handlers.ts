@@ -1,6 +1,6 @@
 // Layers: download, delete, and upload whole, in chunks or by mounting.
 import { pipeline } from 'node:stream/promises';
-import type { ByteRange } from './blob_files';
+import { parseByteRange, type ByteRange } from '../../../core/byte_range';
 import { RegistryError } from './errors';
 import { respond, type Exchange, type Handler } from './exchange';
 import { isDigest, requireDigest } from './routes';
@@ -17,7 +17,7 @@ export const getBlob: Handler = async ({ request, response, content, blobs, regi
     'Cache-Control': 'max-age=31536000',
   };
   if (request.method === 'HEAD') return respond(response, 200, { ...headers, 'Content-Length': size });
-  const range = parseRange(request.headers.range, size);
+  const range = requireRange(request.headers.range, size);
   const stream = await blobs.read(digest, range ?? undefined);
   response.writeHead(range ? 206 : 200, {
     ...headers,
@@ -27,14 +27,10 @@ export const getBlob: Handler = async ({ request, response, content, blobs, regi
   await pipeline(stream, response);
 };
 
-/** One range, as RFC 9110 §14.1.2 has it; null: all. @throws SIZE_INVALID with 416 */
-function parseRange(header: string | undefined, size: number): ByteRange | null {
-  const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? '');
-  if (!match || (match[1] === '' && match[2] === '')) return null;
-  const [first, last] = [match[1], match[2]].map((text) => (text === '' ? null : Number(text)));
-  const start = first ?? Math.max(0, size - (last ?? 0));
-  const end = first === null || last === null ? size - 1 : Math.min(last ?? 0, size - 1);
-  if (start <= end && start < size) return { start, end };
+/** @throws SIZE_INVALID with 416 */
+function requireRange(header: string | undefined, size: number): ByteRange | null {
+  const range = parseByteRange(header, size);
+  if (typeof range !== 'string') return range;
   throw new RegistryError('SIZE_INVALID', 'The range lies beyond the layer.', {
     status: 416,
     headers: { 'Content-Range': `bytes */${size}` },
