@@ -17,7 +17,7 @@ const NO_SUCH_NAME = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 export function openNames(options: { resolvers: readonly string[]; hostsFile: boolean }): Names {
   const resolver = new Resolver(TRIES);
   if (options.resolvers.length) resolver.setServers([...options.resolvers]);
-  const ask = async (name: string): Promise<string[]> => {
+  const queryDns = async (name: string): Promise<string[]> => {
     const a = await answers(() => resolver.resolve4(name));
     if (a.length) return a;
     const aaaa = await answers(() => resolver.resolve6(name));
@@ -29,7 +29,7 @@ export function openNames(options: { resolvers: readonly string[]; hostsFile: bo
       const name = bareHost(given);
       if (isIP(name)) return [name];
       const known = reserved(name);
-      const found = known ?? (await ask(name));
+      const found = known ?? (await queryDns(name));
       if (!found.length) throw new OutboundError('dns', `The DNS has no address for ${name}.`, false);
       return found;
     },

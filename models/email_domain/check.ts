@@ -44,7 +44,7 @@ export async function lookUpEmailRecords(dns: Probes['dns'], domain: SendingName
   const late = new AbortController();
   const noAnswer = sleep(limits.probeTimeoutMs, null, { signal: late.signal }).catch(() => null);
   try {
-    return await Promise.race([lookUp(dns, domain), noAnswer]);
+    return await Promise.race([queryRecords(dns, domain), noAnswer]);
   } catch (error) {
     if ((error as Error).name === 'DriverError') return null;
     throw error;
@@ -112,7 +112,7 @@ function unanswered(domain: CheckedDomain, now: Date): DomainVerdict {
   return { ...last, status: 'failed', status_reason: status_reason ?? 'The DNS gave no answer about the domain.' };
 }
 
-async function lookUp(dns: Probes['dns'], domain: SendingName): Promise<EmailFindings> {
+async function queryRecords(dns: Probes['dns'], domain: SendingName): Promise<EmailFindings> {
   const returnPath = returnPathOf(domain);
   const selectors = domain.dkim_records.map(({ selector }) => selector);
   const [spf, return_path, dmarc, ...keys] = await Promise.all([

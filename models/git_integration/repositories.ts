@@ -19,7 +19,7 @@ export function listRepositories(
 ): Promise<Page<GitRepository>> {
   const search = args.search ?? null;
   const fits = contains(search);
-  return asked(ctx, id, (client) =>
+  return callProvider(ctx, id, (client) =>
     walk(ctx, {
       args,
       filters: { integration: id, search },
@@ -31,7 +31,7 @@ export function listRepositories(
 
 /** @throws not_found, invalid_state, provider_error */
 export function readRepository(ctx: Context, id: string, repositoryId: string): Promise<GitRepository> {
-  return asked(ctx, id, (client) => client.repository(repositoryId));
+  return callProvider(ctx, id, (client) => client.repository(repositoryId));
 }
 
 /** @throws not_found, invalid_state, provider_error, invalid_cursor */
@@ -43,7 +43,7 @@ export function listBranches(
 ): Promise<Page<GitBranch>> {
   const search = args.search ?? null;
   const fits = contains(search);
-  return asked(ctx, id, async (client) => {
+  return callProvider(ctx, id, async (client) => {
     const of = await addressOf(client, repositoryId);
     return walk(ctx, {
       args,
@@ -62,7 +62,7 @@ export function listPullRequests(
   args: Args & { state?: GitPullRequestState | null },
 ): Promise<Page<GitPullRequest>> {
   const state = args.state ?? 'open';
-  return asked(ctx, id, async (client) => {
+  return callProvider(ctx, id, async (client) => {
     const of = await addressOf(client, repositoryId);
     return walk(ctx, {
       args,
@@ -73,7 +73,7 @@ export function listPullRequests(
   });
 }
 
-async function asked<T>(ctx: Context, id: string, work: Parameters<typeof withProvider<T>>[2]): Promise<T> {
+async function callProvider<T>(ctx: Context, id: string, work: Parameters<typeof withProvider<T>>[2]): Promise<T> {
   const integration = await GitIntegration.get(ctx, id);
   try {
     return await withProvider(ctx, integration.id, work);
