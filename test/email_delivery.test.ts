@@ -278,12 +278,14 @@ test('a zone whose mail comes back too often is suspended, and says why', async 
   await expect(send({ to: 'jo@receiver.example' }, bad)).rejects.toMatchObject({ responseCode: 550 });
   const enabled = await service.call('PATCH', path, { body: { enabled: true } });
   expect(enabled.body.status).toBe('suspended');
-  await service.sql(`update email_relay_zones set suspended_at = now() - interval '25 hours' where id = $1`, [bad.id]);
-  const past = `update email_deliveries set ended_at = ended_at - interval '25 hours' where email_relay_zone_id = $1`;
-  await service.sql(past, [bad.id]);
-  // A step that has begun before reads the times of before, and sets when the next one comes.
+  // A step that has begun before reads and writes the times of before, so a day passes until no step does.
+  const past = `update email_deliveries set ended_at = ended_at - interval '25 hours'
+    where email_relay_zone_id = $1 and ended_at > now() - interval '24 hours'`;
+  const due = `update email_relay_zones set suspended_at = now() - interval '25 hours', next_at = now()
+    where id = $1 and status = 'suspended' and lease_until is null`;
   await eventually(async () => {
-    await service.sql(`update email_relay_zones set next_at = now() where id = $1 and lease_until is null`, [bad.id]);
+    await service.sql(past, [bad.id]);
+    await service.sql(due, [bad.id]);
     expect((await service.call('GET', path)).body.status).toBe('active');
   });
 });
