@@ -27,6 +27,8 @@ const HOP_BY_HOP = new Set([
   'expect',
 ]);
 const OURS = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-request-id']);
+/** What proxies say of the client. */
+const OF_PROXIES = new Set(['forwarded', 'x-real-ip', 'client-ip', 'true-client-ip']);
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
 const PORT = /:(\d{1,5})$/;
 
@@ -112,8 +114,9 @@ function passes(name: string, trustProxy: number): boolean {
   if (name === 'host' || HOP_BY_HOP.has(name)) return false;
   // CGI and its heirs cannot tell X_Forwarded_For from X-Forwarded-For.
   const plain = name.includes('_') ? name.replaceAll('_', '-') : name;
-  if (OURS.has(plain)) return false;
-  return trustProxy > 0 || !(plain === 'forwarded' || plain === 'x-real-ip' || plain.startsWith('x-forwarded-'));
+  // CGI makes HTTP_PROXY of `Proxy`, and its programs send their requests there.
+  if (OURS.has(plain) || plain === 'proxy') return false;
+  return trustProxy > 0 || !(OF_PROXIES.has(plain) || plain.startsWith('x-forwarded-'));
 }
 
 function first(value: string | string[] | undefined): string {

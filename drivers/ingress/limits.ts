@@ -5,6 +5,11 @@ export interface IngressLimits {
   connections: number;
   /** Open requests of one application, WebSockets and previews included. More are answered 503 `busy`. */
   applicationRequests: number;
+  /**
+   * Open requests of one client address at an application that has half of its own: more are answered 429. An IPv6
+   * address counts as its /64.
+   */
+  addressRequests: number;
   /** Body of a request. */
   bodyBytes: number;
   /** Request line and headers of a request; of an answer too. */
@@ -12,6 +17,9 @@ export interface IngressLimits {
   headers: number;
   /** For a client to send its headers. */
   headersMs: number;
+  /** A body may come slowly for this long; then it must have come at `uploadBytesPerSecond` on average. */
+  uploadGraceMs: number;
+  uploadBytesPerSecond: number;
   /** A client that neither sends nor takes bytes for this long is slow: its request ends. */
   clientIdleMs: number;
   /** An idle connection of a client. */
@@ -32,10 +40,13 @@ export interface IngressLimits {
 export const INGRESS_LIMITS: IngressLimits = {
   connections: 20_000,
   applicationRequests: 1_000,
+  addressRequests: 100,
   bodyBytes: 100 * 1024 * 1024,
   headerBytes: 32 * 1024,
   headers: 200,
   headersMs: 20_000,
+  uploadGraceMs: 20_000,
+  uploadBytesPerSecond: 500,
   clientIdleMs: 60_000,
   keepAliveMs: 65_000,
   connectMs: 5_000,

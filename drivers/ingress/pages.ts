@@ -11,6 +11,7 @@ export type Reason =
   | 'https'
   | 'maintenance'
   | 'busy'
+  | 'address_busy'
   | 'body_too_large'
   | 'slow_client'
   | 'client_gone'
@@ -68,6 +69,12 @@ const PAGES: Record<FixedReason, Omit<Page, 'reason'>> = {
     status: 503,
     title: 'Too busy',
     detail: 'The application has too many open requests. Try again in a moment.',
+    retryAfter: 1,
+  },
+  address_busy: {
+    status: 429,
+    title: 'Too many requests',
+    detail: 'Your address has too many open requests at this application. Try again in a moment.',
     retryAfter: 1,
   },
   refused: {

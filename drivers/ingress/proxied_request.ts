@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
 import { startSendingBody, bodyOf, type BodyState } from './request_body';
+import { countIn } from './client_share';
 import { chooseUpstream, stickyCookie } from './load_balancing';
 import { forwardedHead, type Caller } from './forwarded_head';
 import type { IngressState } from './ingress_state';
@@ -59,6 +60,8 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
   ended: boolean;
   closed: boolean;
   receivedBytes: number;
+  /** How long the client has been asked for its body. */
+  uploadMs: number;
   sentBytes: number;
   status: number;
   reason: Reason | null;
@@ -80,6 +83,7 @@ const NOT_SENT = {
   ended: false,
   closed: false,
   receivedBytes: 0,
+  uploadMs: 0,
   sentBytes: 0,
   status: 0,
   reason: null,
@@ -125,7 +129,7 @@ export function beginProxying(
     body: bodyOf(request),
   };
   ingress.running.add(proxied);
-  site.application.open += 1;
+  countIn(site.application, caller.address);
   response.on('close', () => finishProxying(proxied));
   return proxied;
 }

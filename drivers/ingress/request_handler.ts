@@ -1,6 +1,7 @@
 // Receives requests: rejects those that are malformed or lead nowhere, forwards the others to an instance.
 import type { IncomingMessage } from 'node:http';
 import { bodyOf } from './request_body';
+import { isOverShare } from './client_share';
 import { hasCertificate } from './tls_contexts';
 import { chooseInstance, beginProxying, type InboundRequest, type ProxiedRequest } from './proxied_request';
 import { callerOf } from './forwarded_head';
@@ -37,8 +38,10 @@ function routeRequest(ingress: IngressState, inbound: InboundRequest, { authorit
   if (site === null) return rejectRequest(inbound, pageOf(ingress.table.complete ? 'unknown_host' : 'starting'));
   const caller = callerOf(inbound.request, authority, inbound.listener, ingress.trustProxy);
   const full = site.application.open >= ingress.limits.applicationRequests;
+  const isGreedy = isOverShare(site.application, caller.address, ingress.limits);
   const proxied = beginProxying(ingress, inbound, { site, caller, host: normalizeHost(authority), authority, target });
   if (full) return sendPage(proxied, pageOf('busy'));
+  if (isGreedy) return sendPage(proxied, pageOf('address_busy'));
   if (site.route.force_https && caller.scheme === 'http') return redirectToHttps(proxied);
   admitRequest(proxied);
 }

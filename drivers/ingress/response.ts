@@ -1,6 +1,7 @@
 // The end of a proxied request: the last bytes to the client, the counters, and the access line.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccessLine } from '../ingress';
+import { countOut } from './client_share';
 import type { ProxiedRequest } from './proxied_request';
 import { render, type Page } from './pages';
 import { countBytes, countRequest } from './traffic';
@@ -99,7 +100,7 @@ export function finishProxying(proxied: ProxiedRequest): void {
   } else if (proxied.status !== 101 && !response.writableFinished) proxied.reason ??= 'client_gone';
   abortUpstream(proxied);
   ingress.running.delete(proxied);
-  site.application.open -= 1;
+  countOut(site.application, proxied.caller.address);
   const duration = performance.now() - proxied.startedMs;
   if (proxied.status !== 101) {
     countRequest(ingress.traffic, proxied.owner, proxied.status, duration);

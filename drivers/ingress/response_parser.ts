@@ -33,6 +33,8 @@ export interface ResponseParser {
   keepAlive: boolean;
   /** Seconds that it promised to keep it idle. */
   keepAliveSeconds: number | null;
+  /** 1xx of the present answer so far. */
+  informational: number;
 }
 
 interface Framing {
@@ -45,7 +47,11 @@ interface Framing {
 
 const HEAD_END = Buffer.from('\r\n\r\n');
 const LINE_END = Buffer.from('\r\n');
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
 const CHUNK_LINE_BYTES = 1024;
+/** Each costs a line of headers and a write to the visitor. */
+const INFORMATIONAL_MAX = 20;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: (.*))?$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HAS_CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
@@ -62,13 +68,22 @@ const HOP_BY_HOP = new Set([
 ]);
 
 export function responseParser(): ResponseParser {
-  return { mode: 'idle', buffered: null, remainingBytes: 0, bodyless: false, keepAlive: false, keepAliveSeconds: null };
+  return {
+    mode: 'idle',
+    buffered: null,
+    remainingBytes: 0,
+    bodyless: false,
+    keepAlive: false,
+    keepAliveSeconds: null,
+    informational: 0,
+  };
 }
 
 /** To be called when a request goes out. */
 export function expectResponse(parser: ResponseParser, method: string): void {
   parser.mode = 'head';
   parser.bodyless = method === 'HEAD';
+  parser.informational = 0;
 }
 
 /**
@@ -111,7 +126,7 @@ function step(parser: ResponseParser, sink: ResponseSink, bytes: Buffer, headByt
 function readHead(parser: ResponseParser, sink: ResponseSink, bytes: Buffer, headBytes: number): Buffer | null {
   const headEnd = bytes.indexOf(HEAD_END);
   if (headEnd < 0 ? bytes.length > headBytes : headEnd > headBytes) throw new Error('the headers are too large');
-  if (headEnd < 0) return bufferRest(parser, bytes);
+  if (headEnd < 0) return bufferLines(parser, bytes);
   const lines = bytes.toString('latin1', 0, headEnd).split('\r\n');
   const [, minor, status, message = ''] = STATUS_LINE.exec(lines[0] as string) ?? [];
   if (status === undefined) throw new Error('no status line');
@@ -125,7 +140,12 @@ function readHead(parser: ResponseParser, sink: ResponseSink, bytes: Buffer, hea
   const head = { status: Number(status), message, headers: readHeaders(lines, 1, framing) };
   const rest = bytes.subarray(headEnd + HEAD_END.length);
   if (head.status === 101) return ((parser.mode = 'over'), sink.onSwitchingProtocols(head, rest), null);
-  if (head.status < 200) return (sink.onInformational(head), rest);
+  if (head.status < 200) {
+    parser.informational += 1;
+    if (parser.informational > INFORMATIONAL_MAX) throw new Error('too many informational responses');
+    return (sink.onInformational(head), rest);
+  }
+  if (head.status === 204) head.headers = withoutLength(head.headers);
   setFraming(parser, head.status, framing);
   sink.onHead(head);
   return finishEmpty(parser, sink, rest);
@@ -139,6 +159,7 @@ function readHeaders(lines: string[], from: number, framing: Framing): string[] 
     const name = line.slice(0, Math.max(colon, 0));
     if (!NAME.test(name)) throw new Error('a header is malformed');
     const value = line.slice(colon + 1).trim();
+    if (value.includes('\n')) throw new Error('a line ends in a bare line feed');
     if (isHopByHop(name, value, framing)) continue;
     headers.push(name, value);
   }
@@ -172,6 +193,11 @@ export function withoutNamed(headers: string[], connection: string): string[] {
     const name = (headers[index - (index % 2)] as string).toLowerCase();
     return name === 'content-length' || name === 'host' || !named.has(name);
   });
+}
+
+/** RFC 9110 section 8.6: a server must not send a length with 204. */
+function withoutLength(headers: string[]): string[] {
+  return headers.filter((_, index) => (headers[index - (index % 2)] as string).toLowerCase() !== 'content-length');
 }
 
 // RFC 9112 section 6.3.
@@ -211,7 +237,7 @@ function readSize(parser: ResponseParser, bytes: Buffer): Buffer | null {
   const lineEnd = bytes.indexOf(LINE_END);
   if (lineEnd < 0 ? bytes.length > CHUNK_LINE_BYTES : lineEnd > CHUNK_LINE_BYTES)
     throw new Error('the line of a chunk is too long');
-  if (lineEnd < 0) return bufferRest(parser, bytes);
+  if (lineEnd < 0) return bufferLines(parser, bytes);
   const size = /^([0-9a-f]{1,8})[ \t]*(?:;.*)?$/i.exec(bytes.toString('latin1', 0, lineEnd))?.[1];
   if (size === undefined) throw new Error('the size of a chunk is malformed');
   parser.remainingBytes = Number.parseInt(size, 16);
@@ -238,7 +264,7 @@ function readTrailers(parser: ResponseParser, sink: ResponseSink, bytes: Buffer,
   const empty = bytes.indexOf(LINE_END) === 0;
   const close = empty ? 0 : bytes.indexOf(HEAD_END);
   if (close < 0 ? bytes.length > headBytes : close > headBytes) throw new Error('the trailers are too large');
-  if (close < 0) return bufferRest(parser, bytes);
+  if (close < 0) return bufferLines(parser, bytes);
   const framing: Framing = { lengths: [], transfer: null, connection: '', keepAliveSeconds: null, minor: 1 };
   const trailers = empty ? [] : readHeaders(bytes.toString('latin1', 0, close).split('\r\n'), 0, framing);
   // Framing in a trailer must not reach anybody who would heed it (RFC 9110 section 6.5.1).
@@ -251,6 +277,13 @@ function completeResponse(parser: ResponseParser, sink: ResponseSink, trailers: 
   if (rest.length > 0) parser.keepAlive = false;
   sink.onComplete(trailers);
   return null;
+}
+
+// Lines that are not whole yet. One that ends in a bare line feed would be waited for until the timeout.
+function bufferLines(parser: ResponseParser, bytes: Buffer): null {
+  for (let at = bytes.indexOf(LINE_FEED); at >= 0; at = bytes.indexOf(LINE_FEED, at + 1))
+    if (bytes[at - 1] !== CARRIAGE_RETURN) throw new Error('a line ends in a bare line feed');
+  return bufferRest(parser, bytes);
 }
 
 function bufferRest(parser: ResponseParser, bytes: Buffer): null {

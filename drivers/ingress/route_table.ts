@@ -14,6 +14,8 @@ export interface Site {
 /** What all routes of one application share, over all changes of its routes. */
 export interface ApplicationLoad {
   open: number;
+  /** Of `open`, by address of the client. */
+  openByAddress: Map<string, number>;
   sites: Site[];
   readNumber: number;
 }
@@ -89,7 +91,12 @@ export function restoreRoutes(table: RouteTable, routes: Route[]): void {
 }
 
 export function updateRoutes(table: RouteTable, applicationId: string, routes: Route[], reading: number): void {
-  const application = table.applications.get(applicationId) ?? { open: 0, sites: [], readNumber: reading };
+  const application = table.applications.get(applicationId) ?? {
+    open: 0,
+    openByAddress: new Map<string, number>(),
+    sites: [],
+    readNumber: reading,
+  };
   if (reading < application.readNumber) return;
   application.readNumber = reading;
   const before = application.sites;

@@ -21,9 +21,16 @@ function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
     return silentMs > limits.clientIdleMs ? endSlowClient(proxied) : undefined;
   if (connection === null) return; // its certificate is looked up, or it is about to close
   if (!connection.connected) return silentMs > limits.connectMs ? failConnecting(proxied) : undefined;
-  if (proxied.body === 'flowing' && !request.isPaused() && !proxied.answered)
-    return silentMs > limits.clientIdleMs ? failRequest(proxied, pageOf('slow_client')) : undefined;
+  if (proxied.body === 'flowing' && !request.isPaused() && !proxied.answered) {
+    proxied.uploadMs += limits.sweepMs;
+    const isSlow = silentMs > limits.clientIdleMs || isTrickling(proxied);
+    return isSlow ? failRequest(proxied, pageOf('slow_client')) : undefined;
+  }
   if (silentMs > proxied.site.route.request_timeout_ms) failRequest(proxied, pageOf('timeout'));
+}
+
+function isTrickling({ uploadMs, receivedBytes, ingress: { limits } }: ProxiedRequest): boolean {
+  return uploadMs > limits.uploadGraceMs + (receivedBytes / limits.uploadBytesPerSecond) * 1000;
 }
 
 function endSlowClient(proxied: ProxiedRequest): void {

@@ -78,9 +78,9 @@ test(`${CONNECTIONS} connections to one application: each is answered or refused
   ]);
   const [api, other] = await Promise.all([application.get(), neighbour.visit()]);
   const counts = JSON.parse((await client).stdout) as { answered: number; busy: number; other: string[] };
-  // One application may have so many requests open at a time.
+  // One address may have half of what an application may have open, at a time.
   expect(counts).toEqual({ answered: expect.any(Number), busy: CONNECTIONS - counts.answered, other: [] });
-  expect(counts.answered).toBeGreaterThanOrEqual(Math.min(CONNECTIONS, INGRESS_LIMITS.applicationRequests));
+  expect(counts.answered).toBeGreaterThanOrEqual(Math.min(CONNECTIONS, INGRESS_LIMITS.applicationRequests / 2));
   expect([api.status, other.body]).toEqual(['running', 'quiet']);
   expect(performance.now() - began).toBeLessThan(30_000);
   expect((await application.visit()).body).toBe('busy');
@@ -102,7 +102,7 @@ const sockets = Array.from({ length: Number(count) }, () => {
   const go = () => (connected += 1) === sockets.length && sockets.forEach((one) => one.write(request));
   const end = (error) => {
     if (text.startsWith('HTTP/1.1 200') && text.includes('slow busy')) counts.answered += 1;
-    else if (text.startsWith('HTTP/1.1 503') && text.includes('too many open requests')) counts.busy += 1;
+    else if (/^HTTP\\/1\\.1 (503|429) /.test(text) && text.includes('too many open requests')) counts.busy += 1;
     else counts.other.push((error ? error.code : '') + text.slice(0, 60));
     if ((ended += 1) === sockets.length) console.log(JSON.stringify({ ...counts, other: counts.other.slice(0, 5) }));
   };

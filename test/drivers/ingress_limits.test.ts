@@ -1,5 +1,6 @@
 // Timeouts and bounds of the ingress.
 import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
 import { ask, closeAll, open, openFront, raw, routeOf, startApp, until, whole } from '../support/ingress';
 
 afterEach(closeAll);
@@ -44,6 +45,27 @@ describe('times', () => {
     );
     await until(() => front.lines.length === 1);
     expect(front.lines).toMatchObject([{ status: 408, reason: 'slow_client' }]);
+  });
+
+  test('a body that trickles ends its request; one that is slow and steady does not', async () => {
+    const app = await startApp((request, response) => void request.resume().on('end', () => response.end('ok')));
+    const front = await openFront([routeOf([app])], {
+      limits: { sweepMs: 20, clientIdleMs: 5_000, uploadGraceMs: 300, uploadBytesPerSecond: 400 },
+    });
+    const upload = async (bytesEach: number): Promise<string> => {
+      const socket = connect(front.port, '127.0.0.1');
+      let text = '';
+      socket.on('data', (chunk) => (text += chunk.toString())).on('error', () => undefined);
+      socket.write(`POST / HTTP/1.1\r\nHost: app.example.com\r\nContent-Length: ${bytesEach * 40}\r\n\r\n`);
+      for (let piece = 0; piece < 40 && text === ''; piece += 1) {
+        socket.write('x'.repeat(bytesEach));
+        await new Promise((resolve) => setTimeout(resolve, 25));
+      }
+      await until(() => text !== '');
+      socket.destroy();
+      return text.slice(0, 12);
+    };
+    expect(await Promise.all([upload(1), upload(100)])).toEqual(['HTTP/1.1 408', 'HTTP/1.1 200']);
   });
 
   test('a client that does not read is let go, and so is its instance', async () => {
@@ -95,6 +117,30 @@ describe('bounds', () => {
     const next = ask(front);
     await until(() => held.length === 4);
     held[3]?.();
+    expect((await next).status).toBe(200);
+  });
+
+  test('of one client address, once half of all are taken; others are served', async () => {
+    const held: (() => void)[] = [];
+    const app = await startApp((_, response) => void held.push(() => response.end()));
+    const front = await openFront([routeOf([app])], {
+      trustProxy: 1,
+      limits: { applicationRequests: 10, addressRequests: 2 },
+    });
+    const from = (address: string) => ask(front, { headers: { 'X-Forwarded-For': address } });
+    const greedy = [1, 2, 3, 4, 5].map((last) => from(`2001:db8::${last}`));
+    await until(() => held.length === 5);
+    const refused = await from('2001:db8::ffff');
+    expect([refused.status, JSON.parse(refused.body).code, refused.headers['retry-after']]).toEqual([
+      ...[429, 'address_busy', '1'],
+    ]);
+    const others = [from('2001:db8:0:1::1'), from('192.0.2.1')];
+    await until(() => held.length === 7);
+    held.forEach((release) => release());
+    expect((await Promise.all([...greedy, ...others])).map(({ status }) => status)).toEqual(new Array(7).fill(200));
+    const next = from('2001:db8::ffff');
+    await until(() => held.length === 8);
+    held[7]?.();
     expect((await next).status).toBe(200);
   });
 

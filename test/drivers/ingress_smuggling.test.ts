@@ -1,6 +1,6 @@
 // Requests that two servers could read differently, and other protocols than HTTP.
 import { type Socket } from 'node:net';
-import { closeAll, openFront, raw, routeOf, startApp } from '../support/ingress';
+import { ask, closeAll, openFront, raw, routeOf, startApp, startRawApp } from '../support/ingress';
 
 afterEach(closeAll);
 
@@ -97,4 +97,50 @@ describe('requests that mean to be read twice', () => {
     expect(answer).not.toMatch(/h2c|http2-settings/i);
     expect(upgrades).toBe(0);
   });
+});
+
+describe('answers that break the protocol', () => {
+  const answering = (bytes: string | Buffer) => startRawApp((socket) => socket.once('data', () => socket.write(bytes)));
+  const ask1 = async (bytes: string) => ask(await openFront([routeOf([await answering(bytes)])]));
+
+  test('bare line feeds are refused at once, not at the timeout', async () => {
+    const began = performance.now();
+    for (const bytes of [
+      'HTTP/1.1 200 OK\nContent-Length: 2\n\nhi',
+      'HTTP/1.1 200 OK\r\nX-A: b\nContent-Length: 2\r\n\r\nhi',
+    ])
+      expect((await ask1(bytes)).status).toBe(502);
+    await expect(ask1('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\nhi\n0\n\n')).rejects.toThrow(
+      /hang up|aborted/,
+    );
+    expect(performance.now() - began).toBeLessThan(4_000);
+  });
+
+  test('twenty informational answers pass, more do not', async () => {
+    const hints = (count: number): string => 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(count);
+    const last = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi';
+    expect((await ask1(hints(20) + last)).body).toBe('hi');
+    expect((await ask1(hints(21) + last)).status).toBe(502);
+  });
+
+  test('204 has no length', async () => {
+    const { status, headers } = await ask1('HTTP/1.1 204 No Content\r\nContent-Length: 5\r\nX-A: b\r\n\r\n');
+    expect([status, headers['content-length'], headers['x-a']]).toEqual([204, undefined, 'b']);
+  });
+});
+
+test('what only a proxy may say of the client does not pass', async () => {
+  const app = await startApp((request, response) => void response.end(JSON.stringify(request.headers)));
+  const headers = {
+    Proxy: 'http://a.example',
+    'Client-IP': '1.2.3.4',
+    'True-Client-IP': '1.2.3.4',
+    Client_IP: '1.2.3.4',
+  };
+  const names = async (trustProxy: number) => {
+    const front = await openFront([routeOf([app])], { trustProxy });
+    return Object.keys(JSON.parse((await ask(front, { headers })).body)).filter((name) => /proxy|client/.test(name));
+  };
+  expect(await names(0)).toEqual([]);
+  expect(await names(1)).toEqual(['client-ip', 'true-client-ip', 'client_ip']);
 });

@@ -1,0 +1,32 @@
+// How many of an application's open requests one client has, so that it cannot have all of them.
+import type { IngressLimits } from './limits';
+import type { ApplicationLoad } from './route_table';
+
+/** Whether one more request of this client would take what others need. */
+export function isOverShare(load: ApplicationLoad, address: string, limits: IngressLimits): boolean {
+  if (load.open * 2 < limits.applicationRequests) return false;
+  return (load.openByAddress.get(clientOf(address)) ?? 0) >= limits.addressRequests;
+}
+
+export function countIn(load: ApplicationLoad, address: string): void {
+  const client = clientOf(address);
+  load.open += 1;
+  load.openByAddress.set(client, (load.openByAddress.get(client) ?? 0) + 1);
+}
+
+export function countOut(load: ApplicationLoad, address: string): void {
+  const client = clientOf(address);
+  const left = (load.openByAddress.get(client) ?? 0) - 1;
+  load.open -= 1;
+  if (left > 0) load.openByAddress.set(client, left);
+  else load.openByAddress.delete(client);
+}
+
+// Whoever has one IPv6 address has 2^64 of them.
+function clientOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const [head = '', tail] = address.split('::');
+  const groups = head.split(':').filter(Boolean);
+  const zeros = tail === undefined ? 0 : 8 - groups.length - tail.split(':').filter(Boolean).length;
+  return [...groups, ...new Array<string>(Math.max(0, zeros)).fill('0')].slice(0, 4).join(':');
+}
