@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 
-/** What happened (kept 90 days), what was answered to an Idempotency-Key (24 h), and rate windows shared by processes. */
+// What happened (kept 90 days), what was answered to an Idempotency-Key (24 h), and rate windows shared by processes.
 export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('activity', (table) => {
     table.specificType('id', 'text collate "C"').primary();

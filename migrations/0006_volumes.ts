@@ -31,7 +31,8 @@ export async function up(knex: Knex): Promise<void> {
 
 const INDEXES = [
   'create unique index volumes__name_taken__name on volumes (project_id, name) where deleted_at is null',
-  'create unique index volumes__mount_path_taken on volumes (application_id, mount_path) where deleted_at is null and application_id is not null',
+  `create unique index volumes__mount_path_taken on volumes (application_id, mount_path)
+    where deleted_at is null and application_id is not null`,
   'create index volumes_by_id on volumes (project_id, id) where deleted_at is null',
   'create index volumes_by_name on volumes (project_id, name, id) where deleted_at is null',
   'create index volumes_by_size on volumes (project_id, size_gb, id) where deleted_at is null',

@@ -156,9 +156,11 @@ const INDEXES = [
   'create unique index previews__already_exists on previews (application_id, branch) where deleted_at is null',
   'create index previews_by_id on previews (application_id, id) where deleted_at is null',
   'create index previews_by_status on previews (application_id, status, id) where deleted_at is null',
-  'create index previews_by_pull_request on previews (application_id, pull_request_number, id) where deleted_at is null',
+  `create index previews_by_pull_request on previews (application_id, pull_request_number, id)
+    where deleted_at is null`,
   'create index previews_by_expiry on previews (application_id, expires_at, id) where deleted_at is null',
-  'create index previews_by_expiry_last on previews (application_id, expires_at desc nulls last, id desc) where deleted_at is null',
+  `create index previews_by_expiry_last on previews (application_id, expires_at desc nulls last, id desc)
+    where deleted_at is null`,
   'create index previews_by_project on previews (project_id) where deleted_at is null',
   'create index previews_of_application on previews (application_id)',
   'create index previews_due on previews (next_at) where next_at is not null',
@@ -194,12 +196,13 @@ const INDEXES = [
   'create index instances_due on instances (next_at) where next_at is not null',
 ];
 
-// Whatever changes where requests lead is told to the ingress at commit, whoever wrote it. The payload is the application.
+// Whatever changes where requests lead is told to the ingress at commit, whoever wrote it. Payload: the application.
 const ROUTES = [
   `create function route_changed() returns trigger language plpgsql as $$
     begin
       perform pg_notify('routes', case tg_op when 'DELETE' then old.application_id else new.application_id end);
-      if tg_op = 'UPDATE' and old.application_id <> new.application_id then perform pg_notify('routes', old.application_id); end if;
+      if tg_op = 'UPDATE' and old.application_id <> new.application_id
+        then perform pg_notify('routes', old.application_id); end if;
       return null;
     end $$`,
   `create function application_route_changed() returns trigger language plpgsql as $$
@@ -207,8 +210,15 @@ const ROUTES = [
       perform pg_notify('routes', new.id);
       return null;
     end $$`,
-  'create trigger instances_route after insert or delete or update of status, port, deleted_at on instances for each row execute function route_changed()',
-  'create trigger domains_route after insert or delete or update of status, hostname, application_id, certificate, deleted_at on domains for each row execute function route_changed()',
-  'create trigger previews_route after insert or delete or update of status, current_deployment_id, deleted_at on previews for each row execute function route_changed()',
-  'create trigger applications_route after update of status, current_deployment_id, settings, deleted_at on applications for each row execute function application_route_changed()',
+  `create trigger instances_route after insert or delete or update of status, port, deleted_at on instances
+    for each row execute function route_changed()`,
+  `create trigger domains_route
+    after insert or delete or update of status, hostname, application_id, certificate, deleted_at on domains
+    for each row execute function route_changed()`,
+  `create trigger previews_route
+    after insert or delete or update of status, current_deployment_id, deleted_at on previews for each row
+    execute function route_changed()`,
+  `create trigger applications_route
+    after update of status, current_deployment_id, settings, deleted_at on applications for each row
+    execute function application_route_changed()`,
 ];

@@ -16,7 +16,7 @@ export async function up(knex: Knex): Promise<void> {
 
 const LOG_LINES = [
   'create sequence log_lines_seq',
-  // resource_id: whose log it is, the preview or the application. One column, since an index gives no order behind `is null`.
+  // resource_id: whose log it is, the preview or the application. One column: an index gives no order behind `is null`.
   // tx: the transaction that wrote the line, by which readers know what they have not seen (models/log_line/tail.ts).
   `create table log_lines (
     at timestamptz(3) not null,
@@ -74,16 +74,19 @@ const DAYS = [
         perform pg_advisory_xact_lock(7270014);
         continue when exists (select from pg_class where relname = child and relnamespace = 'public'::regnamespace);
         execute format('create table %I (like %I including defaults including constraints)', child, parent);
-        execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, child, day || 'T00:00:00Z', (day + 1) || 'T00:00:00Z');
+        execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, child,
+          day || 'T00:00:00Z', (day + 1) || 'T00:00:00Z');
       end loop;
     end $$`,
   // Days before the given one: true for each that was dropped, false for one that was in use.
-  `create function drop_observation_days(before date) returns setof boolean language plpgsql set lock_timeout = '500ms' as $$
+  `create function drop_observation_days(before date)
+      returns setof boolean language plpgsql set lock_timeout = '500ms' as $$
     declare
       child text;
     begin
       for child in select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-        where i.inhparent in ('log_lines'::regclass, 'metric_points'::regclass) and right(c.relname, 8) < to_char(before, 'YYYYMMDD') order by 1
+        where i.inhparent in ('log_lines'::regclass, 'metric_points'::regclass)
+          and right(c.relname, 8) < to_char(before, 'YYYYMMDD') order by 1
       loop
         begin
           execute format('drop table %I', child);

@@ -57,8 +57,10 @@ const STATEMENTS = [
       return null;
     end $$`,
   `create trigger domains_certificate after update of status on domains for each row
-    when (new.status = 'active' and old.status <> 'active' and new.deleted_at is null) execute function certificate_wanted()`,
-  `insert into certificates (id, domain_id) select hostname, id from domains where status = 'active' and deleted_at is null`,
+    when (new.status = 'active' and old.status <> 'active' and new.deleted_at is null)
+      execute function certificate_wanted()`,
+  `insert into certificates (id, domain_id) select hostname, id from domains
+      where status = 'active' and deleted_at is null`,
 
   // The payload is the host name: whoever serves it forgets the certificate that it has.
   `create function certificate_changed() returns trigger language plpgsql as $$
@@ -66,5 +68,6 @@ const STATEMENTS = [
       perform pg_notify('certificates', case tg_op when 'DELETE' then old.id else new.id end);
       return null;
     end $$`,
-  'create trigger certificates_changed after delete or update of chain on certificates for each row execute function certificate_changed()',
+  `create trigger certificates_changed after delete or update of chain on certificates for each row
+    execute function certificate_changed()`,
 ];

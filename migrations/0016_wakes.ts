@@ -33,8 +33,10 @@ const WAKES = [
       end if;
       return null;
     end $$`,
-  'create trigger instances_come_and_go after insert or delete on instances for each row execute function instance_changed()',
+  `create trigger instances_come_and_go after insert or delete on instances for each row
+    execute function instance_changed()`,
   `create trigger instances_move after update on instances for each row
-    when (old.status is distinct from new.status or old.exits is distinct from new.exits or old.observed is distinct from new.observed)
+    when (old.status is distinct from new.status or old.exits is distinct from new.exits
+      or old.observed is distinct from new.observed)
     execute function instance_changed()`,
 ];

@@ -217,7 +217,8 @@ const CHILD_INDEXES = [
   'create index database_users_by_access on database_users (database_id, access, id)',
   'create index database_users_of_project on database_users (project_id)',
 
-  'create unique index database_replicas__name_taken__name on database_replicas (database_id, name) where deleted_at is null',
+  `create unique index database_replicas__name_taken__name on database_replicas (database_id, name)
+    where deleted_at is null`,
   'create index database_replicas_by_id on database_replicas (database_id, id) where deleted_at is null',
   'create index database_replicas_by_name on database_replicas (database_id, name, id) where deleted_at is null',
   'create index database_replicas_by_status on database_replicas (database_id, status, id) where deleted_at is null',
@@ -227,8 +228,10 @@ const CHILD_INDEXES = [
   'create index database_replicas_of_project on database_replicas (project_id)',
   'create index database_replicas_due on database_replicas (next_at) where next_at is not null',
 
-  'create unique index database_endpoints__name_taken__name on database_endpoints (database_id, name) where deleted_at is null',
-  'create unique index database_endpoints_default on database_endpoints (database_id) where is_default and deleted_at is null',
+  `create unique index database_endpoints__name_taken__name on database_endpoints (database_id, name)
+    where deleted_at is null`,
+  `create unique index database_endpoints_default on database_endpoints (database_id)
+    where is_default and deleted_at is null`,
   'create index database_endpoints_by_id on database_endpoints (database_id, id) where deleted_at is null',
   'create index database_endpoints_by_name on database_endpoints (database_id, name, id) where deleted_at is null',
   'create index database_endpoints_by_access on database_endpoints (database_id, access, id) where deleted_at is null',
@@ -240,11 +243,13 @@ const CHILD_INDEXES = [
   'create index database_endpoints_due on database_endpoints (next_at) where next_at is not null',
 
   // One manual backup at a time.
-  `create unique index database_backups__resource_busy on database_backups (database_id) where type = 'manual' and status in ('pending', 'running') and deleted_at is null`,
+  `create unique index database_backups__resource_busy on database_backups (database_id)
+    where type = 'manual' and status in ('pending', 'running') and deleted_at is null`,
   'create index database_backups_by_id on database_backups (database_id, id) where deleted_at is null',
   'create index database_backups_by_type on database_backups (database_id, type, id) where deleted_at is null',
   'create index database_backups_by_status on database_backups (database_id, status, id) where deleted_at is null',
-  'create index database_backups_by_expiry on database_backups (expires_at) where expires_at is not null and deleted_at is null',
+  `create index database_backups_by_expiry on database_backups (expires_at)
+    where expires_at is not null and deleted_at is null`,
   'create index database_backups_of_database on database_backups (database_id)',
   'create index database_backups_of_project on database_backups (project_id)',
   'create index database_backups_due on database_backups (next_at) where next_at is not null',

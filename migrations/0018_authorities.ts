@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 
-/** Certificate authorities of the installation itself: servers that only clients of the platform reach have certificates of them. */
+/** Certificate authorities of the installation: they sign for servers that only clients of the platform reach. */
 export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('authorities', (table) => {
     // What it is for.

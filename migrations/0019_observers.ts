@@ -121,15 +121,18 @@ const RESULTS = [
         perform pg_advisory_xact_lock(7270014);
         continue when exists (select from pg_class where relname = child and relnamespace = 'public'::regnamespace);
         execute format('create table %I (like %I including defaults including constraints)', child, parent);
-        execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, child, day || 'T00:00:00Z', (day + 1) || 'T00:00:00Z');
+        execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, child,
+          day || 'T00:00:00Z', (day + 1) || 'T00:00:00Z');
       end loop;
     end $$`,
-  `create or replace function drop_observation_days(before date) returns setof boolean language plpgsql set lock_timeout = '500ms' as $$
+  `create or replace function drop_observation_days(before date)
+      returns setof boolean language plpgsql set lock_timeout = '500ms' as $$
     declare
       child text;
     begin
       for child in select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-        where i.inhparent in ('log_lines'::regclass, 'metric_points'::regclass, 'check_results'::regclass) and right(c.relname, 8) < to_char(before, 'YYYYMMDD') order by 1
+        where i.inhparent in ('log_lines'::regclass, 'metric_points'::regclass, 'check_results'::regclass)
+          and right(c.relname, 8) < to_char(before, 'YYYYMMDD') order by 1
       loop
         begin
           execute format('drop table %I', child);
@@ -192,15 +195,18 @@ const NOTIFICATIONS = [
     begin
       insert into notifications (message_id, project_id, notifier_id, event, subject, data)
       select new.id, new.project_id, n.id, 'activity', new.resource_id, jsonb_build_object(
-        'id', new.id, 'project_id', new.project_id, 'action', new.action, 'outcome', new.outcome, 'actor', new.actor, 'key_id', new.key_id,
+        'id', new.id, 'project_id', new.project_id, 'action', new.action, 'outcome', new.outcome, 'actor', new.actor,
+        'key_id', new.key_id,
         'resource', jsonb_build_object('type', new.resource_type, 'id', new.resource_id, 'name', new.resource_name),
         'changed_fields', to_jsonb(new.changed_fields), 'request_id', new.request_id,
         'created_at', to_char(new.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
       from notifiers n where n.project_id = new.project_id and n.enabled and n.events <> '{}'
-        and exists (select from unnest(n.events) as e (pattern) where new.action like replace(replace(e.pattern, '_', '\\_'), '*', '%'));
+        and exists (select from unnest(n.events) as e (pattern)
+          where new.action like replace(replace(e.pattern, '_', '\\_'), '*', '%'));
       return null;
     end $$`,
-  'create trigger activity_notifies after insert on activity for each row when (new.project_id is not null) execute function notify_of_activity()',
+  `create trigger activity_notifies after insert on activity for each row when (new.project_id is not null)
+    execute function notify_of_activity()`,
 ];
 
 const REGIONS = [

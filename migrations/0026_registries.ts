@@ -97,8 +97,10 @@ const INDEXES = [
   'create index robot_accounts_by_end on robot_accounts (project_id, expires_at, id)',
   'create index registry_blobs_of_digest on registry_blobs (digest)',
   'create index registry_blobs_by_age on registry_blobs (registry_id, touched_at)',
-  'create index registry_manifests_untagged on registry_manifests (registry_id, untagged_at) where untagged_at is not null',
-  'create index registry_manifests_of_subject on registry_manifests (registry_id, repository, subject) where subject is not null',
+  `create index registry_manifests_untagged on registry_manifests (registry_id, untagged_at)
+    where untagged_at is not null`,
+  `create index registry_manifests_of_subject on registry_manifests (registry_id, repository, subject)
+    where subject is not null`,
   'create index registry_references_of_target on registry_references (registry_id, target)',
   'create unique index registry_tags_of_name on registry_tags (registry_id, repository, tag)',
   'create index registry_tags_of_manifest on registry_tags (registry_id, repository, digest)',

@@ -1,5 +1,6 @@
 // Writes the files of a new kind and a failing test. No other file is edited: folders are the registries.
-//   npm run new -- <kind> [--parent <kind>] [--loop] [--driver] [--group "<group>"] [--prefix <id prefix>] [--plural <table>]
+//   npm run new -- <kind> [--parent <kind>] [--loop] [--driver] [--group "<group>"] [--prefix <id prefix>]
+//     [--plural <table>]
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -7,7 +8,8 @@ import { parseArgs } from 'node:util';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const USAGE =
-  'usage: npm run new -- <kind> [--parent <kind>] [--loop] [--driver] [--group "<group>"] [--prefix <id prefix>] [--plural <table>]';
+  'usage: npm run new -- <kind> [--parent <kind>] [--loop] [--driver] [--group "<group>"] [--prefix <id prefix>] ' +
+  '[--plural <table>]';
 
 main();
 
@@ -164,7 +166,10 @@ function generateTypes() {
   console.log('wrote schema/types.ts');
 }
 
-/** `{{word}}` is replaced; lines from `{{#word}}` to `{{/word}}` stay where the word is known, from `{{^word}}` where not. */
+/**
+ * `{{word}}` is replaced; lines from `{{#word}}` to `{{/word}}` stay where the word is known, from `{{^word}}` where
+ * it is not.
+ */
 function fill(template, words) {
   const choose = (text) =>
     text.replace(/^\{\{([#^])(\w+)\}\}\n([^]*?)^\{\{\/\2\}\}\n/gm, (_, sign, name, lines) =>

@@ -11,4 +11,5 @@ git ls-files -z --cached --others --exclude-standard | xargs -0 cp -P --parents 
 cp -a node_modules "$copy/"
 chown -Rh "$user": "$copy"
 cd "$copy"
-setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups --reset-env env PATH="$PATH" CI="${CI:-}" npm test -- "$@"
+setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups --reset-env \
+  env PATH="$PATH" CI="${CI:-}" npm test -- "$@"

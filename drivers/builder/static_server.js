@@ -69,7 +69,8 @@ function findRoot(directories) {
   const found = directories.find((directory) => fs.existsSync(path.join(directory, 'index.html')));
   if (found) return fs.realpathSync(found);
   console.error(
-    `There is no index.html in ${directories.join(', ') || 'any directory'}. To run a server of your own instead, add a Procfile.`,
+    `There is no index.html in ${directories.join(', ') || 'any directory'}. ` +
+      'To run a server of your own instead, add a Procfile.',
   );
   process.exit(1);
 }
@@ -104,7 +105,10 @@ function decoded(rawPath) {
   }
 }
 
-/** A file, or a directory that was asked for without its last slash. Nothing that begins with a dot, nothing behind a link that leads out. */
+/**
+ * A file, or a directory that was requested without its last slash. Nothing that begins with a dot, nothing behind a
+ * link that leads out.
+ */
 function find(wanted) {
   const parts = wanted.split('/').filter(Boolean);
   if (parts.some((part) => part.startsWith('.') && part !== '.well-known')) return null;

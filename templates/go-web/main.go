@@ -24,7 +24,8 @@ func main() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	mux.HandleFunc("/", index)
-	server := &http.Server{Addr: or("HOST", "127.0.0.1") + ":" + or("PORT", "8080"), Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	address := or("HOST", "127.0.0.1") + ":" + or("PORT", "8080")
+	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
 	go func() {

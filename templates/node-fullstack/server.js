@@ -12,8 +12,12 @@ const files = {
   '/style.css': ['style.css', 'text/css'],
 };
 const pool = process.env.DATABASE_URL ? new Pool({ connectionString: process.env.DATABASE_URL, max: 5 }) : null;
-const TABLE =
-  'create table if not exists guest_book (id bigint generated always as identity primary key, name text not null, message text not null, created_at timestamptz not null default now())';
+const TABLE = `create table if not exists guest_book (
+  id bigint generated always as identity primary key,
+  name text not null,
+  message text not null,
+  created_at timestamptz not null default now()
+)`;
 
 const server = http.createServer((request, response) => {
   answer(request, response).catch((error) => {
@@ -50,7 +54,8 @@ async function state() {
   try {
     await pool.query(TABLE);
     const { rows } = await pool.query(
-      "select split_part(version(), ' ', 2) as version, current_database() as name, pg_size_pretty(pg_database_size(current_database())) as size",
+      `select split_part(version(), ' ', 2) as version, current_database() as name,
+        pg_size_pretty(pg_database_size(current_database())) as size`,
     );
     const entries = await pool.query('select name, message, created_at from guest_book order by id desc limit 20');
     return { database: { reachable: true, ...rows[0] }, entries: entries.rows };

@@ -189,17 +189,22 @@ function operationNames(stem: string): string[] {
 }
 
 describe('sizes', () => {
-  // A string of JSON or a regular expression can't be broken.
-  it('no line of a schema file has more than 120 columns', () => {
-    const long = files
-      .filter((file) => file.endsWith('.graphql') && !isForeign(file))
-      .flatMap((file) =>
-        read(file)
-          .split('\n')
-          .flatMap((line, index) =>
-            line.length > 120 && !/^ +(example|pattern): "/.test(line) ? [`${file}:${index + 1}`] : [],
-          ),
-      );
+  // SQL, templates of applications and of new kinds too. A string of JSON, a regular expression and an address can't be
+  // broken.
+  it('no line of a source has more than 120 columns', () => {
+    const watched = files.filter(
+      (file) =>
+        /(\.(ts|js|mjs|graphql|css|html|svg|py|go|sh|txt)|Dockerfile|\.ci\/run)$/.test(file) && !isForeign(file),
+    );
+    const folders = new Set(watched.map(folderOf));
+    for (const folder of ['migrations', 'schema', 'scripts', 'templates']) expect(folders).toContain(folder);
+    const long = watched.flatMap((file) =>
+      read(file)
+        .split('\n')
+        .flatMap((line, index) =>
+          line.length > 120 && !/^ +(example|pattern): "|https?:\/\//.test(line) ? [`${file}:${index + 1}`] : [],
+        ),
+    );
     expect(long).toEqual([]);
   });
 

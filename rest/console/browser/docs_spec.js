@@ -4,7 +4,8 @@
 /** @param project id entered in the bar, or '' */
 function consoleSpec(document, origin, project) {
   const spec = structuredClone({ ...document, components: usedComponents(document) });
-  // The service answers at other addresses than its base address too (localhost, a tunnel); the page calls where it came from.
+  // The service answers at other addresses than its base address too (localhost, a tunnel): the page calls the one that
+  // it came from.
   spec.servers = [{ url: origin }];
   for (const [path, item] of Object.entries(spec.paths)) {
     for (const operation of Object.values(item)) {
