@@ -53,7 +53,7 @@ const responder = openResponder({
   lookUpAlias: () => known,
   transfers: { key, addresses: [] },
 });
-responder.zones.set('example.com', buildZone('dnz_fuzz', spec, null));
+responder.zones.put(buildZone('dnz_fuzz', spec, null));
 
 const TYPES = ['A', 'AAAA', 'TXT', 'MX', 'NS', 'SOA', 'ANY', 'DS', 'DNSKEY', 'AXFR', 'IXFR', 'UNKNOWN_65280'] as const;
 const NAMES = ['www', 'alias', 'x.y.z', 'child', 'below.child', 'a.b.c', 'b.c', 'flat', 'loop', 'no', 'W'.repeat(63)];

@@ -217,9 +217,12 @@ function addDenial(question: Question, node: Node, answer: Answer): void {
 
 /** The NSEC set of a name; the same object as long as it says the same, so that its signature is kept. */
 export function denialOf({ zone, lookUpAlias }: Pick<Question, 'zone' | 'lookUpAlias'>, node: Node): RecordSet {
+  if (node.denial && node.isDenialKnown) return node.denial;
   const { next } = chainAround(zone, node.labels);
   const rdata = denialRdata(next.labels, [...typesOf(zone, node, lookUpAlias), TYPE.RRSIG, TYPE.NSEC]);
   const ttl = zone.spec.soa.minimum;
+  // The addresses behind an ALIAS change without the zone, and with them the types.
+  node.isDenialKnown = node.alias === null;
   if (node.denial?.ttl === ttl && node.denial.rdata[0]?.equals(rdata)) return node.denial;
   node.denial = { type: TYPE.NSEC, ttl, rdata: [rdata] };
   return node.denial;

@@ -60,7 +60,7 @@ export async function openEmbeddedNameserver(options: EmbeddedNameserverOptions)
   const transfers = { key, addresses: secondaries.map(({ address }) => address) };
   const responder = openResponder({ responsesPerSecond, lookUpAlias, transfers });
   const state: State = { store, responder, byId: new Map(), notifier: openNotifier(secondaries, key) };
-  for (const spec of options.own) responder.zones.set(spec.name, buildZone(`own:${spec.name}`, spec, null));
+  for (const spec of options.own) responder.zones.put(buildZone(`own:${spec.name}`, spec, null));
   for await (const { id, spec } of store.load()) serve(state, id, spec);
   const { sockets, port } = await bind(options, responder);
   // What changed just before the last end may not have been told.
@@ -113,7 +113,7 @@ function driverOf(state: State): NameserverDriver {
 
 function observe({ byId, responder }: State, id: string, spec: ZoneSpec): Observation<ZoneObserved> {
   const zone = byId.get(id);
-  const served = responder.zones.get(keyOf(spec));
+  const served = responder.zones.find(keyOf(spec));
   if (!zone && served) return { state: 'foreign', detail: `${served.id} is served under the name ${spec.name}` };
   if (!zone) return { state: 'absent' };
   const { serial, records, keys } = zone.spec;
@@ -135,7 +135,7 @@ async function ensure(
 ): Promise<{ ref: { driver: string; name: string } }> {
   checkpoint(ctx);
   const key = keyOf(spec);
-  const other = state.responder.zones.get(key);
+  const other = state.responder.zones.find(key);
   // Another claim may be on its way out.
   if (other && other.id !== id) throw new DriverError('conflict', `The name server has another zone ${spec.name}.`);
   if (observation.state !== 'present' || !observation.upToDate) {
@@ -151,14 +151,14 @@ async function remove(state: State, id: string, ctx: DriverContext): Promise<voi
   checkpoint(ctx);
   const zone = state.byId.get(id);
   state.byId.delete(id);
-  if (zone && state.responder.zones.get(keyOf(zone.spec)) === zone) state.responder.zones.delete(keyOf(zone.spec));
+  if (zone) state.responder.zones.remove(zone);
   await state.store.remove(id);
 }
 
 function serve({ responder, byId }: State, id: string, spec: ZoneSpec): void {
   const zone = buildZone(id, spec, byId.get(id) ?? null);
   byId.set(id, zone);
-  responder.zones.set(keyOf(spec), zone);
+  responder.zones.put(zone);
 }
 
 function keyOf({ name }: ZoneSpec): string {

@@ -35,9 +35,17 @@ function lowerCase(label: string): string {
   return /[A-Z]/.test(label) ? label.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()) : label;
 }
 
+const SPECIAL = /[.\\]/;
+
 /** Key of a name in a map; two different names never share one. */
 export function keyOfLabels(labels: Labels): string {
-  return labels.map((label) => (/[.\\]/.test(label) ? label.replace(/[.\\]/g, '\\$&') : label)).join('.');
+  let key = '';
+  for (let index = 0; index < labels.length; index += 1) {
+    const label = labels[index] as string;
+    if (index) key += '.';
+    key += SPECIAL.test(label) ? label.replace(/[.\\]/g, '\\$&') : label;
+  }
+  return key;
 }
 
 /** Labels of a host name of the API, which has neither dots nor backslashes inside its labels. */
@@ -51,14 +59,13 @@ export function encodeName(labels: Labels): Buffer {
   return Buffer.concat([...parts, Buffer.from([0])]);
 }
 
-/** Canonical order (RFC 4034 §6.1): by label from the right, as bytes. */
+/** Canonical order (RFC 4034 §6.1): by label from the right, as bytes, which Latin-1 keeps in order. */
 export function compareNames(a: Labels, b: Labels): number {
-  for (let i = 1; i <= Math.min(a.length, b.length); i += 1) {
-    const order = Buffer.compare(
-      Buffer.from(a[a.length - i] as string, 'latin1'),
-      Buffer.from(b[b.length - i] as string, 'latin1'),
-    );
-    if (order) return order;
+  const common = Math.min(a.length, b.length);
+  for (let i = 1; i <= common; i += 1) {
+    const left = a[a.length - i] as string;
+    const right = b[b.length - i] as string;
+    if (left !== right) return left < right ? -1 : 1;
   }
   return a.length - b.length;
 }

@@ -3,12 +3,23 @@ import type { CountersByZone, ZoneCounters } from '../../nameserver';
 import { answerFrom, RCODE, type Answer, type Answered, type AliasLookup } from './answer';
 import { openCookies, type Cookies } from './cookies';
 import { isQuery, readQuery, writeError, writeResponse, writeTransfer, type Malformed, type Query } from './message';
-import { keyOfLabels, type Labels } from './names';
+import { keyOfLabels } from './names';
+import {
+  newPacketKey,
+  openPacketCache,
+  prepare,
+  readPacketKey,
+  responseFrom,
+  type PacketCache,
+  type PacketKey,
+  type Prepared,
+} from './packet_cache';
 import { TYPE, typeName } from './rdata';
-import { openResponseRate, type ResponseRate } from './response_rate';
+import { openResponseRate, type RateVerdict, type ResponseRate } from './response_rate';
 import { transferOf } from './transfer';
 import { readTsig, signMessage, TSIG_BYTES, type TsigKey, type TsigState } from './tsig';
 import type { Zone } from './zone';
+import { openZoneTable, type ZoneTable } from './zone_table';
 
 export type Transport = 'udp' | 'tcp';
 
@@ -16,32 +27,27 @@ const CLASS_IN = 1;
 const CLASS_ANY = 255;
 const SERVED_TYPES = new Set(['A', 'AAAA', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SRV', 'TXT']);
 const COUNTED_TYPES_OTHER = 'OTHER';
-const CACHED_MAX = 50_000;
 
 export interface Responder {
   /** @returns null where nothing is to be sent; several messages for a transfer */
   respond(message: Buffer, address: string, transport: Transport): Buffer | Buffer[] | null;
-  /** Zones by the key of their name; whoever changes one puts a new object in its place. */
-  zones: Map<string, Zone>;
+  zones: ZoneTable;
   takeCounters(): CountersByZone;
 }
 
 interface Parts {
-  zones: Map<string, Zone>;
+  zones: ZoneTable;
   cookies: Cookies;
   rate: ResponseRate;
   lookUpAlias: AliasLookup;
+  /** Whether the answer that is being made has addresses of an ALIAS: these change without the zone. */
+  usesAlias: boolean;
   transfers: TransferRights;
   counters: CountersByZone;
-  /** Responses over UDP to messages that came before, by their bytes behind the id. */
-  cache: Map<string, Cached>;
-}
-
-interface Cached {
-  zone: Zone;
-  response: Buffer;
-  rcode: number;
-  type: number;
+  /** Raised when the counters are taken. */
+  epoch: number;
+  cache: PacketCache;
+  key: PacketKey;
 }
 
 /** Who may have whole zones: whoever has the key; without a key, these addresses. */
@@ -58,13 +64,19 @@ export interface ResponderOptions {
 
 export function openResponder({ responsesPerSecond, lookUpAlias, transfers }: ResponderOptions): Responder {
   const parts: Parts = {
-    zones: new Map(),
+    zones: openZoneTable(),
     cookies: openCookies(),
     rate: openResponseRate(responsesPerSecond),
-    lookUpAlias,
+    lookUpAlias(target) {
+      parts.usesAlias = true;
+      return lookUpAlias(target);
+    },
+    usesAlias: false,
     transfers,
     counters: new Map(),
-    cache: new Map(),
+    epoch: 0,
+    cache: openPacketCache(),
+    key: newPacketKey(),
   };
   return {
     zones: parts.zones,
@@ -72,34 +84,64 @@ export function openResponder({ responsesPerSecond, lookUpAlias, transfers }: Re
     takeCounters() {
       const taken = parts.counters;
       parts.counters = new Map();
+      parts.epoch += 1;
       return taken;
     },
   };
 }
 
 function respond(parts: Parts, message: Buffer, address: string, transport: Transport): Buffer | Buffer[] | null {
-  const read = readQuery(message);
-  if (!read) return null;
-  if (!isQuery(read)) return limited(parts, address, transport, () => writeError(read, errorFor(read, transport)));
-  const cookie = read.edns?.cookie ?? null;
+  const { key } = parts;
+  if (!readPacketKey(message, transport === 'tcp', key)) return respondUnusual(parts, message, address, transport);
+  const cookie = key.cookieEnd ? message.subarray(key.cookieStart, key.cookieEnd) : null;
+  const verdict = judge(parts, cookie, address, transport);
+  if (verdict === 'drop') return null;
   const reply = cookie && parts.cookies.reply(cookie, address);
-  const isKnown = transport === 'tcp' || (cookie !== null && parts.cookies.isValid(cookie, address));
-  if (!isKnown) {
-    const verdict = parts.rate.judge(address);
-    if (verdict === 'drop') return null;
-    // Nothing was looked up or signed for it.
-    if (verdict === 'truncate') {
-      const rcode = cookie ? RCODE.BADCOOKIE : RCODE.NOERROR;
-      return writeError(read, { rcode, transport, cookie: reply, truncate: !cookie });
-    }
+  const prepared = verdict === 'answer' ? parts.cache.find(key) : null;
+  const response = prepared && responseFrom(prepared, message, key, reply);
+  if (response) {
+    countPrepared(parts, prepared);
+    return response;
   }
+  const query = readQuery(message);
+  if (!query || !isQuery(query))
+    return query && verdict === 'answer' ? writeError(query, errorFor(query, transport)) : null;
+  if (verdict === 'truncate') return writeLimited(query, { transport, cookie: reply });
+  if (isTransfer(query)) return transfer(parts, query, null, { transport, cookie: reply }, address);
+  return answerQuery(parts, query, { transport, cookie: reply }, message);
+}
+
+/** Several records beside the question, options that are rare, or damage. */
+function respondUnusual(
+  parts: Parts,
+  message: Buffer,
+  address: string,
+  transport: Transport,
+): Buffer | Buffer[] | null {
+  const query = readQuery(message);
+  if (!query) return null;
+  const cookie = (isQuery(query) && query.edns?.cookie) || null;
+  const verdict = judge(parts, cookie, address, transport);
+  if (!isQuery(query)) return verdict === 'answer' ? writeError(query, errorFor(query, transport)) : null;
+  if (verdict === 'drop') return null;
+  const way: Way = { transport, cookie: cookie && parts.cookies.reply(cookie, address) };
+  if (verdict === 'truncate') return writeLimited(query, way);
   const tsig = parts.transfers.key ? readTsig(message, parts.transfers.key) : null;
-  const way: Way = { transport, cookie: reply };
-  if (tsig === 'malformed') return writeError(read, { ...way, rcode: RCODE.FORMERR });
-  if (tsig?.error) return signMessage(writeError(read, { ...way, rcode: RCODE.NOTAUTH }), tsig);
-  if (isTransfer(read)) return transfer(parts, read, tsig, way, address);
-  if (tsig) return signMessage(answerQuery(parts, read, message, { ...way, reserve: TSIG_BYTES }), tsig);
-  return answerQuery(parts, read, message, way);
+  if (tsig === 'malformed') return writeError(query, { ...way, rcode: RCODE.FORMERR });
+  if (tsig?.error) return signMessage(writeError(query, { ...way, rcode: RCODE.NOTAUTH }), tsig);
+  if (isTransfer(query)) return transfer(parts, query, tsig, way, address);
+  if (tsig) return signMessage(answerQuery(parts, query, { ...way, reserve: TSIG_BYTES }, null), tsig);
+  return answerQuery(parts, query, way, null);
+}
+
+/** Before anything is looked up or signed for a client that may have a forged address. */
+function judge({ cookies, rate }: Parts, cookie: Buffer | null, address: string, transport: Transport): RateVerdict {
+  if (transport === 'tcp' || (cookie !== null && cookies.isValid(cookie, address))) return 'answer';
+  return rate.judge(address);
+}
+
+function writeLimited(query: Query, way: Way): Buffer {
+  return writeError(query, { ...way, rcode: way.cookie ? RCODE.BADCOOKIE : RCODE.NOERROR, truncate: !way.cookie });
 }
 
 function isTransfer({ type, qclass, edns }: Query): boolean {
@@ -109,7 +151,7 @@ function isTransfer({ type, qclass, edns }: Query): boolean {
 function transfer(parts: Parts, query: Query, tsig: TsigState | null, way: Way, address: string): Buffer | Buffer[] {
   const sign = (message: Buffer): Buffer => (tsig ? signMessage(message, tsig) : message);
   const { key, addresses } = parts.transfers;
-  const zone = parts.zones.get(keyOfLabels(query.labels));
+  const zone = parts.zones.find(keyOfLabels(query.labels));
   const isAllowed = key ? tsig !== null : addresses.includes(address);
   if (!zone || !isAllowed) return sign(writeError(query, { ...way, rcode: zone ? RCODE.REFUSED : RCODE.NOTAUTH }));
   const messages = transferOf(zone, parts.lookUpAlias);
@@ -119,10 +161,6 @@ function transfer(parts: Parts, query: Query, tsig: TsigState | null, way: Way, 
     return sign(writeError(query, { ...way, rcode: RCODE.REFUSED }));
   if (way.transport === 'udp') return sign(writeTransfer(query, [soa as Answered]));
   return messages.map((answers) => sign(writeTransfer(query, answers)));
-}
-
-function limited(parts: Parts, address: string, transport: Transport, make: () => Buffer): Buffer | null {
-  return transport === 'udp' && parts.rate.judge(address) !== 'answer' ? null : make();
 }
 
 function errorFor({ opcode }: Malformed, transport: Transport): { rcode: number; transport: Transport; cookie: null } {
@@ -136,79 +174,71 @@ interface Way {
   reserve?: number;
 }
 
-function answerQuery(parts: Parts, query: Query, message: Buffer, way: Way): Buffer {
-  const { edns, qclass, type } = query;
+/** @param message of a usual query, whose response is kept; null for others */
+function answerQuery(parts: Parts, query: Query, way: Way, message: Buffer | null): Buffer {
+  const { edns, qclass, type, labels } = query;
   if (edns && edns.version !== 0) return writeError(query, { ...way, rcode: RCODE.BADVERS });
   if (qclass !== CLASS_IN && qclass !== CLASS_ANY) return writeError(query, { ...way, rcode: RCODE.REFUSED });
   if (type === TYPE.AXFR || type === TYPE.IXFR || type === TYPE.OPT)
     return writeError(query, { ...way, rcode: type === TYPE.OPT ? RCODE.FORMERR : RCODE.REFUSED });
-  const zone = zoneOf(parts, query.labels, type);
+  const zone = parts.zones.enclosing(labels, type);
   if (!zone) return writeError(query, { ...way, rcode: RCODE.REFUSED });
-  const isPlain = way.transport === 'udp' && !way.cookie && !way.reserve;
-  const cached = isPlain ? fromCache(parts, query, message) : null;
-  if (cached) return cached;
-  const { response, rcode } = compose(parts, zone, query, way);
-  count(parts, zone.id, type, rcode);
-  if (isPlain && rcode !== RCODE.SERVFAIL && !hasAlias(zone, query.labels))
-    toCache(parts, query, message, { zone, response, rcode, type });
-  return response;
+  const response = message ? prepareResponse(parts, zone, query, way, message) : null;
+  if (response) return response;
+  const composed = compose(parts, zone, query, way);
+  count(parts, zone.id, type, composed.rcode);
+  return composed.response;
+}
+
+/** @returns null where the response cannot be kept, or the cookie does not fit */
+function prepareResponse(parts: Parts, zone: Zone, query: Query, way: Way, message: Buffer): Buffer | null {
+  const { key } = parts;
+  const { type, labels } = query;
+  const { version } = zone;
+  const { response, rcode } = compose(parts, zone, query, { ...way, cookie: null });
+  const prepared = prepare({ key, zone, version, response, type, rcode });
+  // What is between this zone and one above it depends on both.
+  const isAtApex = type === TYPE.DS && labels.length === zone.apex.length;
+  if (rcode !== RCODE.SERVFAIL && !parts.usesAlias && !isAtApex) parts.cache.keep(prepared, key);
+  const sent = responseFrom(prepared, message, key, way.cookie);
+  if (sent) countPrepared(parts, prepared);
+  return sent;
 }
 
 function compose(parts: Parts, zone: Zone, query: Query, way: Way): { response: Buffer; rcode: number } {
   const question = { zone, type: query.type, dnssec: query.edns?.dnssec ?? false, lookUpAlias: parts.lookUpAlias };
+  parts.usesAlias = false;
   const answer: Answer = answerFrom(question, query.labels);
   if (answer.rcode === RCODE.SERVFAIL)
     return { response: writeError(query, { ...way, rcode: answer.rcode }), rcode: answer.rcode };
   return { response: writeResponse(query, answer, way), rcode: answer.rcode };
 }
 
-/** The zone with the longest name that the question is in; for a DS at its apex, the one above (RFC 4035 §3.1.4.1). */
-function zoneOf({ zones }: Parts, labels: Labels, type: number): Zone | null {
-  let found: Zone | null = null;
-  for (let from = 0; from < labels.length; from += 1) {
-    const zone = zones.get(keyOfLabels(labels.slice(from)));
-    if (!zone) continue;
-    found ??= zone;
-    if (!(type === TYPE.DS && from === 0)) return zone;
-  }
-  return found;
-}
-
-function hasAlias({ nodes }: Zone, labels: Labels): boolean {
-  return nodes.get(keyOfLabels(labels))?.alias != null;
-}
-
-/** The message behind its id, its question in lower case: what comes again is answered with the same bytes. */
-function cacheKey({ question, labels }: Query, message: Buffer): string {
-  const end = 12 + question.length;
-  return `${message.toString('latin1', 2, 12)}${keyOfLabels(labels)}\0${message.toString('latin1', end - 4)}`;
-}
-
-function fromCache(parts: Parts, query: Query, message: Buffer): Buffer | null {
-  const known = parts.cache.get(cacheKey(query, message));
-  if (!known || parts.zones.get(keyOfLabels(known.zone.apex)) !== known.zone) return null;
-  count(parts, known.zone.id, known.type, known.rcode);
-  const response = Buffer.from(known.response);
-  response.writeUInt16BE(query.id, 0);
-  query.question.copy(response, 12);
-  return response;
-}
-
-function toCache({ cache }: Parts, query: Query, message: Buffer, entry: Cached): void {
-  // All at once: what is asked for often is back soon.
-  if (cache.size >= CACHED_MAX) cache.clear();
-  cache.set(cacheKey(query, message), entry);
-}
-
 const NOTHING: ZoneCounters = { queries: 0, noerror: 0, nxdomain: 0, servfail: 0 };
 
-function count({ counters }: Parts, zoneId: string, type: number, rcode: number): void {
+function count(parts: Parts, zoneId: string, type: number, rcode: number): void {
+  increment(counterOf(parts, zoneId, type), rcode);
+}
+
+function countPrepared(parts: Parts, prepared: Prepared): void {
+  if (!prepared.counted || prepared.epoch !== parts.epoch) {
+    prepared.counted = counterOf(parts, prepared.zone.id, prepared.type);
+    prepared.epoch = parts.epoch;
+  }
+  increment(prepared.counted, prepared.rcode);
+}
+
+function counterOf({ counters }: Parts, zoneId: string, type: number): ZoneCounters {
   const name = typeName(type);
   const label = SERVED_TYPES.has(name) ? name : COUNTED_TYPES_OTHER;
   const zone = counters.get(zoneId) ?? new Map<string, ZoneCounters>();
   if (!zone.size) counters.set(zoneId, zone);
   const counted = zone.get(label) ?? { ...NOTHING };
   zone.set(label, counted);
+  return counted;
+}
+
+function increment(counted: ZoneCounters, rcode: number): void {
   counted.queries += 1;
   if (rcode === RCODE.NOERROR) counted.noerror += 1;
   else if (rcode === RCODE.NXDOMAIN) counted.nxdomain += 1;

@@ -47,7 +47,9 @@ export function openSigner({ name, keys }: ZoneSpec, before: Signer | null): Sig
 export function signaturesOf(signer: Signer, owner: Labels, set: RecordSet): Buffer[] {
   const now = Math.floor(Date.now() / 1000);
   const known = signer.signatures.get(set);
-  if (known && known.until - now > RENEW_BEFORE_S) return known.rdata;
+  const leftS = known ? known.until - now : 0;
+  // More than a whole life is left where the clock was ahead when it was made: it begins in the future.
+  if (known && leftS > RENEW_BEFORE_S && leftS <= VALID_S) return known.rdata;
   const ofKeys = set.type === TYPE.DNSKEY || set.type === TYPE.CDS || set.type === TYPE.CDNSKEY;
   const keys = signer.keys.filter(({ role }) => role === (ofKeys ? 'ksk' : 'zsk'));
   const until = now + VALID_S;

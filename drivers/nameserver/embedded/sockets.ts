@@ -34,11 +34,13 @@ async function openUdp(port: number, address: string, responder: Responder): Pro
     type: address.includes(':') ? 'udp6' : 'udp4',
     ...(address.includes(':') && { ipv6Only: true }),
     recvBufferSize: 4 << 20,
+    // Addresses come from the kernel: the usual look-up would only put off each response to a later turn.
+    lookup: (host, _, done) => done(null, host, 4),
   });
   socket.on('message', (message, { address: from, port: fromPort }) => {
     const response = respondSafely(responder, message, from, 'udp');
-    // A client that is gone is no error of ours.
-    if (Buffer.isBuffer(response)) socket.send(response, fromPort, from, () => {});
+    // Without a callback: a client that is gone is no error of ours.
+    if (Buffer.isBuffer(response)) socket.send(response, fromPort, from);
   });
   await new Promise<void>((resolve, reject) => {
     socket.once('error', reject);

@@ -22,6 +22,8 @@ export interface Node {
   alias: { target: string; ttl: number; sets: Map<number, RecordSet> } | null;
   /** Last NSEC set made for the name, kept while it says the same. */
   denial: RecordSet | null;
+  /** It says the same as long as the zone is this one. */
+  isDenialKnown: boolean;
 }
 
 export interface Zone {
@@ -32,16 +34,18 @@ export interface Zone {
   /** Names with records in canonical order; what is below a delegation is not the zone's (RFC 4034 §4.1.1). */
   chain: Node[];
   signer: Signer | null;
+  /** Raised when responses made so far are not to be sent again. */
+  version: number;
 }
 
 /** @param before the zone as it was served so far: sets that are the same keep their signatures */
 export function buildZone(id: string, spec: ZoneSpec, before: Zone | null): Zone {
   const apex = labelsOfName(spec.name);
   const signer = openSigner(spec, before?.signer ?? null);
-  const zone: Zone = { id, spec, apex, nodes: new Map(), chain: [], signer };
-  addNode(zone, apex);
+  const zone: Zone = { id, spec, apex, nodes: new Map(), chain: [], signer, version: 0 };
+  addNode(zone, apex, before);
   for (const [key, records] of groupByName(spec)) {
-    const node = addNode(zone, labelsOfName(key));
+    const node = addNode(zone, labelsOfName(key), before);
     for (const [type, found] of groupByType(records)) addSet(node, type, found, spec, before);
   }
   addApexSets(zone, before);
@@ -50,13 +54,14 @@ export function buildZone(id: string, spec: ZoneSpec, before: Zone | null): Zone
 }
 
 /** The node of a name and of each name between it and the apex. */
-function addNode(zone: Zone, labels: Labels): Node {
+function addNode(zone: Zone, labels: Labels, before: Zone | null): Node {
   const key = keyOfLabels(labels);
   const known = zone.nodes.get(key);
   if (known) return known;
-  const made: Node = { labels, sets: new Map(), alias: null, denial: null };
+  const denial = before?.nodes.get(key)?.denial ?? null;
+  const made: Node = { labels, sets: new Map(), alias: null, denial, isDenialKnown: false };
   zone.nodes.set(key, made);
-  if (labels.length > zone.apex.length) addNode(zone, labels.slice(1));
+  if (labels.length > zone.apex.length) addNode(zone, labels.slice(1), before);
   return made;
 }
 

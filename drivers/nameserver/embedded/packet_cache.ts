@@ -1,0 +1,243 @@
+// Responses kept by the bytes of their queries, a packet cache: a query that came before is answered before the codec
+// reads it. Only usual queries have a key here: one question, and at most an OPT record without options or with a
+// cookie alone. Everything else is for the codec (message.ts).
+import type { ZoneCounters } from '../../nameserver';
+import type { Zone } from './zone';
+
+const HEADER_BYTES = 12;
+const LABEL_BYTES_MAX = 63;
+const NAME_BYTES_MAX = 255;
+/** Root name, type OPT, size, flags, length (RFC 6891 §6.1.2). */
+const OPT_BYTES = 11;
+const TYPE_OPT = 41;
+const COOKIE_OPTION = 10;
+const OPTION_HEAD_BYTES = 4;
+const PLAIN_UDP_BYTES = 512;
+/** What is sent at most over UDP (RFC 9715 §3.1). */
+const UDP_BYTES_MAX = 1232;
+const TCP_BYTES_MAX = 65_535;
+
+/** Of both generations together. */
+const BYTES_MAX = 64 << 20;
+/** What an entry takes beside its bytes. */
+const ENTRY_BYTES = 300;
+/** Signatures are renewed days before their end; nothing here may outlive that. */
+const KEPT_MS = 10 * 60_000;
+
+/** A usual query as it is read for a look-up. One object for all queries: reading makes no garbage. */
+export interface PacketKey {
+  /** The question in lower case, and what else makes another response. */
+  bytes: Uint8Array;
+  length: number;
+  hash: number;
+  /** Position behind the question. */
+  questionEnd: number;
+  /** Whether the question has upper-case letters, which a resolver wants back. */
+  hasUpperCase: boolean;
+  /** Of the cookie; both 0 where there is none. */
+  cookieStart: number;
+  cookieEnd: number;
+  /** What the client takes. */
+  bytesMax: number;
+}
+
+/** A response without id and cookie, the question in lower case. */
+export interface Prepared {
+  key: Uint8Array;
+  zone: Zone;
+  /** Of the zone, when the response was made. */
+  version: number;
+  madeAt: number;
+  response: Buffer;
+  type: number;
+  rcode: number;
+  /** Where it is counted, in this epoch of the counters. */
+  counted: ZoneCounters | null;
+  epoch: number;
+}
+
+export interface PacketCache {
+  find(key: PacketKey): Prepared | null;
+  keep(prepared: Prepared, key: PacketKey): void;
+}
+
+export function newPacketKey(): PacketKey {
+  const bytes = new Uint8Array(NAME_BYTES_MAX + 16);
+  const numbers = { length: 0, hash: 0, questionEnd: 0, cookieStart: 0, cookieEnd: 0, bytesMax: 0 };
+  return { bytes, hasUpperCase: false, ...numbers };
+}
+
+/** @returns false where the message is none of the usual queries; then the key is of no use */
+export function readPacketKey(message: Buffer, isTcp: boolean, key: PacketKey): boolean {
+  // A query of the standard kind, one question, no answers, nothing in authority, at most one additional record.
+  if (message.length < HEADER_BYTES + 5 || (at(message, 2) & 0xf8) !== 0) return false;
+  if (at(message, 4) !== 0 || at(message, 5) !== 1 || at(message, 11) > 1) return false;
+  for (let position = 6; position < 11; position += 1) if (message[position] !== 0) return false;
+  const end = readQuestion(message, key);
+  if (end < 0) return false;
+  key.questionEnd = end;
+  key.cookieStart = 0;
+  key.cookieEnd = 0;
+  const { bytes } = key;
+  // RD and CD are echoed.
+  bytes[key.length] = (at(message, 2) & 0x01) | (at(message, 3) & 0x10) | (isTcp ? 0x80 : 0);
+  key.length += 1;
+  if (at(message, 11) === 0) {
+    if (end !== message.length) return false;
+    key.bytesMax = isTcp ? TCP_BYTES_MAX : PLAIN_UDP_BYTES;
+  } else {
+    if (!readOpt(message, end, key)) return false;
+    if (isTcp) key.bytesMax = TCP_BYTES_MAX;
+  }
+  key.hash = hashOf(bytes, key.length);
+  return true;
+}
+
+function at(message: Buffer, position: number): number {
+  return message[position] as number;
+}
+
+/** @returns the position behind the question, or -1 */
+function readQuestion(message: Buffer, key: PacketKey): number {
+  const { bytes } = key;
+  let position = HEADER_BYTES;
+  let length = 0;
+  let hasUpperCase = false;
+  for (let label = at(message, position); label !== 0; label = at(message, position)) {
+    const end = position + 1 + label;
+    if (label > LABEL_BYTES_MAX || end >= message.length || length + label + 2 > NAME_BYTES_MAX) return -1;
+    bytes[length] = label;
+    length += 1;
+    for (position += 1; position < end; position += 1) {
+      let letter = at(message, position);
+      if (letter >= 0x41 && letter <= 0x5a) {
+        letter |= 0x20;
+        hasUpperCase = true;
+      }
+      bytes[length] = letter;
+      length += 1;
+    }
+  }
+  const end = position + 5;
+  if (end > message.length) return -1;
+  for (; position < end; position += 1, length += 1) bytes[length] = at(message, position);
+  key.length = length;
+  key.hasUpperCase = hasUpperCase;
+  return end;
+}
+
+/** The OPT record as nearly all clients send it. */
+function readOpt(message: Buffer, start: number, key: PacketKey): boolean {
+  if (start + OPT_BYTES > message.length) return false;
+  if (at(message, start) !== 0 || at(message, start + 1) !== 0 || at(message, start + 2) !== TYPE_OPT) return false;
+  const dataBytes = (at(message, start + 9) << 8) | at(message, start + 10);
+  if (start + OPT_BYTES + dataBytes !== message.length) return false;
+  if (dataBytes > 0 && !readCookie(message, start + OPT_BYTES, dataBytes, key)) return false;
+  const offered = (at(message, start + 3) << 8) | at(message, start + 4);
+  key.bytesMax = Math.min(Math.max(offered, PLAIN_UDP_BYTES), UDP_BYTES_MAX);
+  const { bytes } = key;
+  let { length } = key;
+  bytes[length++] = key.bytesMax >> 8;
+  bytes[length++] = key.bytesMax & 0xff;
+  for (let position = start + 5; position < start + 9; position += 1) bytes[length++] = at(message, position);
+  key.length = length;
+  return true;
+}
+
+function readCookie(message: Buffer, start: number, dataBytes: number, key: PacketKey): boolean {
+  if (dataBytes < OPTION_HEAD_BYTES || at(message, start) !== 0 || at(message, start + 1) !== COOKIE_OPTION)
+    return false;
+  const length = (at(message, start + 2) << 8) | at(message, start + 3);
+  // Lengths of RFC 7873 §4; others are an error of the client.
+  if (length !== dataBytes - OPTION_HEAD_BYTES || (length !== 8 && (length < 16 || length > 40))) return false;
+  key.cookieStart = start + OPTION_HEAD_BYTES;
+  key.cookieEnd = key.cookieStart + length;
+  return true;
+}
+
+/** The response as it is kept: with the question in lower case, so that a query without capitals is a mere copy. */
+export function prepare(made: Made): Prepared {
+  const { bytes, length, hasUpperCase, questionEnd } = made.key;
+  const response = Buffer.from(made.response);
+  const nameBytes = questionEnd - HEADER_BYTES;
+  if (hasUpperCase) response.set(bytes.subarray(0, nameBytes), HEADER_BYTES);
+  return { ...made, key: bytes.slice(0, length), response, madeAt: Date.now(), counted: null, epoch: 0 };
+}
+
+type Made = Pick<Prepared, 'zone' | 'version' | 'response' | 'type' | 'rcode'> & { key: PacketKey };
+
+/** FNV-1a of 30 bits, which V8 keeps without an object. */
+function hashOf(bytes: Uint8Array, length: number): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < length; index += 1) hash = Math.imul(hash ^ (bytes[index] as number), 0x01000193);
+  return (hash ^ (hash >>> 15)) & 0x3fffffff;
+}
+
+/**
+ * Two generations: when the younger one is full, the older one is forgotten, unless it was asked for since. So names
+ * that are never asked for again push nothing out that is.
+ */
+export function openPacketCache(bytesMax = BYTES_MAX): PacketCache {
+  let young = new Map<number, Prepared>();
+  let old = new Map<number, Prepared>();
+  let bytes = 0;
+  const add = (hash: number, prepared: Prepared): void => {
+    bytes += prepared.response.length + prepared.key.length + ENTRY_BYTES;
+    if (bytes > bytesMax / 2) {
+      old = young;
+      young = new Map();
+      bytes = 0;
+    }
+    young.set(hash, prepared);
+  };
+  return {
+    find(key) {
+      const { hash } = key;
+      let found = young.get(hash);
+      if (!found) {
+        found = old.get(hash);
+        if (!found) return null;
+        old.delete(hash);
+        if (isFresh(found)) add(hash, found);
+      }
+      return isFresh(found) && isSameKey(found.key, key) ? found : null;
+    },
+    keep: (prepared, { hash }) => add(hash, prepared),
+  };
+}
+
+function isFresh({ zone, version, madeAt }: Prepared): boolean {
+  return zone.version === version && Math.abs(Date.now() - madeAt) < KEPT_MS;
+}
+
+/** Different queries may share a hash. */
+function isSameKey(kept: Uint8Array, { bytes, length }: PacketKey): boolean {
+  if (kept.length !== length) return false;
+  for (let index = 0; index < length; index += 1) if (kept[index] !== bytes[index]) return false;
+  return true;
+}
+
+/** @returns null where the cookie does not fit any more */
+export function responseFrom(
+  { response: kept }: Prepared,
+  message: Buffer,
+  key: PacketKey,
+  cookie: Buffer | null,
+): Buffer | null {
+  const more = cookie ? OPTION_HEAD_BYTES + cookie.length : 0;
+  const length = kept.length + more;
+  if (more && length > key.bytesMax) return null;
+  const response = Buffer.allocUnsafe(length);
+  response.set(kept);
+  response[0] = at(message, 0);
+  response[1] = at(message, 1);
+  if (key.hasUpperCase) message.copy(response, HEADER_BYTES, HEADER_BYTES, key.questionEnd);
+  if (cookie) {
+    // The OPT record is the last one, and ends with the length of its options.
+    response.writeUInt16BE(more, kept.length - 2);
+    response.writeUInt16BE(COOKIE_OPTION, kept.length);
+    response.writeUInt16BE(cookie.length, kept.length + 2);
+    cookie.copy(response, kept.length + OPTION_HEAD_BYTES);
+  }
+  return response;
+}
